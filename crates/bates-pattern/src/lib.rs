@@ -1,0 +1,1 @@
+//! Positions into identifiers and back.
