@@ -1,0 +1,14 @@
+//! What the tests of Bates stand on. Owns private servers: each test that asks for one has a real
+//! PostgreSQL or Redis of its own, on a loopback port of its own, gone when the test is over.
+//!
+//! Must never ship, never touch a server it did not start, and never stand in for one with a fake.
+
+mod error;
+mod postgres;
+mod process;
+pub mod programs;
+mod redis;
+
+pub use error::ServerError;
+pub use postgres::PrivatePostgres;
+pub use redis::PrivateRedis;

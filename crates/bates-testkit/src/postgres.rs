@@ -1,0 +1,183 @@
+//! A private PostgreSQL: a cluster of its own in a temporary folder, one loopback port. Must never weaken
+//! durability (`fsync` stays on), because tests kill this server and count what it still knows.
+
+use std::{
+    fs,
+    os::unix::{fs::chown, process::CommandExt},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    ServerError,
+    process::{Server, ServerProcess},
+    programs,
+};
+
+/// SIGINT is PostgreSQL's fast shutdown: it ends open sessions instead of waiting for them.
+const POSTGRES: Server = Server {
+    name: "PostgreSQL",
+    ready: "database system is ready to accept connections",
+    stop_signal: "INT",
+};
+
+/// The user that the packages create to run the server, and the superuser inside the cluster.
+const USER: &str = "postgres";
+
+/// A PostgreSQL of one's own, ended and removed when dropped.
+pub struct PrivatePostgres {
+    // Invariant: before `dir`, so that the server is gone when its folder is removed.
+    process: ServerProcess,
+    dir: TempDir,
+    port: u16,
+    installation: Installation,
+}
+
+impl PrivatePostgres {
+    /// Makes a cluster and starts it on a free loopback port; returns once it accepts connections.
+    pub fn start() -> Result<Self, ServerError> {
+        let installation = Installation::find()?;
+        let dir = TempDir::with_prefix("bates-pg-")
+            .map_err(ServerError::refused(POSTGRES.name, "make a temporary folder"))?;
+        installation.make_cluster(dir.path())?;
+        let (process, port) = ServerProcess::start_on_free_port(POSTGRES, dir.path(), |port| {
+            installation.server_command(dir.path(), port)
+        })?;
+        Ok(Self { process, dir, port, installation })
+    }
+
+    /// Where clients connect, as the superuser: `postgres://postgres@127.0.0.1:PORT/postgres`.
+    pub fn url(&self) -> String {
+        format!("postgres://{USER}@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// The loopback port; the same after a restart.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The id of the server's first process; another one after a restart.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Ends the server with SIGKILL: what was committed is on disk, all else is lost.
+    pub fn kill(&mut self) -> Result<(), ServerError> {
+        self.process.kill()
+    }
+
+    /// Ends the server cleanly, and the sessions that are open with it.
+    pub fn stop(&mut self) -> Result<(), ServerError> {
+        self.process.stop()
+    }
+
+    /// Starts the server again with the same data on the same port; stops it first if it runs.
+    pub fn restart(&mut self) -> Result<(), ServerError> {
+        self.process.stop()?;
+        let command = self.installation.server_command(self.dir.path(), self.port);
+        self.process = ServerProcess::start(POSTGRES, self.dir.path(), command)?;
+        Ok(())
+    }
+}
+
+/// The programs, and whom to run them as.
+struct Installation {
+    initdb: PathBuf,
+    postgres: PathBuf,
+    owner: Option<Owner>,
+}
+
+/// The user that stands in for root.
+#[derive(Clone, Copy)]
+struct Owner {
+    uid: u32,
+    gid: u32,
+}
+
+impl Installation {
+    fn find() -> Result<Self, ServerError> {
+        let found = |program| programs::find(program).ok_or(ServerError::ProgramMissing { program });
+        Ok(Self { initdb: found("initdb")?, postgres: found("postgres")?, owner: Owner::instead_of_root()? })
+    }
+
+    fn make_cluster(&self, dir: &Path) -> Result<(), ServerError> {
+        let refused = |doing| ServerError::refused(POSTGRES.name, doing);
+        let sockets = socket_dir(dir);
+        fs::create_dir(&sockets).map_err(refused("make its socket folder"))?;
+        if let Some(Owner { uid, gid }) = self.owner {
+            for folder in [dir, &sockets] {
+                chown(folder, Some(uid), Some(gid)).map_err(refused("hand over its folder"))?;
+            }
+        }
+        // The folder is new and the machine is up, so only the server itself must sync.
+        let output = self
+            .command(&self.initdb, dir)
+            .args(["--no-sync", "--encoding=UTF8", "--locale=C", "--auth=trust", "--username", USER])
+            .output()
+            .map_err(refused("run initdb"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(ServerError::Ended { server: "PostgreSQL's initdb", log })
+    }
+
+    fn server_command(&self, dir: &Path, port: u16) -> Command {
+        let mut command = self.command(&self.postgres, dir);
+        command
+            .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1", "-c"])
+            .arg(format!("unix_socket_directories={}", socket_dir(dir).display()));
+        command
+    }
+
+    /// The locale decides the language of the line that says the server is ready.
+    fn command(&self, program: &Path, dir: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.arg("-D").arg(dir.join("data")).current_dir(dir).env("LC_ALL", "C");
+        if let Some(Owner { uid, gid }) = self.owner {
+            command.uid(uid).gid(gid);
+        }
+        command
+    }
+}
+
+impl Owner {
+    /// `None` for every user but root, as which PostgreSQL refuses to run.
+    fn instead_of_root() -> Result<Option<Self>, ServerError> {
+        if id(&["-u"])? != Some(0) {
+            return Ok(None);
+        }
+        match (id(&["-u", USER])?, id(&["-g", USER])?) {
+            (Some(uid), Some(gid)) => Ok(Some(Self { uid, gid })),
+            _ => Err(ServerError::UserMissing { user: USER }),
+        }
+    }
+}
+
+/// `None` when there is no such user.
+fn id(arguments: &[&str]) -> Result<Option<u32>, ServerError> {
+    let output = Command::new("id").args(arguments).output();
+    let output = output.map_err(ServerError::refused(POSTGRES.name, "ask for user ids"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().parse().ok())
+}
+
+fn socket_dir(dir: &Path) -> PathBuf {
+    dir.join("sockets")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_port_lost_to_another_process_is_told_from_other_failures() {
+        let mut server = PrivatePostgres::start().unwrap();
+        let rival = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        server.port = rival.local_addr().unwrap().port();
+        assert!(server.restart().unwrap_err().is_port_taken());
+    }
+}
