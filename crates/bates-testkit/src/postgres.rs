@@ -16,11 +16,13 @@ use crate::{
     programs,
 };
 
-/// SIGINT is PostgreSQL's fast shutdown: it ends open sessions instead of waiting for them.
+/// SIGINT is PostgreSQL's fast shutdown, which ends open sessions instead of waiting for them; SIGQUIT its
+/// immediate shutdown, which does not even write what is in memory.
 const POSTGRES: Server = Server {
     name: "PostgreSQL",
     ready: "database system is ready to accept connections",
     stop_signal: "INT",
+    end_signal: "QUIT",
 };
 
 /// The user that the packages create to run the server, and the superuser inside the cluster.

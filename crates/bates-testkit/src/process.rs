@@ -31,6 +31,8 @@ pub(crate) struct Server {
     pub(crate) ready: &'static str,
     /// The signal that asks it for a clean end.
     pub(crate) stop_signal: &'static str,
+    /// The signal that ends it at once, but lets it see to its own children.
+    pub(crate) end_signal: &'static str,
 }
 
 /// A server process, its output and its watchdog.
@@ -93,9 +95,13 @@ impl ServerProcess {
 
     /// Asks the server for a clean end, and returns once it and its children are gone.
     pub(crate) fn stop(&mut self) -> Result<(), ServerError> {
+        self.end_by(self.server.stop_signal)
+    }
+
+    fn end_by(&mut self, signal_name: &str) -> Result<(), ServerError> {
         let refused = |doing| ServerError::refused(self.server.name, doing);
         if self.child.try_wait().map_err(refused("ask after its process"))?.is_none() {
-            signal(self.server.stop_signal, self.child.id()).map_err(refused("signal its process"))?;
+            signal(signal_name, self.child.id()).map_err(refused("signal its process"))?;
         }
         self.wait_until_gone()?;
         self.call_off_watchdog();
@@ -150,8 +156,11 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // A server that will not die is no reason to panic in the middle of another panic.
-        let _ = self.kill();
+        // SIGKILL comes second, because it orphans the children of a server, and where nobody adopts them,
+        // as in a container, they stay as zombies. A server that survives both is no reason to panic here.
+        if self.end_by(self.server.end_signal).is_err() {
+            let _ = self.kill();
+        }
     }
 }
 
@@ -200,5 +209,26 @@ fn drain(output: PipeReader, ready: &str, lines: &Sender<String>) {
             is_ready = line.contains(ready);
             let _ = lines.send(line);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn when_the_pipe_closes_the_watchdog_kills_the_server_and_removes_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        // Kept open: else `cat` would end by itself.
+        let _input = server.stdin.take();
+        let mut watchdog = watch(server.id(), dir.path()).unwrap();
+        // What the kernel does when the test process is killed.
+        drop(watchdog.stdin.take());
+        assert_eq!(server.wait().unwrap().signal(), Some(9));
+        watchdog.wait().unwrap();
+        assert!(!dir.path().exists());
     }
 }

@@ -14,7 +14,8 @@ use crate::{
     programs,
 };
 
-const REDIS: Server = Server { name: "Redis", ready: "Ready to accept connections", stop_signal: "TERM" };
+const REDIS: Server =
+    Server { name: "Redis", ready: "Ready to accept connections", stop_signal: "TERM", end_signal: "KILL" };
 
 /// A Redis of one's own, ended when dropped.
 pub struct PrivateRedis {
