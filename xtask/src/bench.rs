@@ -1,0 +1,58 @@
+//! `cargo xtask bench NAME`: a benchmark by a name one can remember. Owns the table of names. Must never
+//! measure anything itself.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, anyhow};
+
+use crate::cargo;
+
+struct Bench {
+    name: &'static str,
+    package: &'static str,
+    target: &'static str,
+}
+
+const BENCHES: [Bench; 1] = [Bench { name: "pattern", package: "bates-pattern", target: "pattern" }];
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Which benchmark
+    name: String,
+    /// Arguments for the benchmark itself
+    #[arg(last = true, value_name = "BENCHMARK ARGUMENTS")]
+    bench: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let Bench { package, target, .. } = find(&arguments.name)?;
+    let status = cargo::command()
+        .args(["bench", "--package", package, "--bench", target, "--"])
+        .args(&arguments.bench)
+        .status()
+        .context("cannot run cargo")?;
+    Ok(cargo::exit_code(status))
+}
+
+fn find(name: &str) -> Result<&'static Bench> {
+    BENCHES.iter().find(|bench| bench.name == name).ok_or_else(|| {
+        let known: Vec<_> = BENCHES.iter().map(|bench| bench.name).collect();
+        anyhow!("there is no benchmark `{name}`; there is: {}", known.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_benchmark_is_found() {
+        assert_eq!(find("pattern").unwrap().package, "bates-pattern");
+    }
+
+    #[test]
+    fn an_unknown_benchmark_is_answered_with_the_known_ones() {
+        let message = find("patern").map(|_| ()).unwrap_err().to_string();
+        assert_eq!(message, "there is no benchmark `patern`; there is: pattern");
+    }
+}

@@ -1,0 +1,109 @@
+//! What the tests need installed, and how it gets there. Owns the only table of system packages. Must never
+//! edit the configuration of the machine or start, stop or use the services that a package may bring: the
+//! tests run servers of their own, on ports of their own.
+
+use std::{fmt::Write as _, process::Command};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bates_testkit::programs;
+
+struct Program {
+    binary: &'static str,
+    /// Its package on Debian and Ubuntu.
+    package: &'static str,
+    /// What people elsewhere would look for.
+    product: &'static str,
+}
+
+const PROGRAMS: [Program; 5] = [
+    Program { binary: "initdb", package: "postgresql", product: "the PostgreSQL server" },
+    Program { binary: "postgres", package: "postgresql", product: "the PostgreSQL server" },
+    Program { binary: "psql", package: "postgresql-client", product: "the PostgreSQL client" },
+    Program { binary: "redis-server", package: "redis-server", product: "the Redis server" },
+    Program { binary: "redis-cli", package: "redis-tools", product: "the Redis client" },
+];
+
+/// Installs what is missing; does nothing, and needs no rights, when nothing is.
+pub(crate) fn prepare() -> Result<()> {
+    let is_missing = |binary: &str| programs::find(binary).is_none();
+    let missing = missing(is_missing);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    ensure!(programs::find("apt-get").is_some(), "{}", how_to_install(&missing));
+    install(&missing)?;
+    let still_missing = self::missing(is_missing);
+    ensure!(still_missing.is_empty(), "after installing: {}", how_to_install(&still_missing));
+    Ok(())
+}
+
+fn missing(is_missing: impl Fn(&str) -> bool) -> Vec<&'static Program> {
+    PROGRAMS.iter().filter(|program| is_missing(program.binary)).collect()
+}
+
+fn packages(missing: &[&'static Program]) -> Vec<&'static str> {
+    let mut packages: Vec<_> = missing.iter().map(|program| program.package).collect();
+    packages.dedup();
+    packages
+}
+
+fn how_to_install(missing: &[&'static Program]) -> String {
+    let mut message =
+        String::from("the tests need programs that are missing; install them and run this again:");
+    for Program { binary, product, .. } in missing {
+        let _ = write!(message, "\n  {binary}, of {product}");
+    }
+    message
+}
+
+fn install(missing: &[&'static Program]) -> Result<()> {
+    let packages = packages(missing);
+    eprintln!("    installing {}", packages.join(", "));
+    apt_get(&["update", "-qq"])?;
+    apt_get(&[&["install", "-y", "-qq", "--no-install-recommends"], packages.as_slice()].concat())
+}
+
+/// `env` stands between because `sudo` drops the environment.
+fn apt_get(arguments: &[&str]) -> Result<()> {
+    let mut words = vec!["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
+    words.extend(arguments);
+    if !is_root()? {
+        if programs::find("sudo").is_none() {
+            bail!("installing needs root and there is no sudo; run as root: {}", words.join(" "));
+        }
+        words.insert(0, "sudo");
+    }
+    let line = words.join(" ");
+    let status =
+        Command::new(words[0]).args(&words[1..]).status().with_context(|| format!("cannot run {line}"))?;
+    ensure!(status.success(), "`{line}` failed: {status}");
+    Ok(())
+}
+
+fn is_root() -> Result<bool> {
+    let output = Command::new("id").arg("-u").output().context("cannot run id -u")?;
+    Ok(output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_with_everything_misses_nothing() {
+        assert!(missing(|_| false).is_empty());
+    }
+
+    #[test]
+    fn each_package_is_asked_for_once() {
+        let all = missing(|_| true);
+        assert_eq!(packages(&all), ["postgresql", "postgresql-client", "redis-server", "redis-tools"]);
+    }
+
+    #[test]
+    fn without_apt_the_missing_programs_are_named() {
+        let message = how_to_install(&missing(|binary| binary == "redis-server"));
+        assert!(message.contains("redis-server, of the Redis server"));
+        assert!(!message.contains("initdb"));
+    }
+}

@@ -1,0 +1,89 @@
+//! `cargo xtask test`: from a fresh machine to a test verdict in one command. Owns the order of the steps and
+//! the environment that the tests see. Must never end without ending the servers it started.
+
+use std::{
+    fmt::Display,
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context as _, Result};
+use bates_testkit::{PrivatePostgres, PrivateRedis};
+
+use crate::{cargo, machine, step::step};
+
+/// Where the tests find the two servers.
+const POSTGRES_VARIABLE: &str = "BATES_TEST_POSTGRES";
+const REDIS_VARIABLE: &str = "BATES_TEST_REDIS";
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Arguments for `cargo test`; without a package among them, the whole workspace is tested
+    #[arg(last = true, value_name = "CARGO TEST ARGUMENTS")]
+    cargo: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    step("PostgreSQL and Redis are installed", machine::prepare)?;
+    // Both are dropped, and thereby ended, on every way out of this function.
+    let postgres = step("a private PostgreSQL", || Ok(PrivatePostgres::start()?))?;
+    let redis = step("a private Redis", || Ok(PrivateRedis::start()?))?;
+    let mut command = test_command(&arguments.cargo, postgres.url(), redis.url());
+    let status = step(&describe(&command), || command.status().context("cannot run cargo"))?;
+    Ok(cargo::exit_code(status))
+}
+
+/// Without `--all-targets`, which would leave the documentation tests out.
+fn test_command(arguments: &[String], postgres: impl Display, redis: impl Display) -> Command {
+    let mut command = cargo::command();
+    command.arg("test");
+    if !names_package(arguments) {
+        command.arg("--workspace");
+    }
+    command.args(arguments);
+    command.env(POSTGRES_VARIABLE, postgres.to_string()).env(REDIS_VARIABLE, redis.to_string());
+    command
+}
+
+/// Cargo lets `--workspace` win over `--package`, so it is left out where a package is named.
+fn names_package(arguments: &[String]) -> bool {
+    arguments
+        .iter()
+        .take_while(|argument| *argument != "--")
+        .any(|argument| argument.starts_with("-p") || argument.starts_with("--package"))
+}
+
+fn describe(command: &Command) -> String {
+    let words = command.get_args().map(|word| word.to_string_lossy());
+    std::iter::once("cargo".into()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(arguments: &[&str]) -> String {
+        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        describe(&test_command(&arguments, "postgres://", "redis://"))
+    }
+
+    #[test]
+    fn the_whole_workspace_is_tested_unless_a_package_is_named() {
+        assert_eq!(line(&[]), "cargo test --workspace");
+        assert_eq!(line(&["--release"]), "cargo test --workspace --release");
+        assert_eq!(line(&["-p", "bates-pattern"]), "cargo test -p bates-pattern");
+        assert_eq!(line(&["--package=bates-pattern"]), "cargo test --package=bates-pattern");
+    }
+
+    #[test]
+    fn what_is_meant_for_the_test_binaries_reaches_them() {
+        assert_eq!(line(&["--", "-p"]), "cargo test --workspace -- -p");
+    }
+
+    #[test]
+    fn the_tests_are_told_where_the_servers_are() {
+        let command = test_command(&[], "postgres://here", "redis://there");
+        let told: Vec<_> =
+            command.get_envs().filter_map(|(name, value)| name.to_str().zip(value?.to_str())).collect();
+        assert_eq!(told, [(POSTGRES_VARIABLE, "postgres://here"), (REDIS_VARIABLE, "redis://there")]);
+    }
+}

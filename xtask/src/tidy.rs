@@ -1,0 +1,72 @@
+//! `cargo xtask tidy`: the style rules that a program can check. Owns the gathering of what the rules look at
+//! and the verdict; each rule is a pure function in a module of its own. Must never change a file, but for
+//! the ratchet when it is told to.
+
+use std::{fs, path::Path, process::ExitCode};
+
+use anyhow::{Context as _, Result};
+
+use finding::Finding;
+use tree::Tree;
+
+mod direction;
+mod finding;
+mod map;
+mod names;
+mod opening;
+mod ratchet;
+mod size;
+mod tree;
+mod words;
+
+const RATCHET: &str = "tidy-ratchet.txt";
+const MAP: &str = "ARCHITECTURE.md";
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Lower the figures in tidy-ratchet.txt to what has shrunk; never adds or raises one
+    #[arg(long)]
+    bless: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let root = crate::root();
+    let tree = Tree::read(root)?;
+    let (sizes, unreadable) = size::measure_all(&tree.sources);
+    let mut ratchet = read_or_empty(&root.join(RATCHET))?;
+    if arguments.bless {
+        ratchet = ratchet::bless(&ratchet, &sizes);
+        fs::write(root.join(RATCHET), &ratchet).with_context(|| format!("cannot write {RATCHET}"))?;
+    }
+
+    let mut findings = unreadable;
+    findings.extend(opening::check(&tree.sources));
+    findings.extend(words::check(&tree.sources));
+    findings.extend(names::check(&tree.paths, &tree.sources));
+    findings.extend(ratchet::check(RATCHET, &ratchet, &sizes));
+    findings.extend(direction::check(&direction::read_packages(root)?));
+    let map = read_or_empty(&root.join(MAP))?;
+    findings.extend(map::check(MAP, &map, &tree.crates(), |path| root.join(path).exists()));
+    Ok(verdict(findings, tree.sources.len()))
+}
+
+fn verdict(mut findings: Vec<Finding>, sources: usize) -> ExitCode {
+    if findings.is_empty() {
+        println!("tidy: {sources} Rust files, nothing found");
+        return ExitCode::SUCCESS;
+    }
+    findings.sort();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("tidy: {} found", findings.len());
+    ExitCode::FAILURE
+}
+
+/// A file that is not there has nothing in it; the rules say whether that is a fault.
+fn read_or_empty(path: &Path) -> Result<String> {
+    if !path.exists() {
+        return Ok(String::new());
+    }
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}

@@ -1,0 +1,95 @@
+//! Rule: ARCHITECTURE.md tells the truth: every path that it shows exists, and every crate has its place in
+//! it. Must never follow a path out of the repository.
+
+use std::collections::BTreeSet;
+
+use super::finding::Finding;
+
+/// What a path of this repository begins with; anything else in backticks is code, not a path.
+const FOLDERS: [&str; 7] = ["crates/", "docs/", "xtask/", ".ci/", "fuzz/", "deploy/", "examples/"];
+
+pub(super) fn check(
+    map: &str,
+    text: &str,
+    crates: &BTreeSet<&str>,
+    exists: impl Fn(&str) -> bool,
+) -> Vec<Finding> {
+    let spans = code_spans(text);
+    let is_named = |name: &str| {
+        let folder = format!("crates/{name}");
+        spans.iter().any(|(_, span)| {
+            *span == name || paths_in(span).any(|path| path.strip_prefix(&folder).is_some_and(ends_name))
+        })
+    };
+    let unnamed = crates.iter().filter(|name| !is_named(name)).map(|name| {
+        Finding::new(map, 1, format!("does not name `crates/{name}`: give it a place in the code map"))
+    });
+    let gone = spans.iter().flat_map(|(line, span)| paths_in(span).map(move |path| (*line, path)));
+    let gone = gone.filter(|(_, path)| !exists(path));
+    let gone = gone.map(|(line, path)| Finding::new(map, line, format!("`{path}` does not exist")));
+    unnamed.chain(gone).collect()
+}
+
+fn ends_name(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('/')
+}
+
+/// Everything in single backticks, with its line; fenced blocks are drawings and left alone.
+fn code_spans(text: &str) -> Vec<(usize, &str)> {
+    let mut is_fenced = false;
+    let mut spans = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        if line.trim_start().starts_with("```") {
+            is_fenced = !is_fenced;
+        } else if !is_fenced {
+            spans.extend(line.split('`').skip(1).step_by(2).map(|span| (number, span)));
+        }
+    }
+    spans
+}
+
+/// The paths in a span, without an item or a line behind them; a path with a placeholder is no path.
+fn paths_in(span: &str) -> impl Iterator<Item = &str> {
+    let paths = span.split_whitespace().filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder)));
+    let paths = paths.filter(|path| !path.contains(['*', '{', '<', '…', '$']) && !path.contains(".."));
+    paths.filter_map(|path| path.split([':', '#']).next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# Map\n\n| `crates/bates-pattern` | pure, see `crates/bates-pattern/src/lib.rs::render` |\n\
+        `bates` is the binary; run `.ci/run`, not `crates/*/src` or `a/b`.\n```\ncrates/drawn\n```\n";
+
+    fn messages(text: &str, crates: &[&str], exists: impl Fn(&str) -> bool) -> Vec<String> {
+        let crates = crates.iter().copied().collect();
+        check("ARCHITECTURE.md", text, &crates, exists).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_true_map_passes() {
+        let existing = ["crates/bates-pattern", "crates/bates-pattern/src/lib.rs", ".ci/run"];
+        let exists = |path: &str| existing.contains(&path);
+        assert_eq!(messages(TEXT, &["bates", "bates-pattern"], exists), [""; 0]);
+    }
+
+    #[test]
+    fn a_path_that_is_gone_is_found_on_its_line() {
+        let found = messages(TEXT, &[], |path| path != ".ci/run");
+        assert_eq!(found, ["ARCHITECTURE.md:4: `.ci/run` does not exist"]);
+    }
+
+    #[test]
+    fn a_crate_without_a_place_is_found_even_if_another_name_begins_with_its_own() {
+        let text = "`crates/bates-pattern`";
+        let found = messages(text, &["bates", "bates-pattern"], |_| true);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("`crates/bates`"));
+    }
+
+    #[test]
+    fn a_missing_map_names_no_crate() {
+        assert_eq!(messages("", &["bates", "bates-pattern"], |_| true).len(), 2);
+    }
+}
