@@ -58,24 +58,28 @@ fn how_to_install(missing: &[&'static Program]) -> String {
 
 fn install(missing: &[&'static Program]) -> Result<()> {
     let packages = packages(missing);
+    let as_root = as_root(is_root()?, programs::find("sudo").is_some())
+        .with_context(|| format!("cannot install {}", packages.join(", ")))?;
     eprintln!("    installing {}", packages.join(", "));
-    apt_get(&["update", "-qq"])?;
-    apt_get(&[&["install", "-y", "-qq", "--no-install-recommends"], packages.as_slice()].concat())
+    apt_get(as_root, &["update", "-qq"])?;
+    apt_get(as_root, &[&["install", "-y", "-qq", "--no-install-recommends"], packages.as_slice()].concat())
+}
+
+/// What to put before a command that only root may run.
+fn as_root(is_root: bool, has_sudo: bool) -> Result<&'static [&'static str]> {
+    match (is_root, has_sudo) {
+        (true, _) => Ok(&[]),
+        (false, true) => Ok(&["sudo"]),
+        (false, false) => bail!("that needs root, and there is no sudo"),
+    }
 }
 
 /// `env` stands between because `sudo` drops the environment.
-fn apt_get(arguments: &[&str]) -> Result<()> {
-    let mut words = vec!["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
-    words.extend(arguments);
-    if !is_root()? {
-        if programs::find("sudo").is_none() {
-            bail!("installing needs root and there is no sudo; run as root: {}", words.join(" "));
-        }
-        words.insert(0, "sudo");
-    }
+fn apt_get(as_root: &[&str], arguments: &[&str]) -> Result<()> {
+    let words = [as_root, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], arguments].concat();
     let line = words.join(" ");
-    let status =
-        Command::new(words[0]).args(&words[1..]).status().with_context(|| format!("cannot run {line}"))?;
+    let status = Command::new(words[0]).args(&words[1..]).status();
+    let status = status.with_context(|| format!("cannot run `{line}`"))?;
     ensure!(status.success(), "`{line}` failed: {status}");
     Ok(())
 }
@@ -98,6 +102,13 @@ mod tests {
     fn each_package_is_asked_for_once() {
         let all = missing(|_| true);
         assert_eq!(packages(&all), ["postgresql", "postgresql-client", "redis-server", "redis-tools"]);
+    }
+
+    #[test]
+    fn root_needs_no_sudo_and_nobody_else_goes_without() {
+        assert!(as_root(true, false).unwrap().is_empty());
+        assert_eq!(as_root(false, true).unwrap(), ["sudo"]);
+        assert!(as_root(false, false).is_err());
     }
 
     #[test]

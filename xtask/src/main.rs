@@ -4,7 +4,7 @@
 use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 mod bench;
 mod cargo;
@@ -15,9 +15,8 @@ mod tidy;
 
 #[derive(Parser)]
 #[command(
-    name = "cargo xtask",
+    bin_name = "cargo xtask",
     about = "Tests, checks and measures Bates",
-    arg_required_else_help = true,
     disable_help_subcommand = true,
     after_help = "Examples:
   cargo xtask test                       install what the tests need, then run all of them
@@ -28,7 +27,7 @@ mod tidy;
 )]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -41,11 +40,22 @@ enum Command {
     Bench(bench::Arguments),
 }
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> Result<ExitCode> {
     match Arguments::parse().command {
-        Command::Test(arguments) => test::run(&arguments),
-        Command::Tidy(arguments) => tidy::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
+        Some(Command::Test(arguments)) => test::run(&arguments),
+        Some(Command::Tidy(arguments)) => tidy::run(&arguments),
+        Some(Command::Bench(arguments)) => bench::run(&arguments),
+        None => {
+            Arguments::command().print_help()?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
@@ -56,8 +66,6 @@ fn root() -> &'static Path {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -10,7 +10,6 @@ pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T>
     eprintln!("==> {name}");
     let begun = Instant::now();
     let outcome = work();
-    let end = if outcome.is_ok() { "done" } else { "failed" };
-    eprintln!("    {name}: {end} after {:.1} s", begun.elapsed().as_secs_f64());
+    eprintln!("    {:.1} s", begun.elapsed().as_secs_f64());
     outcome
 }

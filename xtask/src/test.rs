@@ -23,10 +23,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    step("PostgreSQL and Redis are installed", machine::prepare)?;
+    step("look for PostgreSQL and Redis", machine::prepare)?;
     // Both are dropped, and thereby ended, on every way out of this function.
-    let postgres = step("a private PostgreSQL", || Ok(PrivatePostgres::start()?))?;
-    let redis = step("a private Redis", || Ok(PrivateRedis::start()?))?;
+    let postgres = step("start a private PostgreSQL", || Ok(PrivatePostgres::start()?))?;
+    let redis = step("start a private Redis", || Ok(PrivateRedis::start()?))?;
     let mut command = test_command(&arguments.cargo, postgres.url(), redis.url());
     let status = step(&describe(&command), || command.status().context("cannot run cargo"))?;
     Ok(cargo::exit_code(status))

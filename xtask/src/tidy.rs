@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut findings = unreadable;
     findings.extend(opening::check(&tree.sources));
     findings.extend(words::check(&tree.sources));
-    findings.extend(names::check(&tree.paths, &tree.sources));
+    findings.extend(names::check(&tree.sources));
     findings.extend(ratchet::check(RATCHET, &ratchet, &sizes));
     findings.extend(direction::check(&direction::read_packages(root)?));
     let map = read_or_empty(&root.join(MAP))?;

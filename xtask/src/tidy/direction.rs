@@ -73,8 +73,8 @@ fn check_one(package: &Package, packages: &[Package]) -> Vec<Finding> {
 }
 
 fn against_direction(package: &Package, dependency: &Dependency, allowed: &[&str]) -> Finding {
-    let allowed = if allowed.is_empty() { "no other crate here".to_owned() } else { allowed.join(", ") };
-    let message = format!("`{}` may not depend on `{}`, only on: {allowed}", package.name, dependency.name);
+    let allowed = if allowed.is_empty() { "no crate of ours".to_owned() } else { allowed.join(", ") };
+    let message = format!("`{}` depends on `{}`; it may see {allowed}", package.name, dependency.name);
     let line = package.manifest_text.lines().position(|line| line.contains(&dependency.name));
     Finding::new(&package.manifest, line.map_or(1, |index| index + 1), message)
 }

@@ -1,14 +1,14 @@
-//! Rule: no file, folder or module has a name that could hold anything. Must never look at types and
-//! functions; their names are for reviewers.
+//! Rule: no Rust file, folder or module has a name that could hold anything. Must never look at types and
+//! functions, whose names are for reviewers, nor at files whose names other tools prescribe.
 
 use super::{finding::Finding, tree::Source};
 
 const NAMES: [&str; 7] = ["manager", "managers", "helper", "helpers", "util", "utils", "common"];
 
-pub(super) fn check(paths: &[String], sources: &[Source]) -> Vec<Finding> {
-    let in_paths = paths.iter().filter_map(|path| {
-        let name = path.split('/').find_map(vague_word)?;
-        Some(finding(path, 1, name))
+pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
+    let in_paths = sources.iter().filter_map(|source| {
+        let name = source.path.split('/').find_map(vague_word)?;
+        Some(finding(&source.path, 1, name))
     });
     in_paths.chain(sources.iter().flat_map(check_modules)).collect()
 }
@@ -37,20 +37,16 @@ fn finding(path: &str, line: usize, name: &str) -> Finding {
 mod tests {
     use super::*;
 
-    fn paths(paths: &[&str]) -> Vec<String> {
-        paths.iter().map(ToString::to_string).collect()
-    }
-
     #[test]
     fn a_vague_file_or_folder_is_found() {
-        let planted = paths(&["crates/a/src/utils.rs", "crates/a/tests/common/mod.rs", "a/pool_manager.rs"]);
-        assert_eq!(check(&planted, &[]).len(), 3);
+        let planted = ["crates/a/src/utils.rs", "crates/a/tests/common/mod.rs", "a/pool_manager.rs"];
+        assert_eq!(check(&planted.map(|path| Source::planted(path, ""))).len(), 3);
     }
 
     #[test]
     fn a_vague_module_with_a_body_is_found() {
         let planted = [Source::planted("a.rs", "//! Owns a.\n    pub(crate) mod helpers {\n    }\n")];
-        let findings = check(&[], &planted);
+        let findings = check(&planted);
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].line, 2);
     }
@@ -58,6 +54,6 @@ mod tests {
     #[test]
     fn plain_names_pass() {
         let text = "//! The common case needs no helper mod utils {\nmod lease {\n}\nmod commonly {}\n";
-        assert_eq!(check(&paths(&["crates/a/src/lease.rs"]), &[Source::planted("a.rs", text)]), []);
+        assert_eq!(check(&[Source::planted("crates/a/src/lease.rs", text)]), []);
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Source {
 
 pub(super) struct Tree {
     /// Every file, Rust or not.
-    pub(super) paths: Vec<String>,
+    paths: Vec<String>,
     pub(super) sources: Vec<Source>,
 }
 
