@@ -1,0 +1,67 @@
+//! A walk through the positions that a pattern's rules accept.
+//!
+//! Of the candidates of a 12-digit OpenG2P series 1 in 17 is accepted, so this is the hot path of rejection:
+//! it permutes several candidates at once.
+
+use crate::position::Position;
+use crate::scope::Scope;
+use crate::shuffle::BATCH;
+
+/// The accepted positions of a range, in order. Made by [`Scope::accepted`].
+#[derive(Debug)]
+pub struct Accepted<'s> {
+    scope: &'s Scope,
+    /// The next position to permute, and the first one past the range.
+    next: u64,
+    end: u64,
+    /// The values of the positions before `next`, of which those from `taken` on are still to be seen.
+    values: [u128; BATCH],
+    taken: usize,
+}
+
+impl<'s> Accepted<'s> {
+    pub(crate) fn new(scope: &'s Scope, first: Position, last: Position) -> Self {
+        let end = last.min(scope.pattern().last()).value() + 1;
+        Self { scope, next: first.value().min(end), end, values: [0; BATCH], taken: BATCH }
+    }
+
+    /// Appends the number at the next accepted position to the caller's buffer, and answers the position.
+    ///
+    /// `None` when the range has no more; the buffer then stays as it was.
+    pub fn next_into(&mut self, out: &mut Vec<u8>) -> Option<Position> {
+        while let Some((position, value)) = self.candidate() {
+            if self.scope.write_accepted(value, out) {
+                return Position::new(position);
+            }
+        }
+        None
+    }
+
+    fn candidate(&mut self) -> Option<(u64, u128)> {
+        if self.taken == BATCH {
+            self.permute()?;
+        }
+        let value = self.values[self.taken];
+        self.taken += 1;
+        Some((self.next - (BATCH - self.taken) as u64 - 1, value))
+    }
+
+    /// Fills the values from the back, so that a short last batch ends like any other.
+    fn permute(&mut self) -> Option<()> {
+        let count = usize::try_from(self.end - self.next).unwrap_or(usize::MAX).min(BATCH);
+        if count == 0 {
+            return None;
+        }
+        let first = BATCH - count;
+        for lane in 0..BATCH {
+            // Lanes before the first repeat it and are never looked at.
+            self.values[lane] = u128::from(self.next) + lane.saturating_sub(first) as u128;
+        }
+        if let (Some(shuffle), Some(tweak)) = (self.scope.pattern().shuffle(), self.scope.tweak()) {
+            shuffle.permute_batch(tweak, &mut self.values);
+        }
+        self.next += count as u64;
+        self.taken = first;
+        Some(())
+    }
+}

@@ -1,0 +1,176 @@
+//! Alphabets: the digits in which `{seq}` counts, and how a text in them is read back.
+//!
+//! The order of every alphabet is part of construction version 1 and frozen by golden vectors.
+#![expect(clippy::cast_possible_truncation, reason = "a remainder by a radix is a digit")]
+
+use crate::charset::CharSet;
+
+const DECIMAL: &[u8] = b"0123456789";
+const HEX: &[u8] = b"0123456789abcdef";
+const CROCKFORD32: &[u8] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const BASE36: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+const BASE58: &[u8] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+const BASE62: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// The named alphabets, in the order in which messages list them.
+pub(crate) const NAMES: [(&str, &[u8]); 6] = [
+    ("decimal", DECIMAL),
+    ("base62", BASE62),
+    ("base58", BASE58),
+    ("base36", BASE36),
+    ("crockford32", CROCKFORD32),
+    ("hex", HEX),
+];
+
+const NOT_A_DIGIT: u8 = u8::MAX;
+
+/// At most as many characters as visible ASCII has.
+const DIGITS_MAX: usize = 94;
+
+/// The longest text `write` makes: the widest field there is.
+pub(crate) const WIDTH_MAX: usize = 64;
+
+/// An ordered set of characters, each the digit of its index.
+#[derive(Clone, Debug)]
+pub(crate) struct Alphabet {
+    /// `decimal`, `base62`, …, or the class as written for an alphabet of one's own.
+    name: Box<str>,
+    digits: [u8; DIGITS_MAX],
+    radix: u8,
+    /// Digit of each ASCII character that may be read as one.
+    values: [u8; 128],
+    readable: CharSet,
+    /// Also reads the other case and look-alikes; the canonical text never has them.
+    forgiving: bool,
+}
+
+impl Alphabet {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let (name, digits) = NAMES.iter().find(|(known, _)| *known == name)?;
+        Some(Self::new(name, digits, *name == "crockford32"))
+    }
+
+    pub(crate) fn decimal() -> Self {
+        Self::new("decimal", DECIMAL, false)
+    }
+
+    /// An alphabet of one's own. The caller has checked: 2 to 94 distinct visible ASCII characters.
+    pub(crate) fn own(class: &str, digits: &[u8]) -> Self {
+        Self::new(class, digits, false)
+    }
+
+    fn new(name: &str, ordered: &[u8], forgiving: bool) -> Self {
+        let mut digits = [0; DIGITS_MAX];
+        let mut values = [NOT_A_DIGIT; 128];
+        for (value, digit) in (0_u8..).zip(ordered) {
+            digits[usize::from(value)] = *digit;
+            values[usize::from(*digit)] = value;
+            if forgiving {
+                values[usize::from(digit.to_ascii_lowercase())] = value;
+            }
+        }
+        if forgiving {
+            for (looks, meant) in [(b"Oo".as_slice(), 0), (b"IiLl", 1)] {
+                for byte in looks {
+                    values[usize::from(*byte)] = meant;
+                }
+            }
+        }
+        let radix = u8::try_from(ordered.len()).expect("an alphabet has at most 94 characters");
+        let read = (0_u8..128).filter(|byte| values[usize::from(*byte)] != NOT_A_DIGIT).collect::<Vec<_>>();
+        Self { name: name.into(), digits, radix, values, readable: CharSet::of(&read), forgiving }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn radix(&self) -> u8 {
+        self.radix
+    }
+
+    pub(crate) fn is_decimal(&self) -> bool {
+        self.ordered() == DECIMAL
+    }
+
+    pub(crate) fn is_forgiving(&self) -> bool {
+        self.forgiving
+    }
+
+    /// What may be read, which for Crockford's base 32 is more than what is written.
+    pub(crate) fn readable(&self) -> CharSet {
+        self.readable
+    }
+
+    pub(crate) fn written(&self) -> CharSet {
+        CharSet::of(self.ordered())
+    }
+
+    fn ordered(&self) -> &[u8] {
+        &self.digits[..usize::from(self.radix)]
+    }
+
+    pub(crate) fn digit(&self, byte: u8) -> Option<u8> {
+        let value = *self.values.get(usize::from(byte))?;
+        (value != NOT_A_DIGIT).then_some(value)
+    }
+
+    /// Appends `value`, padded with the zero digit to `width` (0: no padding).
+    pub(crate) fn write(&self, value: u128, width: usize, out: &mut Vec<u8>) {
+        let mut text = [self.digits[0]; WIDTH_MAX];
+        let start = match u64::try_from(value) {
+            Ok(value) => self.write_before(&mut text, WIDTH_MAX, value),
+            Err(_) => self.write_wide(&mut text, value),
+        };
+        // A lone zero is written as one digit, never as nothing.
+        let start = start.min(WIDTH_MAX - width.max(1));
+        out.extend_from_slice(&text[start..]);
+    }
+
+    /// Only fields of more than 2^64 values come here, so the slow division is rare.
+    fn write_wide(&self, text: &mut [u8; WIDTH_MAX], mut value: u128) -> usize {
+        let radix = u128::from(self.radix);
+        let mut end = WIDTH_MAX;
+        while value > u128::from(u64::MAX) {
+            end -= 1;
+            text[end] = self.digits[(value % radix) as usize];
+            value /= radix;
+        }
+        self.write_before(text, end, value as u64)
+    }
+
+    /// Writes `value` into the places before `end`; answers where the text starts.
+    fn write_before(&self, text: &mut [u8; WIDTH_MAX], end: usize, value: u64) -> usize {
+        // A constant radix turns each division into a multiplication.
+        match self.radix {
+            10 => self.write_in(10, text, end, value),
+            16 => self.write_in(16, text, end, value),
+            32 => self.write_in(32, text, end, value),
+            36 => self.write_in(36, text, end, value),
+            58 => self.write_in(58, text, end, value),
+            62 => self.write_in(62, text, end, value),
+            radix => self.write_in(u64::from(radix), text, end, value),
+        }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the radix must be a constant at each call")]
+    fn write_in(&self, radix: u64, text: &mut [u8; WIDTH_MAX], mut end: usize, mut value: u64) -> usize {
+        while value != 0 && end != 0 {
+            end -= 1;
+            text[end] = self.digits[(value % radix) as usize];
+            value /= radix;
+        }
+        end
+    }
+
+    /// The value of a text in this alphabet, or the byte at which it is none. Saturates.
+    pub(crate) fn read(&self, text: &[u8]) -> Result<u128, usize> {
+        let mut value = 0_u128;
+        for (at, byte) in text.iter().enumerate() {
+            let digit = self.digit(*byte).ok_or(at)?;
+            value = value.saturating_mul(u128::from(self.radix)).saturating_add(u128::from(digit));
+        }
+        Ok(value)
+    }
+}

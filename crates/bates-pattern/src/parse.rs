@@ -1,0 +1,264 @@
+//! A text back into its scope and position, or the reasons why it is no identifier of the pattern.
+//!
+//! The template was refused at compile time unless it can be read in one pass without guessing. Reading
+//! ignores the rules of rejection: an identifier issued before a rule came keeps its position.
+
+use crate::pattern::Pattern;
+use crate::period::{DateParts, Period};
+use crate::position::Position;
+use crate::scope::{Scope, join};
+use crate::template::{Segment, check_is_lowercase};
+use crate::verdict::{ParseError, Reason, Verdict};
+
+/// What an identifier says: its scope and its position.
+#[derive(Clone, Debug)]
+pub struct Parsed<'p, 't> {
+    pattern: &'p Pattern,
+    values: Vec<&'t str>,
+    date: DateParts,
+    period: Option<Period>,
+    position: Position,
+}
+
+impl<'t> Parsed<'_, 't> {
+    /// The position of the identifier.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The value of one parameter.
+    pub fn parameter(&self, name: &str) -> Option<&'t str> {
+        self.parameters().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// All parameters, in the order of the template.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &'t str)> {
+        self.pattern.parameters().zip(self.values.iter().copied())
+    }
+
+    /// The period, if the numbering starts again by date.
+    pub fn period(&self) -> Option<Period> {
+        self.period
+    }
+
+    /// The scope, ready to render. Rendering the position in it gives the identifier in its canonical form.
+    pub fn scope(&self) -> Scope {
+        let values = self.values.iter().map(|value| (*value).into()).collect();
+        Scope::new(self.pattern.clone(), values, self.date, self.period)
+    }
+}
+
+/// A text taken apart along the template, before its check, rules and position are looked at.
+struct Taken<'t> {
+    values: Vec<&'t str>,
+    date: DateParts,
+    period: Option<Period>,
+    value: u128,
+    seq: &'t str,
+    check: &'t str,
+    check_fits: bool,
+}
+
+impl Pattern {
+    /// Reads an identifier back. Its check characters must fit; the rules of rejection are not asked.
+    pub fn parse<'p, 't>(&'p self, text: &'t str) -> Result<Parsed<'p, 't>, ParseError> {
+        let fail = |reason| ParseError { reason };
+        let taken = self.take_apart(text).map_err(fail)?;
+        if let (Some(check), false) = (self.parts().check, taken.check_fits) {
+            return Err(fail(Reason::Checksum { check }));
+        }
+        let index = match self.shuffle() {
+            Some(shuffle) => {
+                let period = taken.period.map(|period| period.to_string());
+                let tweak = self.tweak(&taken.values, period.as_deref());
+                shuffle.invert(tweak.expect("a shuffled pattern has a tweak"), taken.value)
+            }
+            None => taken.value,
+        };
+        let position =
+            u64::try_from(index).ok().and_then(Position::new).ok_or_else(|| fail(Reason::Unreachable))?;
+        let Taken { values, date, period, .. } = taken;
+        Ok(Parsed { pattern: self, values, date, period, position })
+    }
+
+    /// Whether a text could be an identifier of this pattern, and if not, everything that speaks against it.
+    pub fn validate(&self, text: &str) -> Verdict {
+        let mut reasons = Vec::new();
+        match self.take_apart(text) {
+            Err(reason) => {
+                let judge_digits = matches!(reason, Reason::Length { .. }) && self.is_bare();
+                reasons.push(reason);
+                if judge_digits && text.bytes().all(|byte| byte.is_ascii_digit()) {
+                    self.judge_bare(text, &mut reasons);
+                }
+            }
+            Ok(taken) => {
+                if let (Some(check), false) = (self.parts().check, taken.check_fits) {
+                    reasons.push(Reason::Checksum { check });
+                }
+                let mut body = [0; crate::scope::BODY_BYTES_MAX];
+                self.reject()
+                    .explain(join(&mut body, taken.seq.as_bytes(), taken.check.as_bytes()), &mut reasons);
+            }
+        }
+        Verdict { reasons }
+    }
+
+    /// Whether an identifier is nothing but decimal `{seq}` and `{check}`.
+    fn is_bare(&self) -> bool {
+        let segments = &self.parts().segments;
+        self.parts().seq.alphabet.is_decimal()
+            && segments.iter().all(|s| matches!(s, Segment::Seq | Segment::Check))
+    }
+
+    /// Digits of the wrong length still break, or keep, every other rule.
+    fn judge_bare(&self, text: &str, reasons: &mut Vec<Reason>) {
+        if let Some(check) = self.parts().check
+            && let Some(end) = text.len().checked_sub(check.width())
+            && check.compute(&text.as_bytes()[..end]).as_bytes() != &text.as_bytes()[end..]
+        {
+            reasons.push(Reason::Checksum { check });
+        }
+        self.reject().explain(text.as_bytes(), reasons);
+    }
+
+    fn take_apart<'t>(&self, text: &'t str) -> Result<Taken<'t>, Reason> {
+        let template = self.parts();
+        if let Some(length) = template.fixed_length(&template.segments, self.reset())
+            && length != text.len()
+        {
+            return Err(self.wrong_length(text));
+        }
+        let mut taken = Taken {
+            values: Vec::with_capacity(template.parameters.len()),
+            date: DateParts::default(),
+            period: None,
+            value: 0,
+            seq: "",
+            check: "",
+            check_fits: true,
+        };
+        let mut at = 0;
+        for (index, segment) in template.segments.iter().enumerate() {
+            let end = self.end_of(index, text, at);
+            let part = end.and_then(|end| text.get(at..end));
+            let fits = part.is_some_and(|part| self.take(segment, part, &text[..at], &mut taken));
+            let Some(end) = end.filter(|_| fits) else { return Err(self.shape(segment, text, at)) };
+            at = end;
+        }
+        if at != text.len() {
+            return Err(Reason::Shape {
+                column: column(text, at),
+                expected: "the end of the identifier".into(),
+            });
+        }
+        taken.period = taken.date.period(self.reset(), taken.period).map_err(|()| Reason::Date)?;
+        Ok(taken)
+    }
+
+    /// Where the segment at `index` ends, if the text is long enough for it.
+    fn end_of(&self, index: usize, text: &str, at: usize) -> Option<usize> {
+        let template = self.parts();
+        let segment = &template.segments[index];
+        let (min, max) = template.extent(segment, self.reset());
+        if min == max {
+            return Some(at + min).filter(|end| *end <= text.len());
+        }
+        let end = match template.fixed_length(&template.segments[index + 1..], self.reset()) {
+            Some(rest) => text.len().checked_sub(rest)?,
+            None => {
+                let readable = template.readable(segment);
+                at + text.as_bytes()[at..].iter().take_while(|byte| readable.contains(**byte)).count()
+            }
+        };
+        (end >= at + min && end <= at + max).then_some(end)
+    }
+
+    /// Takes in one segment's text; false if it cannot be that segment's.
+    fn take<'t>(&self, segment: &Segment, part: &'t str, before: &str, taken: &mut Taken<'t>) -> bool {
+        let template = self.parts();
+        match segment {
+            Segment::Literal(text) => **text == *part,
+            Segment::Parameter(index) => {
+                taken.values.push(part);
+                template.parameters[*index].rule.admits(part)
+            }
+            Segment::Date(field) => taken.date.read(*field, part),
+            Segment::Period => {
+                let period = self.reset().named(part);
+                let agrees = taken.period.is_none_or(|known| Some(known) == period);
+                taken.period = period;
+                period.is_some() && agrees
+            }
+            Segment::Seq => {
+                taken.seq = part;
+                let value = template.seq.alphabet.read(part.as_bytes());
+                taken.value = value.unwrap_or_default();
+                value.is_ok() && (template.seq.width.is_some() || self.is_plain(part))
+            }
+            Segment::Check => {
+                taken.check = part;
+                taken.check_fits = self.check_fits(part, before, taken.seq);
+                template.check.is_some_and(|check| part.bytes().all(|byte| check.readable().contains(byte)))
+            }
+        }
+    }
+
+    /// Without a width, a number has one text: no zeros before it.
+    fn is_plain(&self, seq: &str) -> bool {
+        seq.len() == 1 || self.parts().seq.alphabet.digit(seq.as_bytes()[0]) != Some(0)
+    }
+
+    fn check_fits(&self, found: &str, before: &str, seq: &str) -> bool {
+        let template = self.parts();
+        let Some(check) = template.check else { return true };
+        if !template.seq.alphabet.is_forgiving() {
+            let expected = check.compute(before.as_bytes());
+            let lowercase = check_is_lowercase(&template.seq.alphabet);
+            let expected = if lowercase { expected.to_lowercase() } else { expected };
+            return expected.as_bytes() == found.as_bytes();
+        }
+        // What was meant is checked, not what was typed.
+        let start = seq.as_ptr() as usize - before.as_ptr() as usize;
+        let mut meant = before.as_bytes().to_vec();
+        let mut canonical = Vec::with_capacity(seq.len());
+        let value = template.seq.alphabet.read(seq.as_bytes()).unwrap_or_default();
+        template.seq.alphabet.write(value, seq.len(), &mut canonical);
+        meant[start..start + seq.len()].copy_from_slice(&canonical);
+        check.compute(&meant).as_bytes().eq_ignore_ascii_case(found.as_bytes())
+    }
+
+    fn wrong_length(&self, text: &str) -> Reason {
+        let template = self.parts();
+        let characters = |segment: &Segment| match segment {
+            Segment::Literal(text) => text.chars().count(),
+            _ => template.extent(segment, self.reset()).0,
+        };
+        Reason::Length {
+            expected: template.segments.iter().map(characters).sum(),
+            found: text.chars().count(),
+        }
+    }
+
+    fn shape(&self, segment: &Segment, text: &str, at: usize) -> Reason {
+        let template = self.parts();
+        let name = template.describe(segment);
+        let expected = match segment {
+            Segment::Parameter(index) => format!("{name}, {}", template.parameters[*index].rule),
+            Segment::Seq => match template.seq.width {
+                Some(width) => format!("{name}, {width} characters in {}", template.seq.alphabet.name()),
+                None => {
+                    format!("{name}, a number in {} without zeros before it", template.seq.alphabet.name())
+                }
+            },
+            Segment::Date(field) => format!("{name}, the {}", field.name()),
+            Segment::Period => format!("{name}, the name of a {} period", self.reset()),
+            Segment::Check | Segment::Literal(_) => name.into(),
+        };
+        Reason::Shape { column: column(text, at), expected: expected.into() }
+    }
+}
+
+fn column(text: &str, at: usize) -> usize {
+    text.char_indices().take_while(|(index, _)| *index < at).count() + 1
+}

@@ -1,0 +1,170 @@
+//! A compiled pattern: a template, and how its positions are ordered, restarted and filtered.
+
+use std::sync::Arc;
+
+use crate::error::{PatternError, Problem};
+use crate::period::Reset;
+use crate::position::Position;
+use crate::reject::Reject;
+use crate::shuffle::{Key, Shuffle, Tweak};
+use crate::template::Template;
+
+/// In which order positions walk through the space of `{seq}`.
+#[derive(Clone, Debug, Default)]
+pub enum Order {
+    /// Position 1001 is number 1001.
+    #[default]
+    Counting,
+    /// A keyed permutation of the whole space: who has no key cannot tell the next number.
+    Shuffled(Key),
+}
+
+/// The version of everything that decides a text: alphabets, check characters, period names, the
+/// permutation and its tweak. It is pinned with a series, and what it stands for never changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Construction {
+    /// The first; frozen by `tests/golden/v1.csv`.
+    #[default]
+    V1,
+}
+
+impl Construction {
+    /// The version as a store keeps it.
+    pub const fn number(self) -> u16 {
+        match self {
+            Self::V1 => 1,
+        }
+    }
+
+    /// The version that a store kept.
+    pub const fn of_number(number: u16) -> Option<Self> {
+        match number {
+            1 => Some(Self::V1),
+            _ => None,
+        }
+    }
+}
+
+/// What a pattern is besides its template.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// In which order positions walk through the space.
+    pub order: Order,
+    /// When the numbering starts again.
+    pub reset: Reset,
+    /// What is skipped.
+    pub reject: Reject,
+    /// The version of the mapping.
+    pub construction: Construction,
+}
+
+/// A compiled pattern. Cheap to clone: the clones share everything.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    compiled: Arc<Compiled>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    template: Template,
+    reset: Reset,
+    reject: Reject,
+    construction: Construction,
+    shuffle: Option<Shuffle>,
+    /// Values of `{seq}` from which positions are drawn; more than there are positions for long fields.
+    space: u128,
+}
+
+impl Pattern {
+    /// Compiles a template, or says where and why it is refused.
+    ///
+    /// Refused is also what would compile but could not keep its promise: identifiers that two scopes share
+    /// or that cannot be read back.
+    pub fn compile(template: &str, options: Options) -> Result<Self, PatternError> {
+        let Options { order, reset, reject, construction } = options;
+        let template = Template::parse(template, reset)?;
+        let at_seq = |problem| PatternError::at(template.seq.column, problem);
+        let shuffle = match (order, template.seq.numerals()) {
+            (Order::Counting, _) => None,
+            (Order::Shuffled(_), None) => return Err(at_seq(Problem::ShuffleNeedsWidth)),
+            (Order::Shuffled(key), Some(width)) => {
+                let shuffle = Shuffle::of_field(&key, template.seq.alphabet.radix(), width);
+                Some(shuffle.map_err(|_| at_seq(Problem::ShuffleTooLarge))?)
+            }
+        };
+        if let Some(rules) = reject.digit_rules()
+            && (!template.seq.alphabet.is_decimal() || template.seq.width.is_none())
+        {
+            return Err(at_seq(Problem::RejectNeedsDigits { rules: rules.reading().name() }));
+        }
+        let space = template.seq.space().unwrap_or(u128::from(Position::COUNT));
+        Ok(Self { compiled: Arc::new(Compiled { template, reset, reject, construction, shuffle, space }) })
+    }
+
+    /// The template as it was written.
+    pub fn template(&self) -> &str {
+        &self.compiled.template.source
+    }
+
+    /// The names of the scope's parameters, in the order of the template.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.compiled.template.parameters.iter().map(|parameter| &*parameter.name)
+    }
+
+    /// Whether a scope needs a date: one is shown, or the numbering starts again by date.
+    pub fn needs_date(&self) -> bool {
+        self.compiled.template.covers_date()
+    }
+
+    /// When the numbering starts again.
+    pub fn reset(&self) -> Reset {
+        self.compiled.reset
+    }
+
+    /// Whether positions walk a keyed permutation.
+    pub fn is_shuffled(&self) -> bool {
+        self.compiled.shuffle.is_some()
+    }
+
+    /// What is skipped.
+    pub fn reject(&self) -> &Reject {
+        &self.compiled.reject
+    }
+
+    /// The version of the mapping.
+    pub fn construction(&self) -> Construction {
+        self.compiled.construction
+    }
+
+    /// The last position of a scope, whether or not it is rejected.
+    pub fn last(&self) -> Position {
+        let space = u64::try_from(self.space()).unwrap_or(u64::MAX);
+        Position::new(space - 1).unwrap_or(Position::MAX)
+    }
+
+    pub(crate) fn parts(&self) -> &Template {
+        &self.compiled.template
+    }
+
+    pub(crate) fn space(&self) -> u128 {
+        self.compiled.space
+    }
+
+    pub(crate) fn shuffle(&self) -> Option<&Shuffle> {
+        self.compiled.shuffle.as_ref()
+    }
+
+    /// The tweak of a scope: its shown parameters and period, so that each scope has an order of its own and
+    /// knowing one tells nothing about another.
+    pub(crate) fn tweak<V: AsRef<str>>(&self, values: &[V], period: Option<&str>) -> Option<Tweak> {
+        let shuffle = self.shuffle()?;
+        let mut tweak = Vec::new();
+        for value in values.iter().map(AsRef::as_ref).chain(period) {
+            // The length before each value keeps ("ab", "c") and ("a", "bc") apart.
+            tweak.push(u8::try_from(value.len()).expect("a value is at most 64 bytes long"));
+            tweak.extend_from_slice(value.as_bytes());
+        }
+        Some(shuffle.tweak(&tweak))
+    }
+}

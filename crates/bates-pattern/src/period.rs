@@ -1,0 +1,322 @@
+//! When a numbering starts again, and what is shown of a business date.
+//!
+//! Knows the calendar but no clock and no time zone: the caller brings the date.
+
+use std::fmt::{self, Write};
+use std::str::FromStr;
+
+use jiff::civil::Date;
+
+/// Business dates outside these years are refused; four digits always show them.
+pub(crate) const YEARS: std::ops::RangeInclusive<i16> = 1900..=9999;
+
+/// The years that `%y` can show without two of them reading the same.
+pub(crate) const SHORT_YEARS: std::ops::RangeInclusive<i16> = 2000..=2099;
+
+/// When a scope's numbering starts again from its first position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reset {
+    /// One numbering for ever.
+    #[default]
+    Never,
+    /// On 1 January.
+    Yearly,
+    /// On the first of each month.
+    Monthly,
+    /// Each day.
+    Daily,
+    /// On this day of each year: `fiscal-04-01` starts a year on 1 April.
+    Fiscal {
+        /// 1 to 12.
+        month: i8,
+        /// 1 to the month's length; never 29 February.
+        day: i8,
+    },
+}
+
+/// A text that names no reset.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no reset: expected never, yearly, monthly, daily or fiscal-MM-DD (a day that every year has; \
+     for 1 January write yearly)"
+)]
+pub struct ResetError(pub Box<str>);
+
+impl FromStr for Reset {
+    type Err = ResetError;
+
+    fn from_str(text: &str) -> Result<Self, ResetError> {
+        match text {
+            "never" => Ok(Self::Never),
+            "yearly" => Ok(Self::Yearly),
+            "monthly" => Ok(Self::Monthly),
+            "daily" => Ok(Self::Daily),
+            _ => text.strip_prefix("fiscal-").and_then(fiscal).ok_or_else(|| ResetError(text.into())),
+        }
+    }
+}
+
+fn fiscal(month_and_day: &str) -> Option<Reset> {
+    let (month, day) = month_and_day.split_once('-')?;
+    let two_digits = |text: &str| (text.len() == 2).then(|| number(text)).flatten();
+    let (month, day) = (two_digits(month)?, two_digits(day)?);
+    // 2001 is no leap year, so a day it has is a day every year has.
+    Date::new(2001, month, day).ok()?;
+    ((month, day) != (1, 1)).then_some(Reset::Fiscal { month, day })
+}
+
+impl fmt::Display for Reset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Never => f.write_str("never"),
+            Self::Yearly => f.write_str("yearly"),
+            Self::Monthly => f.write_str("monthly"),
+            Self::Daily => f.write_str("daily"),
+            Self::Fiscal { month, day } => write!(f, "fiscal-{month:02}-{day:02}"),
+        }
+    }
+}
+
+impl Reset {
+    /// The period that `date` falls into, if there are periods at all.
+    pub(crate) fn period(self, date: Date) -> Option<Period> {
+        let (year, month, day) = match self {
+            Self::Never => return None,
+            Self::Yearly => (date.year(), 1, 1),
+            Self::Monthly => (date.year(), date.month(), 1),
+            Self::Daily => (date.year(), date.month(), date.day()),
+            Self::Fiscal { month, day } => {
+                let started = (date.month(), date.day()) >= (month, day);
+                (date.year() - i16::from(!started), month, day)
+            }
+        };
+        Some(Period { reset: self, year, month, day })
+    }
+
+    /// How long the name of one of its periods is.
+    pub(crate) fn name_width(self) -> usize {
+        match self {
+            Self::Never => 0,
+            Self::Yearly => 4,
+            Self::Monthly | Self::Fiscal { .. } => 7,
+            Self::Daily => 10,
+        }
+    }
+
+    /// The period of that name.
+    pub(crate) fn named(self, name: &str) -> Option<Period> {
+        if name.len() != self.name_width() || !name.is_ascii() {
+            return None;
+        }
+        let dashed = name.as_bytes().get(4).is_none_or(|byte| *byte == b'-');
+        let year: i16 = number(&name[..4])?;
+        let (month, day) = match self {
+            Self::Yearly => (1, 1),
+            Self::Monthly => (number(&name[5..])?, 1),
+            Self::Daily if name.as_bytes()[7] == b'-' => (number(&name[5..7])?, number(&name[8..])?),
+            Self::Fiscal { month, day } if number(&name[5..]) == Some((year + 1) % 100) => (month, day),
+            Self::Never | Self::Daily | Self::Fiscal { .. } => return None,
+        };
+        Date::new(year, month, day).ok()?;
+        // The fiscal year of the earliest business dates began the calendar year before.
+        let known = YEARS.contains(&year) || matches!(self, Self::Fiscal { .. }) && year == YEARS.start() - 1;
+        (dashed && known).then_some(Period { reset: self, year, month, day })
+    }
+
+    /// Whether `shown` tells any two of its periods apart.
+    pub(crate) fn is_determined_by(self, shown: Shown) -> bool {
+        let Shown { period, year, month, day, ordinal } = shown;
+        let in_year = |needs_day: bool| ordinal || month && (day || !needs_day);
+        period
+            || match self {
+                Self::Never => true,
+                Self::Yearly => year,
+                Self::Monthly => year && in_year(false),
+                Self::Daily => year && in_year(true),
+                // Within the month in which the year turns, only the day tells the two years apart.
+                Self::Fiscal { day, .. } => year && in_year(day != 1),
+            }
+    }
+}
+
+/// One span of a series with `reset`; its name is its first day, as short as the reset allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Period {
+    reset: Reset,
+    year: i16,
+    month: i8,
+    day: i8,
+}
+
+impl Period {
+    fn days(self) -> impl Iterator<Item = Date> {
+        let first = Date::new(self.year, self.month, self.day).ok();
+        let mut day = first;
+        std::iter::from_fn(move || {
+            let today = day?;
+            day = today.tomorrow().ok();
+            Some(today)
+        })
+        .take_while(move |day| self.reset.period(*day) == Some(self))
+    }
+}
+
+/// `2026`, `2026-01`, `2026-01-31`; a fiscal year is `2026-27`.
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reset, year, month, day } = self;
+        match reset {
+            Reset::Never => Ok(()),
+            Reset::Yearly => write!(f, "{year:04}"),
+            Reset::Monthly => write!(f, "{year:04}-{month:02}"),
+            Reset::Daily => write!(f, "{year:04}-{month:02}-{day:02}"),
+            Reset::Fiscal { .. } => write!(f, "{year:04}-{:02}", (year + 1) % 100),
+        }
+    }
+}
+
+/// Which parts of a date a template shows.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing a template shows or does not")]
+pub(crate) struct Shown {
+    pub(crate) period: bool,
+    pub(crate) year: bool,
+    pub(crate) month: bool,
+    pub(crate) day: bool,
+    pub(crate) ordinal: bool,
+}
+
+/// One conversion of `{date:…}`. All have a fixed width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DateField {
+    /// `%Y`
+    Year,
+    /// `%y`
+    ShortYear,
+    /// `%m`
+    Month,
+    /// `%d`
+    Day,
+    /// `%j`, the day of the year
+    Ordinal,
+}
+
+impl DateField {
+    pub(crate) fn of(conversion: char) -> Option<Self> {
+        match conversion {
+            'Y' => Some(Self::Year),
+            'y' => Some(Self::ShortYear),
+            'm' => Some(Self::Month),
+            'd' => Some(Self::Day),
+            'j' => Some(Self::Ordinal),
+            _ => None,
+        }
+    }
+
+    /// In words, for messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Year => "year in four digits",
+            Self::ShortYear => "year in two digits",
+            Self::Month => "month",
+            Self::Day => "day of the month",
+            Self::Ordinal => "day of the year",
+        }
+    }
+
+    pub(crate) fn width(self) -> usize {
+        match self {
+            Self::Year => 4,
+            Self::ShortYear | Self::Month | Self::Day => 2,
+            Self::Ordinal => 3,
+        }
+    }
+}
+
+/// What is known of a business date: all of it, or what an identifier showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DateParts {
+    year: Option<i16>,
+    month: Option<i8>,
+    day: Option<i8>,
+    ordinal: Option<i16>,
+}
+
+impl DateParts {
+    pub(crate) fn of(date: Date) -> Self {
+        Self {
+            year: Some(date.year()),
+            month: Some(date.month()),
+            day: Some(date.day()),
+            ordinal: Some(date.day_of_year()),
+        }
+    }
+
+    /// Appends the text of one field; what is not known of the date is never asked for.
+    pub(crate) fn write(&self, field: DateField, out: &mut String) {
+        let value = match field {
+            DateField::Year => self.year,
+            DateField::ShortYear => self.year.map(|year| year % 100),
+            DateField::Month => self.month.map(i16::from),
+            DateField::Day => self.day.map(i16::from),
+            DateField::Ordinal => self.ordinal,
+        };
+        let width = field.width();
+        let _ = write!(out, "{:0width$}", value.unwrap_or(0));
+    }
+
+    /// Takes in what one field of an identifier shows; false if it contradicts what is known.
+    pub(crate) fn read(&mut self, field: DateField, text: &str) -> bool {
+        match field {
+            DateField::Year => agree(&mut self.year, number(text)),
+            DateField::ShortYear => {
+                agree(&mut self.year, number(text).map(|year: i16| SHORT_YEARS.start() + year))
+            }
+            DateField::Month => agree(&mut self.month, number(text)),
+            DateField::Day => agree(&mut self.day, number(text)),
+            DateField::Ordinal => agree(&mut self.ordinal, number(text)),
+        }
+    }
+
+    /// The period of the one date, or of all the dates, that these parts and the shown period leave; `Err`
+    /// if no date has them all.
+    pub(crate) fn period(&self, reset: Reset, shown: Option<Period>) -> Result<Option<Period>, ()> {
+        let date = match (shown, self) {
+            (None, Self { year: None, month: None, day: None, ordinal: None }) => return Ok(None),
+            (Some(period), _) => period.days().find(|day| self.fits(*day)),
+            (None, Self { year: Some(year), month: Some(month), day: Some(day), ordinal: None }) => {
+                Date::new(*year, *month, *day).ok().filter(|day| self.fits(*day))
+            }
+            (None, Self { year: Some(year), .. }) => self.day_of(*year),
+            // No year is shown: 2000 has every day a year can have, 2001 those of the others.
+            (None, _) => self.day_of(2000).or_else(|| self.day_of(2001)),
+        };
+        let date = date.ok_or(())?;
+        Ok(shown.or_else(|| reset.period(date)))
+    }
+
+    fn day_of(&self, year: i16) -> Option<Date> {
+        Reset::Yearly.period(Date::new(year, 1, 1).ok()?)?.days().find(|day| self.fits(*day))
+    }
+
+    fn fits(&self, date: Date) -> bool {
+        YEARS.contains(&date.year())
+            && self.year.is_none_or(|year| year == date.year())
+            && self.month.is_none_or(|month| month == date.month())
+            && self.day.is_none_or(|day| day == date.day())
+            && self.ordinal.is_none_or(|ordinal| ordinal == date.day_of_year())
+    }
+}
+
+/// Whether a value could be read and is the one already known, if any is.
+fn agree<T: PartialEq + Copy>(known: &mut Option<T>, value: Option<T>) -> bool {
+    value.is_some_and(|value| *known.get_or_insert(value) == value)
+}
+
+/// Digits alone: the standard parser would also take a sign.
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests;

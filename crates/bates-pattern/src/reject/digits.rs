@@ -1,0 +1,348 @@
+//! The rule sets of OpenG2P and MOSIP: digits that are too easily mistyped, guessed or remembered.
+//!
+//! The two share their rules and limits, and read three of the rules differently.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+/// Decimal expansions of 1/p that run through themselves when multiplied.
+const CYCLIC: [&str; 9] = [
+    "142857",
+    "0588235294117647",
+    "052631578947368421",
+    "0434782608695652173913",
+    "0344827586206896551724137931",
+    "0212765957446808510638297872340425531914893617",
+    "0169491525423728813559322033898305084745762711864406779661",
+    "016393442622950819672131147540983606557377049180327868852459",
+    "010309278350515463917525773195876288659793814432989690721649484536082474226804123711340206185567",
+];
+
+/// Limits beyond the longest identifier mean nothing.
+const LIMIT_MAX: usize = 32;
+
+/// How the rules are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reading {
+    /// As the OpenG2P id-generator does.
+    OpenG2p,
+    /// As MOSIP's own generator does: equal digits may also not stand exactly at the limit (`1x1` at 2), a
+    /// sequence goes on from 9 to 0, and 0 is not an even digit.
+    Mosip,
+}
+
+impl Reading {
+    /// The name of the rule set.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OpenG2p => "openg2p",
+            Self::Mosip => "mosip",
+        }
+    }
+}
+
+/// The limits of the rules. A limit of 0 turns its rule off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// No run of this many ascending or descending digits.
+    pub sequence: usize,
+    /// No equal digits closer than this many places.
+    pub repeating: usize,
+    /// No block of this many digits twice.
+    pub repeating_block: usize,
+    /// No run of this many even digits.
+    pub even_run: usize,
+    /// The first digits, this many, are not also the last ones.
+    pub group: usize,
+    /// The first digits, this many, are not also the last ones backwards.
+    pub reverse_group: usize,
+    /// What an identifier may not begin with.
+    pub not_start_with: Vec<Box<str>>,
+    /// Whether cyclic numbers such as 142857 are refused.
+    pub cyclic: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sequence: 3,
+            repeating: 2,
+            repeating_block: 2,
+            even_run: 3,
+            group: 5,
+            reverse_group: 5,
+            not_start_with: vec!["0".into(), "1".into()],
+            cyclic: true,
+        }
+    }
+}
+
+/// Settings of a rule set that were refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LimitsError {
+    /// No such rule set.
+    #[error("{0:?} is no rule set: expected openg2p or mosip")]
+    UnknownSet(Box<str>),
+    /// No such setting.
+    #[error(
+        "{0:?} is no setting: expected sequence_limit, repeating_limit, repeating_block_limit, \
+         conjugative_even_digits_limit, digits_group_limit, reverse_digits_group_limit or not_start_with, \
+         each as name=value"
+    )]
+    UnknownSetting(Box<str>),
+    /// A limit outside its bounds.
+    #[error("{setting}={value:?}: a limit is 0 (the rule is off) or {min} to 32")]
+    OutOfRange {
+        /// The setting.
+        setting: Box<str>,
+        /// What was given.
+        value: Box<str>,
+        /// The smallest limit that does not refuse everything.
+        min: usize,
+    },
+    /// A beginning that is no digits.
+    #[error("not_start_with={0:?}: expected digit strings separated by `|`, such as 0|1")]
+    NotDigits(Box<str>),
+}
+
+/// One rule of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DigitRule {
+    /// Begins with what it may not begin with.
+    NotStartWith,
+    /// Equal digits too close to each other.
+    RepeatingDigit,
+    /// Even digits in a row.
+    EvenRun,
+    /// Ascending or descending digits in a row.
+    Sequence,
+    /// A block of digits occurs again.
+    RepeatingBlock,
+    /// The first digits are the last ones.
+    FirstEqualsLast,
+    /// The first digits are the last ones backwards.
+    FirstEqualsReverseLast,
+    /// Contains a cyclic number.
+    Cyclic,
+}
+
+impl DigitRule {
+    /// Every rule; those that refuse most at least cost come first.
+    const ALL: [Self; 8] = [
+        Self::NotStartWith,
+        Self::RepeatingDigit,
+        Self::EvenRun,
+        Self::Sequence,
+        Self::RepeatingBlock,
+        Self::FirstEqualsLast,
+        Self::FirstEqualsReverseLast,
+        Self::Cyclic,
+    ];
+
+    /// The stable name of the rule.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NotStartWith => "not_start_with",
+            Self::RepeatingDigit => "repeating_digit",
+            Self::EvenRun => "even_run",
+            Self::Sequence => "sequence",
+            Self::RepeatingBlock => "repeating_block",
+            Self::FirstEqualsLast => "first_equals_last",
+            Self::FirstEqualsReverseLast => "first_equals_reverse_last",
+            Self::Cyclic => "cyclic",
+        }
+    }
+}
+
+/// A rule set with its limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DigitRules {
+    reading: Reading,
+    limits: Limits,
+}
+
+impl DigitRules {
+    /// The rule set with limits of one's own.
+    pub fn new(reading: Reading, limits: Limits) -> Result<Self, LimitsError> {
+        let bounded = [
+            ("sequence_limit", limits.sequence, 2),
+            ("repeating_limit", limits.repeating, 1),
+            ("repeating_block_limit", limits.repeating_block, 1),
+            ("conjugative_even_digits_limit", limits.even_run, 1),
+            ("digits_group_limit", limits.group, 1),
+            ("reverse_digits_group_limit", limits.reverse_group, 1),
+        ];
+        for (setting, value, min) in bounded {
+            if value != 0 && !(min..=LIMIT_MAX).contains(&value) {
+                let value = value.to_string().into();
+                return Err(LimitsError::OutOfRange { setting: setting.into(), value, min });
+            }
+        }
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match limits.not_start_with.iter().find(|start| !digits(start)) {
+            Some(start) => Err(LimitsError::NotDigits(start.clone())),
+            None => Ok(Self { reading, limits }),
+        }
+    }
+
+    /// How the rules are read.
+    pub fn reading(&self) -> Reading {
+        self.reading
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The limit of one rule; 0 where it has none.
+    pub(crate) fn limit(&self, rule: DigitRule) -> usize {
+        match rule {
+            DigitRule::NotStartWith | DigitRule::Cyclic => 0,
+            DigitRule::RepeatingDigit => self.limits.repeating,
+            DigitRule::EvenRun => self.limits.even_run,
+            DigitRule::Sequence => self.limits.sequence,
+            DigitRule::RepeatingBlock => self.limits.repeating_block,
+            DigitRule::FirstEqualsLast => self.limits.group,
+            DigitRule::FirstEqualsReverseLast => self.limits.reverse_group,
+        }
+    }
+
+    /// Each rule that a text of digits breaks, and where. Lazy: the first one is found without the rest.
+    pub(crate) fn broken<'a>(
+        &'a self,
+        digits: &'a [u8],
+    ) -> impl Iterator<Item = (DigitRule, Range<usize>)> + 'a {
+        DigitRule::ALL.into_iter().filter_map(|rule| Some((rule, self.find(rule, digits)?)))
+    }
+
+    fn find(&self, rule: DigitRule, digits: &[u8]) -> Option<Range<usize>> {
+        let limit = self.limit(rule);
+        match rule {
+            DigitRule::NotStartWith => self
+                .limits
+                .not_start_with
+                .iter()
+                .find(|start| digits.starts_with(start.as_bytes()))
+                .map(|start| 0..start.len()),
+            DigitRule::Cyclic if self.limits.cyclic => cyclic(digits),
+            _ if limit == 0 => None,
+            DigitRule::RepeatingDigit => {
+                let distance_max = if self.reading == Reading::Mosip { limit } else { limit - 1 };
+                repeating_digit(digits, distance_max)
+            }
+            DigitRule::EvenRun => even_run(digits, limit, self.reading == Reading::OpenG2p),
+            DigitRule::Sequence => sequence(digits, limit, self.reading == Reading::Mosip),
+            DigitRule::RepeatingBlock => repeating_block(digits, limit),
+            DigitRule::FirstEqualsLast => groups(digits, limit, |first, last| first == last),
+            DigitRule::FirstEqualsReverseLast => {
+                groups(digits, limit, |first, last| first.iter().eq(last.iter().rev()))
+            }
+            DigitRule::Cyclic => None,
+        }
+    }
+}
+
+/// `openg2p`, or `mosip:sequence_limit=4,not_start_with=0|1` with limits under the names that the OpenG2P
+/// configuration gives them.
+impl FromStr for DigitRules {
+    type Err = LimitsError;
+
+    fn from_str(text: &str) -> Result<Self, LimitsError> {
+        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+        let reading = [Reading::OpenG2p, Reading::Mosip]
+            .into_iter()
+            .find(|reading| reading.name() == name)
+            .ok_or_else(|| LimitsError::UnknownSet(name.into()))?;
+        let mut limits = Limits::default();
+        for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
+            limits.set(setting)?;
+        }
+        Self::new(reading, limits)
+    }
+}
+
+impl Limits {
+    fn set(&mut self, setting: &str) -> Result<(), LimitsError> {
+        let unknown = || LimitsError::UnknownSetting(setting.into());
+        let (name, value) = setting.split_once('=').ok_or_else(unknown)?;
+        let limit = match name {
+            "not_start_with" => {
+                self.not_start_with =
+                    value.split('|').filter(|start| !start.is_empty()).map(Into::into).collect();
+                return Ok(());
+            }
+            "sequence_limit" => &mut self.sequence,
+            "repeating_limit" => &mut self.repeating,
+            "repeating_block_limit" => &mut self.repeating_block,
+            "conjugative_even_digits_limit" => &mut self.even_run,
+            "digits_group_limit" => &mut self.group,
+            "reverse_digits_group_limit" => &mut self.reverse_group,
+            _ => return Err(unknown()),
+        };
+        *limit = value.parse().map_err(|_| LimitsError::OutOfRange {
+            setting: name.into(),
+            value: value.into(),
+            min: 1,
+        })?;
+        Ok(())
+    }
+}
+
+fn repeating_digit(digits: &[u8], distance_max: usize) -> Option<Range<usize>> {
+    (1..=distance_max).find_map(|distance| {
+        let at = digits.iter().zip(digits.get(distance..)?).position(|(one, other)| one == other)?;
+        Some(at..at + distance + 1)
+    })
+}
+
+fn even_run(digits: &[u8], limit: usize, zero_is_even: bool) -> Option<Range<usize>> {
+    let mut run = 0;
+    for (at, digit) in digits.iter().enumerate() {
+        let even = digit % 2 == 0 && (zero_is_even || *digit != b'0');
+        run = if even { run + 1 } else { 0 };
+        if run == limit {
+            return Some(at + 1 - limit..at + 1);
+        }
+    }
+    None
+}
+
+/// Steps of one up, or of one down; `wraps` takes 9 to 0 for a step.
+fn sequence(digits: &[u8], limit: usize, wraps: bool) -> Option<Range<usize>> {
+    let (mut up, mut down) = (1, 1);
+    for at in 1..digits.len() {
+        let step = |from: u8, to: u8| from + 1 == to || wraps && from == b'9' && to == b'0';
+        up = if step(digits[at - 1], digits[at]) { up + 1 } else { 1 };
+        down = if step(digits[at], digits[at - 1]) { down + 1 } else { 1 };
+        if up == limit || down == limit {
+            return Some(at + 1 - limit..at + 1);
+        }
+    }
+    None
+}
+
+fn repeating_block(digits: &[u8], limit: usize) -> Option<Range<usize>> {
+    let last = digits.len().checked_sub(limit)?;
+    for first in 0..last {
+        let block = &digits[first..first + limit];
+        if let Some(again) = (first + limit..=last).find(|at| digits[*at..*at + limit] == *block) {
+            return Some(first..again + limit);
+        }
+    }
+    None
+}
+
+/// Compares the first digits with the last, where the two do not overlap.
+fn groups(digits: &[u8], limit: usize, equal: impl Fn(&[u8], &[u8]) -> bool) -> Option<Range<usize>> {
+    let fits = digits.len() >= 2 * limit;
+    (fits && equal(&digits[..limit], &digits[digits.len() - limit..])).then_some(0..digits.len())
+}
+
+fn cyclic(digits: &[u8]) -> Option<Range<usize>> {
+    CYCLIC.iter().find_map(|number| {
+        let at = digits.windows(number.len()).position(|window| window == number.as_bytes())?;
+        Some(at..at + number.len())
+    })
+}

@@ -1,0 +1,75 @@
+//! What a parameter of the scope may hold.
+
+use std::fmt;
+
+use crate::charset::CharSet;
+
+/// No value of a parameter is longer.
+pub(crate) const VALUE_BYTES_MAX: usize = 64;
+
+/// What a parameter without a rule may hold, less the character that follows it in the template.
+pub(crate) const UNRULED: CharSet = CharSet::ALNUM.with(b'-').with(b'_');
+
+/// The named classes, in the order in which messages list them.
+pub(crate) const CLASSES: [(&str, CharSet); 6] = [
+    ("digits", CharSet::DIGITS),
+    ("upper", CharSet::UPPER),
+    ("lower", CharSet::LOWER),
+    ("letters", CharSet::LETTERS),
+    ("alnum", CharSet::ALNUM),
+    ("hex", CharSet::DIGITS.union(CharSet::range(b'a', b'f'))),
+];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// From `min` to `max` characters of a set.
+    Class { set: CharSet, min: usize, max: usize },
+    /// One of these texts.
+    Choice(Box<[Box<str>]>),
+}
+
+impl Rule {
+    pub(crate) fn class(set: CharSet) -> Self {
+        Self::Class { set, min: 1, max: VALUE_BYTES_MAX }
+    }
+
+    pub(crate) fn admits(&self, value: &str) -> bool {
+        match self {
+            Self::Class { set, min, max } => {
+                (*min..=*max).contains(&value.len()) && value.bytes().all(|byte| set.contains(byte))
+            }
+            Self::Choice(choices) => choices.iter().any(|choice| **choice == *value),
+        }
+    }
+
+    /// Every character that a value may hold.
+    pub(crate) fn set(&self) -> CharSet {
+        match self {
+            Self::Class { set, .. } => *set,
+            Self::Choice(choices) => choices
+                .iter()
+                .fold(CharSet::default(), |set, choice| set.union(CharSet::of(choice.as_bytes()))),
+        }
+    }
+
+    /// The shortest and the longest value.
+    pub(crate) fn extent(&self) -> (usize, usize) {
+        match self {
+            Self::Class { min, max, .. } => (*min, *max),
+            Self::Choice(choices) => {
+                let lengths = || choices.iter().map(|choice| choice.len());
+                (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Class { set, min, max } if min == max => write!(f, "{min} of {set}"),
+            Self::Class { set, min, max } => write!(f, "{min} to {max} of {set}"),
+            Self::Choice(choices) => write!(f, "one of {}", choices.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! A scope made ready to render: its parameters checked, everything around the number written once.
+
+use crate::accepted::Accepted;
+use crate::error::{RenderError, ScopeError};
+use crate::pattern::Pattern;
+use crate::period::{DateParts, Period, SHORT_YEARS, YEARS};
+use crate::position::Position;
+use crate::shuffle::Tweak;
+use crate::template::{Segment, check_is_lowercase};
+use crate::{Check, Date};
+
+/// The longest number part: a `{seq}` of 64 characters and two check characters.
+pub(crate) const BODY_BYTES_MAX: usize = crate::alphabet::WIDTH_MAX + 2;
+
+/// Values in errors are cut after so many characters.
+const SHOWN_CHARS_MAX: usize = 80;
+
+/// One value of a pattern's parameters and its period, ready to render positions.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    pattern: Pattern,
+    values: Box<[Box<str>]>,
+    period: Option<Period>,
+    /// What stands before `{seq}`, between it and `{check}`, and after both.
+    head: Box<str>,
+    between: Box<str>,
+    tail: Box<str>,
+    tweak: Option<Tweak>,
+}
+
+impl Pattern {
+    /// A scope of this pattern: a value for each parameter, and the business date where one is shown.
+    pub fn scope<N: AsRef<str>, V: AsRef<str>>(
+        &self,
+        parameters: impl IntoIterator<Item = (N, V)>,
+        date: Option<Date>,
+    ) -> Result<Scope, ScopeError> {
+        let values = self.values(parameters)?;
+        let date = match date {
+            _ if !self.needs_date() => None,
+            None => return Err(ScopeError::NoDate),
+            Some(date) => Some(self.shown_date(date)?),
+        };
+        let period = date.and_then(|date| self.reset().period(date));
+        Ok(Scope::new(self.clone(), values, date.map(DateParts::of).unwrap_or_default(), period))
+    }
+
+    fn values<N: AsRef<str>, V: AsRef<str>>(
+        &self,
+        parameters: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Box<[Box<str>]>, ScopeError> {
+        let known = &self.parts().parameters;
+        let mut values: Vec<Option<Box<str>>> = vec![None; known.len()];
+        for (name, value) in parameters {
+            let (name, value) = (name.as_ref(), value.as_ref());
+            let index = known.iter().position(|parameter| *parameter.name == *name);
+            let index = index.ok_or_else(|| self.unknown(name))?;
+            let rule = &known[index].rule;
+            if !rule.admits(value) {
+                let value = value.chars().take(SHOWN_CHARS_MAX).collect::<String>().into();
+                return Err(ScopeError::Refused { name: name.into(), value, rule: rule.to_string().into() });
+            }
+            if values[index].replace(value.into()).is_some() {
+                return Err(ScopeError::Twice(name.into()));
+            }
+        }
+        let missing = |index: usize| ScopeError::Missing {
+            name: known[index].name.clone(),
+            rule: known[index].rule.to_string().into(),
+        };
+        values.into_iter().enumerate().map(|(index, value)| value.ok_or_else(|| missing(index))).collect()
+    }
+
+    fn unknown(&self, name: &str) -> ScopeError {
+        let known = self.parameters().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ");
+        let known = if known.is_empty() { "none".to_owned() } else { known };
+        ScopeError::Unknown {
+            name: name.chars().take(SHOWN_CHARS_MAX).collect::<String>().into(),
+            known: known.into(),
+        }
+    }
+
+    fn shown_date(&self, date: Date) -> Result<Date, ScopeError> {
+        let years = if self.parts().shows_short_year { SHORT_YEARS } else { YEARS };
+        let (first, last) = years.into_inner();
+        if (first..=last).contains(&date.year()) {
+            Ok(date)
+        } else {
+            Err(ScopeError::Year { year: date.year(), first, last })
+        }
+    }
+}
+
+impl Scope {
+    /// The values have passed their rules, and the date parts cover what the template shows.
+    pub(crate) fn new(
+        pattern: Pattern,
+        values: Box<[Box<str>]>,
+        date: DateParts,
+        period: Option<Period>,
+    ) -> Self {
+        let period_name = period.map(|period| period.to_string());
+        let tweak = pattern.tweak(&values, period_name.as_deref());
+        let mut texts = [const { String::new() }; 3];
+        let mut at = 0;
+        for segment in &pattern.parts().segments {
+            match segment {
+                Segment::Literal(text) => texts[at].push_str(text),
+                Segment::Parameter(index) => texts[at].push_str(&values[*index]),
+                Segment::Date(field) => date.write(*field, &mut texts[at]),
+                Segment::Period => texts[at].push_str(period_name.as_deref().unwrap_or_default()),
+                Segment::Seq => at = 1,
+                Segment::Check => at = 2,
+            }
+        }
+        let [head, mut between, mut tail] = texts.map(String::into_boxed_str);
+        if pattern.parts().check.is_none() {
+            std::mem::swap(&mut between, &mut tail);
+        }
+        Self { pattern, values, period, head, between, tail, tweak }
+    }
+
+    /// The pattern it belongs to.
+    pub fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// Its parameters, in the order of the template.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pattern.parameters().zip(self.values.iter().map(|value| &**value))
+    }
+
+    /// Its period, if the numbering starts again by date.
+    pub fn period(&self) -> Option<Period> {
+        self.period
+    }
+
+    /// Appends the number at `position` to the caller's buffer, which stays as it was on an error.
+    ///
+    /// What is appended is UTF-8. Nothing is allocated if the buffer has room.
+    pub fn render(&self, position: Position, out: &mut Vec<u8>) -> Result<(), RenderError> {
+        let last = self.pattern.last();
+        if position > last {
+            return Err(RenderError::Exhausted { position, last });
+        }
+        if self.write_accepted(self.value(position), out) {
+            Ok(())
+        } else {
+            Err(RenderError::Rejected { position })
+        }
+    }
+
+    /// The number at `position` as a text of its own.
+    pub fn number(&self, position: Position) -> Result<String, RenderError> {
+        let mut out = Vec::new();
+        self.render(position, &mut out)?;
+        Ok(String::from_utf8(out).expect("literals, values and digits are UTF-8"))
+    }
+
+    /// Walks the positions from `first` to `last`, both included, that the pattern's rules accept.
+    pub fn accepted(&self, first: Position, last: Position) -> Accepted<'_> {
+        Accepted::new(self, first, last)
+    }
+
+    /// What `{seq}` shows at a position of the space.
+    fn value(&self, position: Position) -> u128 {
+        let index = u128::from(position.value());
+        match (self.pattern.shuffle(), self.tweak) {
+            (Some(shuffle), Some(tweak)) => shuffle.permute(tweak, index),
+            _ => index,
+        }
+    }
+
+    /// The permutation and the tweak that belong to this scope, if it is shuffled.
+    pub(crate) fn tweak(&self) -> Option<Tweak> {
+        self.tweak
+    }
+
+    /// Appends the identifier in which `{seq}` shows `value`, unless the rules reject it.
+    pub(crate) fn write_accepted(&self, value: u128, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        self.write(value, out);
+        let reject = self.pattern.reject();
+        if reject.is_empty() {
+            return true;
+        }
+        let end = out.len() - self.tail.len();
+        let body_start = start + self.head.len();
+        let accepted = if self.between.is_empty() {
+            reject.accepts(&out[body_start..end])
+        } else {
+            let check_start = end - self.pattern.parts().check.map_or(0, Check::width);
+            let seq_end = check_start - self.between.len();
+            let mut body = [0; BODY_BYTES_MAX];
+            let body = join(&mut body, &out[body_start..seq_end], &out[check_start..end]);
+            reject.accepts(body)
+        };
+        if !accepted {
+            out.truncate(start);
+        }
+        accepted
+    }
+
+    fn write(&self, value: u128, out: &mut Vec<u8>) {
+        let template = self.pattern.parts();
+        let start = out.len();
+        out.extend_from_slice(self.head.as_bytes());
+        template.seq.alphabet.write(value, template.seq.width.unwrap_or(0), out);
+        out.extend_from_slice(self.between.as_bytes());
+        if let Some(check) = template.check {
+            let mut text = check.compute(&out[start..]);
+            if check_is_lowercase(&template.seq.alphabet) {
+                text = text.to_lowercase();
+            }
+            out.extend_from_slice(text.as_bytes());
+        }
+        out.extend_from_slice(self.tail.as_bytes());
+    }
+}
+
+/// The number part of an identifier whose `{seq}` and `{check}` stand apart.
+pub(crate) fn join<'b>(body: &'b mut [u8; BODY_BYTES_MAX], seq: &[u8], check: &[u8]) -> &'b [u8] {
+    let len = seq.len() + check.len();
+    body[..seq.len()].copy_from_slice(seq);
+    body[seq.len()..len].copy_from_slice(check);
+    &body[..len]
+}

@@ -1,0 +1,67 @@
+//! The secret of a shuffled series. It is wiped when dropped and never printed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use zeroize::Zeroizing;
+
+/// An AES key of 128, 192 or 256 bits.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(Zeroizing<Vec<u8>>);
+
+/// A text or slice that is no key. Says how long it was, never what it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Not 16, 24 or 32 bytes.
+    #[error("a key is 16, 24 or 32 bytes (32, 48 or 64 hexadecimal digits), not {0} bytes")]
+    Length(usize),
+    /// Something that is no hexadecimal digit, at this column, or half a byte at the end.
+    #[error("a key is 32, 48 or 64 hexadecimal digits; column {0} is none")]
+    NotHex(usize),
+}
+
+impl Key {
+    /// The key of these bytes.
+    pub fn new(secret: &[u8]) -> Result<Self, KeyError> {
+        if !matches!(secret.len(), 16 | 24 | 32) {
+            return Err(KeyError::Length(secret.len()));
+        }
+        Ok(Self(Zeroizing::new(secret.to_vec())))
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Reads hexadecimal digits of either case.
+impl FromStr for Key {
+    type Err = KeyError;
+
+    fn from_str(hex: &str) -> Result<Self, KeyError> {
+        let not_hex = |at: usize| KeyError::NotHex(hex[..at].chars().count() + 1);
+        if let Some((at, _)) = hex.char_indices().find(|(_, digit)| !digit.is_ascii_hexdigit()) {
+            return Err(not_hex(at));
+        }
+        if hex.len() % 2 == 1 {
+            return Err(not_hex(hex.len()));
+        }
+        let pairs = hex.as_bytes().chunks_exact(2);
+        let secret: Zeroizing<Vec<u8>> =
+            Zeroizing::new(pairs.map(|pair| nibble(pair[0]) << 4 | nibble(pair[1])).collect());
+        Self::new(&secret)
+    }
+}
+
+fn nibble(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => digit.to_ascii_lowercase() - b'a' + 10,
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({} bits)", self.0.len() * 8)
+    }
+}

@@ -1,0 +1,99 @@
+//! `order: shuffled`: a keyed permutation of `0..size`, so that positions map to values one to one and the
+//! next value cannot be guessed without the key.
+//!
+//! Owns the choice of the Feistel domain for a size, and cycle walking. What the construction protects and
+//! what it does not: `docs/adr/0002-shuffled-order.md`. It must never change: a permutation that changed
+//! would issue old identifiers again.
+
+mod ff1;
+mod key;
+
+use ff1::Ff1;
+
+pub use ff1::Tweak;
+pub use key::{Key, KeyError};
+
+/// The largest space that can be shuffled: 31 digits, an identifier of 32 with its check digit.
+pub const SIZE_MAX: u128 = 10_u128.pow(31);
+
+/// How many values are permuted together by [`Shuffle::permute_batch`]: the AES units work on several
+/// blocks at once, while a single Feistel network waits for each of its ten.
+pub const BATCH: usize = ff1::LANES;
+
+/// A keyed permutation of `0..size`.
+#[derive(Clone, Debug)]
+pub struct Shuffle {
+    ff1: Ff1,
+    size: u128,
+}
+
+/// A size that cannot be shuffled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a space of {0} cannot be shuffled: the size must be 2 to 10^31")]
+pub struct SizeError(pub u128);
+
+impl Shuffle {
+    /// A permutation of `0..size`, for any size from 2 to 10^31: FF1 over the bits of a value, walked until
+    /// it falls inside the size, which takes less than two steps on average.
+    pub fn new(key: &Key, size: u128) -> Result<Self, SizeError> {
+        if !(2..=SIZE_MAX).contains(&size) {
+            return Err(SizeError(size));
+        }
+        // FF1 splits its input in two, so a domain has at least two bits.
+        let bits = (u128::BITS - (size - 1).leading_zeros()).max(2);
+        Ok(Self { ff1: Ff1::new(key, 2, bits), size })
+    }
+
+    /// A permutation of the texts of `width` characters over `radix`: FF1 over those very characters, so
+    /// that nothing has to be walked. A single character cannot be split and is shuffled by its bits.
+    pub fn of_field(key: &Key, radix: u8, width: u32) -> Result<Self, SizeError> {
+        let size = u128::from(radix).checked_pow(width).unwrap_or(u128::MAX);
+        if width < 2 || radix < 2 || size > SIZE_MAX {
+            return Self::new(key, size);
+        }
+        Ok(Self { ff1: Ff1::new(key, u32::from(radix), width), size })
+    }
+
+    /// How many values there are.
+    pub fn size(&self) -> u128 {
+        self.size
+    }
+
+    /// Prepares a tweak: each gives a permutation of its own under the same key.
+    pub fn tweak(&self, tweak: &[u8]) -> Tweak {
+        self.ff1.tweak(tweak)
+    }
+
+    /// The value at `index`, which must be below the size.
+    pub fn permute(&self, tweak: Tweak, index: u128) -> u128 {
+        debug_assert!(index < self.size, "an index lies inside the space");
+        let mut value = self.ff1.encrypt(tweak, index);
+        while value >= self.size {
+            value = self.ff1.encrypt(tweak, value);
+        }
+        value
+    }
+
+    /// The index of `value`, which must be below the size: the inverse of [`Shuffle::permute`].
+    pub fn invert(&self, tweak: Tweak, value: u128) -> u128 {
+        debug_assert!(value < self.size, "a value lies inside the space");
+        let mut index = self.ff1.decrypt(tweak, value);
+        while index >= self.size {
+            index = self.ff1.decrypt(tweak, index);
+        }
+        index
+    }
+
+    /// The values at several indices, each below the size, in their order.
+    pub fn permute_batch(&self, tweak: Tweak, indices: &mut [u128; BATCH]) {
+        self.ff1.encrypt_batch(tweak, indices);
+        for value in indices {
+            while *value >= self.size {
+                *value = self.ff1.encrypt(tweak, *value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

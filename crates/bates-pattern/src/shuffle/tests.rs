@@ -1,0 +1,151 @@
+//! FF1 against NIST's samples and an independent implementation; the permutation against its definition.
+
+use std::str::FromStr;
+
+use aes::{Aes128, Aes256};
+use fpe::ff1::{FF1, FlexibleNumeralString};
+use proptest::prelude::*;
+
+use super::ff1::{Ff1, LANES};
+use super::{BATCH, Key, KeyError, SIZE_MAX, Shuffle, SizeError};
+
+const KEY_128: &str = "2B7E151628AED2A6ABF7158809CF4F3C";
+const KEY_192: &str = "2B7E151628AED2A6ABF7158809CF4F3CEF4359D8D580AA4F";
+const KEY_256: &str = "2B7E151628AED2A6ABF7158809CF4F3CEF4359D8D580AA4F7F036D6F04FC6A94";
+
+fn key(hex: &str) -> Key {
+    hex.parse().unwrap()
+}
+
+fn number(numerals: &str, radix: u32) -> u128 {
+    u128::from_str_radix(numerals, radix).unwrap()
+}
+
+/// The nine FF1 samples that NIST publishes with SP 800-38G.
+#[test]
+fn nist_samples_hold() {
+    const DIGITS: &str = "0123456789";
+    const LETTERS: &str = "0123456789abcdefghi";
+    let reversed = b"9876543210".as_slice();
+    let mixed = [0x37, 0x37, 0x37, 0x37, 0x70, 0x71, 0x72, 0x73, 0x37, 0x37, 0x37].as_slice();
+    let samples = [
+        (KEY_128, 10, [].as_slice(), DIGITS, "2433477484"),
+        (KEY_128, 10, reversed, DIGITS, "6124200773"),
+        (KEY_128, 36, mixed, LETTERS, "a9tv40mll9kdu509eum"),
+        (KEY_192, 10, [].as_slice(), DIGITS, "2830668132"),
+        (KEY_192, 10, reversed, DIGITS, "2496655549"),
+        (KEY_192, 36, mixed, LETTERS, "xbj3kv35jrawxv32ysr"),
+        (KEY_256, 10, [].as_slice(), DIGITS, "6657667009"),
+        (KEY_256, 10, reversed, DIGITS, "1001623463"),
+        (KEY_256, 36, mixed, LETTERS, "xs8a0azh2avyalyzuwd"),
+    ];
+    for (secret, radix, tweak, plain, cipher) in samples {
+        let ff1 = Ff1::new(&key(secret), radix, plain.len() as u32);
+        let tweak = ff1.tweak(tweak);
+        let (plain, cipher) = (number(plain, radix), number(cipher, radix));
+        assert_eq!(ff1.encrypt(tweak, plain), cipher);
+        assert_eq!(ff1.decrypt(tweak, cipher), plain);
+    }
+}
+
+fn numerals(mut value: u128, radix: u32, count: u32) -> Vec<u16> {
+    let mut numerals = vec![0; count as usize];
+    for numeral in numerals.iter_mut().rev() {
+        *numeral = (value % u128::from(radix)) as u16;
+        value /= u128::from(radix);
+    }
+    numerals
+}
+
+fn value(numerals: &[u16], radix: u32) -> u128 {
+    numerals.iter().fold(0, |value, numeral| value * u128::from(radix) + u128::from(*numeral))
+}
+
+proptest! {
+    /// The `fpe` crate works on strings of numerals with big integers: another road to the same place. It
+    /// refuses the smallest domains, which are covered by the exhaustive tests.
+    #[test]
+    fn the_fpe_crate_agrees(
+        secret: [u8; 32],
+        tweak in prop::collection::vec(any::<u8>(), 0..40),
+        radix in 2_u32..=94,
+        numerals_wanted in 2_u32..=102,
+        seed: u128,
+    ) {
+        let fits = |n: u32| u128::from(radix).checked_pow(n).is_some_and(|size| size <= SIZE_MAX);
+        let count = (2..=numerals_wanted).rev().find(|n| fits(*n)).unwrap();
+        let size = u128::from(radix).pow(count);
+        let plain = seed % size;
+        let text = || FlexibleNumeralString::from(numerals(plain, radix, count));
+
+        let theirs = FF1::<Aes256>::new(&secret, radix).unwrap().encrypt(&tweak, &text());
+        prop_assume!(theirs.is_ok());
+        let theirs = Vec::from(theirs.unwrap());
+        let ours = Ff1::new(&Key::new(&secret).unwrap(), radix, count);
+        prop_assert_eq!(ours.encrypt(ours.tweak(&tweak), plain), value(&theirs, radix));
+
+        let theirs = FF1::<Aes128>::new(&secret[..16], radix).unwrap().encrypt(&tweak, &text()).unwrap();
+        let theirs = Vec::from(theirs);
+        let ours = Ff1::new(&Key::new(&secret[..16]).unwrap(), radix, count);
+        prop_assert_eq!(ours.encrypt(ours.tweak(&tweak), plain), value(&theirs, radix));
+    }
+
+    #[test]
+    fn a_batch_is_its_single_values(secret: [u8; 16], size in 2_u128..=SIZE_MAX, seeds: [u128; BATCH]) {
+        let shuffle = Shuffle::new(&Key::new(&secret).unwrap(), size).unwrap();
+        let tweak = shuffle.tweak(b"scope");
+        let mut batch = seeds.map(|seed| seed % size);
+        let singles = batch.map(|index| shuffle.permute(tweak, index));
+        shuffle.permute_batch(tweak, &mut batch);
+        prop_assert_eq!(batch, singles);
+        prop_assert_eq!(batch.map(|value| shuffle.invert(tweak, value)), seeds.map(|seed| seed % size));
+    }
+}
+
+#[test]
+fn a_field_of_two_characters_or_more_is_shuffled_without_walking() {
+    let key = key(KEY_128);
+    for (radix, width) in [(10, 2), (62, 6), (10, 31), (2, 102), (94, 15)] {
+        let shuffle = Shuffle::of_field(&key, radix, width).unwrap();
+        let ff1 = Ff1::new(&key, u32::from(radix), width);
+        let last = shuffle.size() - 1;
+        assert_eq!(shuffle.permute(shuffle.tweak(b"t"), last), ff1.encrypt(ff1.tweak(b"t"), last));
+    }
+}
+
+#[test]
+fn tweaks_and_keys_give_orders_of_their_own() {
+    let order = |secret: &str, tweak: &[u8]| {
+        let shuffle = Shuffle::of_field(&key(secret), 10, 4).unwrap();
+        (0..32).map(|index| shuffle.permute(shuffle.tweak(tweak), index)).collect::<Vec<_>>()
+    };
+    let orders = [order(KEY_128, b""), order(KEY_128, b"a"), order(KEY_128, b"b"), order(KEY_256, b"")];
+    for (at, one) in orders.iter().enumerate() {
+        assert!(orders[at + 1..].iter().all(|other| other != one));
+    }
+}
+
+#[test]
+fn sizes_outside_two_and_ten_to_the_31_are_refused() {
+    let key = key(KEY_128);
+    for size in [0, 1, SIZE_MAX + 1, u128::MAX] {
+        assert_eq!(Shuffle::new(&key, size).unwrap_err(), SizeError(size));
+    }
+    assert!(Shuffle::of_field(&key, 10, 32).is_err());
+    assert!(Shuffle::of_field(&key, 94, 200).is_err());
+    assert!(Shuffle::new(&key, 2).is_ok() && Shuffle::new(&key, SIZE_MAX).is_ok());
+}
+
+#[test]
+fn a_key_is_read_from_hex_of_either_case_and_never_shown() {
+    assert_eq!(key(KEY_128), key(&KEY_128.to_lowercase()));
+    assert_eq!(format!("{:?}", key(KEY_192)), "Key(192 bits)");
+    assert_eq!(Key::from_str("2b7e"), Err(KeyError::Length(2)));
+    assert_eq!(Key::from_str(&KEY_128[1..]), Err(KeyError::NotHex(32)));
+    assert_eq!(Key::from_str("2bég"), Err(KeyError::NotHex(3)));
+}
+
+#[test]
+fn the_batch_fills_the_lanes() {
+    assert_eq!(BATCH, LANES);
+}

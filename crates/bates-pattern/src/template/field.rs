@@ -1,0 +1,231 @@
+//! One `{…}` of a template: the number, a parameter, a date, the period or the check characters.
+
+use super::reader::Reader;
+use super::{Field, Segment, Seq};
+use crate::alphabet::{self, Alphabet, WIDTH_MAX};
+use crate::charset::CharSet;
+use crate::check::Check;
+use crate::error::{PatternError, Problem};
+use crate::period::DateField;
+use crate::rule::{CLASSES, Rule, VALUE_BYTES_MAX};
+
+/// Reads a field whose `{` comes next.
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<Field, PatternError> {
+    let opened = reader.column();
+    reader.skip(1);
+    let name_column = reader.column();
+    let name = reader.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+    let field = match name {
+        "seq" => Field::Seq(Box::new(seq(reader, opened)?)),
+        "date" => Field::Date(date(reader)?),
+        "period" => Field::Period,
+        "check" => Field::Check(check(reader)?),
+        _ if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.len() <= VALUE_BYTES_MAX => {
+            let rule = if reader.accept(':') { Some(rule(reader)?) } else { None };
+            Field::Parameter { name: name.into(), rule }
+        }
+        _ => {
+            let expected =
+                "seq, date, period, check or the name of a parameter (a letter, then letters, digits and _)";
+            return Err(reader.expected_instead(name_column, name, expected));
+        }
+    };
+    if reader.accept('}') { Ok(field) } else { Err(unclosed(reader, &field, opened)) }
+}
+
+fn unclosed(reader: &Reader<'_>, field: &Field, opened: usize) -> PatternError {
+    let more = match (field, reader.peek()) {
+        (Field::Seq(seq), Some(_)) if seq.width.is_none() => "`:` or ",
+        (Field::Parameter { rule: None, .. }, Some(_)) => "`:` or ",
+        _ => "",
+    };
+    reader.expected(&format!("{more}`}}` to close the `{{` at column {opened}"))
+}
+
+/// `{seq}`, `{seq:6}`, `{seq:base62}`, `{seq:base62:6}`, `{seq:[A-F0-9]:6}`
+fn seq(reader: &mut Reader<'_>, column: usize) -> Result<Seq, PatternError> {
+    let mut seq = Seq { alphabet: Alphabet::decimal(), width: None, column };
+    if !reader.accept(':') {
+        return Ok(seq);
+    }
+    match reader.peek() {
+        Some('[') => seq.alphabet = own_alphabet(reader)?,
+        Some('0'..='9') => {
+            seq.width = Some(bounded(reader, "width", WIDTH_MAX)?);
+            return Ok(seq);
+        }
+        _ => seq.alphabet = named_alphabet(reader)?,
+    }
+    if reader.accept(':') {
+        seq.width = Some(bounded(reader, "width", WIDTH_MAX)?);
+    }
+    Ok(seq)
+}
+
+fn named_alphabet(reader: &mut Reader<'_>) -> Result<Alphabet, PatternError> {
+    let column = reader.column();
+    let name = word(reader);
+    Alphabet::named(name).ok_or_else(|| {
+        let names = alphabet::NAMES.map(|(name, _)| name).join(", ");
+        reader.expected_instead(
+            column,
+            name,
+            &format!("a width, an alphabet ({names}) or one of your own in [ ]"),
+        )
+    })
+}
+
+fn own_alphabet(reader: &mut Reader<'_>) -> Result<Alphabet, PatternError> {
+    let column = reader.column();
+    let (digits, written) = class(reader)?;
+    if digits.len() < 2 {
+        return Err(reader.expected_instead(column, &written, "an alphabet of two characters or more"));
+    }
+    let twice = (1..digits.len()).find(|at| digits[..*at].contains(&digits[*at]));
+    match twice {
+        Some(at) => Err(PatternError::at(column, Problem::Twice(char::from(digits[at])))),
+        None => Ok(Alphabet::own(&written, &digits)),
+    }
+}
+
+/// `[A-Z0-9_-]`: the characters in the order written, and the text itself.
+fn class(reader: &mut Reader<'_>) -> Result<(Vec<u8>, String), PatternError> {
+    let mut characters = Vec::new();
+    let mut written = String::from("[");
+    reader.skip(1);
+    while !reader.accept(']') {
+        let column = reader.column();
+        let first = class_character(reader)?;
+        written.push(char::from(first));
+        // A dash before the closing bracket stands for itself.
+        if reader.peek() != Some('-') || reader.peek_second() == Some(']') {
+            characters.push(first);
+            continue;
+        }
+        reader.skip(1);
+        let last = class_character(reader)?;
+        if last < first {
+            let range = format!("{}-{}", char::from(first), char::from(last));
+            return Err(reader.expected_instead(column, &range, "a range that goes up"));
+        }
+        characters.extend(first..=last);
+        written.extend(['-', char::from(last)]);
+    }
+    written.push(']');
+    Ok((characters, written))
+}
+
+fn class_character(reader: &mut Reader<'_>) -> Result<u8, PatternError> {
+    match reader.peek() {
+        Some(c) if c.is_ascii_graphic() && !matches!(c, '[' | ']' | '{' | '}') => {
+            reader.skip(1);
+            Ok(c as u8)
+        }
+        _ => Err(reader.expected("a visible ASCII character, a range such as A-Z, or `]`")),
+    }
+}
+
+/// `digits`, `upper:2-8`, `[A-Z0-9]:4`, `INV|CRN`
+fn rule(reader: &mut Reader<'_>) -> Result<Rule, PatternError> {
+    let column = reader.column();
+    let set = if reader.peek() == Some('[') {
+        let (characters, written) = class(reader)?;
+        if characters.is_empty() {
+            return Err(reader.expected_instead(column, &written, "a class of one character or more"));
+        }
+        CharSet::of(&characters)
+    } else {
+        let words = reader.take_while(|c| c.is_ascii_graphic() && !matches!(c, ':' | '{' | '}'));
+        if words.contains('|') {
+            return choice(reader, column, words);
+        }
+        named_class(words).ok_or_else(|| {
+            let names = CLASSES.map(|(name, _)| name).join(", ");
+            reader.expected_instead(
+                column,
+                words,
+                &format!("a rule: {names}, a class in [ ], or choices as in A|B"),
+            )
+        })?
+    };
+    if !reader.accept(':') {
+        return Ok(Rule::class(set));
+    }
+    let column = reader.column();
+    let min = bounded(reader, "length", VALUE_BYTES_MAX)?;
+    let max = if reader.accept('-') { bounded(reader, "length", VALUE_BYTES_MAX)? } else { min };
+    if max < min {
+        return Err(reader.expected_instead(
+            column,
+            &format!("{min}-{max}"),
+            "a range of lengths that goes up",
+        ));
+    }
+    Ok(Rule::Class { set, min, max })
+}
+
+fn named_class(name: &str) -> Option<CharSet> {
+    CLASSES.iter().find(|(known, _)| *known == name).map(|(_, set)| *set)
+}
+
+fn choice(reader: &Reader<'_>, column: usize, words: &str) -> Result<Rule, PatternError> {
+    let choices: Box<[Box<str>]> = words.split('|').map(Into::into).collect();
+    if choices.iter().any(|choice| choice.is_empty() || choice.len() > VALUE_BYTES_MAX) {
+        let expected = format!("choices of 1 to {VALUE_BYTES_MAX} characters between the `|`");
+        return Err(reader.expected_instead(column, words, &expected));
+    }
+    Ok(Rule::Choice(choices))
+}
+
+/// `{date:%Y-%m}`: conversions of fixed width, and literals between them.
+fn date(reader: &mut Reader<'_>) -> Result<Vec<Segment>, PatternError> {
+    const EXPECTED: &str = "`:` and a format such as %Y-%m (conversions: %Y %y %m %d %j)";
+    if !reader.accept(':') || matches!(reader.peek(), None | Some('}')) {
+        return Err(reader.expected(EXPECTED));
+    }
+    let mut parts = Vec::new();
+    let mut conversions = 0;
+    while !matches!(reader.peek(), None | Some('{' | '}')) {
+        if !reader.accept('%') {
+            parts.push(Segment::Literal(reader.visible()?.to_string().into()));
+            continue;
+        }
+        let field = reader
+            .peek()
+            .and_then(DateField::of)
+            .ok_or_else(|| reader.expected("one of Y, y, m, d, j after `%`"))?;
+        reader.skip(1);
+        conversions += 1;
+        parts.push(Segment::Date(field));
+    }
+    if conversions == 0 { Err(reader.expected("a conversion: %Y, %y, %m, %d or %j")) } else { Ok(parts) }
+}
+
+fn check(reader: &mut Reader<'_>) -> Result<Check, PatternError> {
+    let names = Check::ALL.map(Check::name).join(", ");
+    if !reader.accept(':') {
+        return Err(reader.expected(&format!("`:` and an algorithm ({names})")));
+    }
+    let column = reader.column();
+    let name = word(reader);
+    Check::named(name)
+        .ok_or_else(|| reader.expected_instead(column, name, &format!("a check algorithm ({names})")))
+}
+
+fn word<'t>(reader: &mut Reader<'t>) -> &'t str {
+    reader.take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+/// A whole number from 1 to `max`.
+fn bounded(reader: &mut Reader<'_>, what: &'static str, max: usize) -> Result<usize, PatternError> {
+    let column = reader.column();
+    let digits = reader.take_while(|c| c.is_ascii_digit());
+    if digits.is_empty() {
+        return Err(reader.expected(&format!("a {what} from 1 to {max}")));
+    }
+    // Only the plain way of writing a number is taken, so that a template has one spelling.
+    match digits.parse() {
+        Ok(value) if (1..=max).contains(&value) && !digits.starts_with('0') => Ok(value),
+        _ => Err(PatternError::at(column, Problem::OutOfRange { what, min: 1, max, found: digits.into() })),
+    }
+}

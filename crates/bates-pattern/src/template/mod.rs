@@ -1,0 +1,281 @@
+//! A template taken apart into segments: `{project}-{type}-{seq}`.
+//!
+//! Owns the language and its limits. Knows nothing of positions, keys or rules of rejection.
+
+mod field;
+mod readback;
+mod reader;
+
+use crate::alphabet::Alphabet;
+use crate::charset::CharSet;
+use crate::check::Check;
+use crate::error::{PatternError, Problem};
+use crate::period::{DateField, Reset, Shown};
+use crate::rule::{Rule, UNRULED};
+
+use reader::Reader;
+
+/// No template is longer.
+pub(crate) const TEMPLATE_BYTES_MAX: usize = 512;
+
+/// No scope has more parameters.
+pub(crate) const PARAMETERS_MAX: usize = 16;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    pub(crate) source: Box<str>,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) seq: Seq,
+    pub(crate) check: Option<Check>,
+    pub(crate) shown: Shown,
+    /// `%y` stands somewhere: only one century can be told apart.
+    pub(crate) shows_short_year: bool,
+}
+
+/// One part of a template. What is there at most once is held by the template itself.
+#[derive(Clone, Debug)]
+pub(crate) enum Segment {
+    Literal(Box<str>),
+    /// An index into the parameters.
+    Parameter(usize),
+    Seq,
+    Date(DateField),
+    Period,
+    Check,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: Box<str>,
+    pub(crate) rule: Rule,
+    column: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Seq {
+    pub(crate) alphabet: Alphabet,
+    /// Fixed, or as long as the value needs.
+    pub(crate) width: Option<usize>,
+    pub(crate) column: usize,
+}
+
+impl Seq {
+    /// The width as an exponent.
+    pub(crate) fn numerals(&self) -> Option<u32> {
+        self.width.map(|width| u32::try_from(width).expect("a width is at most 64"))
+    }
+
+    /// How many values the field has; without a width there is no end.
+    pub(crate) fn space(&self) -> Option<u128> {
+        let radix = u128::from(self.alphabet.radix());
+        self.numerals().map(|width| radix.checked_pow(width).unwrap_or(u128::MAX))
+    }
+}
+
+/// A field as it was read, before the template knows what surrounds it.
+enum Field {
+    Seq(Box<Seq>),
+    Parameter { name: Box<str>, rule: Option<Rule> },
+    Date(Vec<Segment>),
+    Period,
+    Check(Check),
+}
+
+impl Template {
+    pub(crate) fn parse(source: &str, reset: Reset) -> Result<Self, PatternError> {
+        if source.len() > TEMPLATE_BYTES_MAX {
+            let problem = Problem::TooLong { bytes: source.len(), limit: TEMPLATE_BYTES_MAX };
+            return Err(PatternError { column: None, problem });
+        }
+        let mut draft = Draft::default();
+        let mut reader = Reader::new(source);
+        while let Some(next) = reader.peek() {
+            let column = reader.column();
+            match next {
+                '{' if reader.peek_second() != Some('{') => {
+                    draft.add_field(column, field::read(&mut reader)?)?;
+                }
+                '}' if reader.peek_second() != Some('}') => {
+                    return Err(reader.expected("`}}` for a brace, or a `{` before it"));
+                }
+                brace @ ('{' | '}') => {
+                    reader.skip(2);
+                    draft.add_literal(brace);
+                }
+                _ => draft.add_literal(reader.visible()?),
+            }
+        }
+        draft.finish(source, reset)
+    }
+
+    pub(crate) fn covers_date(&self) -> bool {
+        let Shown { period, year, month, day, ordinal } = self.shown;
+        period || year || month || day || ordinal
+    }
+}
+
+/// A template while it is being read.
+#[derive(Default)]
+struct Draft {
+    segments: Vec<Segment>,
+    columns: Vec<usize>,
+    names: Vec<(Box<str>, Option<Rule>, usize)>,
+    seq: Option<Seq>,
+    check: Option<(Check, usize)>,
+    period_column: Option<usize>,
+    shown: Shown,
+    shows_short_year: bool,
+}
+
+impl Draft {
+    fn add_literal(&mut self, character: char) {
+        self.push_literal(&character.to_string());
+    }
+
+    /// Neighbouring literals become one, so that what follows a parameter is seen whole.
+    fn push_literal(&mut self, text: &str) {
+        if let Some(Segment::Literal(before)) = self.segments.last_mut() {
+            *before = format!("{before}{text}").into();
+        } else {
+            self.push(0, Segment::Literal(text.into()));
+        }
+    }
+
+    fn push(&mut self, column: usize, segment: Segment) {
+        self.segments.push(segment);
+        self.columns.push(column);
+    }
+
+    fn add_field(&mut self, column: usize, field: Field) -> Result<(), PatternError> {
+        let second = |what: &str| PatternError::at(column, Problem::Second(what.into()));
+        match field {
+            Field::Seq(_) if self.seq.is_some() => return Err(second("{seq}")),
+            Field::Seq(seq) => {
+                self.seq = Some(*seq);
+                self.push(column, Segment::Seq);
+            }
+            Field::Check(_) if self.check.is_some() => return Err(second("{check}")),
+            Field::Check(_) if self.seq.is_none() => {
+                return Err(PatternError::at(column, Problem::CheckBeforeSeq));
+            }
+            Field::Check(check) => {
+                self.check = Some((check, column));
+                self.push(column, Segment::Check);
+            }
+            Field::Parameter { name, .. } if self.names.iter().any(|(known, ..)| *known == name) => {
+                return Err(second(&format!("{{{name}}}")));
+            }
+            Field::Parameter { .. } if self.names.len() == PARAMETERS_MAX => {
+                return Err(PatternError::at(column, Problem::TooManyParameters(PARAMETERS_MAX)));
+            }
+            Field::Parameter { name, rule } => {
+                self.push(column, Segment::Parameter(self.names.len()));
+                self.names.push((name, rule, column));
+            }
+            Field::Period => {
+                self.period_column.get_or_insert(column);
+                self.shown.period = true;
+                self.push(column, Segment::Period);
+            }
+            Field::Date(parts) => parts.into_iter().for_each(|part| self.add_date_part(column, part)),
+        }
+        Ok(())
+    }
+
+    fn add_date_part(&mut self, column: usize, part: Segment) {
+        match part {
+            Segment::Literal(text) => self.push_literal(&text),
+            Segment::Date(field) => {
+                match field {
+                    DateField::Year | DateField::ShortYear => self.shown.year = true,
+                    DateField::Month => self.shown.month = true,
+                    DateField::Day => self.shown.day = true,
+                    DateField::Ordinal => self.shown.ordinal = true,
+                }
+                self.shows_short_year |= field == DateField::ShortYear;
+                self.push(column, Segment::Date(field));
+            }
+            _ => unreachable!("a date is made of literals and conversions"),
+        }
+    }
+
+    fn finish(mut self, source: &str, reset: Reset) -> Result<Template, PatternError> {
+        let seq = self.seq.take().ok_or(PatternError { column: None, problem: Problem::NoSeq })?;
+        if let Some((check, column)) = self.check {
+            check_covers(check, &seq.alphabet).map_err(|problem| PatternError::at(column, problem))?;
+        }
+        self.check_period(reset)?;
+        let template = Template {
+            source: source.into(),
+            parameters: self.parameters(),
+            segments: self.segments,
+            seq,
+            check: self.check.map(|(check, _)| check),
+            shown: self.shown,
+            shows_short_year: self.shows_short_year,
+        };
+        readback::check(&template, reset)?;
+        Ok(template)
+    }
+
+    /// A parameter without a rule may hold anything harmless but the character that follows it.
+    fn parameters(&mut self) -> Vec<Parameter> {
+        let names = std::mem::take(&mut self.names);
+        let rule_at = |index: usize, rule: Option<Rule>| {
+            rule.unwrap_or_else(|| {
+                let place = self
+                    .segments
+                    .iter()
+                    .position(|segment| matches!(segment, Segment::Parameter(i) if *i == index));
+                match place.and_then(|place| self.segments.get(place + 1)) {
+                    Some(Segment::Literal(text)) => Rule::class(UNRULED.without(text.as_bytes()[0])),
+                    _ => Rule::class(UNRULED),
+                }
+            })
+        };
+        let named = |(index, (name, rule, column))| Parameter { name, rule: rule_at(index, rule), column };
+        names.into_iter().enumerate().map(named).collect()
+    }
+
+    fn check_period(&self, reset: Reset) -> Result<(), PatternError> {
+        if let (Some(column), Reset::Never) = (self.period_column, reset) {
+            return Err(PatternError::at(column, Problem::PeriodWithoutReset));
+        }
+        if reset.is_determined_by(self.shown) {
+            return Ok(());
+        }
+        let needs = match reset {
+            Reset::Never | Reset::Yearly => "the year",
+            Reset::Monthly => "year and month",
+            Reset::Daily => "year, month and day",
+            Reset::Fiscal { day: 1, .. } => "year and month, since the year turns within one",
+            Reset::Fiscal { .. } => "year, month and day, since the year turns within a month",
+        };
+        Err(PatternError { column: None, problem: Problem::PeriodNotShown { reset, needs } })
+    }
+}
+
+/// A check that has no value for the digits it should guard would guard nothing.
+fn check_covers(check: Check, alphabet: &Alphabet) -> Result<(), Problem> {
+    let written = alphabet.written();
+    if !written.is_subset(check.covers()) {
+        let covers = if check.covers_letters() { "digits and letters" } else { "digits" };
+        return Err(Problem::CheckCannotCover { check, covers, alphabet: alphabet.name().into() });
+    }
+    let both_cases =
+        (b'a'..=b'z').any(|letter| written.contains(letter) && written.contains(letter.to_ascii_uppercase()));
+    if both_cases {
+        return Err(Problem::CheckIgnoresCase { check, alphabet: alphabet.name().into() });
+    }
+    Ok(())
+}
+
+/// Whether the letters of a check character are written in lower case: as those of `{seq}` are.
+pub(crate) fn check_is_lowercase(alphabet: &Alphabet) -> bool {
+    let written = alphabet.written();
+    written.meets(CharSet::LOWER).is_some() && written.meets(CharSet::UPPER).is_none()
+}
+
+#[cfg(test)]
+mod tests;

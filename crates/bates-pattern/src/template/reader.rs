@@ -1,0 +1,95 @@
+//! A cursor over a template's characters that knows its column.
+
+use crate::error::{PatternError, Problem};
+
+pub(super) struct Reader<'t> {
+    rest: &'t str,
+    column: usize,
+}
+
+impl<'t> Reader<'t> {
+    pub(super) fn new(source: &'t str) -> Self {
+        Self { rest: source, column: 1 }
+    }
+
+    /// The column of the next character, from 1.
+    pub(super) fn column(&self) -> usize {
+        self.column
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    pub(super) fn peek_second(&self) -> Option<char> {
+        self.rest.chars().nth(1)
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.skip(1);
+        Some(next)
+    }
+
+    pub(super) fn skip(&mut self, characters: usize) {
+        let end = self.rest.char_indices().nth(characters).map_or(self.rest.len(), |(at, _)| at);
+        self.column += self.rest[..end].chars().count();
+        self.rest = &self.rest[end..];
+    }
+
+    /// Takes the next character if it is `wanted`.
+    pub(super) fn accept(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        if found {
+            self.skip(1);
+        }
+        found
+    }
+
+    /// Takes characters while they please.
+    pub(super) fn take_while(&mut self, pleases: impl Fn(char) -> bool) -> &'t str {
+        let end = self.rest.find(|character| !pleases(character)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
+        self.column += taken.chars().count();
+        self.rest = rest;
+        taken
+    }
+
+    /// Takes one character that may be part of an identifier.
+    pub(super) fn visible(&mut self) -> Result<char, PatternError> {
+        let column = self.column;
+        match self.next() {
+            Some(found) if is_invisible(found) => {
+                Err(PatternError::at(column, Problem::Invisible(u32::from(found))))
+            }
+            Some(found) => Ok(found),
+            None => Err(self.expected("a character")),
+        }
+    }
+
+    /// An error at the next character.
+    pub(super) fn expected(&self, expected: &str) -> PatternError {
+        let found = match self.peek() {
+            Some(found) => format!("{found:?}"),
+            None => "the end of the template".to_owned(),
+        };
+        PatternError::at(self.column, Problem::Expected { expected: expected.into(), found: found.into() })
+    }
+
+    /// An error about a word that began at `column`.
+    pub(super) fn expected_instead(&self, column: usize, word: &str, expected: &str) -> PatternError {
+        if word.is_empty() {
+            return self.expected(expected);
+        }
+        let found = format!("{word:?}").into();
+        PatternError::at(column, Problem::Expected { expected: expected.into(), found })
+    }
+}
+
+/// Controls, and the marks that hide in a text or turn its direction: an identifier is what one sees.
+fn is_invisible(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(character, '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(character, '\u{e0000}'..='\u{e0fff}')
+}
