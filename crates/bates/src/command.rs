@@ -1,0 +1,28 @@
+//! The commands of the binary, as clap reads them.
+
+use clap::{Parser, Subcommand};
+
+use crate::pattern;
+
+/// A numbering machine: identifiers that are never repeated, fast, and accounted for.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+    bates pattern render '{project}-{type}-{seq}' --position 1001 --param project=PROJ --param type=9012\n  \
+    bates pattern capacity '{seq:base62:6}' --rate 1000/s\n\n\
+    Exit codes: 0 done; 1 the answer is no; 2 a bad call."
+)]
+pub(crate) struct Bates {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Try a pattern: positions into identifiers and back, without a server.
+    #[command(subcommand)]
+    Pattern(pattern::PatternCommand),
+}
