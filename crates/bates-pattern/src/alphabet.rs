@@ -164,6 +164,13 @@ impl Alphabet {
         end
     }
 
+    /// Turns what may be read for a digit into the digit itself.
+    pub(crate) fn make_canonical(&self, text: &mut [u8]) {
+        for byte in text {
+            *byte = self.digit(*byte).map_or(*byte, |digit| self.digits[usize::from(digit)]);
+        }
+    }
+
     /// The value of a text in this alphabet, or the byte at which it is none. Saturates.
     pub(crate) fn read(&self, text: &[u8]) -> Result<u128, usize> {
         let mut value = 0_u128;

@@ -5,7 +5,7 @@ use crate::scope::Scope;
 use crate::shuffle::{BATCH, Key, Shuffle};
 use crate::template::Segment;
 
-/// Spaces up to this size are counted value by value, which takes about a second at the most.
+/// Spaces up to this size are counted, which takes well under a second.
 const COUNT_MAX: u128 = 20_000_000;
 
 /// Candidates looked at for an estimate; the error shrinks with the square root of this.
@@ -57,7 +57,7 @@ impl Pattern {
         }
         // Nothing that varies is covered, so any values, even none, give the same count.
         let values = self.parameters().map(|_| "".into()).collect();
-        Ok(Scope::new(self.clone(), values, crate::period::DateParts::default(), None).capacity())
+        Ok(Scope::new(self.clone(), values, crate::date::DateParts::default(), None).capacity())
     }
 
     fn positions(&self) -> Capacity {
@@ -72,17 +72,37 @@ impl Scope {
         if pattern.reject().is_empty() {
             return pattern.positions();
         }
+        // The order does not matter: a permutation accepts as many values as there are.
         let mut text = Vec::new();
+        let space = pattern.space();
+        if space <= COUNT_MAX {
+            return Capacity::exact(self.count_below(0, 0, &mut text));
+        }
         let mut accepted = |value: u128| {
             text.clear();
             self.write_accepted(value, &mut text)
         };
-        // The order does not matter: a permutation accepts as many values as there are.
-        let space = pattern.space();
-        if space <= COUNT_MAX {
-            return Capacity::exact((0..space).filter(|value| accepted(*value)).count() as u64);
-        }
         estimate(pattern.last().value() + 1, sample(space).filter(|value| accepted(*value)).count() as u64)
+    }
+}
+
+impl Scope {
+    /// How many values that begin with these `numerals` of `{seq}` are accepted. Most beginnings are refused
+    /// at once, with all that is below them.
+    fn count_below(&self, start: u128, numerals: usize, text: &mut Vec<u8>) -> u64 {
+        let seq = &self.pattern().parts().seq;
+        text.clear();
+        if seq.width == Some(numerals) {
+            return u64::from(self.write_accepted(start, text));
+        }
+        if numerals > 0 {
+            seq.alphabet.write(start, numerals, text);
+            if self.pattern().reject().refuses_start(text) {
+                return 0;
+            }
+        }
+        let radix = u128::from(seq.alphabet.radix());
+        (0..radix).map(|digit| self.count_below(start * radix + digit, numerals + 1, text)).sum()
     }
 }
 

@@ -28,6 +28,7 @@ mod alphabet;
 mod capacity;
 mod charset;
 mod check;
+mod date;
 mod error;
 mod parse;
 mod pattern;

@@ -3,11 +3,14 @@
 //! The template was refused at compile time unless it can be read in one pass without guessing. Reading
 //! ignores the rules of rejection: an identifier issued before a rule came keeps its position.
 
+use std::ops::Range;
+
+use crate::date::DateParts;
 use crate::pattern::Pattern;
-use crate::period::{DateParts, Period};
+use crate::period::Period;
 use crate::position::Position;
 use crate::scope::{Scope, join};
-use crate::template::{Segment, check_is_lowercase};
+use crate::template::Segment;
 use crate::verdict::{ParseError, Reason, Verdict};
 
 /// What an identifier says: its scope and its position.
@@ -54,7 +57,8 @@ struct Taken<'t> {
     date: DateParts,
     period: Option<Period>,
     value: u128,
-    seq: &'t str,
+    /// Where `{seq}` stands in the text.
+    seq: Range<usize>,
     check: &'t str,
     check_fits: bool,
 }
@@ -97,8 +101,8 @@ impl Pattern {
                     reasons.push(Reason::Checksum { check });
                 }
                 let mut body = [0; crate::scope::BODY_BYTES_MAX];
-                self.reject()
-                    .explain(join(&mut body, taken.seq.as_bytes(), taken.check.as_bytes()), &mut reasons);
+                let seq = &text.as_bytes()[taken.seq];
+                self.reject().explain(join(&mut body, seq, taken.check.as_bytes()), &mut reasons);
             }
         }
         Verdict { reasons }
@@ -134,7 +138,7 @@ impl Pattern {
             date: DateParts::default(),
             period: None,
             value: 0,
-            seq: "",
+            seq: 0..0,
             check: "",
             check_fits: true,
         };
@@ -191,14 +195,14 @@ impl Pattern {
                 period.is_some() && agrees
             }
             Segment::Seq => {
-                taken.seq = part;
+                taken.seq = before.len()..before.len() + part.len();
                 let value = template.seq.alphabet.read(part.as_bytes());
                 taken.value = value.unwrap_or_default();
                 value.is_ok() && (template.seq.width.is_some() || self.is_plain(part))
             }
             Segment::Check => {
                 taken.check = part;
-                taken.check_fits = self.check_fits(part, before, taken.seq);
+                taken.check_fits = self.check_fits(part, before, taken.seq.clone());
                 template.check.is_some_and(|check| part.bytes().all(|byte| check.readable().contains(byte)))
             }
         }
@@ -209,23 +213,15 @@ impl Pattern {
         seq.len() == 1 || self.parts().seq.alphabet.digit(seq.as_bytes()[0]) != Some(0)
     }
 
-    fn check_fits(&self, found: &str, before: &str, seq: &str) -> bool {
+    fn check_fits(&self, found: &str, before: &str, seq: Range<usize>) -> bool {
         let template = self.parts();
-        let Some(check) = template.check else { return true };
         if !template.seq.alphabet.is_forgiving() {
-            let expected = check.compute(before.as_bytes());
-            let lowercase = check_is_lowercase(&template.seq.alphabet);
-            let expected = if lowercase { expected.to_lowercase() } else { expected };
-            return expected.as_bytes() == found.as_bytes();
+            return template.check_text(before.as_bytes()).as_bytes() == found.as_bytes();
         }
         // What was meant is checked, not what was typed.
-        let start = seq.as_ptr() as usize - before.as_ptr() as usize;
         let mut meant = before.as_bytes().to_vec();
-        let mut canonical = Vec::with_capacity(seq.len());
-        let value = template.seq.alphabet.read(seq.as_bytes()).unwrap_or_default();
-        template.seq.alphabet.write(value, seq.len(), &mut canonical);
-        meant[start..start + seq.len()].copy_from_slice(&canonical);
-        check.compute(&meant).as_bytes().eq_ignore_ascii_case(found.as_bytes())
+        template.seq.alphabet.make_canonical(&mut meant[seq]);
+        template.check_text(&meant).as_bytes().eq_ignore_ascii_case(found.as_bytes())
     }
 
     fn wrong_length(&self, text: &str) -> Reason {

@@ -1,13 +1,14 @@
 //! A scope made ready to render: its parameters checked, everything around the number written once.
 
+use crate::Date;
 use crate::accepted::Accepted;
+use crate::date::{DateParts, SHORT_YEARS, YEARS};
 use crate::error::{RenderError, ScopeError};
 use crate::pattern::Pattern;
-use crate::period::{DateParts, Period, SHORT_YEARS, YEARS};
+use crate::period::Period;
 use crate::position::Position;
 use crate::shuffle::Tweak;
-use crate::template::{Segment, check_is_lowercase};
-use crate::{Check, Date};
+use crate::template::Segment;
 
 /// The longest number part: a `{seq}` of 64 characters and two check characters.
 pub(crate) const BODY_BYTES_MAX: usize = crate::alphabet::WIDTH_MAX + 2;
@@ -179,46 +180,37 @@ impl Scope {
     /// Appends the identifier in which `{seq}` shows `value`, unless the rules reject it.
     pub(crate) fn write_accepted(&self, value: u128, out: &mut Vec<u8>) -> bool {
         let start = out.len();
-        self.write(value, out);
-        let reject = self.pattern.reject();
-        if reject.is_empty() {
-            return true;
-        }
-        let end = out.len() - self.tail.len();
-        let body_start = start + self.head.len();
-        let accepted = if self.between.is_empty() {
-            reject.accepts(&out[body_start..end])
-        } else {
-            let check_start = end - self.pattern.parts().check.map_or(0, Check::width);
-            let seq_end = check_start - self.between.len();
-            let mut body = [0; BODY_BYTES_MAX];
-            let body = join(&mut body, &out[body_start..seq_end], &out[check_start..end]);
-            reject.accepts(body)
-        };
+        let accepted = self.write(value, out);
         if !accepted {
             out.truncate(start);
         }
         accepted
     }
 
-    fn write(&self, value: u128, out: &mut Vec<u8>) {
+    fn write(&self, value: u128, out: &mut Vec<u8>) -> bool {
         let template = self.pattern.parts();
+        let reject = self.pattern.reject();
         let start = out.len();
         out.extend_from_slice(self.head.as_bytes());
+        let seq_start = out.len();
         template.seq.alphabet.write(value, template.seq.width.unwrap_or(0), out);
-        out.extend_from_slice(self.between.as_bytes());
-        if let Some(check) = template.check {
-            let mut text = check.compute(&out[start..]);
-            if check_is_lowercase(&template.seq.alphabet) {
-                text = text.to_lowercase();
-            }
-            out.extend_from_slice(text.as_bytes());
+        let seq_end = out.len();
+        // Most candidates fail here, before a check character is computed.
+        if template.check.is_some() && reject.refuses_start(&out[seq_start..]) {
+            return false;
         }
+        out.extend_from_slice(self.between.as_bytes());
+        let check = template.check_text(&out[start..]);
+        out.extend_from_slice(check.as_bytes());
         out.extend_from_slice(self.tail.as_bytes());
+        reject.is_empty() || {
+            let mut body = [0; BODY_BYTES_MAX];
+            reject.accepts(join(&mut body, &out[seq_start..seq_end], check.as_bytes()))
+        }
     }
 }
 
-/// The number part of an identifier whose `{seq}` and `{check}` stand apart.
+/// The number part of an identifier, which the rules are about.
 pub(crate) fn join<'b>(body: &'b mut [u8; BODY_BYTES_MAX], seq: &[u8], check: &[u8]) -> &'b [u8] {
     let len = seq.len() + check.len();
     body[..seq.len()].copy_from_slice(seq);

@@ -10,8 +10,8 @@ mod verhoeff;
 
 use crate::charset::CharSet;
 
-/// The check characters of one identifier: one, or two for ISO 7064 mod 97-10.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The check characters of one identifier: none, one, or two for ISO 7064 mod 97-10.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckText {
     bytes: [u8; 2],
     len: u8,

@@ -5,6 +5,8 @@
 use std::ops::Range;
 use std::str::FromStr;
 
+use super::limits::{Limits, LimitsError};
+
 /// Decimal expansions of 1/p that run through themselves when multiplied.
 const CYCLIC: [&str; 9] = [
     "142857",
@@ -17,9 +19,6 @@ const CYCLIC: [&str; 9] = [
     "016393442622950819672131147540983606557377049180327868852459",
     "010309278350515463917525773195876288659793814432989690721649484536082474226804123711340206185567",
 ];
-
-/// Limits beyond the longest identifier mean nothing.
-const LIMIT_MAX: usize = 32;
 
 /// How the rules are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,71 +38,6 @@ impl Reading {
             Self::Mosip => "mosip",
         }
     }
-}
-
-/// The limits of the rules. A limit of 0 turns its rule off.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// No run of this many ascending or descending digits.
-    pub sequence: usize,
-    /// No equal digits closer than this many places.
-    pub repeating: usize,
-    /// No block of this many digits twice.
-    pub repeating_block: usize,
-    /// No run of this many even digits.
-    pub even_run: usize,
-    /// The first digits, this many, are not also the last ones.
-    pub group: usize,
-    /// The first digits, this many, are not also the last ones backwards.
-    pub reverse_group: usize,
-    /// What an identifier may not begin with.
-    pub not_start_with: Vec<Box<str>>,
-    /// Whether cyclic numbers such as 142857 are refused.
-    pub cyclic: bool,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            sequence: 3,
-            repeating: 2,
-            repeating_block: 2,
-            even_run: 3,
-            group: 5,
-            reverse_group: 5,
-            not_start_with: vec!["0".into(), "1".into()],
-            cyclic: true,
-        }
-    }
-}
-
-/// Settings of a rule set that were refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LimitsError {
-    /// No such rule set.
-    #[error("{0:?} is no rule set: expected openg2p or mosip")]
-    UnknownSet(Box<str>),
-    /// No such setting.
-    #[error(
-        "{0:?} is no setting: expected sequence_limit, repeating_limit, repeating_block_limit, \
-         conjugative_even_digits_limit, digits_group_limit, reverse_digits_group_limit or not_start_with, \
-         each as name=value"
-    )]
-    UnknownSetting(Box<str>),
-    /// A limit outside its bounds.
-    #[error("{setting}={value:?}: a limit is 0 (the rule is off) or {min} to 32")]
-    OutOfRange {
-        /// The setting.
-        setting: Box<str>,
-        /// What was given.
-        value: Box<str>,
-        /// The smallest limit that does not refuse everything.
-        min: usize,
-    },
-    /// A beginning that is no digits.
-    #[error("not_start_with={0:?}: expected digit strings separated by `|`, such as 0|1")]
-    NotDigits(Box<str>),
 }
 
 /// One rule of a set.
@@ -165,25 +99,8 @@ pub struct DigitRules {
 impl DigitRules {
     /// The rule set with limits of one's own.
     pub fn new(reading: Reading, limits: Limits) -> Result<Self, LimitsError> {
-        let bounded = [
-            ("sequence_limit", limits.sequence, 2),
-            ("repeating_limit", limits.repeating, 1),
-            ("repeating_block_limit", limits.repeating_block, 1),
-            ("conjugative_even_digits_limit", limits.even_run, 1),
-            ("digits_group_limit", limits.group, 1),
-            ("reverse_digits_group_limit", limits.reverse_group, 1),
-        ];
-        for (setting, value, min) in bounded {
-            if value != 0 && !(min..=LIMIT_MAX).contains(&value) {
-                let value = value.to_string().into();
-                return Err(LimitsError::OutOfRange { setting: setting.into(), value, min });
-            }
-        }
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        match limits.not_start_with.iter().find(|start| !digits(start)) {
-            Some(start) => Err(LimitsError::NotDigits(start.clone())),
-            None => Ok(Self { reading, limits }),
-        }
+        limits.check()?;
+        Ok(Self { reading, limits })
     }
 
     /// How the rules are read.
@@ -215,6 +132,12 @@ impl DigitRules {
         digits: &'a [u8],
     ) -> impl Iterator<Item = (DigitRule, Range<usize>)> + 'a {
         DigitRule::ALL.into_iter().filter_map(|rule| Some((rule, self.find(rule, digits)?)))
+    }
+
+    /// Whether these first digits of a text break a rule that no further digits can mend.
+    pub(crate) fn broken_for_good(&self, digits: &[u8]) -> bool {
+        self.broken(digits)
+            .any(|(rule, _)| !matches!(rule, DigitRule::FirstEqualsLast | DigitRule::FirstEqualsReverseLast))
     }
 
     fn find(&self, rule: DigitRule, digits: &[u8]) -> Option<Range<usize>> {
@@ -263,33 +186,6 @@ impl FromStr for DigitRules {
     }
 }
 
-impl Limits {
-    fn set(&mut self, setting: &str) -> Result<(), LimitsError> {
-        let unknown = || LimitsError::UnknownSetting(setting.into());
-        let (name, value) = setting.split_once('=').ok_or_else(unknown)?;
-        let limit = match name {
-            "not_start_with" => {
-                self.not_start_with =
-                    value.split('|').filter(|start| !start.is_empty()).map(Into::into).collect();
-                return Ok(());
-            }
-            "sequence_limit" => &mut self.sequence,
-            "repeating_limit" => &mut self.repeating,
-            "repeating_block_limit" => &mut self.repeating_block,
-            "conjugative_even_digits_limit" => &mut self.even_run,
-            "digits_group_limit" => &mut self.group,
-            "reverse_digits_group_limit" => &mut self.reverse_group,
-            _ => return Err(unknown()),
-        };
-        *limit = value.parse().map_err(|_| LimitsError::OutOfRange {
-            setting: name.into(),
-            value: value.into(),
-            min: 1,
-        })?;
-        Ok(())
-    }
-}
-
 fn repeating_digit(digits: &[u8], distance_max: usize) -> Option<Range<usize>> {
     (1..=distance_max).find_map(|distance| {
         let at = digits.iter().zip(digits.get(distance..)?).position(|(one, other)| one == other)?;
@@ -323,15 +219,16 @@ fn sequence(digits: &[u8], limit: usize, wraps: bool) -> Option<Range<usize>> {
     None
 }
 
+/// Digits that stand again further on, so many in a row that they are a block.
 fn repeating_block(digits: &[u8], limit: usize) -> Option<Range<usize>> {
-    let last = digits.len().checked_sub(limit)?;
-    for first in 0..last {
-        let block = &digits[first..first + limit];
-        if let Some(again) = (first + limit..=last).find(|at| digits[*at..*at + limit] == *block) {
-            return Some(first..again + limit);
-        }
-    }
-    None
+    (limit..digits.len()).find_map(|distance| {
+        let mut run = 0;
+        let end = digits.iter().zip(&digits[distance..]).position(|(one, other)| {
+            run = if one == other { run + 1 } else { 0 };
+            run == limit
+        })?;
+        Some(end + 1 - limit..end + 1 + distance)
+    })
 }
 
 /// Compares the first digits with the last, where the two do not overlap.

@@ -5,9 +5,11 @@
 //! or goes moves no identifier.
 
 mod digits;
+mod limits;
 mod restricted;
 
-pub use digits::{DigitRule, DigitRules, Limits, LimitsError, Reading};
+pub use digits::{DigitRule, DigitRules, Reading};
+pub use limits::{Limits, LimitsError};
 pub use restricted::RestrictedError;
 
 use crate::verdict::Reason;
@@ -47,6 +49,13 @@ impl Reject {
     pub(crate) fn accepts(&self, body: &[u8]) -> bool {
         self.digits.as_ref().is_none_or(|rules| rules.broken(body).next().is_none())
             && self.restricted.as_ref().is_none_or(|words| !words.occur(body))
+    }
+
+    /// Whether nothing that begins with `body` may be issued, whatever follows. May say no too late, never
+    /// too early.
+    pub(crate) fn refuses_start(&self, body: &[u8]) -> bool {
+        self.digits.as_ref().is_some_and(|rules| rules.broken_for_good(body))
+            || self.restricted.as_ref().is_some_and(|words| words.occur(body))
     }
 
     /// Every rule that `body` breaks.

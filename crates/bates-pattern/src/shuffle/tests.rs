@@ -1,4 +1,5 @@
 //! FF1 against NIST's samples and an independent implementation; the permutation against its definition.
+#![allow(clippy::cast_possible_truncation)]
 
 use std::str::FromStr;
 

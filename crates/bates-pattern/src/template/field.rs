@@ -5,8 +5,8 @@ use super::{Field, Segment, Seq};
 use crate::alphabet::{self, Alphabet, WIDTH_MAX};
 use crate::charset::CharSet;
 use crate::check::Check;
+use crate::date::DateField;
 use crate::error::{PatternError, Problem};
-use crate::period::DateField;
 use crate::rule::{CLASSES, Rule, VALUE_BYTES_MAX};
 
 /// Reads a field whose `{` comes next.

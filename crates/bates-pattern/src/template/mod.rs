@@ -8,9 +8,10 @@ mod reader;
 
 use crate::alphabet::Alphabet;
 use crate::charset::CharSet;
-use crate::check::Check;
+use crate::check::{Check, CheckText};
+use crate::date::{DateField, Shown};
 use crate::error::{PatternError, Problem};
-use crate::period::{DateField, Reset, Shown};
+use crate::period::Reset;
 use crate::rule::{Rule, UNRULED};
 
 use reader::Reader;
@@ -28,6 +29,8 @@ pub(crate) struct Template {
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) seq: Seq,
     pub(crate) check: Option<Check>,
+    /// Letters of a check character are written in the case of `{seq}`.
+    check_is_lowercase: bool,
     pub(crate) shown: Shown,
     /// `%y` stands somewhere: only one century can be told apart.
     pub(crate) shows_short_year: bool,
@@ -109,6 +112,13 @@ impl Template {
         draft.finish(source, reset)
     }
 
+    /// The check characters of a text, none if the template has no `{check}`.
+    pub(crate) fn check_text(&self, covered: &[u8]) -> CheckText {
+        let text = self.check.map(|check| check.compute(covered)).unwrap_or_default();
+        if self.check_is_lowercase { text.to_lowercase() } else { text }
+    }
+
+    /// Whether a date is shown.
     pub(crate) fn covers_date(&self) -> bool {
         let Shown { period, year, month, day, ordinal } = self.shown;
         period || year || month || day || ordinal
@@ -210,6 +220,7 @@ impl Draft {
             source: source.into(),
             parameters: self.parameters(),
             segments: self.segments,
+            check_is_lowercase: is_lowercase(&seq.alphabet),
             seq,
             check: self.check.map(|(check, _)| check),
             shown: self.shown,
@@ -271,8 +282,8 @@ fn check_covers(check: Check, alphabet: &Alphabet) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether the letters of a check character are written in lower case: as those of `{seq}` are.
-pub(crate) fn check_is_lowercase(alphabet: &Alphabet) -> bool {
+/// Whether all letters of an alphabet are in lower case.
+fn is_lowercase(alphabet: &Alphabet) -> bool {
     let written = alphabet.written();
     written.meets(CharSet::LOWER).is_some() && written.meets(CharSet::UPPER).is_none()
 }

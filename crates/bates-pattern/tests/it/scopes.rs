@@ -1,0 +1,149 @@
+//! Scopes: values against their rules, orders of their own, and texts that are read as meant.
+
+use std::collections::HashSet;
+
+use bates_pattern::{Options, ScopeError};
+
+use super::{bare, compile, position, shuffled};
+
+#[test]
+fn values_against_the_rule_are_refused_and_the_rule_is_named() {
+    let pattern = compile("{project}-{type:digits:4}-{kind:INV|CRN}-{seq}", Options::default());
+    let good = [("project", "PROJ"), ("type", "9012"), ("kind", "INV")];
+    let refused = |name: &str, value: &str| {
+        let values = good.map(|(known, usual)| (known, if known == name { value } else { usual }));
+        pattern.scope(values, None).unwrap_err().to_string()
+    };
+    assert!(pattern.scope(good, None).is_ok());
+    for bad in ["", "a-b", "../", "*", "a b", "a\0", "a\r\n", "é", "\u{202e}x", &"x".repeat(65)] {
+        let message = refused("project", bad);
+        assert!(
+            message.contains("is no value for {project}: its rule is 1 to 64 of [0-9A-Z_a-z]"),
+            "{message}"
+        );
+    }
+    assert!(refused("type", "901").contains("its rule is 4 of [0-9]"));
+    assert!(refused("kind", "inv").contains("its rule is one of INV, CRN"));
+    assert!(refused("project", &"x".repeat(100_000)).len() < 300, "a long value is cut");
+}
+
+#[test]
+fn missing_unknown_and_doubled_parameters_are_told_apart() {
+    let pattern = compile("{project}-{seq}", Options::default());
+    let none: [(&str, &str); 0] = [];
+    assert!(
+        matches!(pattern.scope(none, None), Err(ScopeError::Missing { name, .. }) if &*name == "project")
+    );
+    let twice = [("project", "A"), ("project", "B")];
+    assert_eq!(pattern.scope(twice, None).unwrap_err(), ScopeError::Twice("project".into()));
+    let unknown = pattern.scope([("tenant", "A")], None).unwrap_err();
+    assert_eq!(unknown.to_string(), "the pattern has no parameter {tenant}; it has {project}");
+}
+
+#[test]
+fn a_parameter_without_a_rule_may_hold_all_but_the_separator_after_it() {
+    let pattern = compile("{a}_{b}-{seq}", Options::default());
+    let scope = pattern.scope([("a", "x-y"), ("b", "p_q")], None).unwrap();
+    let number = scope.number(position(7)).unwrap();
+    assert_eq!(number, "x-y_p_q-7");
+    let parsed = pattern.parse(&number).unwrap();
+    assert_eq!((parsed.parameter("a"), parsed.parameter("b")), (Some("x-y"), Some("p_q")));
+    assert!(pattern.scope([("a", "x_y"), ("b", "z")], None).is_err());
+}
+
+#[test]
+fn no_two_scopes_share_an_identifier() {
+    let pattern = compile("{a:[ab]:1-2}{b:[xy]:1-2}{seq}", Options::default());
+    let mut seen = HashSet::new();
+    for a in ["a", "b", "ab", "bb"] {
+        for b in ["x", "y", "xy", "yx"] {
+            let scope = pattern.scope([("a", a), ("b", b)], None).unwrap();
+            for at in 0..200 {
+                assert!(seen.insert(scope.number(position(at)).unwrap()), "{a} {b} {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn shuffled_scopes_walk_in_orders_of_their_own() {
+    let pattern = compile("{a}.{b}-{seq:6}", shuffled());
+    let order = |a: &str, b: &str| {
+        let scope = pattern.scope([("a", a), ("b", b)], None).unwrap();
+        (0..50)
+            .map(|at| scope.number(position(at)).unwrap().split_off(a.len() + b.len() + 2))
+            .collect::<Vec<_>>()
+    };
+    // The last two would meet if values were merely strung together.
+    let orders = [order("P", "1"), order("Q", "1"), order("P", "2"), order("ab", "c"), order("a", "bc")];
+    assert_eq!(orders.iter().collect::<HashSet<_>>().len(), orders.len());
+    assert_eq!(order("P", "1"), order("P", "1"));
+}
+
+#[test]
+fn crockford_is_read_as_meant_and_written_one_way() {
+    let pattern = compile("{seq:crockford32:4}{check:mod37-36}", Options::default());
+    let scope = pattern.scope([("", ""); 0], None).unwrap();
+    let at = position(32 + 10); // 001A
+    let written = scope.number(at).unwrap();
+    let (digits, check) = written.split_at(4);
+    assert_eq!(digits, "001A");
+    for typed in ["001A", "oO1a", "O0Ia", "0oLA", "00lA", "00ia"] {
+        for check in [check.to_owned(), check.to_lowercase()] {
+            assert_eq!(pattern.parse(&format!("{typed}{check}")).unwrap().position(), at, "{typed}");
+        }
+    }
+    assert!(pattern.parse(&format!("U01A{check}")).is_err(), "U is no digit");
+}
+
+#[test]
+fn other_alphabets_are_read_exactly() {
+    assert!(compile("{seq:hex:4}", Options::default()).parse("00FF").is_err());
+    assert!(compile("{seq:base36:4}", Options::default()).parse("00ZZ").is_err());
+    let base62 = compile("{seq:base62:2}", Options::default());
+    assert_eq!(base62.parse("0z").unwrap().position().value(), 35);
+    assert_eq!(base62.parse("0Z").unwrap().position().value(), 61);
+}
+
+#[test]
+fn a_number_without_a_width_has_one_text() {
+    let pattern = compile("N{seq}", Options::default());
+    assert_eq!(pattern.parse("N0").unwrap().position().value(), 0);
+    for text in ["N00", "N007", "N", "N+7", "N 7", "N7 ", "n7", "N٧"] {
+        assert!(pattern.parse(text).is_err(), "{text}");
+    }
+    assert!(pattern.parse("N9007199254740991").is_ok());
+    let beyond = pattern.parse("N9007199254740992").unwrap_err();
+    assert_eq!(beyond.reason.code(), "unreachable");
+    assert!(pattern.parse(&format!("N{}", "9".repeat(64))).is_err());
+    assert!(pattern.parse(&format!("N{}", "9".repeat(100_000))).is_err());
+}
+
+#[test]
+fn the_case_of_a_check_letter_follows_the_number() {
+    let upper = bare("{seq:[0-9A-Z]:6}{check:mod37-36}", Options::default());
+    let lower = bare("{seq:base36:6}{check:mod37-36}", Options::default());
+    for at in 0..500 {
+        let (upper, lower) = (upper.number(position(at)).unwrap(), lower.number(position(at)).unwrap());
+        assert_eq!(upper, lower.to_uppercase());
+        assert_eq!(lower, lower.to_lowercase());
+    }
+}
+
+#[test]
+fn reasons_say_where_a_text_leaves_the_template() {
+    let pattern = compile("№{project}-{kind:INV|CRN}/{seq}", Options::default());
+    for (text, expected) in [
+        ("№PROJ-INV/x", "column 11: expected {seq}, a number in decimal without zeros before it"),
+        ("№PROJ-ABC/1", "column 7: expected {kind}, one of INV, CRN"),
+        ("№PROJ+INV/1", "column 6: expected \"-\""),
+        ("PROJ-INV/1", "column 1: expected \"№\""),
+        ("", "column 1: expected \"№\""),
+        ("№é", "column 2: expected {project}, 1 to 64 of [0-9A-Z_a-z]"),
+    ] {
+        assert_eq!(pattern.parse(text).unwrap_err().to_string(), expected, "{text}");
+        assert_eq!(pattern.validate(text).reasons()[0].code(), "shape");
+    }
+    let fixed = compile("№{seq:4}", Options::default());
+    assert_eq!(fixed.parse("№123").unwrap_err().to_string(), "has 4 characters instead of 5");
+}
