@@ -176,6 +176,3 @@ impl fmt::Display for Period {
 pub(crate) fn number<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
-
-#[cfg(test)]
-mod tests;

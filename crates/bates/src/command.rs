@@ -11,7 +11,8 @@ use crate::pattern;
     propagate_version = true,
     arg_required_else_help = true,
     after_help = "Examples:\n  \
-    bates pattern render '{project}-{type}-{seq}' --position 1001 --param project=PROJ --param type=9012\n  \
+    bates pattern render '{project}-{type}-{seq}' --position 1001 \\\n    \
+    --param project=PROJ --param type=9012\n  \
     bates pattern capacity '{seq:base62:6}' --rate 1000/s\n\n\
     Exit codes: 0 done; 1 the answer is no; 2 a bad call."
 )]
@@ -23,6 +24,13 @@ pub(crate) struct Bates {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Try a pattern: positions into identifiers and back, without a server.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+        bates pattern render 'INV-{seq:6}' --position 1 --count 3\n  \
+        bates pattern parse 'INV-{seq:6}' INV-000042\n  \
+        bates pattern validate '{seq:9}{check:luhn}' 1234567897\n  \
+        bates pattern capacity '{seq:base62:6}' --rate 1000/s"
+    )]
     Pattern(pattern::PatternCommand),
 }

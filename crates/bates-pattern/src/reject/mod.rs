@@ -72,6 +72,3 @@ impl Reject {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -34,7 +34,7 @@ pub struct SizeError(pub u128);
 
 impl Shuffle {
     /// A permutation of `0..size`, for any size from 2 to 10^31: FF1 over the bits of a value, walked until
-    /// it falls inside the size, which takes less than two steps on average.
+    /// it falls inside the size, which takes two steps on average at the worst.
     pub fn new(key: &Key, size: u128) -> Result<Self, SizeError> {
         if !(2..=SIZE_MAX).contains(&size) {
             return Err(SizeError(size));

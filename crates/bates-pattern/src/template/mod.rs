@@ -287,6 +287,3 @@ fn is_lowercase(alphabet: &Alphabet) -> bool {
     let written = alphabet.written();
     written.meets(CharSet::LOWER).is_some() && written.meets(CharSet::UPPER).is_none()
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,15 +3,15 @@
 use bates_pattern::{Date, DigitRules, Key, Options, Order, Pattern, Position, Reject, Reset, Scope};
 
 /// Options that do not depend on the template, picked by a number.
-pub fn options(choice: u8) -> Options {
-    let mut options = Options::default();
-    options.reset = match choice % 5 {
+pub(crate) fn options(choice: u8) -> Options {
+    let reset = match choice % 5 {
         0 => Reset::Never,
         1 => Reset::Yearly,
         2 => Reset::Monthly,
         3 => Reset::Daily,
         _ => Reset::Fiscal { month: 4, day: 6 },
     };
+    let mut options = Options { reset, ..Options::default() };
     if choice & 32 != 0 {
         options.order = Order::Shuffled(Key::new(&[choice; 16]).expect("16 bytes are a key"));
     }
@@ -23,7 +23,7 @@ pub fn options(choice: u8) -> Options {
 }
 
 /// A scope in which every parameter holds a value, if short digits or letters satisfy the rules.
-pub fn some_scope(pattern: &Pattern) -> Option<Scope> {
+pub(crate) fn some_scope(pattern: &Pattern) -> Option<Scope> {
     let date = Date::new(2026, 3, 31).expect("a day");
     let fillers = ["1", "A", "a", "12", "AB", "ab", "1234", "ABCD", "INV", "X"];
     let names: Vec<String> = pattern.parameters().map(str::to_owned).collect();
@@ -31,7 +31,7 @@ pub fn some_scope(pattern: &Pattern) -> Option<Scope> {
 }
 
 /// Compiling never panics; what compiles renders, and what it renders is read back as what it was.
-pub fn template_holds(template: &str, choice: u8) {
+pub(crate) fn template_holds(template: &str, choice: u8) {
     match Pattern::compile(template, options(choice)) {
         Err(error) => {
             let columns = template.chars().count() + 1;
@@ -53,7 +53,7 @@ pub fn template_holds(template: &str, choice: u8) {
 }
 
 /// A number that renders is read back as its scope and position, and is valid.
-pub fn number_is_read_back(scope: &Scope, position: Position) {
+pub(crate) fn number_is_read_back(scope: &Scope, position: Position) {
     let mut out = b"kept".to_vec();
     match scope.render(position, &mut out) {
         Err(_) => assert_eq!(out, b"kept", "a failed render leaves the buffer alone"),
@@ -69,7 +69,7 @@ pub fn number_is_read_back(scope: &Scope, position: Position) {
 }
 
 /// Reading never panics; what is read renders to its canonical text, which is read as the same.
-pub fn text_holds(pattern: &Pattern, text: &str) {
+pub(crate) fn text_holds(pattern: &Pattern, text: &str) {
     let verdict = pattern.validate(text);
     assert!(
         verdict.reasons().iter().all(|reason| !reason.to_string().is_empty() && !reason.code().is_empty())

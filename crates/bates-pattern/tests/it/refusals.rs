@@ -69,8 +69,8 @@ fn a_bad_template_is_refused_with_the_column_and_what_was_expected() {
         Options::default(),
         &["513 bytes; the limit is 512"],
     );
-    let many: String = (0..17).map(|n| format!("{{p{n}}}-")).collect();
-    assert_refused(&format!("{many}{{seq}}"), Options::default(), &["more than 16 parameters"]);
+    let many: Vec<String> = (0..17).map(|n| format!("{{p{n}}}-")).collect();
+    assert_refused(&format!("{}{{seq}}", many.concat()), Options::default(), &["more than 16 parameters"]);
 }
 
 #[test]

@@ -21,15 +21,15 @@ use crate::output::{self, Answer, grouped};
     bates pattern capacity '{seq:5}{check:verhoeff}' --reject openg2p\n  \
     bates pattern capacity '{seq:11}{check:verhoeff}' --reject openg2p --rate 5000000/d --json")]
 pub(crate) struct CapacityArgs {
-    #[command(flatten)]
-    pattern: PatternArgs,
+    /// Also say when it would run out at this rate: a number per s, min, h or d
+    #[arg(long, value_name = "N/UNIT")]
+    rate: Option<Rate>,
 
     #[command(flatten)]
     scope: ScopeArgs,
 
-    /// Also say when it would run out at this rate: a number per s, min, h or d
-    #[arg(long, value_name = "N/UNIT")]
-    rate: Option<Rate>,
+    #[command(flatten)]
+    pattern: PatternArgs,
 }
 
 /// Numbers in a span of time.

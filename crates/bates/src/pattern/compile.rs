@@ -1,4 +1,5 @@
 //! What every pattern command takes: the template and what goes with it, compiled.
+#![allow(clippy::doc_markdown, reason = "clap prints these comments as they are")]
 
 use std::io::{self, BufRead};
 
@@ -50,7 +51,8 @@ enum OrderArg {
 impl PatternArgs {
     /// Compiles for use with positions, which a shuffled order needs its key for.
     pub(super) fn compile(&self) -> anyhow::Result<Pattern> {
-        let order = match (self.order, &self.key) {
+        let key = self.key.as_deref().filter(|key| !key.is_empty());
+        let order = match (self.order, key) {
             (OrderArg::Counting, _) => Order::Counting,
             (OrderArg::Shuffled, Some(key)) => Order::Shuffled(key.parse::<Key>().context("--key")?),
             (OrderArg::Shuffled, None) => bail!("--order shuffled needs --key HEX or BATES_PATTERN_KEY"),

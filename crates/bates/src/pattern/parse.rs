@@ -16,7 +16,8 @@ use crate::output::{self, Answer, BAD};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates pattern parse '{project}-{type}-{seq}' PROJ-9012-1001 PROJ-9012-1002\n  \
-    bates pattern parse '{seq:base62:6}' 8chPJz --order shuffled --key 2b7e151628aed2a6abf7158809cf4f3c\n  \
+    bates pattern parse '{seq:base62:6}' TpW7Oe --order shuffled \\\n    \
+    --key 2b7e151628aed2a6abf7158809cf4f3c\n  \
     cat numbers.txt | bates pattern parse 'INV-{date:%Y}-{seq:5}' - --reset yearly --json")]
 pub(crate) struct ParseArgs {
     #[command(flatten)]

@@ -15,18 +15,13 @@ use crate::output::{self, Answer};
 /// Positions that --reject or --restrict refuse are skipped, and a note says so.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    bates pattern render '{project}-{type}-{seq}' --position 1001 --param project=PROJ --param type=9012\n  \
+    bates pattern render '{project}-{type}-{seq}' --position 1001 \\\n    \
+    --param project=PROJ --param type=9012\n  \
     bates pattern render '{seq:base62:6}' --position 0 --count 5 --order shuffled \\\n    \
     --key 2b7e151628aed2a6abf7158809cf4f3c\n  \
     bates pattern render 'INV-{date:%Y}-{seq:5}' --position 1 --date 2026-12-31 --reset yearly\n  \
     bates pattern render '{seq:11}{check:verhoeff}' --position 0 --count 3 --reject openg2p")]
 pub(crate) struct RenderArgs {
-    #[command(flatten)]
-    pattern: PatternArgs,
-
-    #[command(flatten)]
-    scope: ScopeArgs,
-
     /// The first position
     #[arg(long, value_name = "N")]
     position: u64,
@@ -34,6 +29,12 @@ pub(crate) struct RenderArgs {
     /// How many numbers
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
+
+    #[command(flatten)]
+    scope: ScopeArgs,
+
+    #[command(flatten)]
+    pattern: PatternArgs,
 }
 
 #[derive(Serialize)]
