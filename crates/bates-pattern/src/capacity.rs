@@ -82,7 +82,10 @@ impl Scope {
             text.clear();
             self.write_accepted(value, &mut text)
         };
-        estimate(pattern.last().value() + 1, sample(space).filter(|value| accepted(*value)).count() as u64)
+        // Counting reaches only the beginning of a space with more values than there are positions.
+        let positions = pattern.last().value() + 1;
+        let reached = if pattern.is_shuffled() { space } else { u128::from(positions) };
+        estimate(positions, sample(reached).filter(|value| accepted(*value)).count() as u64)
     }
 }
 
@@ -109,8 +112,7 @@ impl Scope {
 /// Values spread over the space as if at random, none twice, and the same each time.
 fn sample(space: u128) -> impl Iterator<Item = u128> {
     let key = Key::new(&[0; 16]).expect("16 bytes are a key");
-    // A space too large to shuffle is sampled in the largest part that can be.
-    let shuffle = Shuffle::new(&key, space.min(crate::shuffle::SIZE_MAX)).expect("the space was bounded");
+    let shuffle = Shuffle::new(&key, space).expect("both 2^53 and what can be shuffled can be sampled");
     let tweak = shuffle.tweak(&[]);
     (0..SAMPLE / BATCH as u64).flat_map(move |batch| {
         let mut values = std::array::from_fn(|lane| u128::from(batch) * BATCH as u128 + lane as u128);

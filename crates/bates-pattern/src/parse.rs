@@ -101,8 +101,9 @@ impl Pattern {
                     reasons.push(Reason::Checksum { check });
                 }
                 let mut body = [0; crate::scope::BODY_BYTES_MAX];
-                let seq = &text.as_bytes()[taken.seq];
-                self.reject().explain(join(&mut body, seq, taken.check.as_bytes()), &mut reasons);
+                let mut seq = text.as_bytes()[taken.seq].to_vec();
+                self.parts().seq.alphabet.make_canonical(&mut seq);
+                self.reject().explain(join(&mut body, &seq, taken.check.as_bytes()), &mut reasons);
             }
         }
         Verdict { reasons }

@@ -69,6 +69,14 @@ fn an_estimate_of_what_can_be_computed_is_within_its_error() {
 }
 
 #[test]
+fn counting_in_a_field_longer_than_positions_is_counted_by_what_it_reaches() {
+    // Of 20 digits counting fills at most 16, so every text begins with zeros, which the rules refuse.
+    assert_eq!(capacity("{seq:20}", rejecting("openg2p")).count(), 0);
+    let shuffled = Options { order: shuffled().order, ..rejecting("openg2p") };
+    assert!(capacity("{seq:20}", shuffled).count() > 0);
+}
+
+#[test]
 fn nothing_left_is_counted_or_bounded_as_nothing() {
     let all = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
     let reject = || Reject::default().with_restricted(&all).unwrap();

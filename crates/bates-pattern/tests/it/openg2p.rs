@@ -137,6 +137,14 @@ fn restricted_words_are_found_in_any_case_and_all_are_named() {
 }
 
 #[test]
+fn words_are_looked_for_in_what_was_meant_not_in_what_was_typed() {
+    let reject = Reject::default().with_restricted(&["1OU", "10Z"]).unwrap();
+    let pattern = compile("{seq:crockford32:4}", Options { reject, ..Options::default() });
+    assert_eq!(failed_rules(&pattern, "0loz"), BTreeSet::from(["restricted".to_owned()]));
+    assert_eq!(failed_rules(&pattern, "0l1z"), BTreeSet::new());
+}
+
+#[test]
 fn rules_see_the_number_part_whole_though_something_stands_between() {
     let pattern = compile("{seq:4}-{check:verhoeff}", rejecting("openg2p"));
     let scope = pattern.scope([("", ""); 0], None).unwrap();
