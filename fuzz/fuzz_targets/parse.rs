@@ -16,7 +16,7 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         ("{project}-{type}-{seq}", 0),
         ("{seq:base62:6}", 35),
         ("{seq:crockford32:6}{check:mod37-36}", 0),
-        ("{seq:crockford32}-{check:mod11-2}x", 0),
+        ("{seq:crockford32}-{check:mod97}x", 0),
         ("{seq:11}{check:verhoeff}", 100),
         ("{period}/{date:%Y}/{seq}", 4),
         ("{date:%y%m%d}{seq:6}", 3),
