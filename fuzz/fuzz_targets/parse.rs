@@ -22,7 +22,7 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         ("{date:%y%m%d}{seq:6}", 3),
         ("{date:%j}.{date:%m}-{seq:hex}", 0),
         ("{a:upper}{b:digits:2}№{seq:4}{check:mod97}", 0),
-        ("{kind:INV|CRN|X}{seq:[ACGT]:9}-{n:[a-z]:1-3}", 35),
+        ("{kind:INV|BRN|X}{seq:[ACGT]:9}-{n:[a-z]:1-3}", 35),
         ("{seq}{date:%Y}", 1),
     ];
     let compile = |(template, choice)| Pattern::compile(template, claims::options(choice)).expect("a good template");

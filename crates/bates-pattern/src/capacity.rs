@@ -5,8 +5,9 @@ use crate::scope::Scope;
 use crate::shuffle::{BATCH, Key, Shuffle};
 use crate::template::Segment;
 
-/// Spaces up to this size are counted, which takes well under a second.
-const COUNT_MAX: u128 = 20_000_000;
+/// Spaces up to this size are counted. Seven digits take a quarter of a second, long texts over a small
+/// alphabet up to a few.
+const COUNT_MAX: u128 = 10_000_000;
 
 /// Candidates looked at for an estimate; the error shrinks with the square root of this.
 const SAMPLE: u64 = 1_000_000;
@@ -15,7 +16,7 @@ const SAMPLE: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     count: u64,
-    error: u64,
+    margin: u64,
 }
 
 /// With rules over check characters that cover parameters, each scope has a capacity of its own.
@@ -25,7 +26,7 @@ pub struct ScopeNeeded;
 
 impl Capacity {
     fn exact(count: u64) -> Self {
-        Self { count, error: 0 }
+        Self { count, margin: 0 }
     }
 
     /// The number itself, or the middle of the estimate.
@@ -34,13 +35,13 @@ impl Capacity {
     }
 
     /// How far off the count may be: with 95% confidence it is within this. 0 if it is exact.
-    pub fn error(self) -> u64 {
-        self.error
+    pub fn margin(self) -> u64 {
+        self.margin
     }
 
     /// Whether it was counted.
     pub fn is_exact(self) -> bool {
-        self.error == 0
+        self.margin == 0
     }
 }
 
@@ -134,5 +135,5 @@ fn estimate(positions: u64, hits: u64) -> Capacity {
     let scale = 1.0 + Z * Z / n;
     let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt() / scale;
     let count = (p * positions as f64).round() as u64;
-    Capacity { count, error: ((half + Z * Z / n) * positions as f64).ceil() as u64 }
+    Capacity { count, margin: ((half + Z * Z / n) * positions as f64).ceil() as u64 }
 }

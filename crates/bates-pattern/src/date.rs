@@ -89,6 +89,18 @@ impl DateParts {
         }
     }
 
+    /// What is known, by name.
+    pub(crate) fn known(&self) -> impl Iterator<Item = (&'static str, i16)> {
+        let Self { year, month, day, ordinal } = *self;
+        let named = [
+            ("year", year),
+            ("month", month.map(i16::from)),
+            ("day", day.map(i16::from)),
+            ("day_of_year", ordinal),
+        ];
+        named.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+
     /// Appends the text of one field; what is not known of the date is never asked for.
     pub(crate) fn write(&self, field: DateField, out: &mut String) {
         let value = match field {

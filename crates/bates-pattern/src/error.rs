@@ -6,21 +6,17 @@ use crate::position::Position;
 
 /// A pattern that was refused: where in the template, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{problem}", self.prefix())]
+#[error("column {column}: {problem}")]
 pub struct PatternError {
-    /// The column of the template, counted in characters from 1, where there is one to point at.
-    pub column: Option<usize>,
+    /// The column of the template, counted in characters from 1; one past its end for what is missing.
+    pub column: usize,
     /// What is wrong there.
     pub problem: Problem,
 }
 
 impl PatternError {
     pub(crate) fn at(column: usize, problem: Problem) -> Self {
-        Self { column: Some(column), problem }
-    }
-
-    fn prefix(&self) -> String {
-        self.column.map(|column| format!("column {column}: ")).unwrap_or_default()
+        Self { column, problem }
     }
 }
 

@@ -48,7 +48,7 @@ pub use error::{PatternError, Problem, RenderError, ScopeError};
 pub use jiff::civil::Date;
 pub use parse::Parsed;
 pub use pattern::{Construction, Options, Order, Pattern};
-pub use period::{Period, Reset, ResetError};
+pub use period::{Period, Reset, ResetError, YearStart};
 pub use position::Position;
 pub use reject::{DigitRule, DigitRules, Limits, LimitsError, Reading, Reject, RestrictedError};
 pub use scope::Scope;

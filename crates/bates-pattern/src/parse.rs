@@ -5,10 +5,12 @@
 
 use std::ops::Range;
 
+use crate::charset::CharSet;
 use crate::date::DateParts;
 use crate::pattern::Pattern;
 use crate::period::Period;
 use crate::position::Position;
+use crate::rule::Rule;
 use crate::scope::{Scope, join};
 use crate::template::Segment;
 use crate::verdict::{ParseError, Reason, Verdict};
@@ -42,6 +44,11 @@ impl<'t> Parsed<'_, 't> {
     /// The period, if the numbering starts again by date.
     pub fn period(&self) -> Option<Period> {
         self.period
+    }
+
+    /// What `{date:…}` shows: `year`, `month`, `day` and `day_of_year`, as far as they are shown.
+    pub fn date(&self) -> impl Iterator<Item = (&'static str, i16)> {
+        self.date.known()
     }
 
     /// The scope, ready to render. Rendering the position in it gives the identifier in its canonical form.
@@ -99,6 +106,9 @@ impl Pattern {
             Ok(taken) => {
                 if let (Some(check), false) = (self.parts().check, taken.check_fits) {
                     reasons.push(Reason::Checksum { check });
+                }
+                if self.parts().seq.width.is_none() && taken.value >= u128::from(Position::COUNT) {
+                    reasons.push(Reason::Unreachable);
                 }
                 let mut body = [0; crate::scope::BODY_BYTES_MAX];
                 let mut seq = text.as_bytes()[taken.seq].to_vec();
@@ -169,12 +179,10 @@ impl Pattern {
         if min == max {
             return Some(at + min).filter(|end| *end <= text.len());
         }
-        let end = match template.fixed_length(&template.segments[index + 1..], self.reset()) {
-            Some(rest) => text.len().checked_sub(rest)?,
-            None => {
-                let readable = template.readable(segment);
-                at + text.as_bytes()[at..].iter().take_while(|byte| readable.contains(**byte)).count()
-            }
+        let rest = &template.segments[index + 1..];
+        let end = match template.fixed_length(rest, self.reset()) {
+            Some(length) if !template.is_apart(segment, rest.first()) => text.len().checked_sub(length)?,
+            _ => at + readable_length(template.readable(segment), &text.as_bytes()[at..]),
         };
         (end >= at + min && end <= at + max).then_some(end)
     }
@@ -252,8 +260,33 @@ impl Pattern {
             Segment::Period => format!("{name}, the name of a {} period", self.reset()),
             Segment::Check | Segment::Literal(_) => name.into(),
         };
-        Reason::Shape { column: column(text, at), expected: expected.into() }
+        Reason::Shape {
+            column: column(text, at + self.fitting(segment, &text[at..])),
+            expected: expected.into(),
+        }
     }
+
+    /// How much of a text could still be the segment's, character by character.
+    fn fitting(&self, segment: &Segment, text: &str) -> usize {
+        match segment {
+            Segment::Literal(literal) => {
+                let same =
+                    literal.char_indices().zip(text.chars()).take_while(|((_, one), other)| one == other);
+                same.last().map_or(0, |((at, one), _)| at + one.len_utf8())
+            }
+            Segment::Parameter(index) if matches!(self.parts().parameters[*index].rule, Rule::Choice(_)) => 0,
+            _ => {
+                let (_, max) = self.parts().extent(segment, self.reset());
+                let length = readable_length(self.parts().readable(segment), text.as_bytes());
+                // A text that is the segment's in every character is wrong as a whole.
+                if length >= max.min(text.len()) { 0 } else { length }
+            }
+        }
+    }
+}
+
+fn readable_length(readable: CharSet, text: &[u8]) -> usize {
+    text.iter().take_while(|byte| readable.contains(**byte)).count()
 }
 
 fn column(text: &str, at: usize) -> usize {

@@ -24,7 +24,7 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Construction {
-    /// The first; frozen by `tests/golden/v1.csv`.
+    /// The first; frozen by `tests/golden/v1.tsv`.
     #[default]
     V1,
 }

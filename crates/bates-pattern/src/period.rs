@@ -22,12 +22,23 @@ pub enum Reset {
     /// Each day.
     Daily,
     /// On this day of each year: `fiscal-04-01` starts a year on 1 April.
-    Fiscal {
-        /// 1 to 12.
-        month: i8,
-        /// 1 to the month's length; never 29 February.
-        day: i8,
-    },
+    Fiscal(YearStart),
+}
+
+/// The day on which a fiscal year begins: one that every year has, and not 1 January.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct YearStart {
+    month: i8,
+    day: i8,
+}
+
+impl YearStart {
+    /// The day, or `None` for 29 February, for 1 January (that is [`Reset::Yearly`]) and for what is no day.
+    pub fn new(month: i8, day: i8) -> Option<Self> {
+        // 2001 is no leap year, so a day it has is a day every year has.
+        Date::new(2001, month, day).ok()?;
+        ((month, day) != (1, 1)).then_some(Self { month, day })
+    }
 }
 
 /// A text that names no reset.
@@ -56,9 +67,7 @@ fn fiscal(month_and_day: &str) -> Option<Reset> {
     let (month, day) = month_and_day.split_once('-')?;
     let two_digits = |text: &str| (text.len() == 2).then(|| number(text)).flatten();
     let (month, day) = (two_digits(month)?, two_digits(day)?);
-    // 2001 is no leap year, so a day it has is a day every year has.
-    Date::new(2001, month, day).ok()?;
-    ((month, day) != (1, 1)).then_some(Reset::Fiscal { month, day })
+    YearStart::new(month, day).map(Reset::Fiscal)
 }
 
 impl fmt::Display for Reset {
@@ -68,7 +77,7 @@ impl fmt::Display for Reset {
             Self::Yearly => f.write_str("yearly"),
             Self::Monthly => f.write_str("monthly"),
             Self::Daily => f.write_str("daily"),
-            Self::Fiscal { month, day } => write!(f, "fiscal-{month:02}-{day:02}"),
+            Self::Fiscal(YearStart { month, day }) => write!(f, "fiscal-{month:02}-{day:02}"),
         }
     }
 }
@@ -81,7 +90,7 @@ impl Reset {
             Self::Yearly => (date.year(), 1, 1),
             Self::Monthly => (date.year(), date.month(), 1),
             Self::Daily => (date.year(), date.month(), date.day()),
-            Self::Fiscal { month, day } => {
+            Self::Fiscal(YearStart { month, day }) => {
                 let started = (date.month(), date.day()) >= (month, day);
                 (date.year() - i16::from(!started), month, day)
             }
@@ -89,12 +98,27 @@ impl Reset {
         Some(Period { reset: self, year, month, day })
     }
 
+    /// Whether its years turn on the first of a month, so that the month alone tells them apart.
+    pub(crate) fn turns_with_a_month(self) -> bool {
+        !matches!(self, Self::Fiscal(start) if start.day != 1)
+    }
+
+    /// How many days its longest period has, if there are periods at all.
+    pub fn days_max(self) -> Option<u32> {
+        match self {
+            Self::Never => None,
+            Self::Daily => Some(1),
+            Self::Monthly => Some(31),
+            Self::Yearly | Self::Fiscal(_) => Some(366),
+        }
+    }
+
     /// How long the name of one of its periods is.
     pub(crate) fn name_width(self) -> usize {
         match self {
             Self::Never => 0,
             Self::Yearly => 4,
-            Self::Monthly | Self::Fiscal { .. } => 7,
+            Self::Monthly | Self::Fiscal(_) => 7,
             Self::Daily => 10,
         }
     }
@@ -110,12 +134,14 @@ impl Reset {
             Self::Yearly => (1, 1),
             Self::Monthly => (number(&name[5..])?, 1),
             Self::Daily if name.as_bytes()[7] == b'-' => (number(&name[5..7])?, number(&name[8..])?),
-            Self::Fiscal { month, day } if number(&name[5..]) == Some((year + 1) % 100) => (month, day),
-            Self::Never | Self::Daily | Self::Fiscal { .. } => return None,
+            Self::Fiscal(YearStart { month, day }) if number(&name[5..]) == Some((year + 1) % 100) => {
+                (month, day)
+            }
+            Self::Never | Self::Daily | Self::Fiscal(_) => return None,
         };
         Date::new(year, month, day).ok()?;
         // The fiscal year of the earliest business dates began the calendar year before.
-        let known = YEARS.contains(&year) || matches!(self, Self::Fiscal { .. }) && year == YEARS.start() - 1;
+        let known = YEARS.contains(&year) || matches!(self, Self::Fiscal(_)) && year == YEARS.start() - 1;
         (dashed && known).then_some(Period { reset: self, year, month, day })
     }
 
@@ -130,7 +156,7 @@ impl Reset {
                 Self::Monthly => year && in_year(false),
                 Self::Daily => year && in_year(true),
                 // Within the month in which the year turns, only the day tells the two years apart.
-                Self::Fiscal { day, .. } => year && in_year(day != 1),
+                Self::Fiscal(start) => year && in_year(start.day != 1),
             }
     }
 }
@@ -167,7 +193,7 @@ impl fmt::Display for Period {
             Reset::Yearly => write!(f, "{year:04}"),
             Reset::Monthly => write!(f, "{year:04}-{month:02}"),
             Reset::Daily => write!(f, "{year:04}-{month:02}-{day:02}"),
-            Reset::Fiscal { .. } => write!(f, "{year:04}-{:02}", (year + 1) % 100),
+            Reset::Fiscal(_) => write!(f, "{year:04}-{:02}", (year + 1) % 100),
         }
     }
 }

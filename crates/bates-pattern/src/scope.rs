@@ -172,7 +172,7 @@ impl Scope {
         }
     }
 
-    /// The permutation and the tweak that belong to this scope, if it is shuffled.
+    /// What makes the order of this scope its own, if it is shuffled.
     pub(crate) fn tweak(&self) -> Option<Tweak> {
         self.tweak
     }

@@ -14,7 +14,7 @@ use crate::pattern;
     bates pattern render '{project}-{type}-{seq}' --position 1001 \\\n    \
     --param project=PROJ --param type=9012\n  \
     bates pattern capacity '{seq:base62:6}' --rate 1000/s\n\n\
-    Exit codes: 0 done; 1 the answer is no; 2 a bad call."
+    Exit codes: 0 done; 1 the answer is no; 2 a bad call; 3 input or output failed."
 )]
 pub(crate) struct Bates {
     #[command(subcommand)]

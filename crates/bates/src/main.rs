@@ -1,6 +1,7 @@
 //! The `bates` binary: reads the command line, runs the command, answers with an exit code.
 //!
-//! Exit codes: 0 done; 1 the answer is no (an invalid identifier, an exhausted space); 2 a bad call.
+//! Exit codes: 0 done; 1 the answer is no (an invalid identifier, an exhausted space); 2 a bad call; 3 input
+//! or output failed.
 
 mod command;
 mod output;
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);
-            ExitCode::from(2)
+            ExitCode::from(if output::is_io(&error) { 3 } else { 2 })
         }
     }
 }

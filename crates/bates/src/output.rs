@@ -1,9 +1,15 @@
 //! How the binary speaks: plain lines, JSON for machines, errors on standard error, colour on a terminal.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use anyhow::Context;
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
+
+const STDOUT: &str = "standard output";
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -24,15 +30,32 @@ impl Answer {
 }
 
 /// Standard output in large writes; colours are left out unless it is a terminal.
-pub(crate) fn stdout() -> impl Write {
-    io::BufWriter::with_capacity(64 * 1024, anstream::AutoStream::auto(io::stdout()))
-}
+pub(crate) struct Output(io::BufWriter<anstream::AutoStream<io::Stdout>>);
 
-/// One JSON value a line.
-pub(crate) fn json_line(out: &mut impl Write, value: &impl Serialize) -> anyhow::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
-    writeln!(out)?;
-    Ok(())
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self(io::BufWriter::with_capacity(64 * 1024, anstream::AutoStream::auto(io::stdout())))
+    }
+
+    /// One line, which may hold styles.
+    pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) -> anyhow::Result<()> {
+        writeln!(self.0, "{line}").context(STDOUT)
+    }
+
+    /// One JSON value a line.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
+        serde_json::to_writer(&mut self.0, value).map_err(io::Error::from).context(STDOUT)?;
+        self.0.write_all(b"\n").context(STDOUT)
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.0.write_all(bytes).context(STDOUT)
+    }
+
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        self.0.flush().context(STDOUT)
+    }
 }
 
 pub(crate) fn print_error(error: &anyhow::Error) {
@@ -46,13 +69,36 @@ pub(crate) fn print_note(note: &str) {
 
 /// Whether the reader of our output went away, as `head` does; that is its right, not an error.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| {
-        cause.downcast_ref().is_some_and(closed)
-            || cause.downcast_ref().is_some_and(|json: &serde_json::Error| {
-                json.io_error_kind() == Some(io::ErrorKind::BrokenPipe)
-            })
-    })
+    error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Whether the outside failed us, and not the call.
+pub(crate) fn is_io(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some()
+}
+
+/// A text that comes from outside, fit for a terminal: what could steer it is replaced.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    if text.contains(is_steering) { text.replace(is_steering, "\u{fffd}").into() } else { text.into() }
+}
+
+fn is_steering(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// How many columns of a terminal a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    printable(text).width()
+}
+
+/// A text from outside, filled up to a column.
+pub(crate) fn padded(text: &str, columns: usize) -> String {
+    format!("{}{}", printable(text), " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// `1 position`, `2 positions`.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// A whole number with a comma between thousands.

@@ -45,7 +45,8 @@ pub enum Check {
     Luhn,
     /// Damm's quasigroup: as strong as Verhoeff, in one table.
     Damm,
-    /// ISO 7064 mod 97-10: two digits over digits and letters, as in an IBAN or an LEI.
+    /// ISO 7064 mod 97-10: two digits over digits and letters, as in an IBAN or an LEI. Finds every single
+    /// wrong digit and every swap of digits, and nearly all where letters take part.
     Mod97,
     /// ISO 7064 mod 11-2: a digit or `X` over digits, as in an ORCID or an ISNI.
     Mod11_2,

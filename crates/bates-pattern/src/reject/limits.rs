@@ -53,6 +53,9 @@ pub enum LimitsError {
          each as name=value"
     )]
     UnknownSetting(Box<str>),
+    /// A limit that is no number.
+    #[error("{0:?}: a limit is a whole number")]
+    NotANumber(Box<str>),
     /// A limit outside its bounds.
     #[error("{setting}={value:?}: a limit is 0 (the rule is off) or {min} to 32")]
     OutOfRange {
@@ -87,11 +90,7 @@ impl Limits {
             "reverse_digits_group_limit" => &mut self.reverse_group,
             _ => return Err(unknown()),
         };
-        *limit = value.parse().map_err(|_| LimitsError::OutOfRange {
-            setting: name.into(),
-            value: value.into(),
-            min: 1,
-        })?;
+        *limit = value.parse().map_err(|_| LimitsError::NotANumber(setting.into()))?;
         Ok(())
     }
 

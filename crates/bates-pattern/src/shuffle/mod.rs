@@ -64,9 +64,9 @@ impl Shuffle {
         self.ff1.tweak(tweak)
     }
 
-    /// The value at `index`, which must be below the size.
+    /// The value at `index`. Panics unless it is below the size: outside, a walk could go on for ever.
     pub fn permute(&self, tweak: Tweak, index: u128) -> u128 {
-        debug_assert!(index < self.size, "an index lies inside the space");
+        assert!(index < self.size, "an index lies inside the space");
         let mut value = self.ff1.encrypt(tweak, index);
         while value >= self.size {
             value = self.ff1.encrypt(tweak, value);
@@ -76,7 +76,7 @@ impl Shuffle {
 
     /// The index of `value`, which must be below the size: the inverse of [`Shuffle::permute`].
     pub fn invert(&self, tweak: Tweak, value: u128) -> u128 {
-        debug_assert!(value < self.size, "a value lies inside the space");
+        assert!(value < self.size, "a value lies inside the space");
         let mut index = self.ff1.decrypt(tweak, value);
         while index >= self.size {
             index = self.ff1.decrypt(tweak, index);
@@ -86,6 +86,7 @@ impl Shuffle {
 
     /// The values at several indices, each below the size, in their order.
     pub fn permute_batch(&self, tweak: Tweak, indices: &mut [u128; BATCH]) {
+        assert!(indices.iter().all(|index| *index < self.size), "an index lies inside the space");
         self.ff1.encrypt_batch(tweak, indices);
         for value in indices {
             while *value >= self.size {

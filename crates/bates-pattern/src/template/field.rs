@@ -77,42 +77,49 @@ fn named_alphabet(reader: &mut Reader<'_>) -> Result<Alphabet, PatternError> {
 
 fn own_alphabet(reader: &mut Reader<'_>) -> Result<Alphabet, PatternError> {
     let column = reader.column();
-    let (digits, written) = class(reader)?;
-    if digits.len() < 2 {
+    let Class { characters, columns, written } = class(reader)?;
+    if characters.len() < 2 {
         return Err(reader.expected_instead(column, &written, "an alphabet of two characters or more"));
     }
-    let twice = (1..digits.len()).find(|at| digits[..*at].contains(&digits[*at]));
+    let twice = (1..characters.len()).find(|at| characters[..*at].contains(&characters[*at]));
     match twice {
-        Some(at) => Err(PatternError::at(column, Problem::Twice(char::from(digits[at])))),
-        None => Ok(Alphabet::own(&written, &digits)),
+        Some(at) => Err(PatternError::at(columns[at], Problem::Twice(char::from(characters[at])))),
+        None => Ok(Alphabet::own(&written, &characters)),
     }
 }
 
-/// `[A-Z0-9_-]`: the characters in the order written, and the text itself.
-fn class(reader: &mut Reader<'_>) -> Result<(Vec<u8>, String), PatternError> {
-    let mut characters = Vec::new();
-    let mut written = String::from("[");
+struct Class {
+    /// In the order written, ranges spelled out.
+    characters: Vec<u8>,
+    /// Where each, or its range, stands.
+    columns: Vec<usize>,
+    written: String,
+}
+
+/// `[A-Z0-9_-]`
+fn class(reader: &mut Reader<'_>) -> Result<Class, PatternError> {
+    let mut class = Class { characters: Vec::new(), columns: Vec::new(), written: String::from("[") };
     reader.skip(1);
     while !reader.accept(']') {
         let column = reader.column();
         let first = class_character(reader)?;
-        written.push(char::from(first));
+        class.written.push(char::from(first));
+        let mut last = first;
         // A dash before the closing bracket stands for itself.
-        if reader.peek() != Some('-') || reader.peek_second() == Some(']') {
-            characters.push(first);
-            continue;
+        if reader.peek() == Some('-') && reader.peek_second() != Some(']') {
+            reader.skip(1);
+            last = class_character(reader)?;
+            class.written.extend(['-', char::from(last)]);
         }
-        reader.skip(1);
-        let last = class_character(reader)?;
         if last < first {
             let range = format!("{}-{}", char::from(first), char::from(last));
             return Err(reader.expected_instead(column, &range, "a range that goes up"));
         }
-        characters.extend(first..=last);
-        written.extend(['-', char::from(last)]);
+        class.characters.extend(first..=last);
+        class.columns.resize(class.characters.len(), column);
     }
-    written.push(']');
-    Ok((characters, written))
+    class.written.push(']');
+    Ok(class)
 }
 
 fn class_character(reader: &mut Reader<'_>) -> Result<u8, PatternError> {
@@ -121,7 +128,9 @@ fn class_character(reader: &mut Reader<'_>) -> Result<u8, PatternError> {
             reader.skip(1);
             Ok(c as u8)
         }
-        _ => Err(reader.expected("a visible ASCII character, a range such as A-Z, or `]`")),
+        _ => {
+            Err(reader.expected("a visible ASCII character other than [ ] { }, a range such as A-Z, or `]`"))
+        }
     }
 }
 
@@ -129,7 +138,7 @@ fn class_character(reader: &mut Reader<'_>) -> Result<u8, PatternError> {
 fn rule(reader: &mut Reader<'_>) -> Result<Rule, PatternError> {
     let column = reader.column();
     let set = if reader.peek() == Some('[') {
-        let (characters, written) = class(reader)?;
+        let Class { characters, written, .. } = class(reader)?;
         if characters.is_empty() {
             return Err(reader.expected_instead(column, &written, "a class of one character or more"));
         }
@@ -173,6 +182,9 @@ fn choice(reader: &Reader<'_>, column: usize, words: &str) -> Result<Rule, Patte
     if choices.iter().any(|choice| choice.is_empty() || choice.len() > VALUE_BYTES_MAX) {
         let expected = format!("choices of 1 to {VALUE_BYTES_MAX} characters between the `|`");
         return Err(reader.expected_instead(column, words, &expected));
+    }
+    if (1..choices.len()).any(|at| choices[..at].contains(&choices[at])) {
+        return Err(reader.expected_instead(column, words, "a choice only once"));
     }
     Ok(Rule::Choice(choices))
 }

@@ -89,7 +89,8 @@ impl Template {
     pub(crate) fn parse(source: &str, reset: Reset) -> Result<Self, PatternError> {
         if source.len() > TEMPLATE_BYTES_MAX {
             let problem = Problem::TooLong { bytes: source.len(), limit: TEMPLATE_BYTES_MAX };
-            return Err(PatternError { column: None, problem });
+            let fitting = source.floor_char_boundary(TEMPLATE_BYTES_MAX);
+            return Err(PatternError::at(source[..fitting].chars().count() + 1, problem));
         }
         let mut draft = Draft::default();
         let mut reader = Reader::new(source);
@@ -211,11 +212,12 @@ impl Draft {
     }
 
     fn finish(mut self, source: &str, reset: Reset) -> Result<Template, PatternError> {
-        let seq = self.seq.take().ok_or(PatternError { column: None, problem: Problem::NoSeq })?;
+        let end = source.chars().count() + 1;
+        let seq = self.seq.take().ok_or_else(|| PatternError::at(end, Problem::NoSeq))?;
         if let Some((check, column)) = self.check {
             check_covers(check, &seq.alphabet).map_err(|problem| PatternError::at(column, problem))?;
         }
-        self.check_period(reset)?;
+        self.check_period(reset, end)?;
         let template = Template {
             source: source.into(),
             parameters: self.parameters(),
@@ -249,7 +251,7 @@ impl Draft {
         names.into_iter().enumerate().map(named).collect()
     }
 
-    fn check_period(&self, reset: Reset) -> Result<(), PatternError> {
+    fn check_period(&self, reset: Reset, end: usize) -> Result<(), PatternError> {
         if let (Some(column), Reset::Never) = (self.period_column, reset) {
             return Err(PatternError::at(column, Problem::PeriodWithoutReset));
         }
@@ -260,10 +262,14 @@ impl Draft {
             Reset::Never | Reset::Yearly => "the year",
             Reset::Monthly => "year and month",
             Reset::Daily => "year, month and day",
-            Reset::Fiscal { day: 1, .. } => "year and month, since the year turns within one",
-            Reset::Fiscal { .. } => "year, month and day, since the year turns within a month",
+            Reset::Fiscal(_) if reset.turns_with_a_month() => {
+                "year and month, since a fiscal year spans two years"
+            }
+            Reset::Fiscal(_) => "year, month and day, since the fiscal year turns within a month",
         };
-        Err(PatternError { column: None, problem: Problem::PeriodNotShown { reset, needs } })
+        let dated = self.segments.iter().position(|segment| matches!(segment, Segment::Date(_)));
+        let column = dated.map_or(end, |at| self.columns[at]);
+        Err(PatternError::at(column, Problem::PeriodNotShown { reset, needs }))
     }
 }
 

@@ -36,7 +36,7 @@ fn check_separator(template: &Template, segment: &Segment, next: &Segment) -> Re
 }
 
 fn check_apart(template: &Template, segment: &Segment, next: &Segment) -> Result<(), PatternError> {
-    let Some(shared) = template.readable(segment).meets(template.first(next)) else { return Ok(()) };
+    let Some(shared) = template.shared(segment, next) else { return Ok(()) };
     match (segment, next) {
         (Segment::Parameter(first), Segment::Parameter(second)) => {
             let (first, second) = (&template.parameters[*first], &template.parameters[*second]);
@@ -89,6 +89,16 @@ impl Template {
             Segment::Date(_) | Segment::Period => CharSet::DIGITS,
             Segment::Literal(_) => CharSet::default(),
         }
+    }
+
+    /// A character that a segment may hold and the next may begin with.
+    fn shared(&self, segment: &Segment, next: &Segment) -> Option<char> {
+        self.readable(segment).meets(self.first(next))
+    }
+
+    /// Whether a segment ends at the first character that cannot be its own.
+    pub(crate) fn is_apart(&self, segment: &Segment, next: Option<&Segment>) -> bool {
+        next.is_none_or(|next| self.shared(segment, next).is_none())
     }
 
     /// The characters with which a segment may begin.

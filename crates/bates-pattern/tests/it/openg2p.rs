@@ -101,7 +101,7 @@ fn settings_that_mean_nothing_are_refused() {
     assert_eq!(refused("aadhaar"), LimitsError::UnknownSet("aadhaar".into()));
     assert_eq!(refused("openg2p:limit=3"), LimitsError::UnknownSetting("limit=3".into()));
     assert!(refused("openg2p:sequence_limit=1").to_string().contains("0 (the rule is off) or 2 to 32"));
-    assert!(matches!(refused("openg2p:sequence_limit=x"), LimitsError::OutOfRange { .. }));
+    assert!(matches!(refused("openg2p:sequence_limit=x"), LimitsError::NotANumber(_)));
     assert!(matches!(refused("mosip:digits_group_limit=33"), LimitsError::OutOfRange { .. }));
     assert_eq!(refused("mosip:not_start_with=0|x"), LimitsError::NotDigits("x".into()));
 }

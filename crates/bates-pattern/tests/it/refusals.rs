@@ -29,7 +29,7 @@ fn a_bad_template_is_refused_with_the_column_and_what_was_expected() {
         ("{seq:base62:}", ["column 13", "expected a width from 1 to 64, found '}'"]),
         ("{seq:base62:x}", ["column 13", "expected a width from 1 to 64, found 'x'"]),
         ("{seq:[a]}", ["column 6", "expected an alphabet of two characters or more"]),
-        ("{seq:[abca]}", ["column 6", "lists 'a' twice"]),
+        ("{seq:[abca]}", ["column 10", "lists 'a' twice"]),
         ("{seq:[z-a]}", ["column 7", "expected a range that goes up, found \"z-a\""]),
         ("{seq:[ab", ["column 9", "found the end of the template"]),
         ("{seq:[aé]}", ["column 8", "expected a visible ASCII character"]),
@@ -44,6 +44,7 @@ fn a_bad_template_is_refused_with_the_column_and_what_was_expected() {
         ("{unknown:x}-{seq}", ["column 10", "expected a rule: digits, upper, lower"]),
         ("{p:digits:65}-{seq}", ["column 11", "a length is 1 to 64, not 65"]),
         ("{p:digits:8-2}-{seq}", ["column 11", "expected a range of lengths that goes up"]),
+        ("{p:INV|CRN|INV}-{seq}", ["column 4", "a choice only once"]),
         ("{p:A||B}-{seq}", ["column 4", "choices of 1 to 64 characters"]),
         ("{p:[]}-{seq}", ["column 4", "a class of one character or more"]),
         ("{date}-{seq}", ["column 6", "expected `:` and a format such as %Y-%m"]),
@@ -62,8 +63,8 @@ fn a_bad_template_is_refused_with_the_column_and_what_was_expected() {
     ] {
         assert_refused(template, Options::default(), &parts);
     }
-    assert_refused("", Options::default(), &["there is no {seq}"]);
-    assert_refused("{project}", Options::default(), &["there is no {seq}"]);
+    assert_refused("", Options::default(), &["column 1", "there is no {seq}"]);
+    assert_refused("{project}", Options::default(), &["column 10", "there is no {seq}"]);
     assert_refused(
         &format!("{}{{seq}}", "x".repeat(508)),
         Options::default(),
@@ -128,7 +129,7 @@ fn a_reset_whose_period_the_pattern_does_not_determine_is_refused() {
     ];
     for (template, reset) in refused {
         let options = Options { reset: reset.parse().unwrap(), ..Options::default() };
-        assert_refused(template, options, &["does not determine the period", "{period}", reset]);
+        assert_refused(template, options, &["column", "does not determine the period", "{period}", reset]);
     }
     let accepted = [
         ("{date:%y}-{seq}", "yearly"),
@@ -176,7 +177,7 @@ fn an_order_or_a_rule_set_that_cannot_be_kept_is_refused() {
 #[test]
 fn a_refusal_carries_data_not_only_words() {
     let error = Pattern::compile("{a}{b}-{seq}", Options::default()).unwrap_err();
-    assert_eq!(error.column, Some(4));
+    assert_eq!(error.column, 4);
     assert_eq!(
         error.problem,
         Problem::AdjacentParameters { first: "a".into(), second: "b".into(), shared: '0' }

@@ -115,6 +115,7 @@ fn a_number_without_a_width_has_one_text() {
     assert!(pattern.parse("N9007199254740991").is_ok());
     let beyond = pattern.parse("N9007199254740992").unwrap_err();
     assert_eq!(beyond.reason.code(), "unreachable");
+    assert_eq!(pattern.validate("N9007199254740992").reasons()[0].code(), "unreachable");
     assert!(pattern.parse(&format!("N{}", "9".repeat(64))).is_err());
     assert!(pattern.parse(&format!("N{}", "9".repeat(100_000))).is_err());
 }
@@ -143,6 +144,15 @@ fn reasons_say_where_a_text_leaves_the_template() {
     ] {
         assert_eq!(pattern.parse(text).unwrap_err().to_string(), expected, "{text}");
         assert_eq!(pattern.validate(text).reasons()[0].code(), "shape");
+    }
+    let tailed = compile("{project}-{type:digits}-{seq:4}", Options::default());
+    for (text, expected) in [
+        ("P-1-0001X", "column 9: expected the end of the identifier"),
+        ("P-1-00O1", "column 7: expected {seq}, 4 characters in decimal"),
+        ("P-1x-0001", "column 4: expected \"-\""),
+        ("P-1-001", "column 5: expected {seq}, 4 characters in decimal"),
+    ] {
+        assert_eq!(tailed.parse(text).unwrap_err().to_string(), expected, "{text}");
     }
     let fixed = compile("№{seq:4}", Options::default());
     assert_eq!(fixed.parse("№123").unwrap_err().to_string(), "has 4 characters instead of 5");

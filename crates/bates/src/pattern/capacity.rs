@@ -1,15 +1,17 @@
 //! `bates pattern capacity`: how many numbers a scope can have, and when they run out.
 
-use std::io::Write;
 use std::str::FromStr;
 
-use bates_pattern::Capacity;
+use anyhow::Context;
+use bates_pattern::{Capacity, Reset};
 use clap::Args;
 use jiff::{SignedDuration, Zoned};
 use serde::Serialize;
 
 use super::compile::{PatternArgs, ScopeArgs};
-use crate::output::{self, Answer, grouped};
+use crate::output::{Answer, Output, counted, grouped};
+
+const DAY_SECONDS: u64 = 86_400;
 
 /// Print how many numbers each scope can have
 ///
@@ -44,8 +46,8 @@ impl FromStr for Rate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const UNITS: [(&str, u64); 4] = [("s", 1), ("min", 60), ("h", 3_600), ("d", 86_400)];
-        let (count, unit) = text.split_once('/').unwrap_or((text, "s"));
+        const UNITS: [(&str, u64); 4] = [("s", 1), ("min", 60), ("h", 3_600), ("d", DAY_SECONDS)];
+        let (count, unit) = text.split_once('/').unwrap_or((text, ""));
         let count = count.parse().ok().filter(|count| *count > 0);
         let unit = UNITS.into_iter().find(|(name, _)| *name == unit);
         match (count, unit) {
@@ -59,15 +61,18 @@ impl FromStr for Rate {
 struct Told {
     capacity: u64,
     exact: bool,
-    error: u64,
+    margin: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    runs_out: Option<End>,
+    at_rate: Option<End>,
 }
 
+/// What a rate makes of a capacity.
 #[derive(Serialize)]
 struct End {
     rate: String,
-    seconds: u64,
+    /// Until the last number is taken, if no period ends before.
+    seconds: Option<u64>,
+    /// The day on which that is, up to the year 9999.
     date: Option<String>,
 }
 
@@ -75,52 +80,105 @@ pub(super) fn run(args: CapacityArgs) -> anyhow::Result<Answer> {
     let pattern = args.pattern.compile_any_order()?;
     let capacity = match pattern.capacity() {
         Ok(capacity) if !args.scope.is_given() => capacity,
-        // A scope that is named is also checked; and some patterns differ from scope to scope.
-        _ => args.scope.scope(&pattern)?.capacity(),
+        // A scope that is named is also checked.
+        Ok(_) => args.scope.scope_today(&pattern)?.capacity(),
+        Err(needed) => args.scope.scope(&pattern).context(needed)?.capacity(),
     };
-    let end = args.rate.map(|rate| rate.end(capacity.count()));
-    let mut out = output::stdout();
+    let end = args.rate.map(|rate| rate.end(capacity.count(), pattern.reset()));
+    let mut out = Output::new();
     if args.pattern.json {
-        let (count, error) = (capacity.count(), capacity.error());
-        output::json_line(
-            &mut out,
-            &Told { capacity: count, exact: capacity.is_exact(), error, runs_out: end },
-        )?;
+        let (count, margin) = (capacity.count(), capacity.margin());
+        out.json(&Told { capacity: count, exact: capacity.is_exact(), margin, at_rate: end })?;
     } else {
-        print(&mut out, capacity, end.as_ref())?;
+        print(&mut out, capacity, end.as_ref(), pattern.reset())?;
     }
     out.flush()?;
     Ok(Answer::Yes)
 }
 
-fn print(out: &mut impl Write, capacity: Capacity, end: Option<&End>) -> anyhow::Result<()> {
-    writeln!(out, "{}", capacity.count())?;
+fn print(out: &mut Output, capacity: Capacity, end: Option<&End>, reset: Reset) -> anyhow::Result<()> {
+    out.line(format_args!("{}", capacity.count()))?;
     if !capacity.is_exact() {
-        let error = grouped(capacity.error());
-        writeln!(out, "estimated from a sample; within {error} of it with 95% confidence")?;
+        let margin = grouped(capacity.margin());
+        out.line(format_args!("estimated from a sample; within {margin} of it with 95% confidence"))?;
     }
-    if let Some(End { rate, seconds, date }) = end {
-        let date = date.as_deref().map_or("after the year 9999".to_owned(), |date| format!("on {date}"));
-        writeln!(out, "at {rate} it runs out in {}, {date}", span(*seconds))?;
+    match end {
+        None => Ok(()),
+        Some(End { rate, seconds: Some(seconds), date }) => {
+            let date = date.as_deref().map_or("after the year 9999".to_owned(), |date| format!("on {date}"));
+            let of_period = if reset == Reset::Never { "" } else { " of a period" };
+            out.line(format_args!("at {rate} the numbers{of_period} run out in {}, {date}", span(*seconds)))
+        }
+        Some(End { rate, seconds: None, .. }) => out
+            .line(format_args!("at {rate} they do not run out: with reset {reset}, each period ends before")),
     }
-    Ok(())
 }
 
 impl Rate {
-    fn end(self, capacity: u64) -> End {
+    fn end(self, capacity: u64, reset: Reset) -> End {
+        let rate = format!("{}/{}", self.count, self.unit);
         let seconds = u128::from(capacity) * u128::from(self.unit_seconds) / u128::from(self.count);
         let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
+        if reset.days_max().is_some_and(|days| seconds >= u64::from(days) * DAY_SECONDS) {
+            return End { rate, seconds: None, date: None };
+        }
         let span = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
         let date = Zoned::now().checked_add(span).ok().map(|end| end.date().to_string());
-        End { rate: format!("{}/{}", self.count, self.unit), seconds, date }
+        End { rate, seconds: Some(seconds), date }
     }
 }
 
-/// A span in its largest fitting unit, two of which it has at least.
+/// A span in the largest unit of which it has two; years to a tenth.
 fn span(seconds: u64) -> String {
-    const UNITS: [(&str, u64); 4] =
-        [("years", 31_556_952), ("days", 86_400), ("hours", 3_600), ("minutes", 60)];
+    const YEAR_SECONDS: u64 = 31_556_952;
+    const UNITS: [(&str, u64); 3] = [("day", DAY_SECONDS), ("hour", 3_600), ("minute", 60)];
+    if seconds >= 2 * YEAR_SECONDS {
+        // Tenths before years: dividing the year by ten would drop a fraction of a second each.
+        let tenths = seconds / YEAR_SECONDS * 10 + seconds % YEAR_SECONDS * 10 / YEAR_SECONDS;
+        return format!("{}.{} years", grouped(tenths / 10), tenths % 10);
+    }
     let fitting = UNITS.into_iter().find(|(_, length)| seconds >= 2 * length);
-    let (unit, length) = fitting.unwrap_or(("seconds", 1));
-    format!("{} {unit}", grouped(seconds / length))
+    let (unit, length) = fitting.unwrap_or(("second", 1));
+    counted(seconds / length, unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_told_in_the_unit_that_fits() {
+        for (seconds, told) in [
+            (0, "0 seconds"),
+            (1, "1 second"),
+            (119, "119 seconds"),
+            (120, "2 minutes"),
+            (7_200, "2 hours"),
+            (172_800, "2 days"),
+            (63_113_904, "2.0 years"),
+            (86_400_000, "2.7 years"),
+            (u64::MAX, "584,554,049,253.8 years"),
+        ] {
+            assert_eq!(span(seconds), told);
+        }
+    }
+
+    #[test]
+    fn a_rate_needs_a_number_and_a_unit() {
+        for good in ["1/s", "1000/min", "5000000/d", "18446744073709551615/h"] {
+            assert!(good.parse::<Rate>().is_ok(), "{good}");
+        }
+        for bad in ["", "10", "0/s", "-1/s", "1.5/s", "1/w", "/s", "10/", "1/s/s", "18446744073709551616/s"] {
+            assert!(bad.parse::<Rate>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_start_again_first_do_not_run_out() {
+        let rate: Rate = "1/s".parse().unwrap();
+        assert_eq!(rate.end(86_399, Reset::Daily).seconds, Some(86_399));
+        assert_eq!(rate.end(86_400, Reset::Daily).seconds, None);
+        assert_eq!(rate.end(86_400, Reset::Never).seconds, Some(86_400));
+        assert_eq!(rate.end(u64::MAX, Reset::Never).date, None, "past the calendar");
+    }
 }

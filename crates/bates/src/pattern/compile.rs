@@ -1,11 +1,18 @@
 //! What every pattern command takes: the template and what goes with it, compiled.
 #![allow(clippy::doc_markdown, reason = "clap prints these comments as they are")]
 
-use std::io::{self, BufRead};
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
 
 use anyhow::{Context, anyhow, bail};
 use bates_pattern::{Date, DigitRules, Key, Options, Order, Pattern, PatternError, Reject, Reset, Scope};
 use clap::{Args, ValueEnum};
+
+use crate::output;
+
+/// Where a key may also be given. A command line is seen by every user of a machine.
+const KEY_VARIABLE: &str = "BATES_PATTERN_KEY";
 
 #[derive(Debug, Args)]
 pub(super) struct PatternArgs {
@@ -17,17 +24,17 @@ pub(super) struct PatternArgs {
     #[arg(long, value_enum, default_value_t = OrderArg::Counting)]
     order: OrderArg,
 
-    /// The key of a shuffled order: 32, 48 or 64 hexadecimal digits
+    /// The key of a shuffled order: 32, 48 or 64 hexadecimal digits [env: BATES_PATTERN_KEY]
     ///
     /// A command line is seen by other users of a machine: keep a key that matters in the environment.
-    #[arg(long, value_name = "HEX", env = "BATES_PATTERN_KEY", hide_env_values = true)]
-    key: Option<String>,
+    #[arg(long, value_name = "HEX")]
+    key: Option<Secret>,
 
-    /// Skip what a rule set refuses: openg2p or mosip, with limits as in openg2p:sequence_limit=4
+    /// What is never issued, by a rule set: openg2p or mosip, with limits as in openg2p:sequence_limit=4
     #[arg(long, value_name = "RULES")]
     reject: Option<DigitRules>,
 
-    /// Skip what contains one of these digit strings or words, in any case
+    /// What is never issued, by a list: digit strings or words that may not occur, in any case
     #[arg(long, value_name = "WORD,…", value_delimiter = ',')]
     restrict: Vec<String>,
 
@@ -48,14 +55,35 @@ enum OrderArg {
     Shuffled,
 }
 
+/// A key as it was typed, good or bad. No message shows it.
+#[derive(Clone)]
+struct Secret(String);
+
+impl FromStr for Secret {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
 impl PatternArgs {
     /// Compiles for use with positions, which a shuffled order needs its key for.
     pub(super) fn compile(&self) -> anyhow::Result<Pattern> {
-        let key = self.key.as_deref().filter(|key| !key.is_empty());
-        let order = match (self.order, key) {
-            (OrderArg::Counting, _) => Order::Counting,
-            (OrderArg::Shuffled, Some(key)) => Order::Shuffled(key.parse::<Key>().context("--key")?),
-            (OrderArg::Shuffled, None) => bail!("--order shuffled needs --key HEX or BATES_PATTERN_KEY"),
+        let order = match (self.order, &self.key) {
+            (OrderArg::Counting, None) => Order::Counting,
+            (OrderArg::Counting, Some(_)) => bail!("--key is for --order shuffled, which is not asked for"),
+            (OrderArg::Shuffled, Some(Secret(key))) => Order::Shuffled(key.parse::<Key>().context("--key")?),
+            (OrderArg::Shuffled, None) => match std::env::var(KEY_VARIABLE) {
+                Ok(key) => Order::Shuffled(key.parse::<Key>().context(KEY_VARIABLE)?),
+                Err(_) => bail!("--order shuffled needs --key HEX or {KEY_VARIABLE}"),
+            },
         };
         self.compile_in(order)
     }
@@ -79,13 +107,9 @@ impl PatternArgs {
 
     /// The error with the template below it and a mark under the column.
     fn point_at(&self, error: &PatternError) -> anyhow::Error {
-        // A tab or an escape of the template must not move the mark or reach the terminal.
-        let shown: String =
-            self.template.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-        match error.column {
-            Some(column) => anyhow!("{error}\n  {shown}\n  {:>column$}", '^'),
-            None => anyhow!("{error}\n  {shown}"),
-        }
+        let before: String = self.template.chars().take(error.column - 1).collect();
+        let indent = " ".repeat(output::width(&before));
+        anyhow!("{error}\n  {}\n  {indent}^", output::printable(&self.template))
     }
 }
 
@@ -95,33 +119,37 @@ pub(super) struct ScopeArgs {
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
     parameters: Vec<(String, String)>,
 
-    /// The business date, as in 2026-12-31 [default: today]
-    #[arg(long, value_name = "DATE")]
+    /// The business date, as in 2026-12-31
+    #[arg(long, value_name = "DATE", value_parser = date)]
     date: Option<Date>,
 }
 
 fn parameter(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => Err("expected NAME=VALUE".to_owned()),
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
     }
+}
+
+/// One way to write a date, and one message.
+fn date(text: &str) -> Result<Date, String> {
+    let date: Option<Date> = text.parse().ok();
+    date.filter(|date| date.to_string() == text).ok_or_else(|| "expected a day as YYYY-MM-DD".to_owned())
 }
 
 impl ScopeArgs {
+    /// The scope that is named; a date that is shown but not given is today's.
+    pub(super) fn scope_today(mut self, pattern: &Pattern) -> anyhow::Result<Scope> {
+        self.date.get_or_insert_with(|| jiff::Zoned::now().date());
+        self.scope(pattern)
+    }
+
+    /// The scope that is named, and nothing made up.
     pub(super) fn scope(self, pattern: &Pattern) -> anyhow::Result<Scope> {
-        let date = self.date.unwrap_or_else(|| jiff::Zoned::now().date());
-        Ok(pattern.scope(self.parameters, Some(date))?)
+        Ok(pattern.scope(self.parameters, self.date)?)
     }
 
     pub(super) fn is_given(&self) -> bool {
-        !self.parameters.is_empty()
+        !self.parameters.is_empty() || self.date.is_some()
     }
-}
-
-/// The texts of the command line, or those of standard input, one a line, for a lone `-`.
-pub(super) fn texts(texts: Vec<String>) -> anyhow::Result<Vec<String>> {
-    if texts != ["-"] {
-        return Ok(texts);
-    }
-    io::stdin().lock().lines().collect::<Result<_, _>>().context("standard input")
 }

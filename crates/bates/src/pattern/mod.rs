@@ -4,6 +4,7 @@ mod capacity;
 mod compile;
 mod parse;
 mod render;
+mod texts;
 mod validate;
 
 use clap::Subcommand;
@@ -21,8 +22,8 @@ pub(crate) enum PatternCommand {
 pub(crate) fn run(command: PatternCommand) -> anyhow::Result<Answer> {
     match command {
         PatternCommand::Render(args) => render::run(args),
-        PatternCommand::Parse(args) => parse::run(args),
-        PatternCommand::Validate(args) => validate::run(args),
+        PatternCommand::Parse(args) => parse::run(&args),
+        PatternCommand::Validate(args) => validate::run(&args),
         PatternCommand::Capacity(args) => capacity::run(args),
     }
 }

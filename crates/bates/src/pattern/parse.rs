@@ -1,18 +1,20 @@
 //! `bates pattern parse`: identifiers back into scope and position.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::fmt::Write;
 
 use bates_pattern::{ParseError, Parsed};
 use clap::Args;
 use serde::Serialize;
 
-use super::compile::{PatternArgs, texts};
-use crate::output::{self, Answer, BAD};
+use super::compile::PatternArgs;
+use super::texts;
+use crate::output::{self, Answer, BAD, Output};
 
 /// Read identifiers back: their scope and position
 ///
-/// Exit code 1 if one of them is no identifier of the pattern.
+/// The rules of --reject and --restrict are not asked: what was issued before a rule came is still read. Exit
+/// code 1 if one of the texts is no identifier of the pattern.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates pattern parse '{project}-{type}-{seq}' PROJ-9012-1001 PROJ-9012-1002\n  \
@@ -23,7 +25,7 @@ pub(crate) struct ParseArgs {
     #[command(flatten)]
     pattern: PatternArgs,
 
-    /// The identifiers, or - to read them from standard input, one a line
+    /// The identifiers; - stands for those on standard input, one a line
     #[arg(value_name = "TEXT", required = true)]
     texts: Vec<String>,
 }
@@ -33,6 +35,8 @@ struct Read<'t> {
     text: &'t str,
     position: u64,
     parameters: BTreeMap<&'t str, &'t str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    date: BTreeMap<&'t str, i16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     period: Option<String>,
 }
@@ -49,40 +53,33 @@ struct Failure<'t> {
     message: String,
 }
 
-pub(super) fn run(args: ParseArgs) -> anyhow::Result<Answer> {
+pub(super) fn run(args: &ParseArgs) -> anyhow::Result<Answer> {
     let pattern = args.pattern.compile()?;
-    let texts = texts(args.texts)?;
-    let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
-    let mut out = output::stdout();
+    let mut out = Output::new();
     let mut answer = Answer::Yes;
-    for text in &texts {
-        match (pattern.parse(text), args.pattern.json) {
-            (Ok(parsed), false) => print(&mut out, text, width, &parsed)?,
-            (Ok(parsed), true) => output::json_line(&mut out, &read(text, &parsed))?,
-            (Err(error), json) => {
-                answer = Answer::No;
-                if json {
-                    output::json_line(&mut out, &unread(text, &error))?;
-                } else {
-                    writeln!(out, "{text:width$}  {BAD}not read{BAD:#}: {error}")?;
-                }
+    texts::each(&args.texts, &mut out, |out, text, width| match (pattern.parse(text), args.pattern.json) {
+        (Ok(parsed), false) => out.line(format_args!("{}", describe(text, width, &parsed))),
+        (Ok(parsed), true) => out.json(&read(text, &parsed)),
+        (Err(error), json) => {
+            answer = Answer::No;
+            if json {
+                return out.json(&unread(text, &error));
             }
+            out.line(format_args!("{}  {BAD}not read{BAD:#}: {error}", output::padded(text, width)))
         }
-    }
-    out.flush()?;
+    })?;
     Ok(answer)
 }
 
-fn print(out: &mut impl Write, text: &str, width: usize, parsed: &Parsed<'_, '_>) -> anyhow::Result<()> {
-    write!(out, "{text:width$}  position {}", parsed.position())?;
-    for (name, value) in parsed.parameters() {
-        write!(out, "  {name}={value}")?;
-    }
+fn describe(text: &str, width: usize, parsed: &Parsed<'_, '_>) -> String {
+    let mut line = format!("{}  position {}", output::padded(text, width), parsed.position());
+    let parameters = parsed.parameters().map(|(name, value)| format!("  {name}={value}"));
+    let date = parsed.date().map(|(part, value)| format!("  {} {value}", part.replace('_', " ")));
+    line.extend(parameters.chain(date));
     if let Some(period) = parsed.period() {
-        write!(out, "  period {period}")?;
+        let _ = write!(line, "  period {period}");
     }
-    writeln!(out)?;
-    Ok(())
+    line
 }
 
 fn read<'t>(text: &'t str, parsed: &'t Parsed<'_, '_>) -> Read<'t> {
@@ -90,6 +87,7 @@ fn read<'t>(text: &'t str, parsed: &'t Parsed<'_, '_>) -> Read<'t> {
         text,
         position: parsed.position().value(),
         parameters: parsed.parameters().collect(),
+        date: parsed.date().collect(),
         period: parsed.period().map(|period| period.to_string()),
     }
 }

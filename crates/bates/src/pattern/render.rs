@@ -1,18 +1,17 @@
 //! `bates pattern render`: the numbers from a position on.
 
-use std::io::Write;
-
 use anyhow::anyhow;
-use bates_pattern::{Accepted, Position};
+use bates_pattern::{Position, Scope};
 use clap::Args;
 use serde::Serialize;
 
 use super::compile::{PatternArgs, ScopeArgs};
-use crate::output::{self, Answer};
+use crate::output::{self, Answer, Output};
 
 /// Print the number at a position, and those after it
 ///
-/// Positions that --reject or --restrict refuse are skipped, and a note says so.
+/// Positions that --reject or --restrict refuse are skipped, and a note says so. A date that the template
+/// shows and --date does not give is today's.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates pattern render '{project}-{type}-{seq}' --position 1001 \\\n    \
@@ -22,9 +21,9 @@ use crate::output::{self, Answer};
     bates pattern render 'INV-{date:%Y}-{seq:5}' --position 1 --date 2026-12-31 --reset yearly\n  \
     bates pattern render '{seq:11}{check:verhoeff}' --position 0 --count 3 --reject openg2p")]
 pub(crate) struct RenderArgs {
-    /// The first position
-    #[arg(long, value_name = "N")]
-    position: u64,
+    /// The first position, from 0 on
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = position)]
+    position: Position,
 
     /// How many numbers
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
@@ -43,57 +42,76 @@ struct Rendered<'n> {
     number: &'n str,
 }
 
+fn position(text: &str) -> Result<Position, String> {
+    let position = text.parse().ok().and_then(Position::new);
+    position.ok_or_else(|| format!("a position is a whole number from 0 to {}", Position::MAX))
+}
+
 pub(super) fn run(args: RenderArgs) -> anyhow::Result<Answer> {
     let pattern = args.pattern.compile()?;
-    let scope = args.scope.scope(&pattern)?;
-    let first = Position::new(args.position).ok_or_else(|| {
-        anyhow!("--position {}: a position is below 2^53 = {}", args.position, Position::COUNT)
-    })?;
-    let walk = scope.accepted(first, Position::MAX);
-    let walked = print(walk, args.count, args.pattern.json)?;
-    let skipped = match walked.last {
-        Some(last) => last.value() - first.value() + 1 - walked.printed,
-        None => 0,
-    };
-    if skipped > 0 {
-        output::print_note(&format!(
-            "{} positions were skipped: the rules reject them",
-            output::grouped(skipped)
-        ));
+    let scope = args.scope.scope_today(&pattern)?;
+    let walked = print(&scope, args.position, args.count, args.pattern.json)?;
+    if walked.rejected > 0 {
+        let skipped = output::counted(walked.rejected, "position");
+        output::print_note(&format!("{skipped} skipped: the rules reject what is there"));
     }
-    if walked.printed < args.count {
-        output::print_error(&anyhow!(
-            "the space ends: {} of {} numbers from position {first} on; the last position is {}",
-            walked.printed,
-            args.count,
-            pattern.last()
-        ));
-        return Ok(Answer::No);
+    if walked.printed == args.count {
+        return Ok(Answer::Yes);
     }
-    Ok(Answer::Yes)
+    let found = format!("{} of {} from position {} on", walked.printed, args.count, args.position);
+    output::print_error(&match walked.next {
+        Some(next) => {
+            anyhow!("{found}: the rules reject all {} before position {next}", output::grouped(REJECTED_MAX))
+        }
+        None => anyhow!("{found}: the space ends with position {}", pattern.last()),
+    });
+    Ok(Answer::No)
 }
+
+/// After so many rejected positions in a row nobody waits for the next that may be accepted. It takes a second.
+const REJECTED_MAX: u64 = 10_000_000;
 
 struct Walked {
     printed: u64,
-    last: Option<Position>,
+    rejected: u64,
+    /// Where to go on; `None` at the end of the space.
+    next: Option<Position>,
 }
 
-fn print(mut walk: Accepted<'_>, count: u64, json: bool) -> anyhow::Result<Walked> {
-    let mut out = output::stdout();
-    let mut walked = Walked { printed: 0, last: None };
+fn print(scope: &Scope, first: Position, count: u64, json: bool) -> anyhow::Result<Walked> {
+    let mut out = Output::new();
+    let mut walked = Walked { printed: 0, rejected: 0, next: Some(first) };
     let mut line = Vec::new();
-    while walked.printed < count {
-        line.clear();
-        let Some(position) = walk.next_into(&mut line) else { break };
-        if json {
-            let number = std::str::from_utf8(&line)?;
-            output::json_line(&mut out, &Rendered { position: position.value(), number })?;
-        } else {
-            line.push(b'\n');
-            out.write_all(&line)?;
+    while let Some(first) =
+        walked.next.filter(|next| walked.printed < count && *next <= scope.pattern().last())
+    {
+        let last = Position::new(first.value() + REJECTED_MAX - 1).unwrap_or(Position::MAX);
+        let mut walk = scope.accepted(first, last);
+        let printed_before = walked.printed;
+        while walked.printed < count {
+            line.clear();
+            let Some(position) = walk.next_into(&mut line) else { break };
+            print_number(&mut out, position, &mut line, json)?;
+            walked.printed += 1;
+            walked.next = Position::new(position.value() + 1);
         }
-        walked = Walked { printed: walked.printed + 1, last: Some(position) };
+        if walked.printed == printed_before {
+            walked.next = Position::new(last.value() + 1);
+            break;
+        }
     }
     out.flush()?;
+    walked.next = walked.next.filter(|next| *next <= scope.pattern().last());
+    let end = walked.next.map_or(scope.pattern().last().value() + 1, Position::value);
+    walked.rejected = end.saturating_sub(first.value()) - walked.printed;
     Ok(walked)
+}
+
+fn print_number(out: &mut Output, position: Position, line: &mut Vec<u8>, json: bool) -> anyhow::Result<()> {
+    if json {
+        let number = std::str::from_utf8(line)?;
+        return out.json(&Rendered { position: position.value(), number });
+    }
+    line.push(b'\n');
+    out.bytes(line)
 }

@@ -1,18 +1,17 @@
 //! `bates pattern validate`: whether texts could be identifiers, and everything that speaks against them.
 
-use std::io::Write;
-
 use bates_pattern::Verdict;
 use clap::Args;
 use serde::Serialize;
 
-use super::compile::{PatternArgs, texts};
-use crate::output::{self, Answer, BAD, GOOD};
+use super::compile::PatternArgs;
+use super::texts;
+use crate::output::{self, Answer, BAD, GOOD, Output};
 
 /// Say whether texts could be identifiers of the pattern
 ///
 /// Looks at shape, check characters and rules, and names every rule that is broken. Whether an identifier
-/// was issued is not asked. Exit code 1 if one of them is invalid.
+/// was issued is not asked, and no order or key changes the verdict. Exit code 1 if one of them is invalid.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates pattern validate '{seq:9}{check:verhoeff}' 5738201964 --reject openg2p\n  \
@@ -22,7 +21,7 @@ pub(crate) struct ValidateArgs {
     #[command(flatten)]
     pattern: PatternArgs,
 
-    /// The texts, or - to read them from standard input, one a line
+    /// The texts; - stands for those on standard input, one a line
     #[arg(value_name = "TEXT", required = true)]
     texts: Vec<String>,
 }
@@ -40,22 +39,15 @@ struct Reason {
     message: String,
 }
 
-pub(super) fn run(args: ValidateArgs) -> anyhow::Result<Answer> {
+pub(super) fn run(args: &ValidateArgs) -> anyhow::Result<Answer> {
     let pattern = args.pattern.compile_any_order()?;
-    let texts = texts(args.texts)?;
-    let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
-    let mut out = output::stdout();
+    let mut out = Output::new();
     let mut answer = Answer::Yes;
-    for text in &texts {
+    texts::each(&args.texts, &mut out, |out, text, width| {
         let verdict = pattern.validate(text);
         answer = answer.and(if verdict.is_valid() { Answer::Yes } else { Answer::No });
-        if args.pattern.json {
-            output::json_line(&mut out, &judged(text, &verdict))?;
-        } else {
-            print(&mut out, text, width, &verdict)?;
-        }
-    }
-    out.flush()?;
+        if args.pattern.json { out.json(&judged(text, &verdict)) } else { print(out, text, width, &verdict) }
+    })?;
     Ok(answer)
 }
 
@@ -65,15 +57,15 @@ fn judged<'t>(text: &'t str, verdict: &Verdict) -> Judged<'t> {
     Judged { text, valid: verdict.is_valid(), reasons: reasons.collect() }
 }
 
-fn print(out: &mut impl Write, text: &str, width: usize, verdict: &Verdict) -> anyhow::Result<()> {
+fn print(out: &mut Output, text: &str, width: usize, verdict: &Verdict) -> anyhow::Result<()> {
+    let text = output::padded(text, width);
     if verdict.is_valid() {
-        writeln!(out, "{text:width$}  {GOOD}valid{GOOD:#}")?;
-        return Ok(());
+        return out.line(format_args!("{text}  {GOOD}valid{GOOD:#}"));
     }
-    writeln!(out, "{text:width$}  {BAD}invalid{BAD:#}")?;
+    out.line(format_args!("{text}  {BAD}invalid{BAD:#}"))?;
     let code_width = verdict.reasons().iter().map(|reason| reason.code().len()).max().unwrap_or(0);
     for reason in verdict.reasons() {
-        writeln!(out, "  {:code_width$}  {reason}", reason.code())?;
+        out.line(format_args!("  {:code_width$}  {reason}", reason.code()))?;
     }
     Ok(())
 }
