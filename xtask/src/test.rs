@@ -7,13 +7,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use bates_testkit::{PrivatePostgres, PrivateRedis};
+use bates_testkit::{
+    PrivatePostgres, PrivateRedis,
+    shared::{POSTGRES_VARIABLE, REDIS_VARIABLE},
+};
 
 use crate::{cargo, machine, step::step};
-
-/// Where the tests find the two servers.
-const POSTGRES_VARIABLE: &str = "BATES_TEST_POSTGRES";
-const REDIS_VARIABLE: &str = "BATES_TEST_REDIS";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {

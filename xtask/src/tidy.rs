@@ -11,6 +11,7 @@ use tree::Tree;
 
 mod direction;
 mod finding;
+mod links;
 mod map;
 mod names;
 mod opening;
@@ -47,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     findings.extend(direction::check(&direction::read_packages(root)?));
     let map = read_or_empty(&root.join(MAP))?;
     findings.extend(map::check(MAP, &map, &tree.crates(), |path| root.join(path).exists()));
+    findings.extend(links::check(&tree.documents, |path| root.join(path).exists()));
     Ok(verdict(findings, tree.sources.len()))
 }
 

@@ -60,7 +60,8 @@ fn main() {
     let medians: Vec<(&str, f64)> = rows.iter_mut().map(|row| (row.name, row.median())).collect();
     for (row, (name, ns)) in rows.iter().zip(&medians) {
         let aim = row.aim.map_or(String::new(), |aim| format!("≤ {aim:.0}"));
-        println!("{name:<44} {ns:>9.1}  {aim:>9}");
+        let missed = if row.aim.is_some_and(|aim| *ns > aim) { "  missed" } else { "" };
+        println!("{name:<44} {ns:>9.1}  {aim:>9}{missed}");
     }
     print_ratios(&medians);
     print_accepted(&medians);

@@ -8,6 +8,7 @@ mod postgres;
 mod process;
 pub mod programs;
 mod redis;
+pub mod shared;
 
 pub use error::ServerError;
 pub use postgres::PrivatePostgres;

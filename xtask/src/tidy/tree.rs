@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// A Rust file, its path relative to the root.
+/// A text file, its path relative to the root.
 pub(super) struct Source {
     pub(super) path: String,
     pub(super) text: String,
@@ -14,15 +14,22 @@ pub(super) struct Source {
 pub(super) struct Tree {
     /// Every file, Rust or not.
     paths: Vec<String>,
+    /// The Rust files.
     pub(super) sources: Vec<Source>,
+    /// The Markdown files.
+    pub(super) documents: Vec<Source>,
 }
 
 impl Tree {
     pub(super) fn read(root: &Path) -> Result<Self> {
         let paths = list(root)?;
-        let is_rust = |path: &&String| Path::new(path).extension().is_some_and(|extension| extension == "rs");
-        let sources = paths.iter().filter(is_rust).map(|path| read(root, path)).collect::<Result<_>>()?;
-        Ok(Self { paths, sources })
+        let read_all = |wanted: &str| {
+            let ends =
+                |path: &&String| Path::new(path).extension().is_some_and(|extension| extension == wanted);
+            paths.iter().filter(ends).map(|path| read(root, path)).collect::<Result<_>>()
+        };
+        let (sources, documents) = (read_all("rs")?, read_all("md")?);
+        Ok(Self { paths, sources, documents })
     }
 
     /// The names of the folders directly under `crates/`.

@@ -7,14 +7,14 @@ use std::{
     process::Command,
 };
 
-use bates_testkit::{PrivatePostgres, PrivateRedis, programs};
+use bates_testkit::{PrivatePostgres, PrivateRedis, programs, shared};
 
 /// Runs SQL and returns what it prints, bare.
-fn query(server: &PrivatePostgres, sql: &str) -> String {
+fn query(url: &str, sql: &str) -> String {
     let psql = programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
     let output = Command::new(psql)
         .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"])
-        .args(["--command", sql, &server.url()])
+        .args(["--command", sql, url])
         .output()
         .expect("psql runs");
     assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
@@ -22,8 +22,8 @@ fn query(server: &PrivatePostgres, sql: &str) -> String {
 }
 
 /// Sends one inline command and returns the first line of the answer.
-fn ask(server: &PrivateRedis, command: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).expect("Redis accepts");
+fn ask(port: u16, command: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("Redis accepts");
     write!(stream, "{command}\r\n").expect("Redis reads");
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer).expect("Redis answers");
@@ -39,69 +39,82 @@ fn is_alive(pid: u32) -> bool {
 #[test]
 fn private_postgres_answers_a_query() {
     let server = PrivatePostgres::start().unwrap();
-    assert_eq!(query(&server, "SELECT 6 * 7"), "42");
-    assert_eq!(query(&server, "SHOW fsync"), "on");
-    assert_eq!(query(&server, "SHOW server_encoding"), "UTF8");
-    assert_eq!(query(&server, "SHOW listen_addresses"), "127.0.0.1");
+    assert_eq!(query(&server.url(), "SELECT 6 * 7"), "42");
+    assert_eq!(query(&server.url(), "SHOW fsync"), "on");
+    assert_eq!(query(&server.url(), "SHOW server_encoding"), "UTF8");
+    assert_eq!(query(&server.url(), "SHOW listen_addresses"), "127.0.0.1");
 }
 
 #[test]
 fn private_postgres_refuses_nothing_it_committed() {
     let mut server = PrivatePostgres::start().unwrap();
-    query(&server, "CREATE TABLE cursor_row (next bigint); INSERT INTO cursor_row VALUES (2001)");
+    query(&server.url(), "CREATE TABLE cursor_row (next bigint); INSERT INTO cursor_row VALUES (2001)");
     let (pid, url) = (server.pid(), server.url());
     server.kill().unwrap();
     assert!(!is_alive(pid));
     server.restart().unwrap();
     assert_eq!(server.url(), url);
     assert_ne!(server.pid(), pid);
-    assert_eq!(query(&server, "SELECT next FROM cursor_row"), "2001");
+    assert_eq!(query(&server.url(), "SELECT next FROM cursor_row"), "2001");
 }
 
 #[test]
 fn private_postgres_comes_back_from_a_clean_stop() {
     let mut server = PrivatePostgres::start().unwrap();
-    query(&server, "CREATE TABLE kept ()");
+    query(&server.url(), "CREATE TABLE kept ()");
     server.stop().unwrap();
     assert!(TcpStream::connect(("127.0.0.1", server.port())).is_err());
     server.restart().unwrap();
-    assert_eq!(query(&server, "SELECT count(*) FROM kept"), "0");
+    assert_eq!(query(&server.url(), "SELECT count(*) FROM kept"), "0");
 }
 
 #[test]
 fn private_redis_answers_ping() {
     let server = PrivateRedis::start().unwrap();
-    assert_eq!(ask(&server, "PING"), "+PONG");
+    assert_eq!(ask(server.port(), "PING"), "+PONG");
 }
 
 #[test]
 fn private_redis_forgets_when_killed() {
     let mut server = PrivateRedis::start().unwrap();
-    assert_eq!(ask(&server, "SET pool 1"), "+OK");
+    assert_eq!(ask(server.port(), "SET pool 1"), "+OK");
     server.kill().unwrap();
     server.restart().unwrap();
-    assert_eq!(ask(&server, "EXISTS pool"), ":0");
+    assert_eq!(ask(server.port(), "EXISTS pool"), ":0");
 }
 
 #[test]
 fn two_private_servers_do_not_meet() {
     let (first, second) = (PrivateRedis::start().unwrap(), PrivateRedis::start().unwrap());
     assert_ne!(first.port(), second.port());
-    assert_eq!(ask(&first, "SET pool 1"), "+OK");
-    assert_eq!(ask(&second, "EXISTS pool"), ":0");
+    assert_eq!(ask(first.port(), "SET pool 1"), "+OK");
+    assert_eq!(ask(second.port(), "EXISTS pool"), ":0");
 
     let (first, second) = (PrivatePostgres::start().unwrap(), PrivatePostgres::start().unwrap());
-    query(&first, "CREATE TABLE only_here ()");
-    assert_eq!(query(&second, "SELECT to_regclass('only_here') IS NULL"), "t");
+    query(&first.url(), "CREATE TABLE only_here ()");
+    assert_eq!(query(&second.url(), "SELECT to_regclass('only_here') IS NULL"), "t");
 }
 
 #[test]
 fn dropping_a_server_ends_its_process() {
     let (postgres, redis) = (PrivatePostgres::start().unwrap(), PrivateRedis::start().unwrap());
     let pids = [postgres.pid(), redis.pid()];
-    let folder = query(&postgres, "SHOW data_directory");
+    let folder = query(&postgres.url(), "SHOW data_directory");
     assert!(pids.into_iter().all(is_alive));
     drop((postgres, redis));
     assert!(!pids.into_iter().any(is_alive));
     assert!(!Path::new(&folder).exists());
+}
+
+/// Under a plain `cargo test` there are none, and each test that needs a server starts its own.
+#[test]
+fn the_shared_servers_answer_where_there_are_any() {
+    if let Some(url) = shared::postgres_url() {
+        assert_eq!(query(&url, "SELECT 6 * 7"), "42");
+    }
+    if let Some(url) = shared::redis_url() {
+        let port =
+            url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("the URL ends with a port");
+        assert_eq!(ask(port, "PING"), "+PONG");
+    }
 }
