@@ -1,6 +1,6 @@
 //! What the tests need installed, and how it gets there. Owns the only table of system packages. Must never
-//! edit the configuration of the machine or start, stop or use the services that a package may bring: the
-//! tests run servers of their own, on ports of their own.
+//! edit the configuration of the machine or use the services that a package brings and may start: the tests
+//! run servers of their own, on ports of their own.
 
 use std::{fmt::Write as _, process::Command};
 

@@ -1,20 +1,21 @@
 //! A walk through the positions that a pattern's rules accept.
 //!
 //! Of the candidates of a 12-digit OpenG2P series 1 in 17 is accepted, so this is the hot path of rejection:
-//! it permutes several candidates at once.
+//! it permutes several candidates at once. Counting skips whole stretches instead.
 
 use crate::position::Position;
 use crate::scope::Scope;
-use crate::shuffle::BATCH;
+use crate::shuffle::{BATCH, Shuffle, Tweak};
 
 /// The accepted positions of a range, in order. Made by [`Scope::accepted`].
 #[derive(Debug)]
 pub struct Accepted<'s> {
     scope: &'s Scope,
-    /// The next position to permute, and the first one past the range.
+    /// The next position to look at, and the first one past the range.
     next: u64,
     end: u64,
-    /// The values of the positions before `next`, of which those from `taken` on are still to be seen.
+    /// In a shuffled order, the values of the positions before `next`, of which those from `taken` on are
+    /// still to be seen.
     values: [u128; BATCH],
     taken: usize,
 }
@@ -27,27 +28,44 @@ impl<'s> Accepted<'s> {
 
     /// Appends the number at the next accepted position to the caller's buffer, and answers the position.
     ///
-    /// `None` when the range has no more; the buffer then stays as it was.
+    /// `None` when the range has no more; the buffer then stays as it was. A shuffled order has to try each
+    /// position, so a range should be no longer than its caller is ready to wait for.
     pub fn next_into(&mut self, out: &mut Vec<u8>) -> Option<Position> {
-        while let Some((position, value)) = self.candidate() {
+        match (self.scope.pattern().shuffle(), self.scope.tweak()) {
+            (Some(shuffle), Some(tweak)) => self.next_shuffled(shuffle, tweak, out),
+            _ => self.next_counted(out),
+        }
+    }
+
+    /// A beginning that is refused takes everything that begins with it along.
+    fn next_counted(&mut self, out: &mut Vec<u8>) -> Option<Position> {
+        while self.next < self.end {
+            let value = u128::from(self.next);
             if self.scope.write_accepted(value, out) {
-                return Position::new(position);
+                self.next += 1;
+                return Position::new(self.next - 1);
             }
+            let after = u64::try_from(self.scope.after_refused(value, out)).unwrap_or(u64::MAX);
+            self.next = after.min(self.end);
         }
         None
     }
 
-    fn candidate(&mut self) -> Option<(u64, u128)> {
-        if self.taken == BATCH {
-            self.permute()?;
+    fn next_shuffled(&mut self, shuffle: &Shuffle, tweak: Tweak, out: &mut Vec<u8>) -> Option<Position> {
+        loop {
+            if self.taken == BATCH {
+                self.permute(shuffle, tweak)?;
+            }
+            let value = self.values[self.taken];
+            self.taken += 1;
+            if self.scope.write_accepted(value, out) {
+                return Position::new(self.next - (BATCH - self.taken) as u64 - 1);
+            }
         }
-        let value = self.values[self.taken];
-        self.taken += 1;
-        Some((self.next - (BATCH - self.taken) as u64 - 1, value))
     }
 
     /// Fills the values from the back, so that a short last batch ends like any other.
-    fn permute(&mut self) -> Option<()> {
+    fn permute(&mut self, shuffle: &Shuffle, tweak: Tweak) -> Option<()> {
         let count = usize::try_from(self.end - self.next).unwrap_or(usize::MAX).min(BATCH);
         if count == 0 {
             return None;
@@ -57,9 +75,7 @@ impl<'s> Accepted<'s> {
             // Lanes before the first repeat it and are never looked at.
             self.values[lane] = u128::from(self.next) + lane.saturating_sub(first) as u128;
         }
-        if let (Some(shuffle), Some(tweak)) = (self.scope.pattern().shuffle(), self.scope.tweak()) {
-            shuffle.permute_batch(tweak, &mut self.values);
-        }
+        shuffle.permute_batch(tweak, &mut self.values);
         self.next += count as u64;
         self.taken = first;
         Some(())

@@ -89,6 +89,12 @@ impl Alphabet {
         self.radix
     }
 
+    /// How many texts of so many characters there are.
+    pub(crate) fn space(&self, width: usize) -> u128 {
+        let width = u32::try_from(width).unwrap_or(u32::MAX);
+        u128::from(self.radix).checked_pow(width).unwrap_or(u128::MAX)
+    }
+
     pub(crate) fn is_decimal(&self) -> bool {
         self.ordered() == DECIMAL
     }

@@ -99,7 +99,9 @@ impl Pattern {
             Err(reason) => {
                 let judge_digits = matches!(reason, Reason::Length { .. }) && self.is_bare();
                 reasons.push(reason);
-                if judge_digits && text.bytes().all(|byte| byte.is_ascii_digit()) {
+                // Longer than any number part, a text is only that: the rules would take their time over it.
+                let short = text.len() <= crate::scope::BODY_BYTES_MAX;
+                if judge_digits && short && text.bytes().all(|byte| byte.is_ascii_digit()) {
                     self.judge_bare(text, &mut reasons);
                 }
             }
@@ -138,12 +140,11 @@ impl Pattern {
     }
 
     fn take_apart<'t>(&self, text: &'t str) -> Result<Taken<'t>, Reason> {
+        self.take_segments(text).map_err(|reason| self.wrong_length(text).unwrap_or(reason))
+    }
+
+    fn take_segments<'t>(&self, text: &'t str) -> Result<Taken<'t>, Reason> {
         let template = self.parts();
-        if let Some(length) = template.fixed_length(&template.segments, self.reset())
-            && length != text.len()
-        {
-            return Err(self.wrong_length(text));
-        }
         let mut taken = Taken {
             values: Vec::with_capacity(template.parameters.len()),
             date: DateParts::default(),
@@ -233,16 +234,17 @@ impl Pattern {
         template.check_text(&meant).as_bytes().eq_ignore_ascii_case(found.as_bytes())
     }
 
-    fn wrong_length(&self, text: &str) -> Reason {
+    /// Where all identifiers have one length and this text has another, that says more than the place at
+    /// which it leaves the template.
+    fn wrong_length(&self, text: &str) -> Option<Reason> {
         let template = self.parts();
+        template.fixed_length(&template.segments, self.reset())?;
         let characters = |segment: &Segment| match segment {
             Segment::Literal(text) => text.chars().count(),
             _ => template.extent(segment, self.reset()).0,
         };
-        Reason::Length {
-            expected: template.segments.iter().map(characters).sum(),
-            found: text.chars().count(),
-        }
+        let (expected, found) = (template.segments.iter().map(characters).sum(), text.chars().count());
+        (expected != found).then_some(Reason::Length { expected, found })
     }
 
     fn shape(&self, segment: &Segment, text: &str, at: usize) -> Reason {

@@ -187,6 +187,19 @@ impl Scope {
         accepted
     }
 
+    /// The first value after `value`, which was refused, that is not refused for the same beginning. `out`
+    /// lends its room and stays as it was.
+    pub(crate) fn after_refused(&self, value: u128, out: &mut Vec<u8>) -> u128 {
+        let seq = &self.pattern.parts().seq;
+        let start = out.len();
+        seq.alphabet.write(value, seq.width.unwrap_or(0), out);
+        let end = out.len();
+        let refused = (start + 1..end).find(|at| self.pattern.reject().refuses_start(&out[start..*at]));
+        out.truncate(start);
+        let below = refused.map_or(1, |at| seq.alphabet.space(end - at));
+        (value / below + 1).saturating_mul(below)
+    }
+
     fn write(&self, value: u128, out: &mut Vec<u8>) -> bool {
         let template = self.pattern.parts();
         let reject = self.pattern.reject();

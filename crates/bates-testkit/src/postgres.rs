@@ -2,7 +2,6 @@
 //! durability (`fsync` stays on), because tests kill this server and count what it still knows.
 
 use std::{
-    fs,
     os::unix::{fs::chown, process::CommandExt},
     path::{Path, PathBuf},
     process::Command,
@@ -106,12 +105,8 @@ impl Installation {
 
     fn make_cluster(&self, dir: &Path) -> Result<(), ServerError> {
         let refused = |doing| ServerError::refused(POSTGRES.name, doing);
-        let sockets = socket_dir(dir);
-        fs::create_dir(&sockets).map_err(refused("make its socket folder"))?;
         if let Some(Owner { uid, gid }) = self.owner {
-            for folder in [dir, &sockets] {
-                chown(folder, Some(uid), Some(gid)).map_err(refused("hand over its folder"))?;
-            }
+            chown(dir, Some(uid), Some(gid)).map_err(refused("hand over its folder"))?;
         }
         // The folder is new and the machine is up, so only the server itself must sync.
         let output = self
@@ -129,8 +124,9 @@ impl Installation {
     fn server_command(&self, dir: &Path, port: u16) -> Command {
         let mut command = self.command(&self.postgres, dir);
         command
-            .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1", "-c"])
-            .arg(format!("unix_socket_directories={}", socket_dir(dir).display()));
+            .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
+            // No socket in the file system: its path has a limit that a temporary folder may exceed.
+            .args(["-c", "unix_socket_directories="]);
         command
     }
 
@@ -163,10 +159,6 @@ fn id(arguments: &[&str]) -> Result<Option<u32>, ServerError> {
     let output = Command::new("id").args(arguments).output();
     let output = output.map_err(ServerError::refused(POSTGRES.name, "ask for user ids"))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().parse().ok())
-}
-
-fn socket_dir(dir: &Path) -> PathBuf {
-    dir.join("sockets")
 }
 
 #[cfg(test)]

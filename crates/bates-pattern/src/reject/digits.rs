@@ -196,7 +196,8 @@ fn repeating_digit(digits: &[u8], distance_max: usize) -> Option<Range<usize>> {
 fn even_run(digits: &[u8], limit: usize, zero_is_even: bool) -> Option<Range<usize>> {
     let mut run = 0;
     for (at, digit) in digits.iter().enumerate() {
-        let even = digit % 2 == 0 && (zero_is_even || *digit != b'0');
+        // A check character may be a letter, which is neither even nor odd.
+        let even = digit.is_ascii_digit() && digit % 2 == 0 && (zero_is_even || *digit != b'0');
         run = if even { run + 1 } else { 0 };
         if run == limit {
             return Some(at + 1 - limit..at + 1);

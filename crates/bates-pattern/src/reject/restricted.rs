@@ -31,7 +31,9 @@ impl Restricted {
         if words.len() > WORDS_MAX {
             return Err(RestrictedError::TooMany(words.len()));
         }
-        let words: Box<[Box<str>]> = words.iter().map(|word| word.as_ref().into()).collect();
+        let mut words: Vec<Box<str>> = words.iter().map(|word| word.as_ref().into()).collect();
+        words.sort_unstable();
+        words.dedup();
         let fits = |word: &str| {
             (1..=WORD_BYTES_MAX).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_graphic())
         };
@@ -42,14 +44,14 @@ impl Restricted {
             .ascii_case_insensitive(true)
             .build(words.iter().map(|word| word.as_bytes()))
             .expect("640,000 bytes of words fit an automaton");
-        Ok(Self { words, automaton })
+        Ok(Self { words: words.into(), automaton })
     }
 
     pub(super) fn occur(&self, body: &[u8]) -> bool {
         self.automaton.is_match(body)
     }
 
-    /// Each word that occurs, once, in the order of the list.
+    /// Each word that occurs, once.
     pub(super) fn found(&self, body: &[u8]) -> impl Iterator<Item = &str> {
         let mut found: Vec<_> =
             self.automaton.find_overlapping_iter(body).map(|hit| hit.pattern().as_usize()).collect();

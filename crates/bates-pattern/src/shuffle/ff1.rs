@@ -6,6 +6,8 @@
 //! each of the ten rounds is then one AES block.
 #![expect(clippy::cast_possible_truncation, reason = "a remainder by a 64-bit modulus fits 64 bits")]
 
+use std::fmt;
+
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit, consts::U16};
 use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
 
@@ -18,9 +20,15 @@ const ROUNDS: u8 = 10;
 
 type Block = Array<u8, U16>;
 
-/// A prepared tweak: the CBC-MAC state that each round's block is added to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A prepared tweak: the CBC-MAC state that each round's block is added to. Made with the key, so not shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Tweak(u128);
+
+impl fmt::Debug for Tweak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tweak")
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Ff1 {

@@ -71,8 +71,7 @@ impl Seq {
 
     /// How many values the field has; without a width there is no end.
     pub(crate) fn space(&self) -> Option<u128> {
-        let radix = u128::from(self.alphabet.radix());
-        self.numerals().map(|width| radix.checked_pow(width).unwrap_or(u128::MAX))
+        self.width.map(|width| self.alphabet.space(width))
     }
 }
 

@@ -30,6 +30,10 @@ fn periods_have_their_names() {
         ("fiscal-04-06", "2026-04-05", "2025-26"),
         ("fiscal-10-01", "2099-10-01", "2099-00"),
         ("fiscal-02-28", "2024-02-29", "2024-25"),
+        ("fiscal-04-01", "1900-01-01", "1899-00"),
+        ("fiscal-04-01", "9999-12-31", "9999-00"),
+        ("yearly", "9999-12-31", "9999"),
+        ("yearly", "1900-01-01", "1900"),
     ] {
         let pattern = resetting("{period}/{seq}", reset);
         assert_eq!(number(&pattern, date, 7), format!("{name}/7"), "{reset} {date}");
@@ -78,6 +82,8 @@ fn dates_that_do_not_exist_or_contradict_each_other_are_not_read() {
     assert_eq!(read("{period}:{date:%Y}/{seq}", "fiscal-04-01", "2026-27:2028/1"), Err("date"));
     assert_eq!(read("{period}/{seq}", "fiscal-04-01", "2026-28/1"), Err("shape"));
     assert_eq!(read("{period}/{seq}", "monthly", "2026_01/1"), Err("shape"));
+    assert_eq!(read("{period}/{seq}", "fiscal-04-01", "1898-99/1"), Err("shape"));
+    assert_eq!(read("{period}/{seq}", "yearly", "1899/1"), Err("shape"));
     assert_eq!(read("{period}/{seq}", "daily", "2026-02-30/1"), Err("shape"));
     assert_eq!(read("{period}{period}/{seq}", "yearly", "20262027/1"), Err("shape"));
 }

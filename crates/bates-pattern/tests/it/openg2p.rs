@@ -85,6 +85,8 @@ fn limits_are_settings_and_zero_turns_a_rule_off() {
     assert!(reject("openg2p:sequence_limit=5", "2345678901").contains("sequence"));
     assert!(!reject("openg2p:sequence_limit=5", "2345901876").contains("sequence"));
     assert!(reject("openg2p:repeating_limit=3", "5157392746").contains("repeating_digit"));
+    assert!(reject("mosip:repeating_limit=3", "5175928463").contains("repeating_digit"));
+    assert!(!reject("openg2p:repeating_limit=3", "5175928463").contains("repeating_digit"));
     assert!(reject("openg2p:not_start_with=51|9", "5157392746").contains("not_start_with"));
     assert!(!reject("openg2p:not_start_with=52|9", "5157392746").contains("not_start_with"));
     assert!(reject("openg2p:digits_group_limit=2", "5173928551").contains("first_equals_last"));
@@ -96,6 +98,82 @@ fn limits_are_settings_and_zero_turns_a_rule_off() {
 }
 
 #[test]
+fn every_cyclic_number_that_fits_is_found() {
+    let pattern = compile("{seq:64}", rejecting("openg2p"));
+    for number in [
+        "142857",
+        "0588235294117647",
+        "052631578947368421",
+        "0434782608695652173913",
+        "0344827586206896551724137931",
+        "0212765957446808510638297872340425531914893617",
+        "0169491525423728813559322033898305084745762711864406779661",
+        "016393442622950819672131147540983606557377049180327868852459",
+    ] {
+        let with = |number: &str| failed_rules(&pattern, &format!("{number:9<64}")).contains("cyclic");
+        assert!(with(number), "{number}");
+        let last = number.len() - 1;
+        assert!(
+            !with(&format!("{}{}", &number[..last], if number.ends_with('1') { '2' } else { '1' })),
+            "{number}"
+        );
+    }
+}
+
+#[test]
+fn what_the_end_can_mend_is_not_refused_at_the_start() {
+    // 717 ends as it began, which its check digit may mend.
+    let rules =
+        "openg2p:repeating_block_limit=0,repeating_limit=0,digits_group_limit=1,reverse_digits_group_limit=1";
+    let scope = bare("{seq:3}{check:verhoeff}", rejecting(rules));
+    let by_verdict = (0..1_000).filter(|value| {
+        let text = bare("{seq:3}{check:verhoeff}", Options::default()).number(position(*value)).unwrap();
+        scope.pattern().validate(&text).is_valid()
+    });
+    let rendered = (0..1_000).filter(|value| scope.number(position(*value)).is_ok());
+    assert!(by_verdict.eq(rendered));
+}
+
+#[test]
+fn a_check_letter_is_no_even_digit() {
+    let pattern = compile("{seq:5}{check:mod11-2}", rejecting("openg2p"));
+    assert!(!failed_rules(&pattern, "57924X").contains("even_run"));
+    assert!(failed_rules(&pattern, "572464").contains("even_run"));
+}
+
+#[test]
+fn counting_skips_what_a_refused_beginning_takes_along() {
+    let walked = |template: &str, options: Options, first: u64, count: usize| {
+        let scope = bare(template, options);
+        let mut walk = scope.accepted(position(first), bates_pattern::Position::MAX);
+        let mut numbers = Vec::new();
+        let mut out = Vec::new();
+        while numbers.len() < count && walk.next_into(&mut out).is_some() {
+            numbers.push(String::from_utf8(std::mem::take(&mut out)).unwrap());
+        }
+        numbers
+    };
+    // One by one, the first of these lies 20 billion positions away, and the second is never reached.
+    assert_eq!(walked("{seq:11}{check:verhoeff}", rejecting("openg2p"), 0, 1), ["201021241306"]);
+    assert!(walked("{seq:17}", rejecting("openg2p"), 0, 1).is_empty());
+    // Skipped or not, the walk is the same.
+    for (template, rules) in [("{seq:5}", "openg2p"), ("{seq:4}{check:luhn}", "mosip:not_start_with=3|77|5")]
+    {
+        let scope = bare(template, rejecting(rules));
+        let one_by_one =
+            (0..=scope.pattern().last().value()).filter_map(|at| scope.number(position(at)).ok());
+        assert!(
+            walked(template, rejecting(rules), 0, usize::MAX).into_iter().eq(one_by_one),
+            "{template} {rules}"
+        );
+    }
+    let reject = Reject::default().with_restricted(&["13", "7"]).unwrap();
+    let unpadded = walked("{seq}", Options { reject, ..Options::default() }, 0, 5_000);
+    let expected = (0..).map(|n: u32| n.to_string()).filter(|n| !n.contains('7') && !n.contains("13"));
+    assert!(unpadded.into_iter().eq(expected.take(5_000)));
+}
+
+#[test]
 fn settings_that_mean_nothing_are_refused() {
     let refused = |text: &str| text.parse::<DigitRules>().unwrap_err();
     assert_eq!(refused("aadhaar"), LimitsError::UnknownSet("aadhaar".into()));
@@ -103,6 +181,7 @@ fn settings_that_mean_nothing_are_refused() {
     assert!(refused("openg2p:sequence_limit=1").to_string().contains("0 (the rule is off) or 2 to 32"));
     assert!(matches!(refused("openg2p:sequence_limit=x"), LimitsError::NotANumber(_)));
     assert!(matches!(refused("mosip:digits_group_limit=33"), LimitsError::OutOfRange { .. }));
+    assert!("mosip:digits_group_limit=32".parse::<DigitRules>().is_ok());
     assert_eq!(refused("mosip:not_start_with=0|x"), LimitsError::NotDigits("x".into()));
 }
 
@@ -113,6 +192,14 @@ fn digits_of_the_wrong_length_are_told_every_other_rule_they_break() {
     assert_eq!(failed_rules(&pattern, "00057"), BTreeSet::from(expected));
     assert_eq!(failed_rules(&pattern, ""), BTreeSet::from(["length".to_owned()]));
     assert_eq!(failed_rules(&pattern, "57382x1964"), BTreeSet::from(["shape".to_owned()]));
+    assert_eq!(failed_rules(&pattern, "573820196é"), BTreeSet::from(["shape".to_owned()]));
+    assert_eq!(failed_rules(&pattern, "57382019é"), BTreeSet::from(["length".to_owned()]));
+    let endless = "1".repeat(1_000_000);
+    assert_eq!(
+        failed_rules(&pattern, &endless),
+        BTreeSet::from(["length".to_owned()]),
+        "not judged digit by digit"
+    );
 }
 
 #[test]

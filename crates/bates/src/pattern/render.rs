@@ -71,6 +71,12 @@ pub(super) fn run(args: RenderArgs) -> anyhow::Result<Answer> {
 /// After so many rejected positions in a row nobody waits for the next that may be accepted. It takes a second.
 const REJECTED_MAX: u64 = 10_000_000;
 
+/// How far to walk before giving up. Counting skips what is rejected in long strides, so it goes to the end.
+fn window_end(scope: &Scope, first: Position) -> Position {
+    let end = if scope.pattern().is_shuffled() { first.value() + REJECTED_MAX - 1 } else { u64::MAX };
+    Position::new(end).unwrap_or(Position::MAX)
+}
+
 struct Walked {
     printed: u64,
     rejected: u64,
@@ -85,7 +91,7 @@ fn print(scope: &Scope, first: Position, count: u64, json: bool) -> anyhow::Resu
     while let Some(first) =
         walked.next.filter(|next| walked.printed < count && *next <= scope.pattern().last())
     {
-        let last = Position::new(first.value() + REJECTED_MAX - 1).unwrap_or(Position::MAX);
+        let last = window_end(scope, first);
         let mut walk = scope.accepted(first, last);
         let printed_before = walked.printed;
         while walked.printed < count {

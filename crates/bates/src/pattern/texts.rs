@@ -10,13 +10,16 @@ use crate::output::{self, Output};
 /// No identifier comes near this; a longer line is no list of identifiers.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
+/// One long text does not push all others aside.
+const WIDTH_MAX: usize = 60;
+
 /// Each text, and how wide the column of texts should be: known for those of the command line. Flushes.
 pub(super) fn each(
     texts: &[String],
     out: &mut Output,
     mut see: impl FnMut(&mut Output, &str, usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let width = texts.iter().map(|text| output::width(text)).max().unwrap_or(0);
+    let width = texts.iter().map(|text| output::width(text)).max().unwrap_or(0).min(WIDTH_MAX);
     for text in texts {
         if text == "-" {
             each_line(out, |out, line| see(out, line, width))?;

@@ -7,4 +7,6 @@ mod process;
 fn transcripts_hold() {
     let cases = trycmd::TestCases::new();
     cases.case("../../README.md").case("../../docs/*.md").case("tests/cli/*.md");
+    // Whatever the terminal of who runs this is like.
+    cases.env("COLUMNS", "100").env("CLICOLOR_FORCE", "0").env("NO_COLOR", "1");
 }

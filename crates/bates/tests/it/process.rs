@@ -8,6 +8,7 @@ const KEY: &str = "2b7e151628aed2a6abf7158809cf4f3c";
 fn bates(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
     command.arg("pattern").args(arguments).env_remove("BATES_PATTERN_KEY");
+    command.env_remove("CLICOLOR_FORCE").env_remove("NO_COLOR");
     command
 }
 
@@ -106,6 +107,14 @@ fn a_line_without_an_end_is_refused_not_swallowed() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 2);
     assert!(output.stderr.ends_with(b"standard input, line 1: longer than 65536 bytes\n"));
+}
+
+#[test]
+fn a_long_text_is_answered_like_any_other() {
+    let output = run(&["validate", "{seq:4}", &"1".repeat(70_000), "1234"]);
+    assert_eq!(code(&output), 1);
+    assert!(output.stdout.ends_with(b"  valid\n"));
+    assert!(output.stdout.len() < 71_000, "no column is as wide as the longest text");
 }
 
 #[test]
