@@ -1,5 +1,6 @@
 //! What the tests of Bates stand on. Owns private servers: each test that asks for one has a real
-//! PostgreSQL or Redis of its own, on a loopback port of its own, gone when the test is over.
+//! PostgreSQL or Redis of its own, on a loopback port of its own, gone when the test is over. And the
+//! conformance suite that every store must pass, with a model of the port and faults for what stands on it.
 //!
 //! Must never ship, never touch a server it did not start, and never stand in for one with a fake.
 
@@ -9,7 +10,9 @@ mod process;
 pub mod programs;
 mod redis;
 pub mod shared;
+mod store;
 
 pub use error::ServerError;
 pub use postgres::PrivatePostgres;
 pub use redis::PrivateRedis;
+pub use store::{DataSet, Fault, FaultyStore, MemoryStore, exercise_store};

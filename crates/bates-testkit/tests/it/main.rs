@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use bates_testkit::{PrivatePostgres, PrivateRedis, programs, shared};
+use bates_testkit::{DataSet, MemoryStore, PrivatePostgres, PrivateRedis, exercise_store, programs, shared};
 
 /// Runs SQL and returns what it prints, bare.
 fn query(url: &str, sql: &str) -> String {
@@ -117,4 +117,20 @@ fn the_shared_servers_answer_where_there_are_any() {
             url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("the URL ends with a port");
         assert_eq!(ask(port, "PING"), "+PONG");
     }
+}
+
+/// Data that is there as long as the value: the store itself, shared by all who open it.
+struct InMemory(std::sync::Arc<MemoryStore>);
+
+impl DataSet for InMemory {
+    type Store = std::sync::Arc<MemoryStore>;
+
+    async fn open(&self) -> Self::Store {
+        self.0.clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_model_of_a_store_conforms() {
+    exercise_store(async || InMemory(std::sync::Arc::default())).await;
 }

@@ -1,0 +1,246 @@
+//! The dispenser: hands positions out of memory, and has the store move the cursor before it does.
+//!
+//! Owns what is in memory and when the store is asked. What may go wrong with it, and the rule of the design
+//! that forbids it:
+//! - a number twice: only positions of a durable grant are held, and each leaves its cell once;
+//! - a number that falls: grants ascend, and who comes while somebody waits, waits behind;
+//! - a tail given back that was used: a cell is sealed first, and the store compares before it takes back.
+
+mod cell;
+mod shards;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::sync::{Notify, Semaphore};
+
+use crate::error::IssueError;
+use crate::lease::Taken;
+use crate::place::{Place, ScopeKey};
+use crate::promise::Promise;
+use crate::series::Series;
+use crate::store::{Purpose, Store, Surrendered, Tail, Want};
+use cell::{Cell, Outcome};
+use shards::Shards;
+
+/// How many calls of gapless series may be on their way to the store together. They share commits, so more
+/// would only wait in memory.
+const GAPLESS_CALLS_MAX: usize = 10_000;
+
+/// Hands out positions. Cheap to clone.
+pub struct Dispenser<S> {
+    inner: Arc<Inner<S>>,
+}
+
+impl<S> Clone for Dispenser<S> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+struct Inner<S> {
+    store: S,
+    shards: Shards,
+    gapless_calls: Semaphore,
+    is_closing: AtomicBool,
+    refills: AtomicUsize,
+    refill_ended: Notify,
+}
+
+/// How much a scope holds in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Positions granted and not handed out.
+    pub held: u64,
+}
+
+/// What became of the positions that were held when a dispenser closed, or a scope was evicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// Scopes that were sealed.
+    pub scopes: u64,
+    /// Positions that went back to their cursors.
+    pub returned: u64,
+    /// Positions that remain as gaps.
+    pub gaps: u64,
+}
+
+impl<S: Store> Dispenser<S> {
+    /// A dispenser in front of a store, with nothing in memory.
+    pub fn new(store: S) -> Self {
+        let inner = Inner {
+            store,
+            shards: Shards::new(),
+            gapless_calls: Semaphore::new(GAPLESS_CALLS_MAX),
+            is_closing: AtomicBool::new(false),
+            refills: AtomicUsize::new(0),
+            refill_ended: Notify::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The next `count` positions of a scope: all of them, or an error.
+    ///
+    /// A caller that stops waiting may leave its positions behind as a gap, never for somebody else to repeat.
+    pub async fn take(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
+        if series.promise() == Promise::Gapless {
+            return self.issue(series, scope, count).await;
+        }
+        loop {
+            if self.inner.is_closing.load(Ordering::Acquire) {
+                return Err(IssueError::Stopping);
+            }
+            let cell = self.cell(series, scope);
+            match cell.take(count) {
+                Outcome::Answered(answer, refill) => {
+                    self.inner.start_refill(&cell, refill);
+                    return answer;
+                }
+                Outcome::Waits(receiver, refill) => {
+                    self.inner.start_refill(&cell, refill);
+                    return receiver.await.unwrap_or(Err(IssueError::Stopping));
+                }
+                // Whoever sealed it removes it under the shard's lock, so the next look finds another.
+                Outcome::Sealed => {}
+            }
+        }
+    }
+
+    /// How much a scope holds in memory; `None` if it is not there. Never creates one.
+    pub fn level(&self, series: &Series, scope: &ScopeKey) -> Option<Level> {
+        let cell = self.inner.shards.find(series.name(), scope)?;
+        Some(Level { held: cell.held_count() })
+    }
+
+    /// How many scopes are in memory.
+    pub fn scopes_held(&self) -> usize {
+        self.inner.shards.len()
+    }
+
+    /// Evicts the scopes that nobody asked for since the last call, and gives their tails back.
+    pub async fn evict_idle(&self) -> Closed {
+        let sealed = self.inner.seal(true);
+        self.inner.give_back(sealed).await
+    }
+
+    /// Refuses new calls, lets those under way end, and gives all tails back.
+    pub async fn close(&self) -> Closed {
+        self.inner.is_closing.store(true, Ordering::Release);
+        let mut closed = Closed::default();
+        loop {
+            let ended = self.inner.refill_ended.notified();
+            let sealed = self.inner.seal(false);
+            closed = closed.and(self.inner.give_back(sealed).await);
+            if self.inner.shards.len() == 0 {
+                return closed;
+            }
+            // A cell that could not be sealed has a refill under way; its end is what there is to wait for.
+            if self.inner.refills.load(Ordering::Acquire) > 0 {
+                ended.await;
+            } else {
+                // Its task is just about to start.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn cell(&self, series: &Series, scope: &ScopeKey) -> Arc<Cell> {
+        let shards = &self.inner.shards;
+        shards.find(series.name(), scope).unwrap_or_else(|| {
+            shards.find_or_insert(series.name(), scope, |place| Cell::new(place, series.clone()))
+        })
+    }
+
+    /// One durable grant for this very call; calls that wait together share a commit.
+    async fn issue(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
+        let place = Place { series: series.name().clone(), scope: scope.clone() };
+        if self.inner.is_closing.load(Ordering::Acquire) {
+            return Err(IssueError::Stopping);
+        }
+        let Ok(_permit) = self.inner.gapless_calls.try_acquire() else {
+            return Err(IssueError::Busy { place, waiting: GAPLESS_CALLS_MAX });
+        };
+        match self.inner.store.grant(want(place.clone(), series, count, Purpose::Issue)).await {
+            Ok(grant) => Ok(Taken { first: grant.lease, rest: Vec::new() }),
+            Err(error) => Err(IssueError::of_grant(&place, count, series.end(), error)),
+        }
+    }
+}
+
+fn want(place: Place, series: &Series, count: u64, purpose: Purpose) -> Want {
+    Want {
+        place,
+        count,
+        start: series.start().value(),
+        end: series.end(),
+        scopes_max: series.limits().scopes_max,
+        purpose,
+    }
+}
+
+impl<S: Store> Inner<S> {
+    /// Fetches positions in the background, and goes on as long as the cell asks for more.
+    fn start_refill(self: &Arc<Self>, cell: &Arc<Cell>, count: Option<u64>) {
+        let Some(count) = count else { return };
+        let (inner, cell) = (self.clone(), cell.clone());
+        self.refills.fetch_add(1, Ordering::AcqRel);
+        let running = Refill { inner: inner.clone() };
+        tokio::spawn(async move {
+            let _running = running;
+            let mut next = Some(count);
+            while let Some(count) = next {
+                let want = want(cell.place.clone(), &cell.series, count, Purpose::Lease);
+                next = cell.refilled(inner.store.grant(want).await);
+            }
+        });
+    }
+
+    fn seal(&self, only_idle: bool) -> Vec<(Option<Tail>, u64)> {
+        let mut sealed = Vec::new();
+        self.shards.sweep(|cell| match cell.seal(only_idle) {
+            Some(cell::Sealed { tail, lost }) => {
+                sealed.push((tail, lost));
+                true
+            }
+            None => false,
+        });
+        sealed
+    }
+
+    async fn give_back(&self, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
+        let mut closed = Closed { scopes: sealed.len() as u64, ..Closed::default() };
+        for (tail, lost) in sealed {
+            closed.gaps += lost;
+            let Some(tail) = tail else { continue };
+            let count = tail.lease.count();
+            // An unknown outcome is a gap: the tail is given back once, and never again.
+            match self.store.surrender(tail).await {
+                Ok(Surrendered::Returned) => closed.returned += count,
+                Ok(Surrendered::Gap) | Err(_) => closed.gaps += count,
+            }
+        }
+        closed
+    }
+}
+
+/// Counts a refill as long as it lives, also if its task is dropped.
+struct Refill<S> {
+    inner: Arc<Inner<S>>,
+}
+
+impl<S> Drop for Refill<S> {
+    fn drop(&mut self) {
+        self.inner.refills.fetch_sub(1, Ordering::AcqRel);
+        self.inner.refill_ended.notify_waiters();
+    }
+}
+
+impl Closed {
+    fn and(self, other: Self) -> Self {
+        Self {
+            scopes: self.scopes + other.scopes,
+            returned: self.returned + other.returned,
+            gaps: self.gaps + other.gaps,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Why no number was issued.
+
+use crate::place::Place;
+use crate::store::{GrantError, StoreError};
+
+/// Why no number was issued. Names the subject and the limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssueError {
+    /// The space has not as many positions left. Nothing was taken.
+    #[error("{place} is exhausted at {last}: {left} of {wanted} positions are left")]
+    Exhausted {
+        /// Where.
+        place: Place,
+        /// The last position of the space.
+        last: u64,
+        /// How many are left.
+        left: u64,
+        /// How many were asked for.
+        wanted: u64,
+    },
+    /// Too many callers wait already. Nothing was taken.
+    #[error("{place} is busy: {waiting} callers wait already, the limit")]
+    Busy {
+        /// Where.
+        place: Place,
+        /// How many wait.
+        waiting: usize,
+    },
+    /// The series may not have another scope. Nothing was taken.
+    #[error("{place} would be one scope too many: the limit is {limit}")]
+    TooManyScopes {
+        /// The scope that was asked for.
+        place: Place,
+        /// The limit of the series.
+        limit: u64,
+    },
+    /// The dispenser is closing. Nothing was taken.
+    #[error("the server is stopping")]
+    Stopping,
+    /// The store failed. A number may be burned.
+    #[error("{place}: {error}")]
+    Store {
+        /// Where.
+        place: Place,
+        /// What the store said.
+        error: StoreError,
+    },
+}
+
+impl IssueError {
+    pub(crate) fn of_grant(place: &Place, wanted: u64, end: u64, error: GrantError) -> Self {
+        let place = place.clone();
+        match error {
+            GrantError::Exhausted { left } => Self::Exhausted { place, last: end - 1, left, wanted },
+            GrantError::TooManyScopes(limit) => Self::TooManyScopes { place, limit },
+            GrantError::Store(error) => Self::Store { place, error },
+        }
+    }
+
+    /// The stable code of the error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Exhausted { .. } => "exhausted",
+            Self::Busy { .. } => "busy",
+            Self::TooManyScopes { .. } => "too_many_scopes",
+            Self::Stopping => "stopping",
+            Self::Store { error: StoreError::Poisoned(_), .. } => "store_poisoned",
+            Self::Store { .. } => "store_unavailable",
+        }
+    }
+
+    /// Whether a position may be lost because of it.
+    pub const fn may_burn(&self) -> bool {
+        matches!(self, Self::Store { .. })
+    }
+}

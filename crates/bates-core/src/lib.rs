@@ -1,0 +1,31 @@
+//! The numbering machine itself: which positions belong to whom, and how they are handed out.
+//!
+//! ```text
+//! series    a named numbering: pattern + promise + limits
+//!   scope   one value of its parameters (and its period)
+//!     cursor    durable: the first position not yet granted
+//!       lease   a half-open range granted durably, handed out from memory
+//! ```
+//!
+//! Owns the rules that keep numbers from coming twice, and the ports ([`Store`]) behind which databases stand.
+//! Must never know a database, a socket or a wire format.
+
+mod dispenser;
+mod error;
+mod lease;
+mod name;
+mod place;
+mod promise;
+mod series;
+mod store;
+
+pub use dispenser::{Closed, Dispenser, Level};
+pub use error::IssueError;
+pub use lease::{Lease, Taken};
+pub use name::{NameError, SeriesName};
+pub use place::{Place, ScopeKey, ScopeKeyError};
+pub use promise::Promise;
+pub use series::{Limits, Series};
+pub use store::{
+    Cursor, Definition, Grant, GrantError, Pinned, Purpose, Store, StoreError, Surrendered, Tail, Want,
+};

@@ -1,0 +1,59 @@
+//! The name of a series: short, lower case, safe in a path, a key and a metric.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+const BYTES_MAX: usize = 64;
+
+/// The name of a series. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SeriesName(Arc<str>);
+
+/// A text that cannot name a series.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no name for a series: a lower-case letter, then up to 63 of a-z, 0-9, _ and -")]
+pub struct NameError(Box<str>);
+
+impl SeriesName {
+    /// The name as a text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SeriesName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let starts = text.starts_with(|c: char| c.is_ascii_lowercase());
+        let goes_on = text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'));
+        if starts && goes_on && text.len() <= BYTES_MAX {
+            Ok(Self(text.into()))
+        } else {
+            Err(NameError(text.chars().take(BYTES_MAX + 1).collect::<String>().into()))
+        }
+    }
+}
+
+impl fmt::Display for SeriesName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_lower_case_and_short() {
+        let long = "x".repeat(64);
+        for good in ["a", "document", "id-pool_2", &long] {
+            assert_eq!(good.parse::<SeriesName>().unwrap().as_str(), good);
+        }
+        for bad in ["", "2nd", "-a", "A", "a b", "a/b", "a\0", "é", "a\u{202e}", &"x".repeat(65)] {
+            assert!(bad.parse::<SeriesName>().is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A series: a named numbering, and the limits within which it is handed out.
+
+use std::sync::Arc;
+
+use bates_pattern::{Pattern, Position};
+
+use crate::name::SeriesName;
+use crate::promise::Promise;
+
+/// The limits of a series. Each says what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The first lease of a scope. A crash right after it skips at most this many positions.
+    pub lease_min: u64,
+    /// The largest lease. A lease doubles with each refill, so a crash skips about as many positions as the scope
+    /// has used since it came into memory, and never more than twice this: the lease in use and the next one.
+    pub lease_max: u64,
+    /// When this share of a lease is left, the next one is fetched. Too low, and callers wait for the store.
+    pub watermark_percent: u8,
+    /// How many callers may wait for one scope. Beyond it they are told that it is busy, and memory stays flat.
+    pub waiters_max: usize,
+    /// How many scopes a series may have. A careless client must not fill the disk.
+    pub scopes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            lease_min: 32,
+            lease_max: 65_536,
+            watermark_percent: 25,
+            waiters_max: 10_000,
+            scopes_max: 10_000_000,
+        }
+    }
+}
+
+/// A named numbering: pattern, promise and limits. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Series(Arc<Definition>);
+
+#[derive(Debug)]
+struct Definition {
+    name: SeriesName,
+    pattern: Pattern,
+    promise: Promise,
+    start: Position,
+    limits: Limits,
+}
+
+impl Series {
+    /// A series that hands out positions from `start` on.
+    pub fn new(
+        name: SeriesName,
+        pattern: Pattern,
+        promise: Promise,
+        start: Position,
+        limits: Limits,
+    ) -> Self {
+        Self(Arc::new(Definition { name, pattern, promise, start, limits }))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &SeriesName {
+        &self.0.name
+    }
+
+    /// How its positions read.
+    pub fn pattern(&self) -> &Pattern {
+        &self.0.pattern
+    }
+
+    /// What it promises.
+    pub fn promise(&self) -> Promise {
+        self.0.promise
+    }
+
+    /// The first position handed out in each scope.
+    pub fn start(&self) -> Position {
+        self.0.start
+    }
+
+    /// The limits within which it is handed out.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// The first position past the last one of each scope.
+    pub fn end(&self) -> u64 {
+        self.0.pattern.last().value() + 1
+    }
+}

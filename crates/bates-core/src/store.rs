@@ -1,0 +1,253 @@
+//! The port behind which a database stands: where cursors are moved, durably, before anything is handed out.
+//!
+//! What every store must do is tested in one place, `bates_testkit::exercise_store`.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::lease::Lease;
+use crate::name::SeriesName;
+use crate::place::{Place, ScopeKey};
+
+/// A durable keeper of cursors.
+///
+/// Invariant: when a call answers with a grant, the cursor past it is on disk. A call that was cancelled or
+/// failed may have moved a cursor all the same: its range is then lost, never granted again.
+pub trait Store: Send + Sync + 'static {
+    /// Pins what decides the text of a series on its first use, and compares it ever after. Answers with the
+    /// permutation key that the series was pinned with, which is `fresh_key` the first time.
+    fn pin(
+        &self,
+        definition: Definition,
+        fresh_key: Option<Vec<u8>>,
+    ) -> impl Future<Output = Result<Pinned, StoreError>> + Send;
+
+    /// Moves a cursor and answers with the range passed over. Calls that wait together share one commit.
+    fn grant(&self, want: Want) -> impl Future<Output = Result<Grant, GrantError>> + Send;
+
+    /// Gives the unused end of a lease back, if nothing was granted since: otherwise it remains a gap.
+    fn surrender(&self, tail: Tail) -> impl Future<Output = Result<Surrendered, StoreError>> + Send;
+
+    /// Where a cursor stands. Never creates one.
+    fn cursor(&self, place: Place) -> impl Future<Output = Result<Option<Cursor>, StoreError>> + Send;
+
+    /// Raises a cursor to `floor`, creating it if need be; a cursor that is higher stays. Needs the series
+    /// paused and its leases closed.
+    fn raise_floor(
+        &self,
+        place: Place,
+        floor: u64,
+    ) -> impl Future<Output = Result<Cursor, StoreError>> + Send;
+
+    /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
+    fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<(ScopeKey, Cursor)>, StoreError>> + Send;
+
+    /// The ranges that were issued one by one in a gapless scope, ascending, neighbours joined.
+    fn ledger(&self, place: Place) -> impl Future<Output = Result<Vec<Lease>, StoreError>> + Send;
+}
+
+/// A store that is shared is a store.
+impl<S: Store> Store for Arc<S> {
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+        (**self).pin(definition, fresh_key).await
+    }
+
+    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        (**self).grant(want).await
+    }
+
+    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+        (**self).surrender(tail).await
+    }
+
+    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+        (**self).cursor(place).await
+    }
+
+    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+        (**self).raise_floor(place, floor).await
+    }
+
+    async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        (**self).scopes(series, after, limit).await
+    }
+
+    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+        (**self).ledger(place).await
+    }
+}
+
+/// What decides how the positions of a series read: pinned for ever by its first use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// The series.
+    pub series: SeriesName,
+    /// The template as it was written.
+    pub template: Box<str>,
+    /// Whether positions walk a keyed permutation.
+    pub shuffled: bool,
+    /// The first position.
+    pub start: u64,
+    /// When the numbering starts again, as the pattern writes it.
+    pub reset: Box<str>,
+    /// The time zone in which a business date is taken.
+    pub time_zone: Box<str>,
+    /// The version of the mapping.
+    pub construction: u16,
+}
+
+impl Definition {
+    /// What of `self` differs from `other`, by name, with both values.
+    pub fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
+        let fields = |of: &Self| {
+            [
+                ("template", of.template.to_string()),
+                ("order", if of.shuffled { "shuffled" } else { "counting" }.to_owned()),
+                ("start", of.start.to_string()),
+                ("reset", of.reset.to_string()),
+                ("time zone", of.time_zone.to_string()),
+                ("construction", of.construction.to_string()),
+            ]
+        };
+        let mut pairs = fields(self).into_iter().zip(fields(other));
+        pairs.find(|(ours, theirs)| ours != theirs).map(|((name, ours), (_, theirs))| (name, ours, theirs))
+    }
+}
+
+/// What a series was pinned with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pinned {
+    /// The permutation key of a shuffled series.
+    pub permutation_key: Option<Vec<u8>>,
+    /// Whether this call was the first.
+    pub is_new: bool,
+}
+
+impl fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.permutation_key.as_ref().map(|_| "…");
+        f.debug_struct("Pinned").field("permutation_key", &key).field("is_new", &self.is_new).finish()
+    }
+}
+
+/// A durable place in a scope: the first position not yet granted, and how often it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The first position not yet granted.
+    pub next: u64,
+    /// Raised by every write, so that a holder that slept cannot mistake a new cursor for the one it knew.
+    pub version: u64,
+}
+
+/// Positions that somebody wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// Where.
+    pub place: Place,
+    /// How many; fewer are granted at the end of the space, never none. At least 1.
+    pub count: u64,
+    /// Where a new scope begins.
+    pub start: u64,
+    /// The first position past the space.
+    pub end: u64,
+    /// How many scopes the series may have.
+    pub scopes_max: u64,
+    /// What becomes of them.
+    pub purpose: Purpose,
+}
+
+/// What becomes of granted positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// They are held in memory and handed out later.
+    Lease,
+    /// They are handed out by this very answer: all or none, and written to the ledger in the same commit.
+    Issue,
+}
+
+/// Positions that were granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The range.
+    pub lease: Lease,
+    /// The version of the cursor after the grant.
+    pub version: u64,
+}
+
+/// The unused end of a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// Where.
+    pub place: Place,
+    /// The unused positions; they end where the cursor stood after the grant.
+    pub lease: Lease,
+    /// The version of the cursor after the grant.
+    pub version: u64,
+}
+
+/// What became of a tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surrendered {
+    /// The cursor went back; the positions will be granted again.
+    Returned,
+    /// Something was granted since; the positions are a gap.
+    Gap,
+}
+
+/// A store that could not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// It may work again by itself: no room, no connection.
+    #[error("the store cannot be written now: {0}")]
+    Unavailable(Box<str>),
+    /// A write may or may not have reached the disk. Nothing is issued until the store is opened anew.
+    #[error("the store is poisoned and issues nothing until it is opened anew: {0}")]
+    Poisoned(Box<str>),
+    /// The series was pinned with another definition.
+    #[error(
+        "series {series:?} was pinned with {what} {pinned:?} and is now configured with {found:?}: numbers could come twice"
+    )]
+    Pinned {
+        /// The series.
+        series: Box<str>,
+        /// What differs.
+        what: Box<str>,
+        /// What the store has.
+        pinned: Box<str>,
+        /// What was asked for.
+        found: Box<str>,
+    },
+    /// The series was never pinned.
+    #[error("series {0:?} is not known to the store")]
+    UnknownSeries(Box<str>),
+}
+
+/// A grant that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrantError {
+    /// The space has no more, or for [`Purpose::Issue`] not as many.
+    #[error("only {left} positions are left")]
+    Exhausted {
+        /// How many are left.
+        left: u64,
+    },
+    /// The series has as many scopes as it may have.
+    #[error("the series has {0} scopes, its limit")]
+    TooManyScopes(u64),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

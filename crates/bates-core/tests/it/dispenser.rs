@@ -1,0 +1,289 @@
+//! One claim a test: leases, refills, waiting, eviction, stopping.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bates_core::{Closed, Dispenser, IssueError, Level, Limits, Promise, Store};
+use bates_testkit::{Fault, MemoryStore};
+
+use super::{counter, gated, scope, series, take, watched};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_callers_get_every_position_once_and_none_is_skipped() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let callers: Vec<_> = (0..50)
+        .map(|caller: u64| {
+            let dispenser = dispenser.clone();
+            tokio::spawn(async move {
+                let mut seen = Vec::new();
+                for _ in 0..200 {
+                    seen.extend(take(&dispenser, &counter(Promise::Unique), "a", 1 + caller % 3).await);
+                }
+                seen
+            })
+        })
+        .collect();
+    let mut seen = HashSet::new();
+    for caller in callers {
+        let positions = caller.await.unwrap();
+        assert!(positions.windows(2).all(|pair| pair[0] < pair[1]), "each caller sees them ascend");
+        assert!(positions.iter().all(|position| seen.insert(*position)), "never twice");
+    }
+    assert_eq!(seen.iter().max(), Some(&(seen.len() as u64)), "and without holes");
+    assert_eq!(store.running_most(), 1, "one refill of a scope at a time");
+}
+
+#[tokio::test]
+async fn the_cursor_is_moved_before_anything_is_handed_out() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    for _ in 0..500 {
+        let position = take(&dispenser, &counter(Promise::Ordered), "a", 1).await[0];
+        let place = bates_core::Place { series: "counter".parse().unwrap(), scope: scope("a") };
+        assert!(store.cursor(place).await.unwrap().unwrap().next > position);
+    }
+}
+
+#[tokio::test]
+async fn leases_start_small_and_double_up_to_their_cap() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let limits = Limits { lease_max: 200, ..Limits::default() };
+    let series = series("{seq}", Promise::Unique, limits);
+    while store.counts().len() < 7 {
+        take(&dispenser, &series, "a", 1).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(store.counts()[..6], [32, 64, 128, 200, 200, 200]);
+    // A request larger than any lease is granted whole.
+    assert_eq!(take(&dispenser, &series, "b", 5_000).await.len(), 5_000);
+}
+
+#[tokio::test]
+async fn the_next_lease_is_fetched_at_the_watermark_while_callers_go_on() {
+    let store = gated(&Arc::default()).await;
+    store.let_through(1);
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Unique);
+    for expected in 1..=24 {
+        assert_eq!(take(&dispenser, &series, "a", 1).await, [expected]);
+    }
+    tokio::task::yield_now().await;
+    assert_eq!(store.counts(), [32, 64], "a quarter is left: the next lease is on its way");
+    for expected in 25..=32 {
+        assert_eq!(take(&dispenser, &series, "a", 1).await, [expected], "nobody waits for it");
+    }
+    store.let_through(1);
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [33]);
+}
+
+#[tokio::test]
+async fn beyond_the_bound_callers_are_told_it_is_busy_and_nothing_is_lost() {
+    let store = gated(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let limits = Limits { waiters_max: 3, ..Limits::default() };
+    let series = series("{seq}", Promise::Ordered, limits);
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let (dispenser, series) = (dispenser.clone(), series.clone());
+            tokio::spawn(async move { take(&dispenser, &series, "a", 1).await[0] })
+        })
+        .collect();
+    while store.counts().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    tokio::task::yield_now().await;
+    let refused = dispenser.take(&series, &scope("a"), 1).await.unwrap_err();
+    assert_eq!((refused.code(), refused.may_burn()), ("busy", false));
+    assert!(refused.to_string().contains("3 callers wait already"), "{refused}");
+    store.let_through(10);
+    let mut served = Vec::new();
+    for caller in waiting {
+        served.push(caller.await.unwrap());
+    }
+    assert_eq!(served, [1, 2, 3], "in the order in which they came");
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [4]);
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_said_so_and_asked_again_by_the_next_caller() {
+    let store = watched(&Arc::default()).await;
+    store.plan(&[Fault::BeforeWrite, Fault::AfterWrite]);
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Ordered);
+    for _ in 0..2 {
+        let error = dispenser.take(&series, &scope("a"), 1).await.unwrap_err();
+        assert_eq!((error.code(), error.may_burn()), ("store_unavailable", true));
+    }
+    let next = take(&dispenser, &series, "a", 1).await[0];
+    assert!(next > 1, "what may have been granted is never granted again: {next}");
+    assert_eq!(store.counts().len(), 3, "no circle");
+}
+
+#[tokio::test]
+async fn a_failing_refill_does_not_take_away_what_is_held() {
+    let store = watched(&Arc::default()).await;
+    store.plan(&[Fault::None, Fault::BeforeWrite, Fault::BeforeWrite, Fault::BeforeWrite]);
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Ordered);
+    for expected in 1..=27 {
+        assert_eq!(take(&dispenser, &series, "a", 1).await, [expected]);
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_leaves_its_positions_to_the_next() {
+    let store = gated(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Ordered);
+    let gone = {
+        let (dispenser, series) = (dispenser.clone(), series.clone());
+        tokio::spawn(async move { take(&dispenser, &series, "a", 5).await })
+    };
+    while store.counts().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    store.let_through(10);
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [1]);
+}
+
+#[tokio::test]
+async fn the_space_ends_exactly_and_stays_ended() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let series = series("{seq:2}", Promise::Unique, Limits::default());
+    for expected in 1..=97 {
+        assert_eq!(take(&dispenser, &series, "a", 1).await, [expected]);
+    }
+    let refused = dispenser.take(&series, &scope("a"), 3).await.unwrap_err();
+    let place = bates_core::Place { series: "counter".parse().unwrap(), scope: scope("a") };
+    assert_eq!(refused, IssueError::Exhausted { place, last: 99, left: 2, wanted: 3 });
+    assert_eq!(take(&dispenser, &series, "a", 2).await, [98, 99], "a refusal takes nothing");
+    let asked = store.counts().len();
+    for _ in 0..10 {
+        assert_eq!(dispenser.take(&series, &scope("a"), 1).await.unwrap_err().code(), "exhausted");
+    }
+    assert_eq!(store.counts().len(), asked, "the store is not asked for what is not there");
+}
+
+#[tokio::test]
+async fn a_scope_that_is_evicted_comes_back_where_it_was() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Ordered);
+    take(&dispenser, &series, "a", 3).await;
+    assert_eq!(dispenser.evict_idle().await, Closed::default(), "it was just used");
+    assert_eq!(dispenser.evict_idle().await, Closed { scopes: 1, returned: 29, gaps: 0 });
+    assert_eq!(dispenser.scopes_held(), 0);
+    assert_eq!(dispenser.level(&series, &scope("a")), None, "a look creates nothing");
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [4]);
+    assert_eq!(dispenser.level(&series, &scope("a")), Some(Level { held: 31 }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eviction_under_load_repeats_nothing() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let evicting = {
+        let dispenser = dispenser.clone();
+        tokio::spawn(async move {
+            loop {
+                dispenser.evict_idle().await;
+                tokio::task::yield_now().await;
+            }
+        })
+    };
+    let callers: Vec<_> = (0..4)
+        .map(|_| {
+            let dispenser = dispenser.clone();
+            tokio::spawn(async move {
+                let mut seen = Vec::new();
+                for _ in 0..3_000 {
+                    seen.extend(take(&dispenser, &counter(Promise::Ordered), "a", 1).await);
+                    tokio::task::yield_now().await;
+                }
+                seen
+            })
+        })
+        .collect();
+    let mut all = HashSet::new();
+    for caller in callers {
+        let seen = caller.await.unwrap();
+        assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "ordered");
+        assert!(seen.into_iter().all(|position| all.insert(position)), "never twice");
+    }
+    evicting.abort();
+}
+
+#[tokio::test]
+async fn a_clean_stop_gives_the_tails_back_and_a_crash_skips_no_more_than_a_lease() {
+    let memory: Arc<MemoryStore> = Arc::default();
+    let series = counter(Promise::Ordered);
+    let dispenser = Dispenser::new(watched(&memory).await);
+    take(&dispenser, &series, "a", 5).await;
+    take(&dispenser, &series, "b", 1).await;
+    assert_eq!(dispenser.close().await, Closed { scopes: 2, returned: 27 + 31, gaps: 0 });
+    assert_eq!(dispenser.take(&series, &scope("a"), 1).await, Err(IssueError::Stopping));
+
+    let dispenser = Dispenser::new(watched(&memory).await);
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [6], "as if it had never stopped");
+    drop(dispenser);
+
+    let dispenser = Dispenser::new(watched(&memory).await);
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [38], "what a crash skips: the lease");
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_those_who_wait() {
+    let store = gated(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Unique);
+    let waiting = {
+        let (dispenser, series) = (dispenser.clone(), series.clone());
+        tokio::spawn(async move { take(&dispenser, &series, "a", 1).await })
+    };
+    while store.counts().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let closing = {
+        let dispenser = dispenser.clone();
+        tokio::spawn(async move { dispenser.close().await })
+    };
+    tokio::task::yield_now().await;
+    store.let_through(10);
+    assert_eq!(waiting.await.unwrap(), [1]);
+    let closed = closing.await.unwrap();
+    assert_eq!(closed, Closed { scopes: 1, returned: 31, gaps: 0 });
+}
+
+#[tokio::test]
+async fn gapless_numbers_are_in_the_ledger_before_they_are_answered() {
+    let store = watched(&Arc::default()).await;
+    store.plan(&[Fault::None, Fault::BeforeWrite]);
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Gapless);
+    let place = bates_core::Place { series: "counter".parse().unwrap(), scope: scope("a") };
+    assert_eq!(take(&dispenser, &series, "a", 2).await, [1, 2]);
+    assert!(dispenser.take(&series, &scope("a"), 1).await.is_err());
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [3], "a failed call leaves no hole");
+    let ledger = store.ledger(place).await.unwrap();
+    assert_eq!(ledger.iter().map(|lease| (lease.from(), lease.to())).collect::<Vec<_>>(), [(1, 4)]);
+    assert_eq!(dispenser.scopes_held(), 0, "nothing is held in memory");
+}
+
+#[tokio::test]
+async fn a_scope_too_many_is_refused_with_the_limit() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let limits = Limits { scopes_max: 2, ..Limits::default() };
+    let series = series("{seq}", Promise::Unique, limits);
+    take(&dispenser, &series, "a", 1).await;
+    take(&dispenser, &series, "b", 1).await;
+    let refused = dispenser.take(&series, &scope("c"), 1).await.unwrap_err();
+    assert_eq!((refused.code(), refused.may_burn()), ("too_many_scopes", false));
+    assert!(refused.to_string().contains("the limit is 2"), "{refused}");
+}

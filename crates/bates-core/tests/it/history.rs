@@ -1,0 +1,74 @@
+//! Any mixture of takes, evictions, clean stops, crashes and faults: no position comes twice, and in an ordered
+//! series none falls.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bates_core::{Dispenser, Promise};
+use bates_testkit::{Fault, MemoryStore};
+use proptest::prelude::*;
+
+use super::{counter, scope, watched};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Take { name: &'static str, count: u64 },
+    Evict,
+    Stop,
+    Crash,
+    Plan(Fault),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => (prop::sample::select(vec!["a", "b"]), 1_u64..90).prop_map(|(name, count)| Step::Take { name, count }),
+        2 => Just(Step::Evict),
+        1 => Just(Step::Stop),
+        1 => Just(Step::Crash),
+        2 => prop::sample::select(vec![Fault::BeforeWrite, Fault::AfterWrite]).prop_map(Step::Plan),
+    ]
+}
+
+async fn holds(promise: Promise, steps: Vec<Step>) {
+    let memory: Arc<MemoryStore> = Arc::default();
+    let mut store = watched(&memory).await;
+    let mut dispenser = Dispenser::new(store.clone());
+    let mut seen = HashSet::new();
+    let mut highest = std::collections::HashMap::new();
+    for step in steps {
+        match step {
+            Step::Take { name, count } => {
+                let Ok(taken) = dispenser.take(&counter(promise), &scope(name), count).await else {
+                    continue;
+                };
+                assert_eq!(taken.count(), count);
+                for position in taken.positions() {
+                    assert!(seen.insert((name, position)), "{position} of {name} came twice");
+                    let before = highest.insert(name, position);
+                    assert!(before.is_none_or(|before| before < position), "{position} of {name} fell");
+                }
+            }
+            Step::Evict => drop(dispenser.evict_idle().await),
+            Step::Plan(fault) => store.plan(&[fault]),
+            Step::Stop | Step::Crash => {
+                if matches!(step, Step::Stop) {
+                    dispenser.close().await;
+                }
+                store = watched(&memory).await;
+                dispenser = Dispenser::new(store.clone());
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_position_comes_twice_or_falls_whatever_happens(
+        steps in prop::collection::vec(step(), 1..60),
+        promise in prop::sample::select(Promise::ALL.to_vec()),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(holds(promise, steps));
+    }
+}

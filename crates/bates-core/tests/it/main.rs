@@ -1,0 +1,59 @@
+//! What the dispenser promises, in front of a model of a store and of one that fails.
+#![allow(clippy::unwrap_used)]
+
+mod dispenser;
+mod history;
+
+use std::sync::Arc;
+
+use bates_core::{Definition, Dispenser, Limits, Promise, ScopeKey, Series, Store};
+use bates_pattern::{Options, Pattern, Position};
+use bates_testkit::{FaultyStore, MemoryStore};
+
+pub(crate) type Watched = Arc<FaultyStore<Arc<MemoryStore>>>;
+
+pub(crate) fn series(template: &str, promise: Promise, limits: Limits) -> Series {
+    let pattern = Pattern::compile(template, Options::default()).unwrap();
+    Series::new("counter".parse().unwrap(), pattern, promise, Position::new(1).unwrap(), limits)
+}
+
+pub(crate) fn counter(promise: Promise) -> Series {
+    series("{seq}", promise, Limits::default())
+}
+
+pub(crate) fn scope(name: &str) -> ScopeKey {
+    ScopeKey::new([("name", name)], None).unwrap()
+}
+
+/// A store that knows the series, watched for faults.
+pub(crate) async fn watched(store: &Arc<MemoryStore>) -> Watched {
+    pin(store).await;
+    Arc::new(FaultyStore::new(store.clone()))
+}
+
+pub(crate) async fn gated(store: &Arc<MemoryStore>) -> Watched {
+    pin(store).await;
+    Arc::new(FaultyStore::gated(store.clone()))
+}
+
+async fn pin(store: &Arc<MemoryStore>) {
+    let definition = Definition {
+        series: "counter".parse().unwrap(),
+        template: "{seq}".into(),
+        shuffled: false,
+        start: 1,
+        reset: "never".into(),
+        time_zone: "UTC".into(),
+        construction: 1,
+    };
+    store.pin(definition, None).await.unwrap();
+}
+
+pub(crate) async fn take(
+    dispenser: &Dispenser<Watched>,
+    series: &Series,
+    name: &str,
+    count: u64,
+) -> Vec<u64> {
+    dispenser.take(series, &scope(name), count).await.unwrap().positions().collect()
+}

@@ -1,0 +1,60 @@
+//! Why a folder could not be opened as a store, and what an error of SQLite means for numbers.
+
+use std::io;
+use std::path::PathBuf;
+
+use bates_core::StoreError;
+use rusqlite::ffi::ErrorCode;
+
+/// Why a folder could not be opened as a store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("{0} is in use by another process: two would hand out the same numbers")]
+    InUse(PathBuf),
+    /// The folder was used before, and its database is gone.
+    #[error(
+        "{0} was a store before, but its database is missing: a new one would begin again at the first number. Bring the database back, or start anew on purpose with --new"
+    )]
+    Gone(PathBuf),
+    /// The database is of a later version of the program.
+    #[error(
+        "the database has schema {found}, and this program knows up to {known}: it was written by a later version"
+    )]
+    TooNew {
+        /// What the database has.
+        found: u32,
+        /// What this program knows.
+        known: u32,
+    },
+    /// The operating system refused something.
+    #[error("cannot {doing} {path}: {error}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The operating system's reason.
+        error: io::Error,
+    },
+    /// SQLite refused something.
+    #[error("cannot open the database: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+/// A full disk may have room again; whatever else fails while writing leaves it open what is on disk.
+pub(crate) fn of_write(error: &rusqlite::Error) -> StoreError {
+    let message = error.to_string().into();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            StoreError::Unavailable(message)
+        }
+        _ => StoreError::Poisoned(message),
+    }
+}
+
+/// A failed read tells nothing and changes nothing.
+pub(crate) fn of_read(error: &rusqlite::Error) -> StoreError {
+    StoreError::Unavailable(error.to_string().into())
+}

@@ -1,0 +1,16 @@
+//! The embedded store: cursors in SQLite, in one folder, written by one thread that commits for all who wait.
+//!
+//! Owns the schema, the folder and its lock. Must never answer before a commit is on disk, and never go on
+//! after a write whose outcome is unknown.
+
+mod error;
+mod folder;
+mod read;
+mod schema;
+mod store;
+mod write;
+mod writer;
+
+pub use error::OpenError;
+pub use folder::Opening;
+pub use store::SqliteStore;

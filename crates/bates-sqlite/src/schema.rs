@@ -1,0 +1,60 @@
+//! The schema, by migrations: each is applied once, in its own transaction, and never changed afterwards.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::error::OpenError;
+
+/// Migration n brings the schema to version n + 1. Whoever opens the file with `sqlite3` should understand it.
+const MIGRATIONS: [&str; 1] =
+    ["-- What decides how positions read. Written once; a configuration that disagrees is refused.
+     CREATE TABLE series (
+         id              INTEGER PRIMARY KEY,
+         name            TEXT NOT NULL UNIQUE,
+         template        TEXT NOT NULL,
+         shuffled        INTEGER NOT NULL CHECK (shuffled IN (0, 1)),
+         start           INTEGER NOT NULL,
+         reset           TEXT NOT NULL,
+         time_zone       TEXT NOT NULL,
+         construction    INTEGER NOT NULL,
+         permutation_key BLOB,
+         scopes          INTEGER NOT NULL DEFAULT 0,
+         pinned_at       TEXT NOT NULL DEFAULT (datetime('now'))
+     ) STRICT;
+
+     -- The first position of each scope that is not yet granted. Rows are never deleted.
+     CREATE TABLE cursor (
+         series_id INTEGER NOT NULL REFERENCES series (id),
+         scope     TEXT NOT NULL,
+         next      INTEGER NOT NULL,
+         version   INTEGER NOT NULL,
+         PRIMARY KEY (series_id, scope)
+     ) STRICT, WITHOUT ROWID;
+
+     -- What gapless series issued: positions from first to last, written in the commit that moved the cursor.
+     CREATE TABLE ledger (
+         series_id INTEGER NOT NULL REFERENCES series (id),
+         scope     TEXT NOT NULL,
+         first     INTEGER NOT NULL,
+         last      INTEGER NOT NULL,
+         issued_at TEXT NOT NULL DEFAULT (datetime('now')),
+         PRIMARY KEY (series_id, scope, first)
+     ) STRICT, WITHOUT ROWID;
+
+     CREATE VIEW cursors AS
+         SELECT series.name AS series, cursor.scope, cursor.next, cursor.version
+         FROM cursor JOIN series ON series.id = cursor.series_id;"];
+
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > known {
+        return Err(OpenError::TooNew { found, known });
+    }
+    for (version, migration) in (1_u32..).zip(MIGRATIONS).skip(found as usize) {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "user_version", version)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}

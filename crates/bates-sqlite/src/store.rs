@@ -1,0 +1,129 @@
+//! The store itself: a folder, a writer and a reader, behind the port of the core.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use bates_core::{
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, ScopeKey, SeriesName, Store, StoreError,
+    Surrendered, Tail, Want,
+};
+use parking_lot::Mutex;
+use rusqlite::{Connection, Transaction};
+
+use crate::error::{OpenError, of_read};
+use crate::folder::{Folder, Opening};
+use crate::write::Refusable;
+use crate::writer::{Awaited, Write};
+use crate::{read, schema, write, writer};
+
+/// Only an operator with `sqlite3` can be in the way; that is waited for, not failed on.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Statements are prepared once; there are about a dozen.
+const STATEMENTS_MAX: usize = 64;
+
+/// Cursors in a folder of this machine.
+pub struct SqliteStore {
+    /// `None` once the store is being dropped, which is how the writer learns of it.
+    writes: Option<Sender<Box<dyn Write>>>,
+    writer: Option<JoinHandle<()>>,
+    reader: Mutex<Connection>,
+    // Invariant: last, so that the lock is given up after the database is closed.
+    _folder: Folder,
+}
+
+impl SqliteStore {
+    /// Opens the store in a folder, and makes it if the folder may become one.
+    pub fn open(path: &Path, opening: Opening) -> Result<Self, OpenError> {
+        let folder = Folder::open(path, opening)?;
+        let mut connection = connect(&folder)?;
+        schema::migrate(&mut connection)?;
+        folder.sync()?;
+        let reader = connect(&folder)?;
+        let (writes, waiting) = mpsc::channel();
+        let writer = thread::Builder::new()
+            .name("bates-writer".to_owned())
+            .spawn(move || writer::run(connection, &waiting))
+            .map_err(|error| OpenError::Io { doing: "start the writer of", path: path.to_owned(), error })?;
+        Ok(Self { writes: Some(writes), writer: Some(writer), reader: Mutex::new(reader), _folder: folder })
+    }
+
+    async fn write<T, E>(
+        &self,
+        work: impl Fn(&Transaction<'_>) -> Refusable<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let gone = || StoreError::Poisoned("the writer is gone".into());
+        let (awaited, answer) = Awaited::new(work);
+        let writes = self.writes.as_ref().ok_or_else(gone)?;
+        writes.send(Box::new(awaited)).map_err(|_| gone())?;
+        answer.await.unwrap_or_else(|_| Err(gone().into()))
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        work(&self.reader.lock()).map_err(|error| of_read(&error))
+    }
+}
+
+/// What was sent is still written; then the database is closed and the lock given up.
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        drop(self.writes.take());
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has said so already.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// Invariant: `synchronous=FULL` in WAL mode syncs every commit; with `NORMAL` a power cut would take commits
+/// back, and their numbers would come again.
+fn connect(folder: &Folder) -> Result<Connection, OpenError> {
+    let connection = Connection::open(folder.database())?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+impl Store for SqliteStore {
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+        self.write(move |transaction| write::pin(transaction, &definition, fresh_key.as_deref())).await
+    }
+
+    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        self.write(move |transaction| write::grant(transaction, &want)).await
+    }
+
+    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+        self.write(move |transaction| write::surrender(transaction, &tail)).await
+    }
+
+    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+        self.read(|connection| read::cursor(connection, &place))
+    }
+
+    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+        self.write(move |transaction| write::raise_floor(transaction, &place, floor)).await
+    }
+
+    async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        self.read(|connection| read::scopes(connection, &series, after.as_ref(), limit))
+    }
+
+    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+        self.read(|connection| read::ledger(connection, &place))
+    }
+}

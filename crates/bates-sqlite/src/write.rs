@@ -1,0 +1,183 @@
+//! What is written, each within a transaction of the writer's. Pure SQL: nothing here commits or answers.
+
+use bates_core::{
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, StoreError, Surrendered, Tail, Want,
+};
+use rusqlite::{OptionalExtension, Result, Transaction, params};
+
+/// An answer that is part of the numbering, inside an outcome that is part of the database.
+pub(crate) type Refusable<T, E> = Result<std::result::Result<T, E>>;
+
+pub(crate) fn pin(
+    transaction: &Transaction<'_>,
+    asked: &Definition,
+    fresh_key: Option<&[u8]>,
+) -> Refusable<Pinned, StoreError> {
+    let Some((pinned, permutation_key)) = pinned(transaction, asked)? else {
+        transaction.prepare_cached(
+            "INSERT INTO series (name, template, shuffled, start, reset, time_zone, construction, permutation_key)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            asked.series.as_str(),
+            asked.template,
+            asked.shuffled,
+            integer(asked.start),
+            asked.reset,
+            asked.time_zone,
+            asked.construction,
+            fresh_key
+        ])?;
+        return Ok(Ok(Pinned { permutation_key: fresh_key.map(<[u8]>::to_vec), is_new: true }));
+    };
+    Ok(match pinned.difference(asked) {
+        None => Ok(Pinned { permutation_key, is_new: false }),
+        Some((what, pinned, found)) => Err(StoreError::Pinned {
+            series: asked.series.as_str().into(),
+            what: what.into(),
+            pinned: pinned.into(),
+            found: found.into(),
+        }),
+    })
+}
+
+fn pinned(
+    transaction: &Transaction<'_>,
+    asked: &Definition,
+) -> Result<Option<(Definition, Option<Vec<u8>>)>> {
+    let mut statement = transaction.prepare_cached(
+        "SELECT template, shuffled, start, reset, time_zone, construction, permutation_key FROM series WHERE name = ?",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let definition = Definition {
+            series: asked.series.clone(),
+            template: row.get::<_, String>(0)?.into(),
+            shuffled: row.get(1)?,
+            start: whole(row.get(2)?),
+            reset: row.get::<_, String>(3)?.into(),
+            time_zone: row.get::<_, String>(4)?.into(),
+            construction: row.get(5)?,
+        };
+        Ok((definition, row.get(6)?))
+    };
+    statement.query_row([asked.series.as_str()], read).optional()
+}
+
+pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want) -> Refusable<Grant, GrantError> {
+    let Some((series_id, scopes)) = series(transaction, &want.place)? else {
+        return Ok(Err(unknown(&want.place).into()));
+    };
+    let cursor = cursor(transaction, series_id, want.place.scope.as_str())?;
+    if cursor.is_none() && scopes >= want.scopes_max {
+        return Ok(Err(GrantError::TooManyScopes(want.scopes_max)));
+    }
+    let Cursor { next, version } = cursor.unwrap_or(Cursor { next: want.start, version: 0 });
+    let left = want.end.saturating_sub(next);
+    let all_or_none = want.purpose == Purpose::Issue;
+    let count = if all_or_none && left < want.count { 0 } else { want.count.min(left) };
+    let Some(lease) = Lease::new(next, next + count) else { return Ok(Err(GrantError::Exhausted { left })) };
+    let moved = Cursor { next: lease.to(), version: version + 1 };
+    put(transaction, series_id, want.place.scope.as_str(), moved, cursor.is_none())?;
+    if want.purpose == Purpose::Issue {
+        transaction
+            .prepare_cached("INSERT INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)")?
+            .execute(params![
+                series_id,
+                want.place.scope.as_str(),
+                integer(lease.from()),
+                integer(lease.to() - 1)
+            ])?;
+    }
+    Ok(Ok(Grant { lease, version: moved.version }))
+}
+
+/// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: it
+/// may have come back to the same place after another holder's give-back.
+pub(crate) fn surrender(transaction: &Transaction<'_>, tail: &Tail) -> Refusable<Surrendered, StoreError> {
+    let Some((series_id, _)) = series(transaction, &tail.place)? else {
+        return Ok(Err(unknown(&tail.place)));
+    };
+    let returned = transaction
+        .prepare_cached(
+            "UPDATE cursor SET next = ?, version = version + 1
+             WHERE series_id = ? AND scope = ? AND next = ? AND version = ?",
+        )?
+        .execute(params![
+            integer(tail.lease.from()),
+            series_id,
+            tail.place.scope.as_str(),
+            integer(tail.lease.to()),
+            integer(tail.version)
+        ])?;
+    Ok(Ok(if returned == 1 { Surrendered::Returned } else { Surrendered::Gap }))
+}
+
+pub(crate) fn raise_floor(
+    transaction: &Transaction<'_>,
+    place: &Place,
+    floor: u64,
+) -> Refusable<Cursor, StoreError> {
+    let Some((series_id, _)) = series(transaction, place)? else { return Ok(Err(unknown(place))) };
+    let scope = place.scope.as_str();
+    let found = cursor(transaction, series_id, scope)?;
+    let raised = match found {
+        Some(cursor) if cursor.next >= floor => return Ok(Ok(cursor)),
+        Some(cursor) => Cursor { next: floor, version: cursor.version + 1 },
+        None => Cursor { next: floor, version: 1 },
+    };
+    put(transaction, series_id, scope, raised, found.is_none())?;
+    Ok(Ok(raised))
+}
+
+fn series(transaction: &Transaction<'_>, place: &Place) -> Result<Option<(i64, u64)>> {
+    let mut statement = transaction.prepare_cached("SELECT id, scopes FROM series WHERE name = ?")?;
+    statement.query_row([place.series.as_str()], |row| Ok((row.get(0)?, whole(row.get(1)?)))).optional()
+}
+
+pub(crate) fn cursor(
+    connection: &rusqlite::Connection,
+    series_id: i64,
+    scope: &str,
+) -> Result<Option<Cursor>> {
+    let mut statement =
+        connection.prepare_cached("SELECT next, version FROM cursor WHERE series_id = ? AND scope = ?")?;
+    let read = |row: &rusqlite::Row<'_>| Ok(Cursor { next: whole(row.get(0)?), version: whole(row.get(1)?) });
+    statement.query_row(params![series_id, scope], read).optional()
+}
+
+fn put(
+    transaction: &Transaction<'_>,
+    series_id: i64,
+    scope: &str,
+    cursor: Cursor,
+    is_new: bool,
+) -> Result<()> {
+    let (next, version) = (integer(cursor.next), integer(cursor.version));
+    if is_new {
+        transaction
+            .prepare_cached("INSERT INTO cursor (next, version, series_id, scope) VALUES (?, ?, ?, ?)")?
+            .execute(params![next, version, series_id, scope])?;
+        transaction
+            .prepare_cached("UPDATE series SET scopes = scopes + 1 WHERE id = ?")?
+            .execute([series_id])?;
+    } else {
+        transaction
+            .prepare_cached("UPDATE cursor SET next = ?, version = ? WHERE series_id = ? AND scope = ?")?
+            .execute(params![next, version, series_id, scope])?;
+    }
+    Ok(())
+}
+
+pub(crate) fn unknown(place: &Place) -> StoreError {
+    StoreError::UnknownSeries(place.series.as_str().into())
+}
+
+/// Positions are below 2^53 and versions count writes, so both fit SQLite's signed integers.
+fn integer(value: u64) -> i64 {
+    i64::try_from(value).expect("positions and versions are far below 2^63")
+}
+
+/// Only [`integer`] writes these columns.
+pub(crate) fn whole(value: i64) -> u64 {
+    u64::try_from(value).expect("the column holds what was written: no negative number")
+}

@@ -1,0 +1,5 @@
+//! What the embedded store promises, on a real folder.
+#![allow(clippy::unwrap_used)]
+
+mod conformance;
+mod folder;

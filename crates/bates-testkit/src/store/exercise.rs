@@ -1,0 +1,253 @@
+//! The conformance suite: what every store must do, tested in this one place. A store that passes it keeps its
+//! part of the promise that no number comes twice.
+
+use std::future::Future;
+
+use bates_core::{
+    Cursor, Definition, Grant, GrantError, Lease, Place, Purpose, ScopeKey, SeriesName, Store, StoreError,
+    Surrendered, Tail, Want,
+};
+
+/// Data that a store can be opened on again and again.
+pub trait DataSet {
+    /// The store.
+    type Store: Store;
+
+    /// Opens the store on this data. The one opened before has been dropped.
+    fn open(&self) -> impl Future<Output = Self::Store>;
+}
+
+/// Runs every claim, each on fresh data.
+pub async fn exercise_store<D: DataSet>(fresh: impl AsyncFn() -> D) {
+    grants_of_concurrent_callers_are_disjoint_and_without_holes(&fresh().await).await;
+    a_grant_survives_reopening(&fresh().await).await;
+    the_end_of_the_space_is_exact(&fresh().await).await;
+    scopes_and_series_are_apart(&fresh().await).await;
+    the_limit_of_scopes_holds_and_reads_create_none(&fresh().await).await;
+    a_tail_goes_back_once_and_only_if_nothing_was_granted_since(&fresh().await).await;
+    a_tail_does_not_go_back_to_a_cursor_that_only_looks_the_same(&fresh().await).await;
+    a_floor_is_raised_never_lowered_and_kept(&fresh().await).await;
+    what_decides_the_text_is_pinned_for_ever(&fresh().await).await;
+    what_is_issued_is_in_the_ledger_and_what_is_leased_is_not(&fresh().await).await;
+    a_series_that_was_never_pinned_gets_nothing(&fresh().await).await;
+    scopes_are_listed_in_pages(&fresh().await).await;
+}
+
+fn series(name: &str) -> SeriesName {
+    name.parse().expect("a good name")
+}
+
+fn place(scope: &str) -> Place {
+    let scope =
+        if scope.is_empty() { ScopeKey::new([], None) } else { ScopeKey::new([("scope", scope)], None) };
+    Place { series: series("document"), scope: scope.expect("a good scope") }
+}
+
+fn definition(name: &str) -> Definition {
+    Definition {
+        series: series(name),
+        template: "{scope}-{seq}".into(),
+        shuffled: false,
+        start: 1001,
+        reset: "never".into(),
+        time_zone: "UTC".into(),
+        construction: 1,
+    }
+}
+
+fn want(place: Place, count: u64) -> Want {
+    Want { place, count, start: 1001, end: 10_000, scopes_max: 100, purpose: Purpose::Lease }
+}
+
+fn lease(from: u64, to: u64) -> Lease {
+    Lease::new(from, to).expect("not empty")
+}
+
+async fn open_pinned<D: DataSet>(data: &D) -> D::Store {
+    let store = data.open().await;
+    store.pin(definition("document"), None).await.expect("a first pin");
+    store
+}
+
+async fn granted<S: Store>(store: &S, want: Want) -> Grant {
+    store.grant(want).await.expect("a grant")
+}
+
+async fn next<S: Store>(store: &S, place: Place) -> Option<u64> {
+    store.cursor(place).await.expect("a read").map(|cursor| cursor.next)
+}
+
+async fn grants_of_concurrent_callers_are_disjoint_and_without_holes<D: DataSet>(data: &D) {
+    let store = std::sync::Arc::new(open_pinned(data).await);
+    let callers: Vec<_> = (1..=50)
+        .map(|count| {
+            let store = store.clone();
+            tokio::spawn(async move { granted(&*store, want(place("a"), count)).await })
+        })
+        .collect();
+    let mut leases = Vec::new();
+    let mut versions = Vec::new();
+    for caller in callers {
+        let grant = caller.await.expect("a caller ends");
+        leases.push(grant.lease);
+        versions.push(grant.version);
+    }
+    leases.sort();
+    assert_eq!(leases[0].from(), 1001, "the first grant begins at the start");
+    assert!(leases.windows(2).all(|pair| pair[0].to() == pair[1].from()), "{leases:?}");
+    versions.sort_unstable();
+    versions.dedup();
+    assert_eq!(versions.len(), 50, "every write has a version of its own");
+}
+
+async fn a_grant_survives_reopening<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    let first = granted(&store, want(place("a"), 32)).await;
+    drop(store);
+    let store = data.open().await;
+    let second = granted(&store, want(place("a"), 32)).await;
+    assert_eq!(first.lease.to(), second.lease.from());
+    assert!(first.version < second.version);
+}
+
+async fn the_end_of_the_space_is_exact<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    let near_end = |count, purpose| Want { end: 1_101, purpose, ..want(place("a"), count) };
+    assert_eq!(granted(&store, near_end(60, Purpose::Lease)).await.lease, lease(1001, 1061));
+    let all_or_none = store.grant(near_end(41, Purpose::Issue)).await;
+    assert_eq!(all_or_none, Err(GrantError::Exhausted { left: 40 }));
+    assert_eq!(granted(&store, near_end(60, Purpose::Lease)).await.lease, lease(1061, 1101), "what is left");
+    assert_eq!(store.grant(near_end(1, Purpose::Lease)).await, Err(GrantError::Exhausted { left: 0 }));
+    assert_eq!(next(&store, place("a")).await, Some(1_101), "a refusal moves nothing");
+}
+
+async fn scopes_and_series_are_apart<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    store.pin(definition("invoice"), None).await.expect("a first pin");
+    granted(&store, want(place("a"), 10)).await;
+    for other in [place("b"), place(""), Place { series: series("invoice"), ..place("a") }] {
+        assert_eq!(granted(&store, want(other.clone(), 1)).await.lease, lease(1001, 1002), "{other}");
+    }
+    assert_eq!(next(&store, place("a")).await, Some(1011));
+}
+
+async fn the_limit_of_scopes_holds_and_reads_create_none<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    let limited = |scope: &str| Want { scopes_max: 2, ..want(place(scope), 1) };
+    assert_eq!(next(&store, place("a")).await, None);
+    granted(&store, limited("a")).await;
+    assert_eq!(next(&store, place("b")).await, None);
+    granted(&store, limited("b")).await;
+    assert_eq!(store.grant(limited("c")).await, Err(GrantError::TooManyScopes(2)));
+    granted(&store, limited("a")).await;
+    assert_eq!(next(&store, place("c")).await, None, "a refusal creates nothing");
+}
+
+async fn a_tail_goes_back_once_and_only_if_nothing_was_granted_since<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    let Grant { version, .. } = granted(&store, want(place("a"), 32)).await;
+    let tail = Tail { place: place("a"), lease: lease(1011, 1033), version };
+    assert_eq!(store.surrender(tail.clone()).await, Ok(Surrendered::Returned));
+    assert_eq!(next(&store, place("a")).await, Some(1011));
+    assert_eq!(store.surrender(tail).await, Ok(Surrendered::Gap), "not twice");
+    let Grant { lease: again, version } = granted(&store, want(place("a"), 10)).await;
+    assert_eq!(again, lease(1011, 1021), "what came back is granted again");
+    granted(&store, want(place("a"), 10)).await;
+    let late = Tail { place: place("a"), lease: lease(1015, 1021), version };
+    assert_eq!(store.surrender(late).await, Ok(Surrendered::Gap));
+    assert_eq!(next(&store, place("a")).await, Some(1031), "a cursor never falls below what others hold");
+    let unknown = Tail { place: place("never"), lease: lease(1, 2), version: 0 };
+    assert_eq!(store.surrender(unknown).await, Ok(Surrendered::Gap));
+}
+
+/// One holder sleeps; another is granted the next range and gives all of it back. The cursor stands where the
+/// sleeper left it, but it is not the cursor that the sleeper knew.
+async fn a_tail_does_not_go_back_to_a_cursor_that_only_looks_the_same<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    let sleeper = granted(&store, want(place("a"), 32)).await;
+    let other = granted(&store, want(place("a"), 32)).await;
+    let all = Tail { place: place("a"), lease: other.lease, version: other.version };
+    assert_eq!(store.surrender(all).await, Ok(Surrendered::Returned));
+    assert_eq!(next(&store, place("a")).await, Some(sleeper.lease.to()));
+    let tail = Tail { place: place("a"), lease: lease(1020, 1033), version: sleeper.version };
+    assert_eq!(store.surrender(tail).await, Ok(Surrendered::Gap));
+}
+
+async fn a_floor_is_raised_never_lowered_and_kept<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    let before = granted(&store, want(place("a"), 32)).await;
+    let raised = store.raise_floor(place("a"), 5_000).await.expect("a floor");
+    assert_eq!(raised.next, 5_000);
+    assert!(raised.version > before.version, "a holder from before cannot give back");
+    assert_eq!(store.raise_floor(place("a"), 4_000).await.map(|cursor| cursor.next), Ok(5_000));
+    assert_eq!(store.raise_floor(place("new"), 2_000).await.map(|cursor| cursor.next), Ok(2_000));
+    drop(store);
+    let store = data.open().await;
+    assert_eq!(granted(&store, want(place("a"), 1)).await.lease.from(), 5_000);
+    assert_eq!(granted(&store, want(place("new"), 1)).await.lease.from(), 2_000);
+}
+
+async fn what_decides_the_text_is_pinned_for_ever<D: DataSet>(data: &D) {
+    let store = data.open().await;
+    let shuffled = Definition { shuffled: true, ..definition("short") };
+    let first = store.pin(shuffled.clone(), Some(vec![1; 16])).await.expect("a first pin");
+    assert!(first.is_new && first.permutation_key == Some(vec![1; 16]));
+    drop(store);
+    let store = data.open().await;
+    let again = store.pin(shuffled.clone(), Some(vec![2; 16])).await.expect("the same again");
+    assert!(!again.is_new, "pinned once");
+    assert_eq!(again.permutation_key, Some(vec![1; 16]), "a key is made once and kept");
+    for changed in [
+        Definition { template: "{seq}".into(), ..shuffled.clone() },
+        Definition { shuffled: false, ..shuffled.clone() },
+        Definition { start: 1, ..shuffled.clone() },
+        Definition { reset: "yearly".into(), ..shuffled.clone() },
+        Definition { time_zone: "Europe/Berlin".into(), ..shuffled.clone() },
+        Definition { construction: 2, ..shuffled.clone() },
+    ] {
+        let refused = store.pin(changed.clone(), None).await;
+        assert!(matches!(refused, Err(StoreError::Pinned { .. })), "{changed:?}: {refused:?}");
+    }
+    assert!(store.pin(shuffled, None).await.is_ok(), "a refusal changes nothing");
+}
+
+async fn what_is_issued_is_in_the_ledger_and_what_is_leased_is_not<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    let issue = |count| Want { purpose: Purpose::Issue, ..want(place("a"), count) };
+    granted(&store, issue(1)).await;
+    granted(&store, issue(3)).await;
+    granted(&store, want(place("a"), 6)).await;
+    granted(&store, issue(2)).await;
+    drop(store);
+    let store = data.open().await;
+    let issued = store.ledger(place("a")).await.expect("a read");
+    assert_eq!(issued, [lease(1001, 1005), lease(1011, 1013)]);
+    assert_eq!(store.ledger(place("b")).await, Ok(Vec::new()));
+}
+
+async fn a_series_that_was_never_pinned_gets_nothing<D: DataSet>(data: &D) {
+    let store = data.open().await;
+    let refused = store.grant(want(place("a"), 1)).await;
+    assert_eq!(refused, Err(GrantError::Store(StoreError::UnknownSeries("document".into()))));
+    assert!(store.raise_floor(place("a"), 1).await.is_err());
+    assert_eq!(next(&store, place("a")).await, None);
+}
+
+async fn scopes_are_listed_in_pages<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    for scope in ["c", "a", "b", "e", "d"] {
+        granted(&store, want(place(scope), 2)).await;
+    }
+    let mut seen = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.scopes(series("document"), after.clone(), 2).await.expect("a page");
+        assert!(page.len() <= 2);
+        let Some((last, _)) = page.last() else { break };
+        after = Some(last.clone());
+        seen.extend(page);
+    }
+    let keys: Vec<_> = seen.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["scope=a", "scope=b", "scope=c", "scope=d", "scope=e"]);
+    assert!(seen.iter().all(|(_, cursor)| *cursor == Cursor { next: 1003, version: 1 }));
+}

@@ -1,0 +1,139 @@
+//! A store that fails on purpose: at a chosen grant, before it is written or after, or not until it is let
+//! through. Owns the fault; what it wraps is a real store.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bates_core::{
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, ScopeKey, SeriesName, Store, StoreError,
+    Surrendered, Tail, Want,
+};
+use tokio::sync::Semaphore;
+
+/// What happens to a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// It fails, and nothing is written.
+    BeforeWrite,
+    /// It is written, and its answer is lost: a crash, or a cut connection.
+    AfterWrite,
+}
+
+/// A store with faults.
+pub struct FaultyStore<S> {
+    inner: S,
+    script: Mutex<VecDeque<Fault>>,
+    /// `None` lets every grant through.
+    gate: Option<Semaphore>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    counts: Vec<u64>,
+    running: BTreeMap<Place, usize>,
+    running_most: usize,
+}
+
+impl<S> FaultyStore<S> {
+    /// Without faults: only looks on.
+    pub fn new(inner: S) -> Self {
+        Self { inner, script: Mutex::default(), gate: None, seen: Mutex::default() }
+    }
+
+    /// Lets no grant through until [`FaultyStore::let_through`].
+    pub fn gated(inner: S) -> Self {
+        Self { gate: Some(Semaphore::new(0)), ..Self::new(inner) }
+    }
+
+    /// What happens to the next grants, in their order; those after them succeed.
+    pub fn plan(&self, faults: &[Fault]) {
+        lock(&self.script).extend(faults);
+    }
+
+    /// Lets so many grants through.
+    pub fn let_through(&self, grants: usize) {
+        if let Some(gate) = &self.gate {
+            gate.add_permits(grants);
+        }
+    }
+
+    /// How many positions each grant so far asked for.
+    pub fn counts(&self) -> Vec<u64> {
+        lock(&self.seen).counts.clone()
+    }
+
+    /// How many grants of one place were under way together, at the most.
+    pub fn running_most(&self) -> usize {
+        lock(&self.seen).running_most
+    }
+
+    fn begin(&self, want: &Want) {
+        let mut seen = lock(&self.seen);
+        seen.counts.push(want.count);
+        let running = seen.running.entry(want.place.clone()).or_default();
+        *running += 1;
+        let running = *running;
+        seen.running_most = seen.running_most.max(running);
+    }
+
+    fn end(&self, place: &Place) {
+        if let Some(running) = lock(&self.seen).running.get_mut(place) {
+            *running -= 1;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<S: Store> Store for FaultyStore<S> {
+    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        self.begin(&want);
+        let place = want.place.clone();
+        if let Some(gate) = &self.gate {
+            gate.acquire().await.expect("the gate is never closed").forget();
+        }
+        let fault = lock(&self.script).pop_front().unwrap_or(Fault::None);
+        let failed = || GrantError::Store(StoreError::Unavailable("planned by a test".into()));
+        let outcome = match fault {
+            Fault::None => self.inner.grant(want).await,
+            Fault::BeforeWrite => Err(failed()),
+            Fault::AfterWrite => self.inner.grant(want).await.and(Err(failed())),
+        };
+        self.end(&place);
+        outcome
+    }
+
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+        self.inner.pin(definition, fresh_key).await
+    }
+
+    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+        self.inner.surrender(tail).await
+    }
+
+    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+        self.inner.cursor(place).await
+    }
+
+    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+        self.inner.raise_floor(place, floor).await
+    }
+
+    async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        self.inner.scopes(series, after, limit).await
+    }
+
+    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+        self.inner.ledger(place).await
+    }
+}

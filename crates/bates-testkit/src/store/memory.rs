@@ -1,0 +1,131 @@
+//! A store in memory: the port's rules in their plainest form. A model for tests of the core, and proof that
+//! the conformance suite asks for nothing that only a database can do. Must never ship.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bates_core::{
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, ScopeKey, SeriesName, Store,
+    StoreError, Surrendered, Tail, Want,
+};
+
+/// Cursors that last as long as the value does.
+#[derive(Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    series: BTreeMap<SeriesName, (Definition, Option<Vec<u8>>)>,
+    cursors: BTreeMap<Place, Cursor>,
+    ledger: BTreeMap<Place, Vec<Lease>>,
+}
+
+impl MemoryStore {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn known(&self, series: &SeriesName) -> Result<(), StoreError> {
+        if self.series.contains_key(series) {
+            Ok(())
+        } else {
+            Err(StoreError::UnknownSeries(series.as_str().into()))
+        }
+    }
+
+    fn grant(&mut self, want: &Want) -> Result<Grant, GrantError> {
+        self.known(&want.place.series)?;
+        let found = self.cursors.get(&want.place).copied();
+        let scopes = self.cursors.keys().filter(|place| place.series == want.place.series).count() as u64;
+        if found.is_none() && scopes >= want.scopes_max {
+            return Err(GrantError::TooManyScopes(want.scopes_max));
+        }
+        let Cursor { next, version } = found.unwrap_or(Cursor { next: want.start, version: 0 });
+        let left = want.end.saturating_sub(next);
+        let fits = want.purpose == Purpose::Lease || left >= want.count;
+        let lease = Lease::new(next, next + want.count.min(left)).filter(|_| fits);
+        let lease = lease.ok_or(GrantError::Exhausted { left })?;
+        self.cursors.insert(want.place.clone(), Cursor { next: lease.to(), version: version + 1 });
+        if want.purpose == Purpose::Issue {
+            self.ledger.entry(want.place.clone()).or_default().push(lease);
+        }
+        Ok(Grant { lease, version: version + 1 })
+    }
+}
+
+impl Store for MemoryStore {
+    async fn pin(&self, asked: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+        let mut state = self.state();
+        let Some((pinned, key)) = state.series.get(&asked.series) else {
+            state.series.insert(asked.series.clone(), (asked, fresh_key.clone()));
+            return Ok(Pinned { permutation_key: fresh_key, is_new: true });
+        };
+        match pinned.difference(&asked) {
+            None => Ok(Pinned { permutation_key: key.clone(), is_new: false }),
+            Some((what, pinned, found)) => Err(StoreError::Pinned {
+                series: asked.series.as_str().into(),
+                what: what.into(),
+                pinned: pinned.into(),
+                found: found.into(),
+            }),
+        }
+    }
+
+    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        self.state().grant(&want)
+    }
+
+    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+        let mut state = self.state();
+        state.known(&tail.place.series)?;
+        match state.cursors.get_mut(&tail.place) {
+            Some(cursor) if cursor.next == tail.lease.to() && cursor.version == tail.version => {
+                *cursor = Cursor { next: tail.lease.from(), version: cursor.version + 1 };
+                Ok(Surrendered::Returned)
+            }
+            _ => Ok(Surrendered::Gap),
+        }
+    }
+
+    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+        Ok(self.state().cursors.get(&place).copied())
+    }
+
+    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+        let mut state = self.state();
+        state.known(&place.series)?;
+        let cursor = state.cursors.entry(place).or_insert(Cursor { next: 0, version: 0 });
+        if cursor.next < floor {
+            *cursor = Cursor { next: floor, version: cursor.version + 1 };
+        }
+        Ok(*cursor)
+    }
+
+    async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        let state = self.state();
+        let of_series = state.cursors.iter().filter(|(place, _)| place.series == series);
+        let behind = of_series.filter(|(place, _)| after.as_ref().is_none_or(|after| place.scope > *after));
+        Ok(behind.take(limit).map(|(place, cursor)| (place.scope.clone(), *cursor)).collect())
+    }
+
+    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+        let mut joined: Vec<Lease> = Vec::new();
+        for lease in self.state().ledger.get(&place).into_iter().flatten() {
+            let from = match joined.last() {
+                Some(last) if last.to() == lease.from() => joined.pop().map_or(lease.from(), Lease::from),
+                _ => lease.from(),
+            };
+            joined.extend(Lease::new(from, lease.to()));
+        }
+        Ok(joined)
+    }
+}

@@ -1,0 +1,9 @@
+//! What tests of stores and of what stands on them need: the conformance suite, a model, and faults.
+
+mod exercise;
+mod faulty;
+mod memory;
+
+pub use exercise::{DataSet, exercise_store};
+pub use faulty::{Fault, FaultyStore};
+pub use memory::MemoryStore;
