@@ -12,6 +12,7 @@
 
 mod dispenser;
 mod error;
+mod key;
 mod lease;
 mod name;
 mod place;
@@ -21,6 +22,7 @@ mod store;
 
 pub use dispenser::{Closed, Dispenser, Level};
 pub use error::IssueError;
+pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};

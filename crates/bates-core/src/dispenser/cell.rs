@@ -90,6 +90,18 @@ impl Cell {
         Outcome::Waits(receiver, refill)
     }
 
+    /// Takes positions if enough are held and nobody waits; never waits itself.
+    pub(super) fn try_take(&self, count: u64) -> Option<(Taken, Option<u64>)> {
+        let mut state = self.state.lock();
+        if state.is_sealed || !state.waiting.is_empty() {
+            return None;
+        }
+        let taken = state.pop(count)?;
+        state.is_used = true;
+        let refill = state.refill(&self.series);
+        Some((taken, refill))
+    }
+
     /// A refill ended. Answers how many positions to fetch next, if any.
     pub(super) fn refilled(&self, outcome: Result<Grant, GrantError>) -> Option<u64> {
         let mut state = self.state.lock();

@@ -106,9 +106,21 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
+    /// The next `count` positions of a scope if they are held in memory and nobody waits for them, without
+    /// waiting and without building a key: for the hot path. `None` means: ask [`Dispenser::take`].
+    pub fn try_take(&self, series: &Series, scope: &str, count: u64) -> Option<Taken> {
+        if self.inner.is_closing.load(Ordering::Acquire) {
+            return None;
+        }
+        let cell = self.inner.shards.find(series.name(), scope)?;
+        let (taken, refill) = cell.try_take(count)?;
+        self.inner.start_refill(&cell, refill);
+        Some(taken)
+    }
+
     /// How much a scope holds in memory; `None` if it is not there. Never creates one.
     pub fn level(&self, series: &Series, scope: &ScopeKey) -> Option<Level> {
-        let cell = self.inner.shards.find(series.name(), scope)?;
+        let cell = self.inner.shards.find(series.name(), scope.as_str())?;
         Some(Level { held: cell.held_count() })
     }
 
@@ -146,7 +158,7 @@ impl<S: Store> Dispenser<S> {
 
     fn cell(&self, series: &Series, scope: &ScopeKey) -> Arc<Cell> {
         let shards = &self.inner.shards;
-        shards.find(series.name(), scope).unwrap_or_else(|| {
+        shards.find(series.name(), scope.as_str()).unwrap_or_else(|| {
             shards.find_or_insert(series.name(), scope, |place| Cell::new(place, series.clone()))
         })
     }

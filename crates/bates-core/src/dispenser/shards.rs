@@ -22,7 +22,7 @@ pub(super) struct Shards {
 #[derive(Clone, Copy)]
 struct At<'a> {
     series: &'a SeriesName,
-    scope: &'a ScopeKey,
+    scope: &'a str,
 }
 
 /// Invariant: hashes as [`Place`] does: its fields in their order.
@@ -35,7 +35,7 @@ impl Hash for At<'_> {
 
 impl Equivalent<Place> for At<'_> {
     fn equivalent(&self, place: &Place) -> bool {
-        *self.series == place.series && *self.scope == place.scope
+        *self.series == place.series && *self.scope == *place.scope.as_str()
     }
 }
 
@@ -46,7 +46,7 @@ impl Shards {
         Self { hasher, shards }
     }
 
-    pub(super) fn find(&self, series: &SeriesName, scope: &ScopeKey) -> Option<Arc<Cell>> {
+    pub(super) fn find(&self, series: &SeriesName, scope: &str) -> Option<Arc<Cell>> {
         let at = At { series, scope };
         self.shard(&at).read().get(&at).cloned()
     }
@@ -57,7 +57,7 @@ impl Shards {
         scope: &ScopeKey,
         new: impl FnOnce(Place) -> Cell,
     ) -> Arc<Cell> {
-        let at = At { series, scope };
+        let at = At { series, scope: scope.as_str() };
         let mut shard = self.shard(&at).write();
         if let Some(cell) = shard.get(&at) {
             return cell.clone();

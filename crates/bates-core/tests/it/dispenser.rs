@@ -94,6 +94,7 @@ async fn beyond_the_bound_callers_are_told_it_is_busy_and_nothing_is_lost() {
         tokio::task::yield_now().await;
     }
     tokio::task::yield_now().await;
+    assert_eq!(store.counts(), [32], "however many wait, one refill is under way");
     let refused = dispenser.take(&series, &scope("a"), 1).await.unwrap_err();
     assert_eq!((refused.code(), refused.may_burn()), ("busy", false));
     assert!(refused.to_string().contains("3 callers wait already"), "{refused}");
@@ -104,6 +105,70 @@ async fn beyond_the_bound_callers_are_told_it_is_busy_and_nothing_is_lost() {
     }
     assert_eq!(served, [1, 2, 3], "in the order in which they came");
     assert_eq!(take(&dispenser, &series, "a", 1).await, [4]);
+}
+
+#[tokio::test]
+async fn who_comes_while_somebody_waits_waits_behind() {
+    let store = gated(&Arc::default()).await;
+    store.let_through(1);
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Ordered);
+    take(&dispenser, &series, "a", 20).await;
+    let start = |count| {
+        let (dispenser, series) = (dispenser.clone(), series.clone());
+        tokio::spawn(async move { take(&dispenser, &series, "a", count).await })
+    };
+    let large = start(50);
+    while store.counts().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let small = start(1);
+    tokio::task::yield_now().await;
+    assert!(!small.is_finished(), "twelve are held, and still it waits");
+    assert!(dispenser.try_take(&series, scope("a").as_str(), 1).is_none());
+    store.let_through(10);
+    assert_eq!(large.await.unwrap(), (21..=70).collect::<Vec<_>>());
+    assert_eq!(small.await.unwrap(), [71]);
+}
+
+#[tokio::test]
+async fn what_is_held_is_taken_at_once_and_what_is_not_is_left_to_those_who_wait() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Unique);
+    assert!(dispenser.try_take(&series, scope("a").as_str(), 1).is_none(), "a look creates nothing");
+    assert_eq!(dispenser.scopes_held(), 0);
+    take(&dispenser, &series, "a", 1).await;
+    let taken = dispenser.try_take(&series, scope("a").as_str(), 3).unwrap();
+    assert_eq!(taken.positions().collect::<Vec<_>>(), [2, 3, 4]);
+    assert!(dispenser.try_take(&series, scope("a").as_str(), 29).is_none(), "more than is held");
+    // It keeps the level up as any other caller does.
+    for expected in 5..=500 {
+        let taken = loop {
+            match dispenser.try_take(&series, scope("a").as_str(), 1) {
+                Some(taken) => break taken,
+                None => tokio::task::yield_now().await,
+            }
+        };
+        assert_eq!(taken.positions().collect::<Vec<_>>(), [expected]);
+    }
+}
+
+#[tokio::test]
+async fn a_scope_with_a_refill_on_its_way_is_not_evicted() {
+    let store = gated(&Arc::default()).await;
+    store.let_through(1);
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Ordered);
+    take(&dispenser, &series, "a", 30).await;
+    while store.counts().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..3 {
+        assert_eq!(dispenser.evict_idle().await, Closed::default());
+    }
+    store.let_through(10);
+    assert_eq!(take(&dispenser, &series, "a", 40).await, (31..=70).collect::<Vec<_>>(), "nothing was lost");
 }
 
 #[tokio::test]

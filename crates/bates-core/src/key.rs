@@ -1,0 +1,192 @@
+//! A series' `key`: how Redis keys name its scopes, `id-pool:{project}:{type}`.
+//!
+//! Owns the way from a key to parameters. What a parameter may hold is the pattern's affair where it is shown
+//! there; a parameter that only a key has may hold what keeps keys readable.
+
+use std::fmt;
+
+const BYTES_MAX: usize = 256;
+const VALUE_BYTES_MAX: usize = 64;
+
+/// A template for keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyTemplate {
+    source: Box<str>,
+    /// What stands before the first parameter.
+    prefix: Box<str>,
+    /// Each parameter, and the literal after it: empty only after the last.
+    parameters: Box<[(Box<str>, Box<str>)]>,
+}
+
+/// A key template that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("key {key:?}: {problem}")]
+pub struct KeyTemplateError {
+    key: Box<str>,
+    problem: &'static str,
+}
+
+impl KeyTemplate {
+    /// Reads a template: visible ASCII, and parameters in braces with something between them.
+    pub fn parse(source: &str) -> Result<Self, KeyTemplateError> {
+        let refuse = |problem| KeyTemplateError {
+            key: source.chars().take(BYTES_MAX).collect::<String>().into(),
+            problem,
+        };
+        if source.is_empty()
+            || source.len() > BYTES_MAX
+            || !source.bytes().all(|byte| byte.is_ascii_graphic())
+        {
+            return Err(refuse("a key is 1 to 256 visible ASCII characters"));
+        }
+        let mut parts = source.split('{');
+        let prefix = parts.next().unwrap_or_default();
+        let mut parameters: Vec<(Box<str>, Box<str>)> = Vec::new();
+        for part in parts {
+            let (name, literal) = part.split_once('}').ok_or_else(|| refuse("a `{` is not closed"))?;
+            let named = name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            if !named {
+                return Err(refuse("a parameter is a letter, then letters, digits and _"));
+            }
+            if parameters.iter().any(|(known, _)| **known == *name) {
+                return Err(refuse("a parameter stands twice"));
+            }
+            if parameters.last().is_some_and(|(_, between)| between.is_empty()) {
+                return Err(refuse("two parameters have nothing between them"));
+            }
+            parameters.push((name.into(), literal.into()));
+        }
+        if prefix.contains('}') || parameters.iter().any(|(_, literal)| literal.contains('}')) {
+            return Err(refuse("a `}` has no `{` before it"));
+        }
+        Ok(Self { source: source.into(), prefix: prefix.into(), parameters: parameters.into() })
+    }
+
+    /// The names of the parameters, in the order of the key.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(|(name, _)| &**name)
+    }
+
+    /// Takes a key apart: each parameter and its value. `None` if the key is not of this template.
+    ///
+    /// A value ends at the first place where the literal after it stands, and holds nothing but letters, digits
+    /// and `_ - . : @`, so a key is read in one way only.
+    pub fn read<'k>(&'k self, key: &'k str) -> Option<impl Iterator<Item = (&'k str, &'k str)>> {
+        self.fits(key).then(|| {
+            let mut rest = &key[self.prefix.len()..];
+            self.parameters.iter().map_while(move |(name, literal)| {
+                let (value, behind) = split(rest, literal)?;
+                rest = behind;
+                Some((&**name, value))
+            })
+        })
+    }
+
+    fn fits(&self, key: &str) -> bool {
+        let Some(mut rest) = key.strip_prefix(&*self.prefix) else { return false };
+        for (_, literal) in &self.parameters {
+            let Some((value, behind)) = split(rest, literal) else { return false };
+            if !is_value(value) {
+                return false;
+            }
+            rest = behind;
+        }
+        rest.is_empty()
+    }
+
+    /// Whether some key could be of both templates. May say yes where none is, never no where one is.
+    pub fn may_meet(&self, other: &Self) -> bool {
+        match (self.parameters.is_empty(), other.parameters.is_empty()) {
+            (true, _) => other.fits(&self.source),
+            (_, true) => self.fits(&other.source),
+            _ => self.prefix.starts_with(&*other.prefix) || other.prefix.starts_with(&*self.prefix),
+        }
+    }
+}
+
+impl fmt::Display for KeyTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)
+    }
+}
+
+/// A value and what is behind the literal after it; without a literal, everything.
+fn split<'k>(rest: &'k str, literal: &str) -> Option<(&'k str, &'k str)> {
+    if literal.is_empty() { Some((rest, "")) } else { rest.split_once(literal) }
+}
+
+fn is_value(value: &str) -> bool {
+    let byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'@');
+    (1..=VALUE_BYTES_MAX).contains(&value.len()) && value.bytes().all(byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(template: &str, key: &str) -> Option<Vec<(String, String)>> {
+        let template = KeyTemplate::parse(template).unwrap();
+        let parameters =
+            template.read(key)?.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Some(parameters)
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn keys_are_read_into_parameters() {
+        assert_eq!(
+            read("seq:{conversation}", "seq:conv_abc123"),
+            Some(pairs(&[("conversation", "conv_abc123")]))
+        );
+        assert_eq!(
+            read("seq:{conversation}", "seq:room:7@x.y"),
+            Some(pairs(&[("conversation", "room:7@x.y")]))
+        );
+        let two = Some(pairs(&[("project", "PROJ"), ("type", "9012")]));
+        assert_eq!(read("id-pool:{project}:{type}", "id-pool:PROJ:9012"), two);
+        assert_eq!(read("short", "short"), Some(pairs(&[])));
+        assert_eq!(read("{tenant}/n", "acme/n"), Some(pairs(&[("tenant", "acme")])));
+    }
+
+    #[test]
+    fn what_is_not_of_the_template_is_not_read() {
+        for (template, key) in [
+            ("seq:{c}", "seq:"),
+            ("seq:{c}", "seqs:a"),
+            ("seq:{c}", "seq:a b"),
+            ("seq:{c}", "seq:../x"),
+            ("seq:{c}", "seq:*"),
+            ("short", "short2"),
+            ("a:{x}:b", "a:1:bb"),
+            ("a:{x}:b", "a:1"),
+        ] {
+            assert_eq!(read(template, key), None, "{template} {key}");
+        }
+        assert_eq!(read("seq:{c}", &format!("seq:{}", "x".repeat(65))), None);
+    }
+
+    #[test]
+    fn bad_templates_are_refused() {
+        for bad in
+            ["", "a b", "a:{x", "a:x}", "a:{}", "a:{1}", "{x}{y}", "{x}:{x}", "é", "a}:{x}", "{x:digits}"]
+        {
+            assert!(KeyTemplate::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn templates_that_may_share_a_key_are_told() {
+        let meet = |one: &str, other: &str| {
+            let (one, other) = (KeyTemplate::parse(one).unwrap(), KeyTemplate::parse(other).unwrap());
+            assert_eq!(one.may_meet(&other), other.may_meet(&one));
+            one.may_meet(&other)
+        };
+        assert!(meet("seq:{a}", "seq:{b}") && meet("seq:{a}", "seq:x:{b}") && meet("short", "short"));
+        assert!(meet("{a}", "short") && meet("seq:{a}", "seq:total"));
+        assert!(!meet("seq:{a}", "counter:{a}") && !meet("short", "short:{a}") && !meet("short", "farmer"));
+    }
+}
