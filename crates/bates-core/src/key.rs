@@ -16,6 +16,8 @@ pub struct KeyTemplate {
     prefix: Box<str>,
     /// Each parameter, and the literal after it: empty only after the last.
     parameters: Box<[(Box<str>, Box<str>)]>,
+    /// The parameters in the order of their names, which is that of a scope's key.
+    by_name: Box<[usize]>,
 }
 
 /// A key template that was refused.
@@ -60,7 +62,14 @@ impl KeyTemplate {
         if prefix.contains('}') || parameters.iter().any(|(_, literal)| literal.contains('}')) {
             return Err(refuse("a `}` has no `{` before it"));
         }
-        Ok(Self { source: source.into(), prefix: prefix.into(), parameters: parameters.into() })
+        let mut by_name: Vec<usize> = (0..parameters.len()).collect();
+        by_name.sort_by_key(|index| &parameters[*index].0);
+        Ok(Self {
+            source: source.into(),
+            prefix: prefix.into(),
+            parameters: parameters.into(),
+            by_name: by_name.into(),
+        })
     }
 
     /// The names of the parameters, in the order of the key.
@@ -81,6 +90,20 @@ impl KeyTemplate {
                 Some((&**name, value))
             })
         })
+    }
+
+    /// Whether a key is of this template.
+    pub fn is_of(&self, key: &str) -> bool {
+        self.fits(key)
+    }
+
+    /// Appends the canonical key of the scope that a key of this template names; see [`crate::ScopeKey`].
+    pub(crate) fn write_scope(&self, key: &str, scope: &mut String) {
+        for index in &self.by_name {
+            let Some((name, value)) = self.read(key).and_then(|mut pairs| pairs.nth(*index)) else { return };
+            let space = if scope.is_empty() { "" } else { " " };
+            scope.extend([space, name, "=", value]);
+        }
     }
 
     fn fits(&self, key: &str) -> bool {

@@ -127,6 +127,20 @@ impl Pattern {
         self.compiled.shuffle.is_some()
     }
 
+    /// Whether `{seq}` counts in decimal digits.
+    pub fn counts_in_decimal(&self) -> bool {
+        self.compiled.template.seq.alphabet.is_decimal()
+    }
+
+    /// Whether a number is nothing but its position in decimal.
+    pub fn is_plain_count(&self) -> bool {
+        let template = &self.compiled.template;
+        self.counts_in_decimal()
+            && template.seq.width.is_none()
+            && template.segments.len() == 1
+            && self.compiled.reject.is_empty()
+    }
+
     /// What is skipped.
     pub fn reject(&self) -> &Reject {
         &self.compiled.reject

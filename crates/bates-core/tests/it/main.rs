@@ -3,6 +3,7 @@
 
 mod dispenser;
 mod history;
+mod machine;
 
 use std::sync::Arc;
 

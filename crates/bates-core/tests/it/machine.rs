@@ -1,0 +1,156 @@
+//! A machine with the series that show the jobs: numbers by name and by key, pinned, never twice.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bates_core::{
+    Entry, KeyTemplate, Limits, Machine, MachineError, NextError, Promise, SeriesSpec, StoreError,
+};
+use bates_pattern::{Position, Reject};
+use bates_testkit::MemoryStore;
+
+pub(crate) fn spec(name: &str, template: &str, key: Option<&str>) -> SeriesSpec {
+    SeriesSpec {
+        name: name.parse().unwrap(),
+        template: template.into(),
+        promise: Promise::Unique,
+        shuffled: false,
+        reject: Reject::default(),
+        start: None,
+        key: key.map(|key| KeyTemplate::parse(key).unwrap()),
+        limits: Limits::default(),
+    }
+}
+
+fn document() -> SeriesSpec {
+    let start = Position::new(1001);
+    SeriesSpec { start, ..spec("document", "{project}-{type}-{seq}", Some("id-pool:{project}:{type}")) }
+}
+
+fn short() -> SeriesSpec {
+    SeriesSpec { shuffled: true, ..spec("short", "{seq:base62:6}", Some("short")) }
+}
+
+fn small_id() -> SeriesSpec {
+    let reject = Reject::default().with_digits("openg2p".parse().unwrap());
+    SeriesSpec { shuffled: true, reject, ..spec("farmer", "{seq:4}{check:verhoeff}", Some("farmer")) }
+}
+
+async fn machine(store: &Arc<MemoryStore>, specs: Vec<SeriesSpec>) -> Machine<Arc<MemoryStore>> {
+    Machine::open(store.clone(), specs).await.unwrap()
+}
+
+async fn next(
+    machine: &Machine<Arc<MemoryStore>>,
+    entry: &Entry,
+    parameters: &[(&str, &str)],
+    count: u64,
+) -> Vec<String> {
+    let numbers = machine.next(entry, parameters, count).await.unwrap();
+    numbers.iter().map(|(_, number)| number.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn numbers_come_by_name_and_by_key_from_one_scope() {
+    let machine =
+        machine(&Arc::default(), vec![document(), spec("counter", "{seq}", Some("counter:{name}"))]).await;
+    let entry = machine.named("document").unwrap();
+    let scope = [("type", "9012"), ("project", "PROJ")];
+    assert_eq!(next(&machine, entry, &scope, 2).await, ["PROJ-9012-1001", "PROJ-9012-1002"]);
+    let by_key = machine.of_key("id-pool:PROJ:9012").unwrap();
+    assert_eq!(by_key.series().name(), entry.series().name());
+    let mut room = String::new();
+    let taken = machine.try_next_by_key(by_key, "id-pool:PROJ:9012", 1, &mut room).unwrap();
+    assert_eq!(
+        taken.positions().collect::<Vec<_>>(),
+        [1003],
+        "the same scope, whatever the order of its parameters"
+    );
+    assert!(machine.try_next_by_key(by_key, "id-pool:PROJ:9013", 1, &mut room).is_none(), "another scope");
+    assert!(machine.of_key("id-pool:PROJ").is_none() && machine.of_key("unknown").is_none());
+    assert!(!entry.counts_plainly() && machine.named("counter").unwrap().counts_plainly());
+}
+
+#[tokio::test]
+async fn a_scope_against_the_rules_takes_nothing() {
+    let store = Arc::default();
+    let machine = machine(&store, vec![document()]).await;
+    let entry = machine.named("document").unwrap();
+    for bad in [
+        vec![("project", "PROJ")],
+        vec![("project", "../"), ("type", "1")],
+        vec![("project", "*"), ("type", "1")],
+    ] {
+        let refused = machine.next(entry, &bad, 1).await;
+        assert!(matches!(refused, Err(NextError::Scope(_))), "{bad:?}");
+    }
+    let place = bates_core::Store::scopes(&store, "document".parse().unwrap(), None, 10).await.unwrap();
+    assert!(place.is_empty(), "bad input creates no scope");
+}
+
+#[tokio::test]
+async fn a_shuffled_series_keeps_its_key_over_restarts() {
+    let store: Arc<MemoryStore> = Arc::default();
+    let mut seen = HashSet::new();
+    for _ in 0..3 {
+        let machine = machine(&store, vec![short()]).await;
+        let entry = machine.named("short").unwrap();
+        for key in next(&machine, entry, &[], 200).await {
+            assert_eq!(key.len(), 6);
+            assert!(seen.insert(key), "never twice, though the key is read anew each time");
+        }
+    }
+}
+
+#[tokio::test]
+async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exactly() {
+    let store: Arc<MemoryStore> = Arc::default();
+    let mut seen = HashSet::new();
+    // Stopped and started again on the way; what a stop gives back is given out later.
+    for count in [1, 7, 100, 1_000, 5_000] {
+        let machine = machine(&store, vec![small_id()]).await;
+        let entry = machine.named("farmer").unwrap();
+        let numbers = next(&machine, entry, &[], count).await;
+        assert!(
+            numbers.len() as u64 == count || seen.len() + numbers.len() == 3_723,
+            "fewer only at the end"
+        );
+        assert!(numbers.into_iter().all(|number| seen.insert(number)), "never twice");
+        machine.close().await;
+    }
+    assert_eq!(seen.len(), 3_723);
+    let machine = machine(&store, vec![small_id()]).await;
+    let refused = machine.next(machine.named("farmer").unwrap(), &[], 1).await.unwrap_err();
+    assert!(matches!(&refused, NextError::Issue(error) if error.code() == "exhausted"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_series_that_changed_what_decides_its_text_is_refused() {
+    let store: Arc<MemoryStore> = Arc::default();
+    machine(&store, vec![document()]).await;
+    for changed in [
+        SeriesSpec { template: "{project}/{type}-{seq}".into(), ..document() },
+        SeriesSpec { start: Position::new(1), ..document() },
+    ] {
+        let refused = Machine::open(store.clone(), vec![changed]).await.err().unwrap();
+        assert!(matches!(refused, MachineError::Store(StoreError::Pinned { .. })), "{refused}");
+    }
+    // What decides no text may change.
+    machine(&store, vec![SeriesSpec { promise: Promise::Ordered, key: None, ..document() }]).await;
+}
+
+#[tokio::test]
+async fn series_that_could_not_be_told_apart_are_refused() {
+    let open = async |specs: Vec<SeriesSpec>| {
+        let store: Arc<MemoryStore> = Arc::default();
+        Machine::open(store, specs).await.err().unwrap().to_string()
+    };
+    let twice = open(vec![document(), document()]).await;
+    assert!(twice.contains("described twice"), "{twice}");
+    let meet = open(vec![spec("a", "{seq}", Some("k:{x}")), spec("b", "{seq}", Some("k:{y}"))]).await;
+    assert!(meet.contains("could be the same"), "{meet}");
+    let lacks = open(vec![spec("a", "{project}-{seq}", Some("k:{x}"))]).await;
+    assert!(lacks.contains("does not name the parameter {project}"), "{lacks}");
+    let bad = open(vec![spec("a", "{seq", None)]).await;
+    assert!(bad.contains("column 5"), "{bad}");
+}
