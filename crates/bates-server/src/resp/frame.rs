@@ -1,0 +1,237 @@
+//! One command from the front of a growing buffer: an array of bulk strings, or a line typed by hand. Owns
+//! how far the reader has come. Must never copy an argument of an array, reserve what was only announced, or
+//! read a byte twice that is not part of the length it waits in.
+
+use super::error::ProtocolError;
+use super::limits::Limits;
+use super::{inline, length};
+
+/// Room for this many arguments is kept from one command to the next; 16 KiB a connection. What a longer
+/// command needed is given back.
+const SPANS_KEPT: usize = 1024;
+
+/// Room for as many bytes of lines is kept.
+const TEXT_KEPT: usize = 4096;
+
+/// Where an argument is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// Reads commands from the front of a buffer that grows as bytes arrive, and remembers how far it came in
+/// the command it waits for.
+///
+/// What it costs: a command that is there whole is read in one pass, so a pipeline costs its bytes. A call
+/// that finds a command incomplete goes on where the last one stopped, and reads again at most the 20 bytes of
+/// a length; a command that arrives byte by byte therefore costs a small constant a byte. Nothing is
+/// allocated once there is room for the arguments; room for 1024 is kept from one command to the next.
+///
+/// ```
+/// use bates_server::resp::{Limits, Progress, Reader};
+///
+/// let mut reader = Reader::new(Limits::AUTHENTICATED);
+/// let mut buffer = b"*2\r\n$4\r\nINCR\r\n$5\r\nse".to_vec();
+/// assert!(matches!(reader.read(&buffer)?, Progress::Incomplete { missing: 5 }));
+///
+/// buffer.extend_from_slice(b"q:a\r\nPING\r\n");
+/// let Progress::Command(command) = reader.read(&buffer)? else { panic!("a whole command") };
+/// assert_eq!((command.name(), command.arg(1)), (&b"INCR"[..], Some(&b"seq:a"[..])));
+/// let rest = &buffer[command.consumed()..];
+///
+/// let Progress::Command(command) = reader.read(rest)? else { panic!("a whole command") };
+/// assert_eq!(command.name(), b"PING");
+/// # Ok::<(), bates_server::resp::ProtocolError>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader {
+    limits: Limits,
+    /// The arguments so far: in the buffer for an array, in `text` for a line.
+    spans: Vec<Span>,
+    /// The words of a line, without their quotes.
+    text: Vec<u8>,
+    /// How many arguments of the array at the front are still to come; 0 before its header is read.
+    pending: usize,
+    /// The first byte of the command that was not read for good.
+    at: usize,
+}
+
+/// What was found at the front of the buffer.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// A command. The caller drops its bytes from the buffer before it reads again.
+    Command(Command<'a>),
+    /// An empty line or array. Redis answers nothing to those. The caller drops these bytes.
+    Empty {
+        /// How many bytes it took.
+        consumed: usize,
+    },
+    /// A part of a command. The caller keeps the buffer and appends to it.
+    Incomplete {
+        /// How many bytes are missing at least; more than 1 inside an argument, and never more than
+        /// the limits let a command have.
+        missing: usize,
+    },
+}
+
+/// A command: one argument or more, of which the first is its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'a> {
+    source: &'a [u8],
+    spans: &'a [Span],
+    consumed: usize,
+}
+
+impl Reader {
+    /// A reader for a new connection.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, spans: Vec::new(), text: Vec::new(), pending: 0, at: 0 }
+    }
+
+    /// Changes the limits, as after `AUTH`; from the next length that is read.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Reads what is at the front of `buffer`.
+    ///
+    /// After [`Progress::Incomplete`] the next call must bring the same bytes with more behind them. After an
+    /// error the connection is to be closed, and the reader with it.
+    #[inline]
+    pub fn read<'a>(&'a mut self, buffer: &'a [u8]) -> Result<Progress<'a>, ProtocolError> {
+        match buffer.first() {
+            None => Ok(Progress::Incomplete { missing: 1 }),
+            Some(b'*') => self.read_array(buffer),
+            Some(_) => self.read_line(buffer),
+        }
+    }
+
+    #[inline]
+    fn read_array<'a>(&'a mut self, buffer: &'a [u8]) -> Result<Progress<'a>, ProtocolError> {
+        if self.pending == 0 {
+            let header = length::read(&buffer[1..]).map_err(|_| ProtocolError::InvalidMultibulkLength)?;
+            let Some((count, used)) = header else { return Ok(Progress::Incomplete { missing: 1 }) };
+            // Redis takes any number below 1 for an array of nothing.
+            let count = usize::try_from(count).unwrap_or(0);
+            if count == 0 {
+                return Ok(Progress::Empty { consumed: 1 + used });
+            }
+            self.limits.check_count(count)?;
+            self.forget();
+            (self.pending, self.at) = (count, 1 + used);
+        }
+        if let Some(missing) = self.read_arguments(buffer)? {
+            return Ok(Progress::Incomplete { missing });
+        }
+        let consumed = std::mem::take(&mut self.at);
+        Ok(Progress::Command(Command { source: buffer, spans: &self.spans, consumed }))
+    }
+
+    /// Reads the arguments that are there, and says how many bytes are missing to the next one.
+    #[inline]
+    fn read_arguments(&mut self, buffer: &[u8]) -> Result<Option<usize>, ProtocolError> {
+        while self.pending > 0 {
+            let Some((marker, rest)) = buffer.get(self.at..).and_then(<[u8]>::split_first) else {
+                return Ok(Some(1));
+            };
+            if *marker != b'$' {
+                return Err(ProtocolError::ExpectedBulk { found: *marker });
+            }
+            let header = length::read(rest).map_err(|_| ProtocolError::InvalidBulkLength)?;
+            let Some((bytes, used)) = header else { return Ok(Some(1)) };
+            let bytes = usize::try_from(bytes).map_err(|_| ProtocolError::InvalidBulkLength)?;
+            self.limits.check_argument(bytes)?;
+            let start = self.at + 1 + used;
+            let end = start + bytes;
+            self.limits.check_command(end + 2)?;
+            match buffer.get(end..end + 2) {
+                Some(b"\r\n") => {}
+                Some(_) => return Err(ProtocolError::ExpectedCrlf),
+                None => return Ok(Some(end + 2 - buffer.len())),
+            }
+            self.spans.push(Span { start, end });
+            self.at = end + 2;
+            self.pending -= 1;
+        }
+        Ok(None)
+    }
+
+    fn read_line<'a>(&'a mut self, buffer: &'a [u8]) -> Result<Progress<'a>, ProtocolError> {
+        let limit = self.limits.inline_bytes_max;
+        // Invariant: nothing behind the window is looked at, so that the verdict is the same however the
+        // bytes were split on their way.
+        let window = &buffer[..buffer.len().min(limit.saturating_add(1))];
+        if inline::begins_as_http(window) {
+            return Err(ProtocolError::Http);
+        }
+        let unread = window.get(self.at..).unwrap_or_default();
+        match unread.iter().position(|byte| matches!(byte, b'\n' | 0)) {
+            None if buffer.len() > limit => Err(ProtocolError::InlineTooLong { limit }),
+            None => {
+                self.at = window.len();
+                Ok(Progress::Incomplete { missing: 1 })
+            }
+            Some(offset) if unread[offset] == 0 => Err(ProtocolError::ZeroByte),
+            Some(offset) => {
+                let line_end = self.at + offset;
+                self.split_line(&window[..line_end])
+            }
+        }
+    }
+
+    fn split_line(&mut self, line: &[u8]) -> Result<Progress<'_>, ProtocolError> {
+        self.forget();
+        inline::split(line, &self.limits, &mut self.text, &mut self.spans)?;
+        let consumed = line.len() + 1;
+        if self.spans.is_empty() {
+            return Ok(Progress::Empty { consumed });
+        }
+        Ok(Progress::Command(Command { source: &self.text, spans: &self.spans, consumed }))
+    }
+
+    /// Makes ready for the next command.
+    #[inline]
+    fn forget(&mut self) {
+        self.at = 0;
+        self.spans.clear();
+        self.text.clear();
+        if self.spans.capacity() > SPANS_KEPT || self.text.capacity() > TEXT_KEPT {
+            self.spans.shrink_to(SPANS_KEPT);
+            self.text.shrink_to(TEXT_KEPT);
+        }
+    }
+}
+
+impl<'a> Command<'a> {
+    /// The first argument, as the client wrote it.
+    #[inline]
+    pub fn name(&self) -> &'a [u8] {
+        self.arg(0).unwrap_or_default()
+    }
+
+    /// How many arguments there are, the name among them; at least 1.
+    #[inline]
+    pub fn arg_count(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// An argument; 0 is the name.
+    #[inline]
+    pub fn arg(&self, index: usize) -> Option<&'a [u8]> {
+        self.spans.get(index).map(|span| &self.source[span.start..span.end])
+    }
+
+    /// All arguments, the name first.
+    #[inline]
+    pub fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        let source = self.source;
+        self.spans.iter().map(move |span| &source[span.start..span.end])
+    }
+
+    /// How many bytes of the buffer it took.
+    #[inline]
+    pub fn consumed(&self) -> usize {
+        self.consumed
+    }
+}

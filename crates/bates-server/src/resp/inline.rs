@@ -1,0 +1,168 @@
+//! Commands typed by hand, `INCR "my key"`: a line into words. Owns the rules of quoting, which are those of
+//! Redis, byte for byte. Must never see the bytes around the line.
+
+use super::error::ProtocolError;
+use super::frame::Span;
+use super::limits::Limits;
+
+/// Words that HTTP begins a line with and no command of Redis has. A browser can be made to send them
+/// anywhere, followed by what an attacker likes.
+const HTTP_WORDS: [&[u8]; 2] = [b"post", b"host:"];
+
+/// Whether the line begins as HTTP does; known before its end has arrived.
+pub(super) fn begins_as_http(line: &[u8]) -> bool {
+    let begins_with = |word: &[u8]| line.get(..5).is_some_and(|front| front.eq_ignore_ascii_case(word));
+    begins_with(b"post ") || begins_with(b"host:")
+}
+
+/// Splits a line into words, appended to `text` without their quotes, and says where each is.
+pub(super) fn split(
+    line: &[u8],
+    limits: &Limits,
+    text: &mut Vec<u8>,
+    spans: &mut Vec<Span>,
+) -> Result<(), ProtocolError> {
+    let mut rest = skip_space(line);
+    while !rest.is_empty() {
+        let start = text.len();
+        rest = skip_space(take_word(rest, text)?);
+        limits.check_argument(text.len() - start)?;
+        spans.push(Span { start, end: text.len() });
+        limits.check_count(spans.len())?;
+    }
+    let is_http = spans.first().is_some_and(|first| {
+        HTTP_WORDS.iter().any(|word| text[first.start..first.end].eq_ignore_ascii_case(word))
+    });
+    if is_http { Err(ProtocolError::Http) } else { Ok(()) }
+}
+
+/// What C calls a space.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
+}
+
+fn skip_space(line: &[u8]) -> &[u8] {
+    let count = line.iter().take_while(|byte| is_space(**byte)).count();
+    &line[count..]
+}
+
+/// Takes the word at the front. A quote may begin in the middle of it and ends it.
+fn take_word<'l>(line: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], ProtocolError> {
+    let mut rest = line;
+    loop {
+        match rest {
+            // Fewer than C's spaces: in Redis, a vertical tab parts words only where a quote has ended one.
+            [] | [b' ' | b'\t' | b'\n' | b'\r', ..] => return Ok(rest),
+            [b'"', quoted @ ..] => return take_double_quoted(quoted, text),
+            [b'\'', quoted @ ..] => return take_single_quoted(quoted, text),
+            [byte, tail @ ..] => {
+                text.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+}
+
+fn take_double_quoted<'l>(quoted: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], ProtocolError> {
+    let mut rest = quoted;
+    loop {
+        let (byte, tail) = match rest {
+            [] => return Err(ProtocolError::UnbalancedQuotes),
+            [b'"', tail @ ..] => return closed(tail),
+            [b'\\', b'x', high, low, tail @ ..] if let Some(byte) = hex(*high, *low) => (byte, tail),
+            [b'\\', letter, tail @ ..] => (unescaped(*letter), tail),
+            [byte, tail @ ..] => (*byte, tail),
+        };
+        text.push(byte);
+        rest = tail;
+    }
+}
+
+fn take_single_quoted<'l>(quoted: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], ProtocolError> {
+    let mut rest = quoted;
+    loop {
+        let (byte, tail) = match rest {
+            [] => return Err(ProtocolError::UnbalancedQuotes),
+            [b'\'', tail @ ..] => return closed(tail),
+            [b'\\', b'\'', tail @ ..] => (b'\'', tail),
+            [byte, tail @ ..] => (*byte, tail),
+        };
+        text.push(byte);
+        rest = tail;
+    }
+}
+
+/// A closed quote ends its word.
+fn closed(rest: &[u8]) -> Result<&[u8], ProtocolError> {
+    match rest.first() {
+        Some(byte) if !is_space(*byte) => Err(ProtocolError::UnbalancedQuotes),
+        _ => Ok(rest),
+    }
+}
+
+fn unescaped(letter: u8) -> u8 {
+    match letter {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 0x08,
+        b'a' => 0x07,
+        other => other,
+    }
+}
+
+fn hex(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    };
+    Some(digit(high)? * 16 + digit(low)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Result<Vec<Vec<u8>>, ProtocolError> {
+        let (mut text, mut spans) = (Vec::new(), Vec::new());
+        split(line.as_bytes(), &Limits::AUTHENTICATED, &mut text, &mut spans)?;
+        Ok(spans.iter().map(|span| text[span.start..span.end].to_vec()).collect())
+    }
+
+    #[test]
+    fn words_are_parted_by_space_and_kept_together_by_quotes() {
+        let cases: [(&str, &[&[u8]]); 8] = [
+            ("", &[]),
+            (" \t\r ", &[]),
+            ("INCR  seq:a ", &[b"INCR", b"seq:a"]),
+            (r#"INCR "seq a""#, &[b"INCR", b"seq a"]),
+            (r"INCR 'it\'s \n'", &[b"INCR", br"it's \n"]),
+            (r#"a "" ''"#, &[b"a", b"", b""]),
+            (r#"pre"quoted end" x"#, &[b"prequoted end", b"x"]),
+            (r#""\x41\xfF\xg1\n\r\t\b\a\"\\\q""#, &[b"A\xffxg1\n\r\t\x08\x07\"\\q"]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(words(line).unwrap(), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_quote_that_is_open_or_touched_from_behind_is_refused() {
+        for line in
+            [r#"a "b"#, "a 'b", r#"a "b"c"#, "a 'b'c", r#"a "b\""#, r"a 'b\'", r#"a "b"'c'"#, r"a 'it''"]
+        {
+            assert_eq!(words(line), Err(ProtocolError::UnbalancedQuotes), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn http_is_known_by_its_first_word_whatever_its_case() {
+        for line in ["POST / HTTP/1.1", "post", " Post /", "Host: example.org", "hOsT:"] {
+            assert_eq!(words(line), Err(ProtocolError::Http), "{line:?}");
+        }
+        assert!(words("INCR post").is_ok());
+        assert!(words("POSTER").is_ok());
+    }
+}

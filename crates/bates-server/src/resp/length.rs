@@ -1,0 +1,97 @@
+//! One length: the decimal number and CRLF behind `*` and `$`. Owns what counts as a number: what Redis takes,
+//! so no plus sign and no leading zero. Must never judge whether the number is too big; that is for limits.
+
+/// More digits than any length needs, few enough that none overflows and that a line without an end is
+/// noticed at once. Redis waits for 64 KiB.
+const DIGITS_MAX: usize = 18;
+
+/// The bytes are no length, whatever follows.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+/// The number at the front and how many bytes it took with its CRLF, or `None` where more bytes could make it
+/// whole.
+#[inline]
+pub(super) fn read(bytes: &[u8]) -> Result<Option<(i64, usize)>, Malformed> {
+    // Nearly every length of a real command has one digit or two.
+    match *bytes {
+        [ones @ b'0'..=b'9', b'\r', b'\n', ..] => Ok(Some((value(ones), 3))),
+        [tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n', ..] => {
+            Ok(Some((value(tens) * 10 + value(ones), 4)))
+        }
+        _ => read_any(bytes),
+    }
+}
+
+fn read_any(bytes: &[u8]) -> Result<Option<(i64, usize)>, Malformed> {
+    let is_negative = bytes.first() == Some(&b'-');
+    let digits = &bytes[usize::from(is_negative)..];
+    let count = digits.iter().take(DIGITS_MAX + 1).take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = digits.split_at(count);
+    let has_needless_zero = digits.first() == Some(&b'0') && (count > 1 || is_negative);
+    if count > DIGITS_MAX || has_needless_zero {
+        return Err(Malformed);
+    }
+    let magnitude = digits.iter().fold(0, |sum, digit| sum * 10 + value(*digit));
+    let number = if is_negative { -magnitude } else { magnitude };
+    match rest {
+        [] | [b'\r'] if count > 0 || rest.is_empty() => Ok(None),
+        [b'\r', b'\n', ..] if count > 0 => Ok(Some((number, bytes.len() - rest.len() + 2))),
+        _ => Err(Malformed),
+    }
+}
+
+fn value(digit: u8) -> i64 {
+    i64::from(digit - b'0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_with_their_line_end() {
+        for (text, number) in [("0", 0), ("7", 7), ("16", 16), ("99", 99), ("100", 100), ("524288", 524_288)]
+        {
+            let line = format!("{text}\r\nrest");
+            assert_eq!(read(line.as_bytes()), Ok(Some((number, text.len() + 2))), "{text}");
+        }
+        assert_eq!(read(b"-1\r\n"), Ok(Some((-1, 4))));
+        assert_eq!(read(b"999999999999999999\r\n"), Ok(Some((999_999_999_999_999_999, 20))));
+    }
+
+    #[test]
+    fn a_beginning_of_a_number_waits_for_its_end() {
+        for text in ["", "-", "-1", "-1\r", "0", "0\r", "12", "12\r", "123456789012345678"] {
+            assert_eq!(read(text.as_bytes()), Ok(None), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_at_its_first_wrong_byte() {
+        for text in [
+            "+",
+            " ",
+            "a",
+            "1a",
+            "1 ",
+            "1.",
+            "01",
+            "00",
+            "-0",
+            "--",
+            "-a",
+            "\r",
+            "\n",
+            "-\r",
+            "1\n",
+            "1\rx",
+            "0x",
+            "1234567890123456789",
+            "\0",
+            "\u{661}",
+        ] {
+            assert_eq!(read(text.as_bytes()), Err(Malformed), "{text:?}");
+        }
+    }
+}
