@@ -3,4 +3,6 @@
 
 mod bad_input;
 mod claims;
+mod hot_path;
+mod oracle;
 mod properties;
