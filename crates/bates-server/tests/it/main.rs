@@ -6,3 +6,4 @@ mod claims;
 mod hot_path;
 mod oracle;
 mod properties;
+mod redis;
