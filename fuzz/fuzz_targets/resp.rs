@@ -1,0 +1,13 @@
+//! Fuzzes the reader of the Redis protocol: any bytes are commands or refused, the same however they are split.
+#![no_main]
+
+#[path = "../../crates/bates-server/tests/it/claims.rs"]
+#[allow(dead_code)]
+mod claims;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: (u8, &[u8])| {
+    let (split, bytes) = input;
+    claims::bytes_hold(bytes, split);
+});
