@@ -13,7 +13,10 @@ struct Bench {
     target: &'static str,
 }
 
-const BENCHES: [Bench; 1] = [Bench { name: "pattern", package: "bates-pattern", target: "pattern" }];
+const BENCHES: [Bench; 2] = [
+    Bench { name: "pattern", package: "bates-pattern", target: "pattern" },
+    Bench { name: "resp", package: "bates-server", target: "resp" },
+];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -53,6 +56,6 @@ mod tests {
     #[test]
     fn an_unknown_benchmark_is_answered_with_the_known_ones() {
         let message = find("patern").map(|_| ()).unwrap_err().to_string();
-        assert_eq!(message, "there is no benchmark `patern`; there is: pattern");
+        assert_eq!(message, "there is no benchmark `patern`; there is: pattern, resp");
     }
 }
