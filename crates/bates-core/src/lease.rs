@@ -66,6 +66,11 @@ impl Taken {
         std::iter::once(self.first).chain(self.rest.iter().copied())
     }
 
+    /// The last position.
+    pub fn last(&self) -> u64 {
+        self.rest.last().unwrap_or(&self.first).to - 1
+    }
+
     /// The positions, ascending.
     pub fn positions(&self) -> impl Iterator<Item = u64> {
         self.leases().flat_map(|lease| lease.from..lease.to)

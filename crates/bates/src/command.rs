@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::pattern;
+use crate::{pattern, serve};
 
 /// A numbering machine: identifiers that are never repeated, fast, and accounted for.
 #[derive(Debug, Parser)]
@@ -11,6 +11,7 @@ use crate::pattern;
     propagate_version = true,
     arg_required_else_help = true,
     after_help = "Examples:\n  \
+    bates serve\n  \
     bates pattern render '{project}-{type}-{seq}' --position 1001 \\\n    \
     --param project=PROJ --param type=9012\n  \
     bates pattern capacity '{seq:base62:6}' --rate 1000/s\n\n\
@@ -23,6 +24,7 @@ pub(crate) struct Bates {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Serve(serve::ServeArgs),
     /// Try a pattern: positions into identifiers and back, without a server.
     #[command(
         subcommand,

@@ -6,6 +6,7 @@
 mod command;
 mod output;
 mod pattern;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     let bates = Bates::parse();
     let answer = match bates.command {
         Command::Pattern(command) => pattern::run(command),
+        Command::Serve(args) => serve::run(&args),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

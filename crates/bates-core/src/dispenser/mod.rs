@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
 
 use crate::error::IssueError;
 use crate::lease::Taken;
@@ -26,6 +27,9 @@ use shards::Shards;
 /// How many calls of gapless series may be on their way to the store together. They share commits, so more
 /// would only wait in memory.
 const GAPLESS_CALLS_MAX: usize = 10_000;
+
+/// Tails that are on their way back to the store together.
+const SURRENDERS_MAX: usize = 1_024;
 
 /// Hands out positions. Cheap to clone.
 pub struct Dispenser<S> {
@@ -219,19 +223,27 @@ impl<S: Store> Inner<S> {
         sealed
     }
 
-    async fn give_back(&self, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
+    /// Gives tails back, many at a time, so that they share commits.
+    async fn give_back(self: &Arc<Self>, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
         let mut closed = Closed { scopes: sealed.len() as u64, ..Closed::default() };
-        for (tail, lost) in sealed {
-            closed.gaps += lost;
-            let Some(tail) = tail else { continue };
-            let count = tail.lease.count();
-            // An unknown outcome is a gap: the tail is given back once, and never again.
-            match self.store.surrender(tail).await {
-                Ok(Surrendered::Returned) => closed.returned += count,
-                Ok(Surrendered::Gap) | Err(_) => closed.gaps += count,
+        closed.gaps = sealed.iter().map(|(_, lost)| lost).sum();
+        let mut tails = sealed.into_iter().filter_map(|(tail, _)| tail);
+        let mut under_way = JoinSet::new();
+        loop {
+            while under_way.len() < SURRENDERS_MAX
+                && let Some(tail) = tails.next()
+            {
+                let inner = self.clone();
+                under_way.spawn(async move { (tail.lease.count(), inner.store.surrender(tail).await) });
+            }
+            match under_way.join_next().await {
+                None => return closed,
+                Some(Ok((count, Ok(Surrendered::Returned)))) => closed.returned += count,
+                // An unknown outcome is a gap: a tail is given back once, and never again.
+                Some(Ok((count, Ok(Surrendered::Gap) | Err(_)))) => closed.gaps += count,
+                Some(Err(_)) => {}
             }
         }
-        closed
     }
 }
 

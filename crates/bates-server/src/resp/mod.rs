@@ -1,14 +1,22 @@
-//! The Redis protocol on the wire: bytes into commands, answers into bytes. Pure: it reads from a slice and
-//! appends to a `Vec`. Must never touch a socket, wait, or know what a command does.
+//! The Redis protocol: every Redis client is a Bates client.
+//!
+//! The wire is pure, reads from a slice and appends to a `Vec`: [`Reader`], [`Reply`] and what they are made
+//! of know neither a socket nor what a command does. The rest turns commands into calls of the machine:
+//! `listener` → `connection` → `command`, one file a family.
 
+mod command;
+mod connection;
 mod error;
 mod frame;
 mod inline;
 mod length;
 mod limits;
+mod listener;
 mod reply;
+mod session;
 
 pub use error::ProtocolError;
 pub use frame::{Command, Progress, Reader};
 pub use limits::Limits;
+pub use listener::serve;
 pub use reply::{Protocol, Reply};

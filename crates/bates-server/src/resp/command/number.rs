@@ -1,0 +1,190 @@
+//! The commands that give numbers: `INCR`, `INCRBY`, `LPOP`, `RPOP`.
+//!
+//! A number that is held in memory is answered at once; for the others the command becomes a [`Request`].
+
+use bates_core::{Entry, IssueError, Machine, NextError, Numbers, Store};
+
+use super::super::session::Session;
+use super::{Command, Done, Reply, shown, wrong_arguments};
+
+/// Numbers in one command. More would hold an answer of tens of megabytes.
+const COUNT_MAX: u64 = 1_000_000;
+
+/// A command that has to wait for the store.
+pub(in super::super) struct Request {
+    key: Box<str>,
+    count: u64,
+    form: Form,
+}
+
+/// How the numbers are answered.
+#[derive(Clone, Copy)]
+enum Form {
+    /// The last one, as an integer.
+    Integer,
+    /// The only one, as a string.
+    Single,
+    /// All of them.
+    List,
+}
+
+pub(super) fn incr<S: Store>(
+    command: Command<'_>,
+    session: &mut Session,
+    machine: &Machine<S>,
+    output: &mut Vec<u8>,
+) -> Done {
+    match (command.arg(1), command.arg_count()) {
+        (Some(key), 2) => integer(key, 1, session, machine, output),
+        _ => answered(|| wrong_arguments(command, session, output)),
+    }
+}
+
+pub(super) fn incr_by<S: Store>(
+    command: Command<'_>,
+    session: &mut Session,
+    machine: &Machine<S>,
+    output: &mut Vec<u8>,
+) -> Done {
+    let (Some(key), Some(count), 3) = (command.arg(1), command.arg(2), command.arg_count()) else {
+        return answered(|| wrong_arguments(command, session, output));
+    };
+    match whole(count) {
+        Some(count @ 1..=COUNT_MAX) => integer(key, count, session, machine, output),
+        Some(_) => answered(|| out_of_range(session, output)),
+        None => answered(|| not_an_integer(session, output)),
+    }
+}
+
+pub(super) fn pop<S: Store>(
+    command: Command<'_>,
+    session: &mut Session,
+    machine: &Machine<S>,
+    output: &mut Vec<u8>,
+) -> Done {
+    let (Some(key), 2 | 3) = (command.arg(1), command.arg_count()) else {
+        return answered(|| wrong_arguments(command, session, output));
+    };
+    let (count, form) = match command.arg(2).map(whole) {
+        None => (1, Form::Single),
+        Some(Some(count @ 0..=COUNT_MAX)) => (count, Form::List),
+        Some(Some(_)) => return answered(|| out_of_range(session, output)),
+        Some(None) => return answered(|| not_an_integer(session, output)),
+    };
+    if find(key, session, machine, output).is_none() {
+        return Done::Answered;
+    }
+    let key = String::from_utf8_lossy(key).into();
+    Done::Later(Request { key, count, form })
+}
+
+fn integer<S: Store>(
+    key: &[u8],
+    count: u64,
+    session: &mut Session,
+    machine: &Machine<S>,
+    output: &mut Vec<u8>,
+) -> Done {
+    let Some((entry, key)) = find(key, session, machine, output) else { return Done::Answered };
+    if !entry.counts_plainly() {
+        let name = entry.series().name();
+        let sentence = format_args!("series \"{name}\" gives texts, which cannot be counted up: use LPOP");
+        return answered(|| Reply::new(output, session.protocol).error("WRONGTYPE", sentence));
+    }
+    match machine.try_next_by_key(entry, key, count, &mut session.scope) {
+        Some(taken) => {
+            let last = i64::try_from(taken.last()).unwrap_or(i64::MAX);
+            answered(|| Reply::new(output, session.protocol).integer(last))
+        }
+        None => Done::Later(Request { key: key.into(), count, form: Form::Integer }),
+    }
+}
+
+fn find<'m, 'k, S: Store>(
+    key: &'k [u8],
+    session: &Session,
+    machine: &'m Machine<S>,
+    output: &mut Vec<u8>,
+) -> Option<(&'m Entry, &'k str)> {
+    let text = std::str::from_utf8(key).ok();
+    let found = text.and_then(|text| Some((machine.of_key(text)?, text)));
+    if found.is_none() {
+        let sentence = format_args!("no series has a key like \"{}\"", shown(key));
+        Reply::new(output, session.protocol).error("ERR", sentence);
+    }
+    found
+}
+
+impl Request {
+    /// Waits for the store, and answers.
+    pub(in super::super) async fn answer<S: Store>(
+        self,
+        session: &Session,
+        machine: &Machine<S>,
+        output: &mut Vec<u8>,
+    ) {
+        let outcome = match machine.of_key(&self.key) {
+            Some(_) if self.count == 0 => Ok(Numbers::default()),
+            Some(entry) => self.next(entry, machine).await,
+            None => return,
+        };
+        let mut reply = Reply::new(output, session.protocol);
+        match (outcome, self.form) {
+            (Ok(numbers), Form::List) => {
+                reply.array(numbers.len());
+                numbers.iter().for_each(|(_, number)| reply.bulk(number.as_bytes()));
+            }
+            (Ok(numbers), Form::Single) => match numbers.iter().next() {
+                Some((_, number)) => reply.bulk(number.as_bytes()),
+                None => reply.null(),
+            },
+            // All or none: an addition that was made in part would be answered as one that was not made.
+            (Ok(numbers), Form::Integer) => match numbers.iter().last() {
+                Some((position, _)) if numbers.len() as u64 == self.count => {
+                    reply.integer(i64::try_from(position.value()).unwrap_or(i64::MAX));
+                }
+                _ => reply.error("ERR", "exhausted: the rest of the numbers was too few"),
+            },
+            (Err(error), _) => refuse(&mut reply, &error),
+        }
+    }
+
+    async fn next<S: Store>(&self, entry: &Entry, machine: &Machine<S>) -> Result<Numbers, NextError> {
+        let parameters: Vec<(&str, &str)> = match entry.key().and_then(|template| template.read(&self.key)) {
+            Some(parameters) => parameters.collect(),
+            None => Vec::new(),
+        };
+        machine.next(entry, &parameters, self.count).await
+    }
+}
+
+/// A prefix that programs look at, the stable code, and the sentence.
+fn refuse(reply: &mut Reply<'_>, error: &NextError) {
+    match error {
+        NextError::Issue(issue @ IssueError::Busy { .. }) => {
+            reply.error("BUSY", format_args!("{}: {issue}", issue.code()));
+        }
+        NextError::Issue(issue) => reply.error("ERR", format_args!("{}: {issue}", issue.code())),
+        other => reply.error("ERR", format_args!("bad_scope: {other}")),
+    }
+}
+
+fn out_of_range(session: &Session, output: &mut Vec<u8>) {
+    let sentence = format_args!("value is out of range, must be 1 to {COUNT_MAX}");
+    Reply::new(output, session.protocol).error("ERR", sentence);
+}
+
+fn not_an_integer(session: &Session, output: &mut Vec<u8>) {
+    Reply::new(output, session.protocol).error("ERR", "value is not an integer or out of range");
+}
+
+/// A whole number of at most 20 digits; a sign would take a number back.
+fn whole(text: &[u8]) -> Option<u64> {
+    let digits = !text.is_empty() && text.len() <= 20 && text.iter().all(u8::is_ascii_digit);
+    digits.then(|| std::str::from_utf8(text).ok()?.parse().ok()).flatten()
+}
+
+fn answered(answer: impl FnOnce()) -> Done {
+    answer();
+    Done::Answered
+}

@@ -1,0 +1,133 @@
+//! One connection: bytes in, commands executed in their order, answers out in one write.
+//!
+//! Owns the two buffers and their bounds. Must never hold answers for a client that does not read them: when they
+//! outgrow their bound they are written before the next command is looked at.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bates_core::{Machine, Store};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::command::{self, Done};
+use super::session::Session;
+use super::{Limits, Progress, Reader, Reply};
+
+/// Read at once: a deep pipeline of short commands.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Answers that wait for one write.
+const ANSWER_BYTES_MAX: usize = 256 * 1024;
+
+/// A client that does not take its answers in this time is gone.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A command that does not arrive whole in this time is dropped with its connection; between commands a client
+/// may be silent as long as it likes.
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Serves a connection until the client leaves, breaks the protocol, or the server stops.
+pub(super) async fn serve<S: Store>(
+    mut stream: TcpStream,
+    machine: Arc<Machine<S>>,
+    mut stopping: watch::Receiver<bool>,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut connection = Connection {
+        reader: Reader::new(Limits::AUTHENTICATED),
+        session: Session::default(),
+        input: Vec::with_capacity(READ_BYTES),
+        output: Vec::new(),
+        machine,
+    };
+    loop {
+        let open = connection.execute(&mut stream).await?;
+        write(&mut stream, &mut connection.output).await?;
+        if !open {
+            return Ok(());
+        }
+        connection.input.reserve(READ_BYTES);
+        let is_partial = !connection.input.is_empty();
+        let read = tokio::select! {
+            read = stream.read_buf(&mut connection.input) => read?,
+            () = command_is_late(is_partial) => return Ok(()),
+            _ = stopping.changed() => return Ok(()),
+        };
+        if read == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Tells a client that there is no room, and leaves it.
+pub(super) async fn refuse(mut stream: TcpStream) {
+    let mut answer = Vec::new();
+    Reply::new(&mut answer, super::Protocol::Resp2).error("ERR", "max number of clients reached");
+    // It is being turned away either way.
+    let _ = timeout(WRITE_TIMEOUT, stream.write_all(&answer)).await;
+}
+
+async fn command_is_late(is_partial: bool) {
+    if is_partial {
+        tokio::time::sleep(COMMAND_TIMEOUT).await;
+    } else {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn write(stream: &mut TcpStream, output: &mut Vec<u8>) -> io::Result<()> {
+    if output.is_empty() {
+        return Ok(());
+    }
+    timeout(WRITE_TIMEOUT, stream.write_all(output)).await.map_err(io::Error::from)??;
+    output.clear();
+    // One large answer must not stay as room for ever.
+    output.shrink_to(ANSWER_BYTES_MAX);
+    Ok(())
+}
+
+struct Connection<S> {
+    reader: Reader,
+    session: Session,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    machine: Arc<Machine<S>>,
+}
+
+impl<S: Store> Connection<S> {
+    /// Executes every command that has arrived whole. Answers whether the connection stays open.
+    async fn execute(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
+        let mut at = 0;
+        let open = loop {
+            let (consumed, done) = match self.reader.read(&self.input[at..]) {
+                Ok(Progress::Command(command)) => {
+                    let done = command::execute(command, &mut self.session, &self.machine, &mut self.output);
+                    (command.consumed(), done)
+                }
+                Ok(Progress::Empty { consumed }) => (consumed, Done::Answered),
+                Ok(Progress::Incomplete { .. }) => break true,
+                Err(error) => {
+                    if error.is_answered() {
+                        Reply::new(&mut self.output, self.session.protocol).error("ERR", error);
+                    }
+                    break false;
+                }
+            };
+            at += consumed;
+            match done {
+                Done::Answered => {}
+                Done::Later(request) => request.answer(&self.session, &self.machine, &mut self.output).await,
+                Done::Quit => break false,
+            }
+            if self.output.len() >= ANSWER_BYTES_MAX {
+                write(stream, &mut self.output).await?;
+            }
+        };
+        self.input.drain(..at);
+        Ok(open)
+    }
+}

@@ -1,0 +1,52 @@
+//! The Redis port: accepts connections up to a bound, and lets them end when the server stops.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+
+use bates_core::{Machine, Store};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::connection;
+
+/// Connections at a time. Each holds some tens of kilobytes, so this bounds memory to some hundred megabytes.
+const CONNECTIONS_MAX: usize = 10_000;
+
+/// Serves connections until `stop` is done; then lets each finish the commands that it has received.
+pub async fn serve<S: Store>(
+    listener: TcpListener,
+    machine: Arc<Machine<S>>,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (stopping, stopped) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            accepted = listener.accept() => {
+                // A connection that failed before it was ours is no reason to stop listening.
+                let Ok((stream, _)) = accepted else { continue };
+                let Ok(permit) = room.clone().try_acquire_owned() else {
+                    connection::refuse(stream).await;
+                    continue;
+                };
+                let (machine, stopped) = (machine.clone(), stopped.clone());
+                connections.spawn(async move {
+                    let _permit = permit;
+                    // A client that goes away is the usual end of a connection.
+                    let _ = connection::serve(stream, machine, stopped).await;
+                });
+            }
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+    drop(listener);
+    // Whoever still listens is told; nobody listening is as good.
+    let _ = stopping.send(true);
+    while connections.join_next().await.is_some() {}
+    Ok(())
+}
