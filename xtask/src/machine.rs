@@ -15,12 +15,13 @@ struct Program {
     product: &'static str,
 }
 
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 6] = [
     Program { binary: "initdb", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "postgres", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "psql", package: "postgresql-client", product: "the PostgreSQL client" },
     Program { binary: "redis-server", package: "redis-server", product: "the Redis server" },
     Program { binary: "redis-cli", package: "redis-tools", product: "the Redis client" },
+    Program { binary: "strace", package: "strace", product: "strace, which injects faults" },
 ];
 
 /// Installs what is missing; does nothing, and needs no rights, when nothing is.
@@ -101,7 +102,10 @@ mod tests {
     #[test]
     fn each_package_is_asked_for_once() {
         let all = missing(|_| true);
-        assert_eq!(packages(&all), ["postgresql", "postgresql-client", "redis-server", "redis-tools"]);
+        assert_eq!(
+            packages(&all),
+            ["postgresql", "postgresql-client", "redis-server", "redis-tools", "strace"]
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    step("look for PostgreSQL and Redis", machine::prepare)?;
+    step("look for PostgreSQL, Redis and strace", machine::prepare)?;
     // Both are dropped, and thereby ended, on every way out of this function.
     let postgres = step("start a private PostgreSQL", || Ok(PrivatePostgres::start()?))?;
     let redis = step("start a private Redis", || Ok(PrivateRedis::start()?))?;

@@ -36,7 +36,7 @@ pub struct SeriesSpec {
     pub shuffled: bool,
     /// What is skipped.
     pub reject: Reject,
-    /// The first position; by default 1 where the text is decimal, 0 otherwise.
+    /// The first position; by default 1 where the text counts in decimal, 0 otherwise.
     pub start: Option<Position>,
     /// How Redis keys name its scopes.
     pub key: Option<KeyTemplate>,
@@ -296,7 +296,7 @@ async fn open_series<S: Store>(store: &S, spec: SeriesSpec) -> Result<Entry, Mac
     let refused =
         |error| MachineError::Pattern { series: spec.name.clone(), template: spec.template.clone(), error };
     let counting = Pattern::compile(&spec.template, Options::default()).map_err(refused)?;
-    let start = spec.start.unwrap_or_else(|| default_start(&counting));
+    let start = spec.start.unwrap_or_else(|| default_start(&counting, spec.shuffled));
     let definition = Definition {
         series: spec.name.clone(),
         template: spec.template.clone(),
@@ -346,8 +346,9 @@ fn in_accepted(limits: Limits, pattern: &Pattern) -> Limits {
     }
 }
 
-fn default_start(pattern: &Pattern) -> Position {
-    Position::new(u64::from(pattern.counts_in_decimal())).unwrap_or(Position::MIN)
+/// People count from 1. In a shuffled order position 0 reads like any other, and would be missing at the end.
+fn default_start(pattern: &Pattern, shuffled: bool) -> Position {
+    Position::new(u64::from(pattern.counts_in_decimal() && !shuffled)).unwrap_or(Position::MIN)
 }
 
 fn fresh_key() -> Result<Vec<u8>, MachineError> {

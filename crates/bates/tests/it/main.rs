@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod process;
+mod server;
 
 #[test]
 fn transcripts_hold() {

@@ -1,0 +1,269 @@
+//! `bates serve` as a process, and real clients: what a user does, and what a crash must not do.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use bates_testkit::programs;
+
+/// A server process on a free port.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(data: &Path) -> Self {
+        Self::try_start(Command::new(env!("CARGO_BIN_EXE_bates")), data)
+            .expect("the server says where it listens")
+    }
+
+    /// Kills the server with SIGKILL as it enters the `nth` of these system calls. `None` if that is before it
+    /// listens.
+    fn start_doomed(data: &Path, calls: &str, nth: usize) -> Option<Self> {
+        let strace = programs::find("strace").expect("strace; run `cargo xtask test`, which installs it");
+        let mut command = Command::new(strace);
+        command.args([
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            &format!("inject={calls}:signal=KILL:when={nth}"),
+        ]);
+        command.arg(env!("CARGO_BIN_EXE_bates"));
+        Self::try_start(command, data)
+    }
+
+    fn try_start(mut command: Command, data: &Path) -> Option<Self> {
+        let mut child = command
+            .args(["serve", "--resp", "127.0.0.1:0", "--data"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // It says where it listens once it does.
+        let address =
+            lines.map(Result::unwrap).find_map(|line| Some(line.split_once("127.0.0.1:")?.1.to_owned()));
+        let port = address.map(|port| port.parse().unwrap());
+        let server = Self { child, port: port.unwrap_or(0) };
+        port.map(|_| server)
+    }
+
+    fn redis_cli(&self, arguments: &[&str]) -> String {
+        let program =
+            programs::find("redis-cli").expect("redis-cli; run `cargo xtask test`, which installs it");
+        let output =
+            Command::new(program).args(["-p", &self.port.to_string()]).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Ends it cleanly, and answers with its last words.
+    fn stop(mut self) -> String {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("sh").args(["-c", "kill -TERM $0", &pid]).status().unwrap().success());
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        said
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// A test that fails leaves no server behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection that speaks the protocol as a client does: a request, then its answer.
+struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn connect(port: u16) -> Option<Self> {
+        Some(Self { stream: BufReader::new(TcpStream::connect(("127.0.0.1", port)).ok()?) })
+    }
+
+    fn incr(&mut self, key: &str) -> Option<u64> {
+        let request = format!("*2\r\n$4\r\nINCR\r\n${}\r\n{key}\r\n", key.len());
+        self.stream.get_mut().write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        self.stream.read_line(&mut answer).ok()?;
+        answer.trim_end().strip_prefix(':')?.parse().ok()
+    }
+}
+
+#[test]
+fn redis_cli_gets_numbers_of_every_built_in_series() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(&data.path().join("data"));
+    assert_eq!(server.redis_cli(&["INCR", "seq:conv_abc123"]), "1");
+    assert_eq!(server.redis_cli(&["INCR", "seq:conv_abc123"]), "2");
+    assert_eq!(server.redis_cli(&["INCRBY", "counter:pages", "10"]), "10");
+    let documents = server.redis_cli(&["LPOP", "id-pool:PROJ:9012", "3"]);
+    assert_eq!(documents, "PROJ-9012-1001\nPROJ-9012-1002\nPROJ-9012-1003");
+    assert_eq!(server.redis_cli(&["LPOP", "short"]).len(), 6);
+    let farmer = server.redis_cli(&["LPOP", "farmer"]);
+    assert!(farmer.len() == 12 && farmer.bytes().all(|byte| byte.is_ascii_digit()), "{farmer}");
+    for (refused, reason) in [
+        (["SET", "counter:pages", "1"].as_slice(), "a number is given once and for all"),
+        (&["DEL", "counter:pages"], "a number is given once and for all"),
+        (&["INCR", "short"], "gives texts"),
+        (&["INCR", "nobody:knows"], "no series has a key like"),
+        (&["INCRBY", "counter:pages", "99999999999999999999"], "not an integer"),
+        (&["INCRBY", "counter:pages", "-1"], "not an integer"),
+        (&["INCRBY", "counter:pages", "1000001"], "out of range"),
+        (&["LPOP", "id-pool:../:9012"], "no series has a key like"),
+        (&["NONSENSE"], "unknown command"),
+    ] {
+        let answer = server.redis_cli(refused);
+        assert!(answer.contains(reason), "{refused:?}: {answer}");
+    }
+    assert_eq!(server.redis_cli(&["INCR", "counter:pages"]), "11", "what was refused changed nothing");
+}
+
+#[test]
+fn a_clean_stop_loses_no_number() {
+    let data = tempfile::tempdir().unwrap();
+    for first in [1, 4, 7] {
+        let server = Server::start(data.path());
+        for expected in first..first + 3 {
+            assert_eq!(server.redis_cli(&["INCR", "counter:a"]), expected.to_string());
+        }
+        let said = server.stop();
+        assert!(said.contains("29 unused numbers given back, 0 gaps left"), "{said}");
+    }
+}
+
+#[test]
+fn a_second_server_on_the_same_folder_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let _server = Server::start(data.path());
+    let second = Command::new(env!("CARGO_BIN_EXE_bates"))
+        .args(["serve", "--resp", "127.0.0.1:0", "--data"])
+        .arg(data.path())
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("in use by another process"));
+}
+
+#[test]
+fn what_is_not_loopback_is_not_served() {
+    let refused =
+        Command::new(env!("CARGO_BIN_EXE_bates")).args(["serve", "--resp", "0.0.0.0:0"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("only loopback"));
+}
+
+/// The server dies as it enters a write or a sync of a commit, each in turn. What a client was answered before
+/// must not come again; a server that answered before its commit was written would be caught.
+#[test]
+fn killed_within_a_commit_it_repeats_no_number() {
+    let data = tempfile::tempdir().unwrap();
+    Server::start(data.path()).stop();
+    let mut answered = 0;
+    for (calls, nths) in [("pwrite64", 1..=12), ("fsync,fdatasync", 1..=4)] {
+        for nth in nths {
+            let keys = (0..).map(|key| format!("counter:{nth}.{}.{key}", calls.len()));
+            let before = match Server::start_doomed(data.path(), calls, nth) {
+                Some(doomed) => ask_until_it_dies(&doomed, keys),
+                None => Vec::new(),
+            };
+            answered += before.len();
+            let server = Server::start(data.path());
+            let mut client = Client::connect(server.port).unwrap();
+            for (key, number) in before {
+                let again = client.incr(&key).unwrap();
+                assert!(again > number, "{key} gave {number}, and {again} after a kill at {calls} {nth}");
+            }
+        }
+    }
+    assert!(answered >= 10, "{answered} answers between commits");
+}
+
+fn ask_until_it_dies(server: &Server, keys: impl Iterator<Item = String>) -> Vec<(String, u64)> {
+    let Some(mut client) = Client::connect(server.port) else { return Vec::new() };
+    keys.map_while(|key| Some((client.incr(&key)?, key))).map(|(number, key)| (key, number)).collect()
+}
+
+/// Eight clients ask without pause while the server is killed and started again on the same folder.
+#[test]
+fn killed_again_and_again_it_repeats_no_number_and_none_falls() {
+    const KILLS: u64 = 30;
+    const CLIENTS: u64 = 8;
+    let data = tempfile::tempdir().unwrap();
+    let port = Arc::new(Mutex::new(0));
+    let (done, answers) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let (port, done, answers) = (port.clone(), done.clone(), answers.clone());
+            thread::spawn(move || ask(client, &port, &done, &answers))
+        })
+        .collect();
+    for kill in 0..KILLS {
+        let server = Server::start(data.path());
+        *port.lock().unwrap() = server.port;
+        // Killed in the middle of its work, whenever that is on this machine.
+        let enough = answers.load(Ordering::Acquire) + 300 + 97 * kill;
+        while answers.load(Ordering::Acquire) < enough {
+            thread::yield_now();
+        }
+        server.kill();
+    }
+    done.store(true, Ordering::Release);
+    let histories: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+    check(&histories);
+}
+
+/// What one client was answered, in its order: the key and the number.
+type History = Vec<(u64, u64)>;
+
+fn ask(client: u64, port: &Mutex<u16>, done: &AtomicBool, answers: &AtomicU64) -> History {
+    const KEYS: u64 = 400;
+    let mut history = History::new();
+    let mut asked = client * 50;
+    while !done.load(Ordering::Acquire) {
+        let Some(mut connection) = Client::connect(*port.lock().unwrap()) else { continue };
+        loop {
+            asked += 1;
+            let key = asked % KEYS;
+            let Some(number) = connection.incr(&format!("counter:{key}")) else { break };
+            history.push((key, number));
+            answers.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+    history
+}
+
+/// No number twice, and each client sees the numbers of a key rise.
+fn check(histories: &[History]) {
+    let mut all = HashSet::new();
+    for history in histories {
+        let mut last = HashMap::new();
+        for (key, number) in history {
+            assert!(all.insert((*key, *number)), "key {key} gave {number} twice");
+            let before = last.insert(*key, *number);
+            assert!(
+                before.is_none_or(|before| before < *number),
+                "key {key} fell from {before:?} to {number}"
+            );
+        }
+    }
+    assert!(all.len() > 9_000, "{} answers", all.len());
+}
