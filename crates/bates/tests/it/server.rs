@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,19 +24,11 @@ impl Server {
             .expect("the server says where it listens")
     }
 
-    /// Kills the server with SIGKILL as it enters the `nth` of these system calls. `None` if that is before it
-    /// listens.
-    fn start_doomed(data: &Path, calls: &str, nth: usize) -> Option<Self> {
+    /// A server whose system calls go wrong, as strace's `inject` says. `None` if they do before it listens.
+    fn start_doomed(data: &Path, inject: &str) -> Option<Self> {
         let strace = programs::find("strace").expect("strace; run `cargo xtask test`, which installs it");
         let mut command = Command::new(strace);
-        command.args([
-            "-f",
-            "-qq",
-            "-o",
-            "/dev/null",
-            "-e",
-            &format!("inject={calls}:signal=KILL:when={nth}"),
-        ]);
+        command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={inject}")]);
         command.arg(env!("CARGO_BIN_EXE_bates"));
         Self::try_start(command, data)
     }
@@ -46,6 +39,8 @@ impl Server {
             .arg(data)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // A group of its own: whoever kills strace must kill what it traces too.
+            .process_group(0)
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -75,16 +70,16 @@ impl Server {
         said
     }
 
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    fn kill(self) {
+        drop(self);
     }
 }
 
-/// A test that fails leaves no server behind.
+/// SIGKILL, also when a test fails: no server is left behind.
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        let group = self.child.id().to_string();
+        let _ = Command::new("sh").args(["-c", "kill -s KILL -- -$0 2>/dev/null", &group]).status();
         let _ = self.child.wait();
     }
 }
@@ -100,11 +95,16 @@ impl Client {
     }
 
     fn incr(&mut self, key: &str) -> Option<u64> {
+        self.incr_raw(key)?.strip_prefix(':')?.parse().ok()
+    }
+
+    /// The line of the answer, or `None` if the connection is gone.
+    fn incr_raw(&mut self, key: &str) -> Option<String> {
         let request = format!("*2\r\n$4\r\nINCR\r\n${}\r\n{key}\r\n", key.len());
         self.stream.get_mut().write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         self.stream.read_line(&mut answer).ok()?;
-        answer.trim_end().strip_prefix(':')?.parse().ok()
+        (!answer.is_empty()).then(|| answer.trim_end().to_owned())
     }
 }
 
@@ -181,7 +181,7 @@ fn killed_within_a_commit_it_repeats_no_number() {
     for (calls, nths) in [("pwrite64", 1..=12), ("fsync,fdatasync", 1..=4)] {
         for nth in nths {
             let keys = (0..).map(|key| format!("counter:{nth}.{}.{key}", calls.len()));
-            let before = match Server::start_doomed(data.path(), calls, nth) {
+            let before = match Server::start_doomed(data.path(), &format!("{calls}:signal=KILL:when={nth}")) {
                 Some(doomed) => ask_until_it_dies(&doomed, keys),
                 None => Vec::new(),
             };
@@ -195,6 +195,29 @@ fn killed_within_a_commit_it_repeats_no_number() {
         }
     }
     assert!(answered >= 10, "{answered} answers between commits");
+}
+
+/// Nobody knows what a failed sync left on disk, so nothing is issued until the store is opened anew.
+#[test]
+fn a_failed_sync_stops_issuing_and_says_so() {
+    let data = tempfile::tempdir().unwrap();
+    Server::start(data.path()).stop();
+    // The first sync is that of the folder, when the store is opened.
+    let doomed = Server::start_doomed(data.path(), "fsync,fdatasync:error=EIO:when=4+").unwrap();
+    let before = ask_until_it_dies(&doomed, (0..).map(|key| format!("counter:{key}")));
+    assert!(!before.is_empty(), "some syncs succeeded");
+    let mut client = Client::connect(doomed.port).unwrap();
+    for key in 1_000..1_010 {
+        let answer = client.incr_raw(&format!("counter:{key}")).unwrap();
+        assert!(answer.starts_with("-ERR store_poisoned: "), "{answer}");
+        assert!(answer.contains("issues nothing until it is opened anew"), "{answer}");
+    }
+    drop(doomed);
+    let server = Server::start(data.path());
+    let mut client = Client::connect(server.port).unwrap();
+    for (key, number) in before {
+        assert!(client.incr(&key).unwrap() > number, "{key}");
+    }
 }
 
 fn ask_until_it_dies(server: &Server, keys: impl Iterator<Item = String>) -> Vec<(String, u64)> {
