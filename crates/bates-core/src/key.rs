@@ -46,17 +46,7 @@ impl KeyTemplate {
         let mut parameters: Vec<(Box<str>, Box<str>)> = Vec::new();
         for part in parts {
             let (name, literal) = part.split_once('}').ok_or_else(|| refuse("a `{` is not closed"))?;
-            let named = name.starts_with(|c: char| c.is_ascii_alphabetic())
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-            if !named {
-                return Err(refuse("a parameter is a letter, then letters, digits and _"));
-            }
-            if parameters.iter().any(|(known, _)| **known == *name) {
-                return Err(refuse("a parameter stands twice"));
-            }
-            if parameters.last().is_some_and(|(_, between)| between.is_empty()) {
-                return Err(refuse("two parameters have nothing between them"));
-            }
+            check_parameter(name, &parameters).map_err(refuse)?;
             parameters.push((name.into(), literal.into()));
         }
         if prefix.contains('}') || parameters.iter().any(|(_, literal)| literal.contains('}')) {
@@ -131,6 +121,22 @@ impl KeyTemplate {
 impl fmt::Display for KeyTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.source)
+    }
+}
+
+/// Whether a parameter may stand behind these.
+fn check_parameter(name: &str, before: &[(Box<str>, Box<str>)]) -> Result<(), &'static str> {
+    let named = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !named {
+        return Err("a parameter is a letter, then letters, digits and _");
+    }
+    if before.iter().any(|(known, _)| **known == *name) {
+        return Err("a parameter stands twice");
+    }
+    match before.last() {
+        Some((_, between)) if between.is_empty() => Err("two parameters have nothing between them"),
+        _ => Ok(()),
     }
 }
 
