@@ -13,9 +13,10 @@ struct Bench {
     target: &'static str,
 }
 
-const BENCHES: [Bench; 2] = [
+const BENCHES: [Bench; 3] = [
     Bench { name: "pattern", package: "bates-pattern", target: "pattern" },
     Bench { name: "resp", package: "bates-server", target: "resp" },
+    Bench { name: "serve", package: "bates", target: "serve" },
 ];
 
 #[derive(clap::Args)]
@@ -56,6 +57,6 @@ mod tests {
     #[test]
     fn an_unknown_benchmark_is_answered_with_the_known_ones() {
         let message = find("patern").map(|_| ()).unwrap_err().to_string();
-        assert_eq!(message, "there is no benchmark `patern`; there is: pattern, resp");
+        assert_eq!(message, "there is no benchmark `patern`; there is: pattern, resp, serve");
     }
 }

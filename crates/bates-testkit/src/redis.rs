@@ -23,18 +23,24 @@ pub struct PrivateRedis {
     process: ServerProcess,
     dir: TempDir,
     port: u16,
+    settings: &'static [&'static str],
 }
 
 impl PrivateRedis {
     /// Starts a server on a free loopback port, and returns once it accepts connections.
     pub fn start() -> Result<Self, ServerError> {
+        Self::start_with(&[])
+    }
+
+    /// The same with settings of one's own, such as `["--appendonly", "yes"]`.
+    pub fn start_with(settings: &'static [&'static str]) -> Result<Self, ServerError> {
         let dir = TempDir::with_prefix("bates-redis-")
             .map_err(ServerError::refused(REDIS.name, "make a temporary folder"))?;
         let program = program()?;
         let (process, port) = ServerProcess::start_on_free_port(REDIS, dir.path(), |port| {
-            server_command(&program, dir.path(), port)
+            server_command(&program, dir.path(), port, settings)
         })?;
-        Ok(Self { process, dir, port })
+        Ok(Self { process, dir, port, settings })
     }
 
     /// Where clients connect: `redis://127.0.0.1:PORT`.
@@ -65,7 +71,7 @@ impl PrivateRedis {
     /// Starts the server again on the same port, empty; stops it first if it runs.
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.process.stop()?;
-        let command = server_command(&program()?, self.dir.path(), self.port);
+        let command = server_command(&program()?, self.dir.path(), self.port, self.settings);
         self.process = ServerProcess::start(REDIS, self.dir.path(), command)?;
         Ok(())
     }
@@ -75,13 +81,14 @@ fn program() -> Result<PathBuf, ServerError> {
     programs::find("redis-server").ok_or(ServerError::ProgramMissing { program: "redis-server" })
 }
 
-fn server_command(program: &Path, dir: &Path, port: u16) -> Command {
+fn server_command(program: &Path, dir: &Path, port: u16, settings: &[&str]) -> Command {
     let mut command = Command::new(program);
     command
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--daemonize", "no"])
         .args(["--save", "", "--appendonly", "no"])
         .arg("--dir")
         .arg(dir)
+        .args(settings)
         .current_dir(dir);
     command
 }
@@ -99,7 +106,7 @@ mod tests {
         let (dir, program, tries) = (TempDir::new().unwrap(), program().unwrap(), Cell::new(0));
         let (_process, port) = ServerProcess::start_on_free_port(REDIS, dir.path(), |port| {
             tries.set(tries.get() + 1);
-            server_command(&program, dir.path(), if tries.get() == 1 { taken } else { port })
+            server_command(&program, dir.path(), if tries.get() == 1 { taken } else { port }, &[])
         })
         .unwrap();
         assert_eq!(tries.get(), 2);
