@@ -150,6 +150,15 @@ impl Cell {
         Some(Sealed { tail, lost })
     }
 
+    /// Seals a cell that never was granted anything and that nobody waits for: it stands for no scope.
+    pub(super) fn seal_if_void(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_void =
+            state.version == 0 && !state.is_refilling && state.waiting.is_empty() && state.held.is_empty();
+        state.is_sealed |= is_void;
+        is_void
+    }
+
     pub(super) fn held_count(&self) -> u64 {
         self.state.lock().held_count()
     }

@@ -208,6 +208,8 @@ impl<S: Store> Inner<S> {
                 let want = want(cell.place.clone(), &cell.series, count, Purpose::Lease);
                 next = cell.refilled(inner.store.grant(want).await);
             }
+            // A scope that was refused its first positions leaves no trace: a careless client fills no memory.
+            inner.shards.remove_if(&cell.place, Cell::seal_if_void);
         });
     }
 

@@ -68,6 +68,15 @@ impl Shards {
         cell
     }
 
+    /// Removes the cell of a place if `remove` says so; it is asked under the shard's lock.
+    pub(super) fn remove_if(&self, place: &Place, remove: impl FnOnce(&Cell) -> bool) {
+        let at = At { series: &place.series, scope: place.scope.as_str() };
+        let mut shard = self.shard(&at).write();
+        if shard.get(&at).is_some_and(|cell| remove(cell)) {
+            shard.remove(&at);
+        }
+    }
+
     /// Removes the cells for which `remove` says so; it is asked under the shard's lock.
     pub(super) fn sweep(&self, mut remove: impl FnMut(&Cell) -> bool) {
         for shard in &self.shards {

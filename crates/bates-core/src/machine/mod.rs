@@ -147,6 +147,18 @@ impl<S: Store> Machine<S> {
         Ok(numbers)
     }
 
+    /// The next `count` positions of the scope with these parameters: all of them, or an error.
+    pub async fn take(
+        &self,
+        entry: &Entry,
+        parameters: &[(&str, &str)],
+        count: u64,
+    ) -> Result<Taken, NextError> {
+        entry.scope(parameters)?;
+        let key = ScopeKey::new(parameters.iter().copied(), None).map_err(ScopeRefused::from)?;
+        Ok(self.dispenser.take(&entry.series, &key, count).await?)
+    }
+
     /// Refuses new calls, lets those under way end, and gives unused positions back.
     pub async fn close(&self) -> Closed {
         self.dispenser.close().await

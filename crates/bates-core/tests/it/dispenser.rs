@@ -351,4 +351,11 @@ async fn a_scope_too_many_is_refused_with_the_limit() {
     let refused = dispenser.take(&series, &scope("c"), 1).await.unwrap_err();
     assert_eq!((refused.code(), refused.may_burn()), ("too_many_scopes", false));
     assert!(refused.to_string().contains("the limit is 2"), "{refused}");
+    for name in 0..1_000 {
+        assert!(dispenser.take(&series, &scope(&format!("c{name}")), 1).await.is_err());
+    }
+    while dispenser.scopes_held() > 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [2], "those that are there go on");
 }

@@ -11,7 +11,7 @@ use bates_core::{Machine, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::command::{self, Done};
 use super::session::Session;
@@ -43,6 +43,7 @@ pub(super) async fn serve<S: Store>(
         input: Vec::with_capacity(READ_BYTES),
         output: Vec::new(),
         machine,
+        deadline: None,
     };
     loop {
         let open = connection.execute(&mut stream).await?;
@@ -51,10 +52,10 @@ pub(super) async fn serve<S: Store>(
             return Ok(());
         }
         connection.input.reserve(READ_BYTES);
-        let is_partial = !connection.input.is_empty();
+        let deadline = connection.command_deadline();
         let read = tokio::select! {
             read = stream.read_buf(&mut connection.input) => read?,
-            () = command_is_late(is_partial) => return Ok(()),
+            () = passes(deadline) => return Ok(()),
             _ = stopping.changed() => return Ok(()),
         };
         if read == 0 {
@@ -71,11 +72,10 @@ pub(super) async fn refuse(mut stream: TcpStream) {
     let _ = timeout(WRITE_TIMEOUT, stream.write_all(&answer)).await;
 }
 
-async fn command_is_late(is_partial: bool) {
-    if is_partial {
-        tokio::time::sleep(COMMAND_TIMEOUT).await;
-    } else {
-        std::future::pending::<()>().await;
+async fn passes(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -96,6 +96,8 @@ struct Connection<S> {
     input: Vec<u8>,
     output: Vec<u8>,
     machine: Arc<Machine<S>>,
+    /// When the command of which a part has arrived must be there whole.
+    deadline: Option<Instant>,
 }
 
 impl<S: Store> Connection<S> {
@@ -128,6 +130,17 @@ impl<S: Store> Connection<S> {
             }
         };
         self.input.drain(..at);
+        if at > 0 {
+            self.deadline = None;
+        }
         Ok(open)
+    }
+
+    /// Runs from the first byte of a command, so that one byte now and then does not keep a connection.
+    fn command_deadline(&mut self) -> Option<Instant> {
+        if self.input.is_empty() {
+            return None;
+        }
+        Some(*self.deadline.get_or_insert_with(|| Instant::now() + COMMAND_TIMEOUT))
     }
 }

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod process;
+mod running;
 mod server;
+mod wire;
 
 #[test]
 fn transcripts_hold() {

@@ -123,38 +123,43 @@ impl Request {
         machine: &Machine<S>,
         output: &mut Vec<u8>,
     ) {
-        let outcome = match machine.of_key(&self.key) {
-            Some(_) if self.count == 0 => Ok(Numbers::default()),
-            Some(entry) => self.next(entry, machine).await,
-            None => return,
-        };
+        // It was found before; series do not go away while the machine is open.
+        let Some(entry) = machine.of_key(&self.key) else { return };
+        let parameters: Vec<(&str, &str)> = entry
+            .key()
+            .and_then(|template| template.read(&self.key))
+            .map(Iterator::collect)
+            .unwrap_or_default();
         let mut reply = Reply::new(output, session.protocol);
-        match (outcome, self.form) {
-            (Ok(numbers), Form::List) => {
-                reply.array(numbers.len());
-                numbers.iter().for_each(|(_, number)| reply.bulk(number.as_bytes()));
+        let outcome = match self.form {
+            Form::List => {
+                machine.next(entry, &parameters, self.count).await.map(|numbers| list(&mut reply, &numbers))
             }
-            (Ok(numbers), Form::Single) => match numbers.iter().next() {
-                Some((_, number)) => reply.bulk(number.as_bytes()),
-                None => reply.null(),
-            },
-            // All or none: an addition that was made in part would be answered as one that was not made.
-            (Ok(numbers), Form::Integer) => match numbers.iter().last() {
-                Some((position, _)) if numbers.len() as u64 == self.count => {
-                    reply.integer(i64::try_from(position.value()).unwrap_or(i64::MAX));
-                }
-                _ => reply.error("ERR", "exhausted: the rest of the numbers was too few"),
-            },
-            (Err(error), _) => refuse(&mut reply, &error),
+            Form::Single => {
+                machine.next(entry, &parameters, 1).await.map(|numbers| single(&mut reply, &numbers))
+            }
+            // All or none: an addition that was made in part could not be answered.
+            Form::Integer => machine.take(entry, &parameters, self.count).await.map(|taken| {
+                reply.integer(i64::try_from(taken.last()).unwrap_or(i64::MAX));
+            }),
+        };
+        if let Err(error) = outcome {
+            refuse(&mut reply, &error);
         }
     }
+}
 
-    async fn next<S: Store>(&self, entry: &Entry, machine: &Machine<S>) -> Result<Numbers, NextError> {
-        let parameters: Vec<(&str, &str)> = match entry.key().and_then(|template| template.read(&self.key)) {
-            Some(parameters) => parameters.collect(),
-            None => Vec::new(),
-        };
-        machine.next(entry, &parameters, self.count).await
+fn list(reply: &mut Reply<'_>, numbers: &Numbers) {
+    reply.array(numbers.len());
+    for (_, number) in numbers.iter() {
+        reply.bulk(number.as_bytes());
+    }
+}
+
+fn single(reply: &mut Reply<'_>, numbers: &Numbers) {
+    match numbers.iter().next() {
+        Some((_, number)) => reply.bulk(number.as_bytes()),
+        None => reply.null(),
     }
 }
 

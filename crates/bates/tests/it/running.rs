@@ -1,0 +1,105 @@
+//! A running server, and a client that speaks its protocol byte by byte.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use bates_testkit::programs;
+
+/// A server process on a free port.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+}
+
+impl Server {
+    pub(crate) fn start(data: &Path) -> Self {
+        Self::try_start(Command::new(env!("CARGO_BIN_EXE_bates")), data)
+            .expect("the server says where it listens")
+    }
+
+    /// A server whose system calls go wrong, as strace's `inject` says. `None` if they do before it listens.
+    pub(crate) fn start_doomed(data: &Path, inject: &str) -> Option<Self> {
+        let strace = programs::find("strace").expect("strace; run `cargo xtask test`, which installs it");
+        let mut command = Command::new(strace);
+        command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={inject}")]);
+        command.arg(env!("CARGO_BIN_EXE_bates"));
+        Self::try_start(command, data)
+    }
+
+    fn try_start(mut command: Command, data: &Path) -> Option<Self> {
+        let mut child = command
+            .args(["serve", "--resp", "127.0.0.1:0", "--data"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own: whoever kills strace must kill what it traces too.
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // It says where it listens once it does.
+        let address =
+            lines.map(Result::unwrap).find_map(|line| Some(line.split_once("127.0.0.1:")?.1.to_owned()));
+        let port = address.map(|port| port.parse().unwrap());
+        let server = Self { child, port: port.unwrap_or(0) };
+        port.map(|_| server)
+    }
+
+    pub(crate) fn redis_cli(&self, arguments: &[&str]) -> String {
+        let program =
+            programs::find("redis-cli").expect("redis-cli; run `cargo xtask test`, which installs it");
+        let output =
+            Command::new(program).args(["-p", &self.port.to_string()]).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Ends it cleanly, and answers with its last words.
+    pub(crate) fn stop(mut self) -> String {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("sh").args(["-c", "kill -TERM $0", &pid]).status().unwrap().success());
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        said
+    }
+
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+}
+
+/// SIGKILL, also when a test fails: no server is left behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let group = self.child.id().to_string();
+        let _ = Command::new("sh").args(["-c", "kill -s KILL -- -$0 2>/dev/null", &group]).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection that speaks the protocol as a client does: a request, then its answer.
+pub(crate) struct Client {
+    pub(crate) stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub(crate) fn connect(port: u16) -> Option<Self> {
+        Some(Self { stream: BufReader::new(TcpStream::connect(("127.0.0.1", port)).ok()?) })
+    }
+
+    pub(crate) fn incr(&mut self, key: &str) -> Option<u64> {
+        self.incr_raw(key)?.strip_prefix(':')?.parse().ok()
+    }
+
+    /// The line of the answer, or `None` if the connection is gone.
+    pub(crate) fn incr_raw(&mut self, key: &str) -> Option<String> {
+        let request = format!("*2\r\n$4\r\nINCR\r\n${}\r\n{key}\r\n", key.len());
+        self.stream.get_mut().write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        self.stream.read_line(&mut answer).ok()?;
+        (!answer.is_empty()).then(|| answer.trim_end().to_owned())
+    }
+}
