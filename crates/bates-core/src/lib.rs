@@ -25,7 +25,7 @@ pub use dispenser::{Closed, Dispenser, Level};
 pub use error::IssueError;
 pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
-pub use machine::{Entry, Machine, MachineError, NextError, Numbers, ScopeRefused, SeriesSpec};
+pub use machine::{Entry, Machine, MachineError, NextError, Numbers, Peek, ScopeRefused, SeriesSpec};
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
 pub use promise::Promise;

@@ -163,6 +163,11 @@ impl Cell {
         self.state.lock().held_count()
     }
 
+    /// The first position that is held; `None` if none is, and the cursor says more.
+    pub(super) fn first_held(&self) -> Option<u64> {
+        self.state.lock().held.front().map(|lease| lease.from())
+    }
+
     fn exhausted(&self, left: u64, wanted: u64) -> IssueError {
         IssueError::Exhausted { place: self.place.clone(), last: self.series.end() - 1, left, wanted }
     }

@@ -20,7 +20,7 @@ use crate::lease::Taken;
 use crate::place::{Place, ScopeKey};
 use crate::promise::Promise;
 use crate::series::Series;
-use crate::store::{Purpose, Store, Surrendered, Tail, Want};
+use crate::store::{Purpose, Store, StoreError, Surrendered, Tail, Want};
 use cell::{Cell, Outcome};
 use shards::Shards;
 
@@ -126,6 +126,17 @@ impl<S: Store> Dispenser<S> {
     pub fn level(&self, series: &Series, scope: &ScopeKey) -> Option<Level> {
         let cell = self.inner.shards.find(series.name(), scope.as_str())?;
         Some(Level { held: cell.held_count() })
+    }
+
+    /// The first position of a scope that was not handed out yet: the next one, unless others are asked in
+    /// between. `None` if the scope does not exist. Never creates one.
+    pub async fn peek(&self, series: &Series, scope: &ScopeKey) -> Result<Option<u64>, StoreError> {
+        let held = self.inner.shards.find(series.name(), scope.as_str()).and_then(|cell| cell.first_held());
+        if held.is_some() {
+            return Ok(held);
+        }
+        let place = Place { series: series.name().clone(), scope: scope.clone() };
+        Ok(self.inner.store.cursor(place).await?.map(|cursor| cursor.next))
     }
 
     /// How many scopes are in memory.

@@ -12,7 +12,7 @@ use crate::dispenser::{Closed, Dispenser};
 use crate::error::IssueError;
 use crate::key::KeyTemplate;
 use crate::lease::Taken;
-use crate::place::{ScopeKey, ScopeKeyError};
+use crate::place::{Place, ScopeKey, ScopeKeyError};
 use crate::series::Series;
 use crate::store::Store;
 
@@ -72,6 +72,15 @@ impl Entry {
     pub fn counts_plainly(&self) -> bool {
         self.series.pattern().is_plain_count()
     }
+}
+
+/// What is known of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peek {
+    /// The highest position handed out; after a crash, the highest granted.
+    pub last: Option<u64>,
+    /// How many positions are left.
+    pub left: u64,
 }
 
 /// Series, opened on a store.
@@ -157,6 +166,21 @@ impl<S: Store> Machine<S> {
         entry.scope(parameters)?;
         let key = ScopeKey::new(parameters.iter().copied(), None).map_err(ScopeRefused::from)?;
         Ok(self.dispenser.take(&entry.series, &key, count).await?)
+    }
+
+    /// What is known of a scope without touching it. `None` if it does not exist. Never creates one.
+    pub async fn peek(&self, entry: &Entry, parameters: &[(&str, &str)]) -> Result<Option<Peek>, NextError> {
+        entry.scope(parameters)?;
+        let key = ScopeKey::new(parameters.iter().copied(), None).map_err(ScopeRefused::from)?;
+        let next = self.dispenser.peek(&entry.series, &key).await;
+        let next = next.map_err(|error| IssueError::Store {
+            place: Place { series: entry.series.name().clone(), scope: key },
+            error,
+        })?;
+        Ok(next.map(|next| Peek {
+            last: (next > entry.series.start().value()).then(|| next - 1),
+            left: entry.series.end().saturating_sub(next),
+        }))
     }
 
     /// Refuses new calls, lets those under way end, and gives unused positions back.

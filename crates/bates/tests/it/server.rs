@@ -20,6 +20,21 @@ fn redis_cli_gets_numbers_of_every_built_in_series() {
     assert_eq!(server.redis_cli(&["LPOP", "short"]).len(), 6);
     let farmer = server.redis_cli(&["LPOP", "farmer"]);
     assert!(farmer.len() == 12 && farmer.bytes().all(|byte| byte.is_ascii_digit()), "{farmer}");
+    for (look, answer) in [
+        (["GET", "seq:conv_abc123"].as_slice(), "2"),
+        (&["GET", "counter:pages"], "10"),
+        (&["GET", "counter:never"], ""),
+        (&["EXISTS", "counter:pages"], "1"),
+        (&["EXISTS", "counter:never"], "0"),
+        (&["TYPE", "counter:pages"], "string"),
+        (&["TYPE", "id-pool:PROJ:9012"], "list"),
+        (&["TYPE", "id-pool:PROJ:1"], "none"),
+        (&["LLEN", "counter:never"], "9007199254740991"),
+        (&["LLEN", "short"], "56800235583"),
+    ] {
+        assert_eq!(server.redis_cli(look), answer, "{look:?}");
+    }
+    assert_eq!(server.redis_cli(&["EXISTS", "counter:never"]), "0", "a look creates nothing");
     for (refused, reason) in [
         (["SET", "counter:pages", "1"].as_slice(), "a number is given once and for all"),
         (&["DEL", "counter:pages"], "a number is given once and for all"),

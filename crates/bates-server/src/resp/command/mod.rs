@@ -9,6 +9,7 @@ use bates_core::{Machine, Store};
 use super::session::Session;
 use super::{Command, Reply};
 
+use number::Look;
 pub(super) use number::Request;
 
 /// How a command ended.
@@ -37,6 +38,10 @@ pub(super) fn execute<S: Store>(
         b"INCR" => number::incr(command, session, machine, output),
         b"INCRBY" => number::incr_by(command, session, machine, output),
         b"LPOP" | b"RPOP" => number::pop(command, session, machine, output),
+        b"GET" => number::look(Look::Last, command, session, machine, output),
+        b"LLEN" => number::look(Look::Left, command, session, machine, output),
+        b"EXISTS" => number::look(Look::Exists, command, session, machine, output),
+        b"TYPE" => number::look(Look::Type, command, session, machine, output),
         b"QUIT" => {
             Reply::new(output, session.protocol).simple("OK");
             Done::Quit

@@ -1,8 +1,8 @@
-//! The commands that give numbers: `INCR`, `INCRBY`, `LPOP`, `RPOP`.
+//! The commands that give numbers, `INCR`, `INCRBY`, `LPOP`, `RPOP`, and those that only look at them.
 //!
 //! A number that is held in memory is answered at once; for the others the command becomes a [`Request`].
 
-use bates_core::{Entry, IssueError, Machine, NextError, Numbers, Store};
+use bates_core::{Entry, IssueError, Machine, NextError, Numbers, Peek, Store};
 
 use super::super::session::Session;
 use super::{Command, Done, Reply, shown, wrong_arguments};
@@ -26,6 +26,21 @@ enum Form {
     Single,
     /// All of them.
     List,
+    /// None is taken: only a look.
+    Look(Look),
+}
+
+/// What a command wants to know of a scope.
+#[derive(Clone, Copy)]
+pub(super) enum Look {
+    /// `GET`: the highest number answered.
+    Last,
+    /// `LLEN`: how many can still be popped.
+    Left,
+    /// `EXISTS`: 1 or 0.
+    Exists,
+    /// `TYPE`: as what Redis would know it.
+    Type,
 }
 
 pub(super) fn incr<S: Store>(
@@ -76,6 +91,21 @@ pub(super) fn pop<S: Store>(
     }
     let key = String::from_utf8_lossy(key).into();
     Done::Later(Request { key, count, form })
+}
+
+/// `GET`, `LLEN`, `EXISTS`, `TYPE`: a scope is looked at, and not created.
+pub(super) fn look<S: Store>(
+    look: Look,
+    command: Command<'_>,
+    session: &mut Session,
+    machine: &Machine<S>,
+    output: &mut Vec<u8>,
+) -> Done {
+    let (Some(key), 2) = (command.arg(1), command.arg_count()) else {
+        return answered(|| wrong_arguments(command, session, output));
+    };
+    let Some((_, key)) = find(key, session, machine, output) else { return Done::Answered };
+    Done::Later(Request { key: key.into(), count: 0, form: Form::Look(look) })
 }
 
 fn integer<S: Store>(
@@ -138,6 +168,9 @@ impl Request {
             Form::Single => {
                 machine.next(entry, &parameters, 1).await.map(|numbers| single(&mut reply, &numbers))
             }
+            Form::Look(look) => {
+                machine.peek(entry, &parameters).await.map(|peek| answer_look(&mut reply, look, entry, peek))
+            }
             // All or none: an addition that was made in part could not be answered.
             Form::Integer => machine.take(entry, &parameters, self.count).await.map(|taken| {
                 reply.integer(i64::try_from(taken.last()).unwrap_or(i64::MAX));
@@ -146,6 +179,26 @@ impl Request {
         if let Err(error) = outcome {
             refuse(&mut reply, &error);
         }
+    }
+}
+
+fn answer_look(reply: &mut Reply<'_>, look: Look, entry: &Entry, peek: Option<Peek>) {
+    match (look, peek) {
+        (Look::Exists, peek) => reply.integer(i64::from(peek.is_some())),
+        (Look::Type, None) => reply.simple("none"),
+        (Look::Type, Some(_)) => reply.simple(if entry.counts_plainly() { "string" } else { "list" }),
+        (Look::Left, peek) => {
+            // A scope that is not there yet has all of its numbers.
+            let left = peek.map_or(entry.series().end() - entry.series().start().value(), |peek| peek.left);
+            reply.integer(i64::try_from(left).unwrap_or(i64::MAX));
+        }
+        (Look::Last, _) if !entry.counts_plainly() => {
+            reply.error("WRONGTYPE", "the numbers of this series are texts, not a count");
+        }
+        (Look::Last, peek) => match peek.and_then(|peek| peek.last) {
+            Some(last) => reply.bulk(last.to_string().as_bytes()),
+            None => reply.null(),
+        },
     }
 }
 
