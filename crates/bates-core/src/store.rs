@@ -95,6 +95,8 @@ pub struct Definition {
     pub series: SeriesName,
     /// The template as it was written.
     pub template: Box<str>,
+    /// The names of a scope's parameters, sorted, with a space between them: they are its identity.
+    pub parameters: Box<str>,
     /// Whether positions walk a keyed permutation.
     pub shuffled: bool,
     /// The first position.
@@ -113,6 +115,7 @@ impl Definition {
         let fields = |of: &Self| {
             [
                 ("template", of.template.to_string()),
+                ("parameters", of.parameters.to_string()),
                 ("order", if of.shuffled { "shuffled" } else { "counting" }.to_owned()),
                 ("start", of.start.to_string()),
                 ("reset", of.reset.to_string()),

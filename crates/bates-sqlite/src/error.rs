@@ -13,9 +13,11 @@ pub enum OpenError {
     /// Another process has it open.
     #[error("{0} is in use by another process: two would hand out the same numbers")]
     InUse(PathBuf),
-    /// The folder was used before, and its database is gone.
+    /// The folder was used before, and its database or the log that belongs to it is gone.
     #[error(
-        "{0} was a store before, but its database is missing: a new one would begin again at the first number. Bring the database back, or start anew on purpose with --new"
+        "{0} was a store before, but its database is missing, empty, or without the log (bates.db-wal) that \
+         belongs to it: numbers could come twice. Bring the files back together, or go on with what is there, \
+         on purpose, with --new"
     )]
     Gone(PathBuf),
     /// The database is of a later version of the program.
@@ -46,6 +48,10 @@ pub enum OpenError {
 /// A full disk may have room again; whatever else fails while writing leaves it open what is on disk.
 pub(crate) fn of_write(error: &rusqlite::Error) -> StoreError {
     let message = error.to_string().into();
+    // The index of the log could not grow: nothing of the commit was written yet.
+    if error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
+        return StoreError::Unavailable(message);
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             StoreError::Unavailable(message)

@@ -1,14 +1,23 @@
 //! The folder of a store: its lock against a second process, and whether it was a store before.
 
 use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::OpenError;
 
 const DATABASE: &str = "bates.db";
 
-/// Locked as long as the store is open. It stays when the database goes, and so tells that there was one.
+/// The log of commits that are not yet in the database itself. SQLite removes it on a clean stop.
+const LOG: &str = "bates.db-wal";
+
+/// Locked as long as the store is open. It stays when the database goes, and says what should be there.
 const LOCK: &str = "bates.lock";
+
+/// What the lock file says while a store is open, or after a crash; and after a clean stop.
+const OPEN: &str = "a Bates store, open or crashed: bates.db and bates.db-wal belong together\n";
+const CLOSED: &str = "a Bates store, closed cleanly: all is in bates.db\n";
 
 /// What may be done with a folder that holds no database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,33 +33,61 @@ pub enum Opening {
 pub(crate) struct Folder {
     path: PathBuf,
     /// Held for its lock, which ends with it.
-    _lock: File,
+    lock: File,
+    /// Whether the folder should hold cursors already.
+    pub(crate) was_store: bool,
 }
 
 impl Folder {
     pub(crate) fn open(path: &Path, opening: Opening) -> Result<Self, OpenError> {
-        let io = |doing, path: &Path| {
+        let failed = |doing, path: &Path| {
             let path = path.to_owned();
             move |error| OpenError::Io { doing, path, error }
         };
-        fs::create_dir_all(path).map_err(io("make the folder", path))?;
+        fs::create_dir_all(path).map_err(failed("make the folder", path))?;
         let lock_path = path.join(LOCK);
-        let was_store = lock_path.exists();
         let lock = File::options()
             .create(true)
             .truncate(false)
+            .read(true)
             .write(true)
             .open(&lock_path)
-            .map_err(io("open", &lock_path))?;
+            .map_err(failed("open", &lock_path))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(io("lock", &lock_path)(error)),
+            Err(TryLockError::Error(error)) => return Err(failed("lock", &lock_path)(error)),
         }
-        if was_store && !path.join(DATABASE).exists() && opening == Opening::First {
+        let said = fs::read_to_string(&lock_path).map_err(failed("read", &lock_path))?;
+        let was_store = !said.is_empty() && opening == Opening::First;
+        let is_there = |name: &str| path.join(name).exists();
+        if was_store && (!is_there(DATABASE) || said == OPEN && !is_there(LOG)) {
             return Err(OpenError::Gone(path.to_owned()));
         }
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), lock, was_store })
+    }
+
+    /// Writes down that the database and its log belong together from now on.
+    pub(crate) fn mark_open(&self) -> Result<(), OpenError> {
+        self.mark(OPEN).map_err(|error| OpenError::Io { doing: "write", path: self.path.join(LOCK), error })
+    }
+
+    /// Writes down that the database is whole without its log, if it is: SQLite has removed the log.
+    pub(crate) fn mark_closed(&self) {
+        if !self.path.join(LOG).exists() {
+            // If it cannot be written, the next start asks for a log that is not there, and refuses: safe.
+            let _ = self.mark(CLOSED);
+        }
+    }
+
+    fn mark(&self, said: &str) -> io::Result<()> {
+        self.lock.set_len(0)?;
+        self.lock.write_all_at(said.as_bytes(), 0)?;
+        self.lock.sync_all()
+    }
+
+    pub(crate) fn gone(&self) -> OpenError {
+        OpenError::Gone(self.path.clone())
     }
 
     pub(crate) fn database(&self) -> PathBuf {

@@ -11,6 +11,7 @@ const MIGRATIONS: [&str; 1] =
          id              INTEGER PRIMARY KEY,
          name            TEXT NOT NULL UNIQUE,
          template        TEXT NOT NULL,
+         parameters      TEXT NOT NULL,
          shuffled        INTEGER NOT NULL CHECK (shuffled IN (0, 1)),
          start           INTEGER NOT NULL,
          reset           TEXT NOT NULL,
@@ -44,7 +45,8 @@ const MIGRATIONS: [&str; 1] =
          SELECT series.name AS series, cursor.scope, cursor.next, cursor.version
          FROM cursor JOIN series ON series.id = cursor.series_id;"];
 
-pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+/// Brings the schema up to date. Answers whether there was none at all.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<bool, OpenError> {
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > known {
@@ -56,5 +58,5 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
         transaction.pragma_update(None, "user_version", version)?;
         transaction.commit()?;
     }
-    Ok(())
+    Ok(found == 0)
 }

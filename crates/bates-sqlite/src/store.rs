@@ -29,9 +29,10 @@ pub struct SqliteStore {
     /// `None` once the store is being dropped, which is how the writer learns of it.
     writes: Option<Sender<Box<dyn Write>>>,
     writer: Option<JoinHandle<()>>,
-    reader: Mutex<Connection>,
+    /// `None` once the store is being dropped.
+    reader: Mutex<Option<Connection>>,
     // Invariant: last, so that the lock is given up after the database is closed.
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl SqliteStore {
@@ -39,7 +40,11 @@ impl SqliteStore {
     pub fn open(path: &Path, opening: Opening) -> Result<Self, OpenError> {
         let folder = Folder::open(path, opening)?;
         let mut connection = connect(&folder)?;
-        schema::migrate(&mut connection)?;
+        // An empty database where cursors should be would begin again at the first number.
+        if schema::migrate(&mut connection)? && folder.was_store {
+            return Err(folder.gone());
+        }
+        folder.mark_open()?;
         folder.sync()?;
         let reader = connect(&folder)?;
         let (writes, waiting) = mpsc::channel();
@@ -47,7 +52,7 @@ impl SqliteStore {
             .name("bates-writer".to_owned())
             .spawn(move || writer::run(connection, &waiting))
             .map_err(|error| OpenError::Io { doing: "start the writer of", path: path.to_owned(), error })?;
-        Ok(Self { writes: Some(writes), writer: Some(writer), reader: Mutex::new(reader), _folder: folder })
+        Ok(Self { writes: Some(writes), writer: Some(writer), reader: Mutex::new(Some(reader)), folder })
     }
 
     async fn write<T, E>(
@@ -66,7 +71,9 @@ impl SqliteStore {
     }
 
     fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        work(&self.reader.lock()).map_err(|error| of_read(&error))
+        let reader = self.reader.lock();
+        let reader = reader.as_ref().ok_or_else(|| StoreError::Unavailable("the store is closed".into()))?;
+        work(reader).map_err(|error| of_read(&error))
     }
 }
 
@@ -78,6 +85,9 @@ impl Drop for SqliteStore {
             // A writer that panicked has said so already.
             let _ = writer.join();
         }
+        // The last connection to close writes the log into the database and removes it.
+        drop(self.reader.lock().take());
+        self.folder.mark_closed();
     }
 }
 

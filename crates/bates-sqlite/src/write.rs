@@ -15,12 +15,13 @@ pub(crate) fn pin(
 ) -> Refusable<Pinned, StoreError> {
     let Some((pinned, permutation_key)) = pinned(transaction, asked)? else {
         transaction.prepare_cached(
-            "INSERT INTO series (name, template, shuffled, start, reset, time_zone, construction, permutation_key)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO series (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             asked.series.as_str(),
             asked.template,
+            asked.parameters,
             asked.shuffled,
             integer(asked.start),
             asked.reset,
@@ -46,12 +47,14 @@ fn pinned(
     asked: &Definition,
 ) -> Result<Option<(Definition, Option<Vec<u8>>)>> {
     let mut statement = transaction.prepare_cached(
-        "SELECT template, shuffled, start, reset, time_zone, construction, permutation_key FROM series WHERE name = ?",
+        "SELECT template, shuffled, start, reset, time_zone, construction, permutation_key, parameters
+         FROM series WHERE name = ?",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
         let definition = Definition {
             series: asked.series.clone(),
             template: row.get::<_, String>(0)?.into(),
+            parameters: row.get::<_, String>(7)?.into(),
             shuffled: row.get(1)?,
             start: whole(row.get(2)?),
             reset: row.get::<_, String>(3)?.into(),

@@ -110,14 +110,21 @@ impl Cell {
             Ok(Grant { lease, version }) => {
                 state.version = version;
                 state.lease_size = lease.count();
+                // Only what was granted makes leases grow: an outage must not make a crash skip more.
+                state.next_size =
+                    state.next_size.saturating_mul(2).min(self.series.limits().lease_max.max(1));
                 state.hold(lease);
                 state.serve();
             }
             Err(GrantError::Exhausted { .. }) => {
                 state.is_exhausted = true;
-                state.serve();
-                let left = state.held_count();
-                state.refuse_all(|waiter| self.exhausted(left, waiter.count));
+                // Each in turn gets what is left, if that is enough for it.
+                for waiter in std::mem::take(&mut state.waiting) {
+                    state.waiting.push_back(waiter);
+                    state.serve();
+                    let left = state.held_count();
+                    state.refuse_all(|waiter| self.exhausted(left, waiter.count));
+                }
             }
             Err(error) => {
                 // Those whom the rest would do are not turned away for a store that is away.
@@ -150,11 +157,12 @@ impl Cell {
         Some(Sealed { tail, lost })
     }
 
-    /// Seals a cell that never was granted anything and that nobody waits for: it stands for no scope.
+    /// Seals a cell that holds nothing and has nothing to come: it was never granted anything, or the space is
+    /// exhausted. The store is asked again when somebody comes: a tail may have gone back to it meanwhile.
     pub(super) fn seal_if_void(&self) -> bool {
         let mut state = self.state.lock();
-        let is_void =
-            state.version == 0 && !state.is_refilling && state.waiting.is_empty() && state.held.is_empty();
+        let is_idle = !state.is_refilling && state.waiting.is_empty() && state.held.is_empty();
+        let is_void = is_idle && (state.version == 0 || state.is_exhausted);
         state.is_sealed |= is_void;
         is_void
     }
@@ -192,6 +200,14 @@ impl State {
         }
     }
 
+    /// Puts back what was taken from the front.
+    fn hold_again(&mut self, lease: Lease) {
+        match self.held.front_mut().and_then(|first| Some((lease.joined(*first)?, first))) {
+            Some((joined, first)) => *first = joined,
+            None => self.held.push_front(lease),
+        }
+    }
+
     /// Takes `count` positions from the front: all of them, or none.
     fn pop(&mut self, count: u64) -> Option<Taken> {
         if self.held_count() < count {
@@ -224,7 +240,7 @@ impl State {
             if let Err(Ok(unseen)) = waiter.answer.send(Ok(taken)) {
                 // Whoever asked went away before it saw these positions: they are as good as new.
                 for lease in unseen.leases().collect::<Vec<_>>().into_iter().rev() {
-                    self.held.push_front(lease);
+                    self.hold_again(lease);
                 }
             }
         }
@@ -242,7 +258,7 @@ impl State {
     fn refill(&mut self, series: &Series) -> Option<u64> {
         let limits = series.limits();
         let held = self.held_count();
-        let wanted: u64 = self.waiting.iter().map(|waiter| waiter.count).sum();
+        let wanted = self.waiting.iter().fold(0_u64, |sum, waiter| sum.saturating_add(waiter.count));
         let watermark = self.lease_size / 100 * u64::from(limits.watermark_percent)
             + self.lease_size % 100 * u64::from(limits.watermark_percent) / 100;
         let is_low = wanted > held || self.lease_size > 0 && held <= watermark;
@@ -250,8 +266,6 @@ impl State {
             return None;
         }
         self.is_refilling = true;
-        let size = self.next_size.min(limits.lease_max.max(1));
-        self.next_size = size.saturating_mul(2);
-        Some(size.max(wanted.saturating_sub(held)))
+        Some(self.next_size.min(limits.lease_max.max(1)).max(wanted.saturating_sub(held)))
     }
 }

@@ -86,7 +86,9 @@ impl<S: Store> Dispenser<S> {
     /// The next `count` positions of a scope: all of them, or an error.
     ///
     /// A caller that stops waiting may leave its positions behind as a gap, never for somebody else to repeat.
+    /// Panics on a count of 0, which no answer could be.
     pub async fn take(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
+        assert!(count > 0, "at least one position is asked for");
         if series.promise() == Promise::Gapless {
             return self.issue(series, scope, count).await;
         }
@@ -98,6 +100,9 @@ impl<S: Store> Dispenser<S> {
             match cell.take(count) {
                 Outcome::Answered(answer, refill) => {
                     self.inner.start_refill(&cell, refill);
+                    if matches!(answer, Err(IssueError::Exhausted { .. })) {
+                        self.inner.shards.remove_if(&cell.place, Cell::seal_if_void);
+                    }
                     return answer;
                 }
                 Outcome::Waits(receiver, refill) => {
@@ -113,7 +118,7 @@ impl<S: Store> Dispenser<S> {
     /// The next `count` positions of a scope if they are held in memory and nobody waits for them, without
     /// waiting and without building a key: for the hot path. `None` means: ask [`Dispenser::take`].
     pub fn try_take(&self, series: &Series, scope: &str, count: u64) -> Option<Taken> {
-        if self.inner.is_closing.load(Ordering::Acquire) {
+        if count == 0 || self.inner.is_closing.load(Ordering::Acquire) {
             return None;
         }
         let cell = self.inner.shards.find(series.name(), scope)?;

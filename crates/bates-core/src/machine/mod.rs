@@ -19,6 +19,12 @@ use crate::store::Store;
 pub use numbers::Numbers;
 pub use open::{MachineError, SeriesSpec};
 
+/// Numbers that are taken and rendered in one go.
+const CHUNK: u64 = 4_096;
+
+/// Rules that reject so many positions in a row will hardly accept the next one soon.
+const REJECTED_MAX: u64 = 1_000_000;
+
 /// A scope that was asked for and is none of the series.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -29,6 +35,14 @@ pub enum ScopeRefused {
     /// The values make no key.
     #[error(transparent)]
     Key(#[from] ScopeKeyError),
+    /// Too few parameters, too many, or others.
+    #[error("the scope has the parameters {given:?}; it needs exactly {expected:?}")]
+    Parameters {
+        /// The names that were given.
+        given: Box<str>,
+        /// The names that a scope of the series has.
+        expected: Box<str>,
+    },
 }
 
 /// Why a number was not given.
@@ -41,6 +55,12 @@ pub enum NextError {
     /// No number was issued.
     #[error(transparent)]
     Issue(#[from] IssueError),
+    /// The rules reject whatever comes next. The positions are skipped for good.
+    #[error("the rules of the series reject each of the next {positions} positions")]
+    AllRejected {
+        /// How many were tried.
+        positions: u64,
+    },
 }
 
 /// A series in a machine.
@@ -48,6 +68,8 @@ pub enum NextError {
 pub struct Entry {
     series: Series,
     key: Option<KeyTemplate>,
+    /// The names of a scope's parameters, sorted.
+    parameters: Vec<String>,
 }
 
 impl Entry {
@@ -63,6 +85,13 @@ impl Entry {
 
     /// A scope made ready to render. Parameters that the pattern does not show are the key's affair.
     fn scope(&self, parameters: &[(&str, &str)]) -> Result<Scope, ScopeRefused> {
+        let mut given: Vec<&str> = parameters.iter().map(|(name, _)| *name).collect();
+        given.sort_unstable();
+        // Invariant: a scope has these parameters and no others, or one text could come from two scopes.
+        if !given.iter().eq(&self.parameters) {
+            let (given, expected) = (given.join(", ").into(), self.parameters.join(", ").into());
+            return Err(ScopeRefused::Parameters { given, expected });
+        }
         let pattern = self.series.pattern();
         let shown = parameters.iter().filter(|(name, _)| pattern.parameters().any(|known| known == *name));
         Ok(pattern.scope(shown.copied(), None)?)
@@ -136,12 +165,17 @@ impl<S: Store> Machine<S> {
         let scope = entry.scope(parameters)?;
         let key = ScopeKey::new(parameters.iter().copied(), None).map_err(ScopeRefused::from)?;
         let mut numbers = Numbers::default();
-        let mut asked = count;
+        let mut asked = count.min(CHUNK);
+        let mut rejected = 0;
         while numbers.len() as u64 != count {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left
             // over; those that are rejected are no gaps.
             match self.dispenser.take(&entry.series, &key, asked).await {
-                Ok(taken) => numbers.add(&scope, &taken),
+                Ok(taken) => {
+                    let before = numbers.len();
+                    numbers.add(&scope, &taken);
+                    rejected = if numbers.len() > before { 0 } else { rejected + taken.count() };
+                }
                 // The last few are given to whoever asks for more.
                 Err(IssueError::Exhausted { left, .. }) if left > 0 => {
                     asked = left.min(asked);
@@ -151,7 +185,12 @@ impl<S: Store> Machine<S> {
                 Err(_) if !numbers.is_empty() => break,
                 Err(error) => return Err(error.into()),
             }
-            asked = count - numbers.len() as u64;
+            if rejected > REJECTED_MAX && numbers.is_empty() {
+                return Err(NextError::AllRejected { positions: rejected });
+            }
+            asked = (count - numbers.len() as u64).min(CHUNK);
+            // Other callers of this thread come in between.
+            tokio::task::yield_now().await;
         }
         Ok(numbers)
     }

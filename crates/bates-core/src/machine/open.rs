@@ -113,6 +113,7 @@ pub(super) async fn open_series<S: Store>(store: &S, spec: SeriesSpec) -> Result
     let definition = Definition {
         series: spec.name.clone(),
         template: spec.template.clone(),
+        parameters: parameters(&spec, &counting).join(" ").into(),
         shuffled: spec.shuffled,
         start: start.value(),
         reset: Reset::Never.to_string().into(),
@@ -131,8 +132,9 @@ pub(super) async fn open_series<S: Store>(store: &S, spec: SeriesSpec) -> Result
     let pattern = Pattern::compile(&spec.template, options).map_err(refused)?;
     check_key(&spec, &pattern)?;
     let limits = in_accepted(spec.limits, &pattern);
+    let parameters = parameters(&spec, &pattern);
     let series = Series::new(spec.name, pattern, spec.promise, start, limits);
-    Ok(Entry { series, key: spec.key })
+    Ok(Entry { series, key: spec.key, parameters })
 }
 
 fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {
@@ -153,10 +155,21 @@ fn in_accepted(limits: Limits, pattern: &Pattern) -> Limits {
     let accepted = pattern.capacity().map_or(positions, bates_pattern::Capacity::count).max(1);
     let several = (positions / accepted).clamp(1, POSITIONS_A_NUMBER_MAX);
     Limits {
-        lease_min: limits.lease_min * several,
+        lease_min: limits.lease_min.saturating_mul(several),
         lease_max: limits.lease_max.saturating_mul(several),
         ..limits
     }
+}
+
+/// The parameters of a scope, sorted: those of the key, which has all that the pattern shows; without a key,
+/// those of the pattern.
+fn parameters(spec: &SeriesSpec, pattern: &Pattern) -> Vec<String> {
+    let mut names: Vec<String> = match &spec.key {
+        Some(key) => key.parameters().map(str::to_owned).collect(),
+        None => pattern.parameters().map(str::to_owned).collect(),
+    };
+    names.sort_unstable();
+    names
 }
 
 /// People count from 1. In a shuffled order position 0 reads like any other, and would be missing at the end.

@@ -214,6 +214,7 @@ async fn a_caller_that_goes_away_leaves_its_positions_to_the_next() {
     assert!(gone.await.unwrap_err().is_cancelled());
     store.let_through(10);
     assert_eq!(take(&dispenser, &series, "a", 1).await, [1]);
+    assert_eq!(dispenser.close().await, Closed { scopes: 1, returned: 31, gaps: 0 }, "in one piece");
 }
 
 #[tokio::test]
@@ -228,11 +229,56 @@ async fn the_space_ends_exactly_and_stays_ended() {
     let place = bates_core::Place { series: "counter".parse().unwrap(), scope: scope("a") };
     assert_eq!(refused, IssueError::Exhausted { place, last: 99, left: 2, wanted: 3 });
     assert_eq!(take(&dispenser, &series, "a", 2).await, [98, 99], "a refusal takes nothing");
-    let asked = store.counts().len();
     for _ in 0..10 {
         assert_eq!(dispenser.take(&series, &scope("a"), 1).await.unwrap_err().code(), "exhausted");
     }
-    assert_eq!(store.counts().len(), asked, "the store is not asked for what is not there");
+}
+
+#[tokio::test]
+async fn a_space_that_gets_positions_back_is_no_longer_exhausted() {
+    let memory: Arc<MemoryStore> = Arc::default();
+    let series = series("{seq:1}", Promise::Unique, Limits::default());
+    let first = Dispenser::new(watched(&memory).await);
+    assert_eq!(take(&first, &series, "a", 2).await, [1, 2]);
+    let second = Dispenser::new(watched(&memory).await);
+    for _ in 0..2 {
+        assert_eq!(second.take(&series, &scope("a"), 1).await.unwrap_err().code(), "exhausted");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(first.close().await, Closed { scopes: 1, returned: 7, gaps: 0 });
+    assert_eq!(take(&second, &series, "a", 1).await, [3]);
+}
+
+#[tokio::test]
+async fn at_the_end_each_who_waits_gets_what_is_left_if_it_is_enough() {
+    let store = gated(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let series = series("{seq:1}", Promise::Unique, Limits::default());
+    let start = |count| {
+        let (dispenser, series) = (dispenser.clone(), series.clone());
+        tokio::spawn(async move { dispenser.take(&series, &scope("a"), count).await })
+    };
+    let (large, small) = (start(50), start(1));
+    while store.counts().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    tokio::task::yield_now().await;
+    store.let_through(10);
+    assert_eq!(large.await.unwrap().unwrap_err().code(), "exhausted");
+    assert_eq!(small.await.unwrap().unwrap().positions().collect::<Vec<_>>(), [1]);
+}
+
+#[tokio::test]
+async fn an_outage_does_not_make_leases_grow() {
+    let store = watched(&Arc::default()).await;
+    store.plan(&[Fault::BeforeWrite; 12]);
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Unique);
+    for _ in 0..12 {
+        assert!(dispenser.take(&series, &scope("a"), 1).await.is_err());
+    }
+    take(&dispenser, &series, "a", 1).await;
+    assert_eq!(store.counts(), [32; 13]);
 }
 
 #[tokio::test]

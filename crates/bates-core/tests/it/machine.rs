@@ -36,6 +36,11 @@ fn small_id() -> SeriesSpec {
     SeriesSpec { shuffled: true, reject, ..spec("farmer", "{seq:4}{check:verhoeff}", Some("farmer")) }
 }
 
+/// Twelve digits: in counting order the first accepted one lies far behind those that begin with 0 or 1.
+fn farmer() -> SeriesSpec {
+    SeriesSpec { template: "{seq:11}{check:verhoeff}".into(), ..small_id() }
+}
+
 async fn machine(store: &Arc<MemoryStore>, specs: Vec<SeriesSpec>) -> Machine<Arc<MemoryStore>> {
     Machine::open(store.clone(), specs).await.unwrap()
 }
@@ -80,6 +85,7 @@ async fn a_scope_against_the_rules_takes_nothing() {
         vec![("project", "PROJ")],
         vec![("project", "../"), ("type", "1")],
         vec![("project", "*"), ("type", "1")],
+        vec![("project", "P"), ("type", "1"), ("nonsense", "1")],
     ] {
         let refused = machine.next(entry, &bad, 1).await;
         assert!(matches!(refused, Err(NextError::Scope(_))), "{bad:?}");
@@ -125,12 +131,21 @@ async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exac
 }
 
 #[tokio::test]
+async fn rules_that_reject_everything_end_in_an_error_not_in_a_walk() {
+    let machine = machine(&Arc::default(), vec![SeriesSpec { shuffled: false, ..farmer() }]).await;
+    let refused = machine.next(machine.named("farmer").unwrap(), &[], 1).await.unwrap_err();
+    assert!(matches!(refused, NextError::AllRejected { .. }), "{refused}");
+}
+
+#[tokio::test]
 async fn a_series_that_changed_what_decides_its_text_is_refused() {
     let store: Arc<MemoryStore> = Arc::default();
     machine(&store, vec![document()]).await;
     for changed in [
         SeriesSpec { template: "{project}/{type}-{seq}".into(), ..document() },
         SeriesSpec { start: Position::new(1), ..document() },
+        // The names of the parameters are the identity of a scope: others would be other scopes of the same text.
+        SeriesSpec { key: Some(KeyTemplate::parse("p:{project}:{type}:{tenant}").unwrap()), ..document() },
     ] {
         let refused = Machine::open(store.clone(), vec![changed]).await.err().unwrap();
         assert!(matches!(refused, MachineError::Store(StoreError::Pinned { .. })), "{refused}");

@@ -41,6 +41,7 @@ async fn pin(store: &Arc<MemoryStore>) {
     let definition = Definition {
         series: "counter".parse().unwrap(),
         template: "{seq}".into(),
+        parameters: "name".into(),
         shuffled: false,
         start: 1,
         reset: "never".into(),

@@ -46,7 +46,7 @@ pub(super) async fn serve<S: Store>(
         deadline: None,
     };
     loop {
-        let open = connection.execute(&mut stream).await?;
+        let open = connection.execute(&mut stream, &stopping).await?;
         write(&mut stream, &mut connection.output).await?;
         if !open {
             return Ok(());
@@ -102,7 +102,11 @@ struct Connection<S> {
 
 impl<S: Store> Connection<S> {
     /// Executes every command that has arrived whole. Answers whether the connection stays open.
-    async fn execute(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
+    async fn execute(
+        &mut self,
+        stream: &mut TcpStream,
+        stopping: &watch::Receiver<bool>,
+    ) -> io::Result<bool> {
         let mut at = 0;
         let open = loop {
             let (consumed, done) = match self.reader.read(&self.input[at..]) {
@@ -125,11 +129,19 @@ impl<S: Store> Connection<S> {
                 Done::Later(request) => request.answer(&self.session, &self.machine, &mut self.output).await,
                 Done::Quit => break false,
             }
+            // What was begun is answered; what was only sent is not begun any more.
+            if *stopping.borrow() {
+                break false;
+            }
             if self.output.len() >= ANSWER_BYTES_MAX {
                 write(stream, &mut self.output).await?;
             }
         };
         self.input.drain(..at);
+        // One large command must not stay as room for ever.
+        if self.input.is_empty() {
+            self.input.shrink_to(READ_BYTES);
+        }
         if at > 0 {
             self.deadline = None;
         }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bates_core::{Machine, Store};
 use tokio::net::TcpListener;
@@ -13,6 +14,12 @@ use super::connection;
 
 /// Connections at a time. Each holds some tens of kilobytes, so this bounds memory to some hundred megabytes.
 const CONNECTIONS_MAX: usize = 10_000;
+
+/// How long a stop waits for connections to finish what they do.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a failing `accept` is left alone.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves connections until `stop` is done; then lets each finish the commands that it has received.
 pub async fn serve<S: Store>(
@@ -28,8 +35,11 @@ pub async fn serve<S: Store>(
         tokio::select! {
             () = &mut stop => break,
             accepted = listener.accept() => {
-                // A connection that failed before it was ours is no reason to stop listening.
-                let Ok((stream, _)) = accepted else { continue };
+                let Ok((stream, _)) = accepted else {
+                    // No descriptor is left, most likely: some connection has to end before the next can begin.
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                };
                 let Ok(permit) = room.clone().try_acquire_owned() else {
                     connection::refuse(stream).await;
                     continue;
@@ -47,6 +57,9 @@ pub async fn serve<S: Store>(
     drop(listener);
     // Whoever still listens is told; nobody listening is as good.
     let _ = stopping.send(true);
-    while connections.join_next().await.is_some() {}
+    let drained = async { while connections.join_next().await.is_some() {} };
+    // Whoever does not take its answers by then is left without them.
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, drained).await;
+    connections.shutdown().await;
     Ok(())
 }

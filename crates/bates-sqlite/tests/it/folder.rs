@@ -18,6 +18,7 @@ async fn grant(store: &SqliteStore) -> u64 {
     let definition = Definition {
         series: place().series,
         template: "{seq}".into(),
+        parameters: "name".into(),
         shuffled: false,
         start: 1,
         reset: "never".into(),
@@ -54,6 +55,31 @@ async fn a_database_that_went_missing_is_not_made_again_unless_asked() {
     assert!(matches!(refused, OpenError::Gone(_)), "{refused}");
     assert!(refused.to_string().contains("--new"));
     assert_eq!(grant(&open(&folder, Opening::New).unwrap()).await, 1);
+}
+
+#[tokio::test]
+async fn an_emptied_database_is_not_taken_for_a_first_start() {
+    let folder = TempDir::new().unwrap();
+    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 1);
+    fs::write(folder.path().join("bates.db"), b"").unwrap();
+    assert!(matches!(open(&folder, Opening::First), Err(OpenError::Gone(_))));
+}
+
+#[tokio::test]
+async fn a_database_that_lost_its_log_is_refused() {
+    let (folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let store = open(&folder, Opening::First).unwrap();
+    assert_eq!(grant(&store).await, 1);
+    // What a crash leaves, copied without the log: the newest commits are not in it.
+    for name in ["bates.db", "bates.lock"] {
+        fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+    }
+    assert!(matches!(open(&copy, Opening::First), Err(OpenError::Gone(_))));
+    // With its log it is whole, as after a crash.
+    fs::copy(folder.path().join("bates.db-wal"), copy.path().join("bates.db-wal")).unwrap();
+    assert_eq!(grant(&open(&copy, Opening::First).unwrap()).await, 11);
+    drop(store);
+    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 11, "closed cleanly, no log is needed");
 }
 
 #[tokio::test]

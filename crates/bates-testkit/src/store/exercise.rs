@@ -47,6 +47,7 @@ fn definition(name: &str) -> Definition {
     Definition {
         series: series(name),
         template: "{scope}-{seq}".into(),
+        parameters: "scope".into(),
         shuffled: false,
         start: 1001,
         reset: "never".into(),
@@ -199,6 +200,7 @@ async fn what_decides_the_text_is_pinned_for_ever<D: DataSet>(data: &D) {
     assert_eq!(again.permutation_key, Some(vec![1; 16]), "a key is made once and kept");
     for changed in [
         Definition { template: "{seq}".into(), ..shuffled.clone() },
+        Definition { parameters: "scope tenant".into(), ..shuffled.clone() },
         Definition { shuffled: false, ..shuffled.clone() },
         Definition { start: 1, ..shuffled.clone() },
         Definition { reset: "yearly".into(), ..shuffled.clone() },

@@ -7,8 +7,11 @@ use bates_core::{Entry, IssueError, Machine, NextError, Numbers, Peek, Store};
 use super::super::session::Session;
 use super::{Command, Done, Reply, shown, wrong_arguments};
 
-/// Numbers in one command. More would hold an answer of tens of megabytes.
+/// What one addition may take.
 const COUNT_MAX: u64 = 1_000_000;
+
+/// What one list may hold. A client that does not read it makes us keep it: some megabytes.
+const LIST_MAX: u64 = 100_000;
 
 /// A command that has to wait for the store.
 pub(in super::super) struct Request {
@@ -66,7 +69,7 @@ pub(super) fn incr_by<S: Store>(
     };
     match whole(count) {
         Some(count @ 1..=COUNT_MAX) => integer(key, count, session, machine, output),
-        Some(_) => answered(|| out_of_range(session, output)),
+        Some(_) => answered(|| out_of_range(COUNT_MAX, session, output)),
         None => answered(|| not_an_integer(session, output)),
     }
 }
@@ -82,8 +85,8 @@ pub(super) fn pop<S: Store>(
     };
     let (count, form) = match command.arg(2).map(whole) {
         None => (1, Form::Single),
-        Some(Some(count @ 0..=COUNT_MAX)) => (count, Form::List),
-        Some(Some(_)) => return answered(|| out_of_range(session, output)),
+        Some(Some(count @ 0..=LIST_MAX)) => (count, Form::List),
+        Some(Some(_)) => return answered(|| out_of_range(LIST_MAX, session, output)),
         Some(None) => return answered(|| not_an_integer(session, output)),
     };
     if find(key, session, machine, output).is_none() {
@@ -223,12 +226,13 @@ fn refuse(reply: &mut Reply<'_>, error: &NextError) {
             reply.error("BUSY", format_args!("{}: {issue}", issue.code()));
         }
         NextError::Issue(issue) => reply.error("ERR", format_args!("{}: {issue}", issue.code())),
+        NextError::AllRejected { .. } => reply.error("ERR", format_args!("all_rejected: {error}")),
         other => reply.error("ERR", format_args!("bad_scope: {other}")),
     }
 }
 
-fn out_of_range(session: &Session, output: &mut Vec<u8>) {
-    let sentence = format_args!("value is out of range, must be 1 to {COUNT_MAX}");
+fn out_of_range(max: u64, session: &Session, output: &mut Vec<u8>) {
+    let sentence = format_args!("value is out of range, must be 1 to {max}");
     Reply::new(output, session.protocol).error("ERR", sentence);
 }
 
