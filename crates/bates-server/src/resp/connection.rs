@@ -109,25 +109,13 @@ impl<S: Store> Connection<S> {
     ) -> io::Result<bool> {
         let mut at = 0;
         let open = loop {
-            let (consumed, done) = match self.reader.read(&self.input[at..]) {
-                Ok(Progress::Command(command)) => {
-                    let done = command::execute(command, &mut self.session, &self.machine, &mut self.output);
-                    (command.consumed(), done)
+            match self.step(&mut at) {
+                None => break true,
+                Some(Done::Answered) => {}
+                Some(Done::Later(request)) => {
+                    request.answer(&self.session, &self.machine, &mut self.output).await;
                 }
-                Ok(Progress::Empty { consumed }) => (consumed, Done::Answered),
-                Ok(Progress::Incomplete { .. }) => break true,
-                Err(error) => {
-                    if error.is_answered() {
-                        Reply::new(&mut self.output, self.session.protocol).error("ERR", error);
-                    }
-                    break false;
-                }
-            };
-            at += consumed;
-            match done {
-                Done::Answered => {}
-                Done::Later(request) => request.answer(&self.session, &self.machine, &mut self.output).await,
-                Done::Quit => break false,
+                Some(Done::Quit) => break false,
             }
             // What was begun is answered; what was only sent is not begun any more.
             if *stopping.borrow() {
@@ -137,15 +125,41 @@ impl<S: Store> Connection<S> {
                 write(stream, &mut self.output).await?;
             }
         };
-        self.input.drain(..at);
+        self.forget(at);
+        Ok(open)
+    }
+
+    /// Executes the command at `at`, as far as that goes without waiting, and moves behind it. `None` if it has
+    /// not arrived whole.
+    fn step(&mut self, at: &mut usize) -> Option<Done> {
+        let (consumed, done) = match self.reader.read(&self.input[*at..]) {
+            Ok(Progress::Command(command)) => {
+                let done = command::execute(command, &mut self.session, &self.machine, &mut self.output);
+                (command.consumed(), done)
+            }
+            Ok(Progress::Empty { consumed }) => (consumed, Done::Answered),
+            Ok(Progress::Incomplete { .. }) => return None,
+            Err(error) => {
+                if error.is_answered() {
+                    Reply::new(&mut self.output, self.session.protocol).error("ERR", error);
+                }
+                (0, Done::Quit)
+            }
+        };
+        *at += consumed;
+        Some(done)
+    }
+
+    /// Drops the bytes of the commands that were executed.
+    fn forget(&mut self, executed: usize) {
+        self.input.drain(..executed);
+        if executed > 0 {
+            self.deadline = None;
+        }
         // One large command must not stay as room for ever.
         if self.input.is_empty() {
             self.input.shrink_to(READ_BYTES);
         }
-        if at > 0 {
-            self.deadline = None;
-        }
-        Ok(open)
     }
 
     /// Runs from the first byte of a command, so that one byte now and then does not keep a connection.

@@ -57,9 +57,13 @@ pub async fn serve<S: Store>(
     drop(listener);
     // Whoever still listens is told; nobody listening is as good.
     let _ = stopping.send(true);
+    drain(connections).await;
+    Ok(())
+}
+
+/// Whoever does not take its answers in time is left without them.
+async fn drain(mut connections: JoinSet<()>) {
     let drained = async { while connections.join_next().await.is_some() {} };
-    // Whoever does not take its answers by then is left without them.
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, drained).await;
     connections.shutdown().await;
-    Ok(())
 }

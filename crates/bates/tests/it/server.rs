@@ -93,7 +93,7 @@ fn killed_within_a_commit_it_repeats_no_number() {
     let data = tempfile::tempdir().unwrap();
     Server::start(data.path()).stop();
     let mut answered = 0;
-    for (calls, nths) in [("pwrite64", 1..=12), ("fsync,fdatasync", 1..=4)] {
+    for (calls, nths) in [("pwrite64", 1..=16), ("fsync,fdatasync", 1..=6)] {
         for nth in nths {
             let keys = (0..).map(|key| format!("counter:{nth}.{}.{key}", calls.len()));
             let before = match Server::start_doomed(data.path(), &format!("{calls}:signal=KILL:when={nth}")) {
