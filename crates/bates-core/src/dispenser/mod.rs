@@ -121,10 +121,12 @@ impl<S: Store> Dispenser<S> {
         if count == 0 || self.inner.is_closing.load(Ordering::Acquire) {
             return None;
         }
-        let cell = self.inner.shards.find(series.name(), scope)?;
-        let (taken, refill) = cell.try_take(count)?;
-        self.inner.start_refill(&cell, refill);
-        Some(taken)
+        let take = |cell: &Arc<Cell>| {
+            let (taken, refill) = cell.try_take(count)?;
+            self.inner.start_refill(cell, refill);
+            Some(taken)
+        };
+        self.inner.shards.look(series.name(), scope, take)?
     }
 
     /// How much a scope holds in memory; `None` if it is not there. Never creates one.

@@ -47,8 +47,18 @@ impl Shards {
     }
 
     pub(super) fn find(&self, series: &SeriesName, scope: &str) -> Option<Arc<Cell>> {
+        self.look(series, scope, Arc::clone)
+    }
+
+    /// Looks at a cell under the shard's lock, without counting a reference to it: for the hot path.
+    pub(super) fn look<R>(
+        &self,
+        series: &SeriesName,
+        scope: &str,
+        look: impl FnOnce(&Arc<Cell>) -> R,
+    ) -> Option<R> {
         let at = At { series, scope };
-        self.shard(&at).read().get(&at).cloned()
+        self.shard(&at).read().get(&at).map(look)
     }
 
     pub(super) fn find_or_insert(
