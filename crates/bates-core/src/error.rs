@@ -1,5 +1,6 @@
 //! Why no number was issued.
 
+use crate::code::Code;
 use crate::place::Place;
 use crate::store::{GrantError, StoreError};
 
@@ -59,19 +60,14 @@ impl IssueError {
     }
 
     /// The stable code of the error.
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> Code {
         match self {
-            Self::Exhausted { .. } => "exhausted",
-            Self::Busy { .. } => "busy",
-            Self::TooManyScopes { .. } => "too_many_scopes",
-            Self::Stopping => "stopping",
-            Self::Store { error: StoreError::Poisoned(_), .. } => "store_poisoned",
-            Self::Store { .. } => "store_unavailable",
+            Self::Exhausted { .. } => Code::EXHAUSTED,
+            Self::Busy { .. } => Code::BUSY,
+            Self::TooManyScopes { .. } => Code::TOO_MANY_SCOPES,
+            Self::Stopping => Code::STOPPING,
+            Self::Store { error: StoreError::Poisoned(_), .. } => Code::STORE_POISONED,
+            Self::Store { .. } => Code::STORE_UNAVAILABLE,
         }
-    }
-
-    /// Whether a position may be lost because of it.
-    pub const fn may_burn(&self) -> bool {
-        matches!(self, Self::Store { .. })
     }
 }

@@ -1,0 +1,197 @@
+//! The one table of errors: a stable code, and what each front end makes of it.
+//!
+//! `docs/errors.md` is written from it. A code never changes its meaning; a new meaning is a new code.
+
+use std::fmt;
+
+/// The stable code of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Code(&'static Row);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Row {
+    name: &'static str,
+    http_status: u16,
+    resp_prefix: &'static str,
+    exit_code: u8,
+    may_burn: bool,
+    meaning: &'static str,
+    remedy: &'static str,
+}
+
+impl Code {
+    /// The code itself, as programs compare it.
+    pub const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// The status of an HTTP answer.
+    pub const fn http_status(self) -> u16 {
+        self.0.http_status
+    }
+
+    /// The first word of an error in the Redis protocol.
+    pub const fn resp_prefix(self) -> &'static str {
+        self.0.resp_prefix
+    }
+
+    /// How a command ends: 1, the answer is no; 2, the call is wrong; 3, something outside failed.
+    pub const fn exit_code(self) -> u8 {
+        self.0.exit_code
+    }
+
+    /// Whether a number may have been taken that nobody was given. It is then a gap, and never comes again.
+    pub const fn may_burn(self) -> bool {
+        self.0.may_burn
+    }
+
+    /// What happened, in a sentence.
+    pub const fn meaning(self) -> &'static str {
+        self.0.meaning
+    }
+
+    /// What to do about it, in a sentence.
+    pub const fn remedy(self) -> &'static str {
+        self.0.remedy
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+macro_rules! table {
+    ($($constant:ident: $name:literal, $http:literal, $resp:literal, exit $exit:literal, burns $burns:literal,
+        $meaning:literal, $remedy:literal;)*) => {
+        impl Code {
+            $(
+                #[doc = $meaning]
+                pub const $constant: Self = Self(&Row {
+                    name: $name,
+                    http_status: $http,
+                    resp_prefix: $resp,
+                    exit_code: $exit,
+                    may_burn: $burns,
+                    meaning: $meaning,
+                    remedy: $remedy,
+                });
+            )*
+
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$constant),*];
+        }
+    };
+}
+
+table! {
+    EXHAUSTED: "exhausted", 410, "ERR", exit 1, burns false,
+        "The scope has no more numbers, or not as many as were asked for at once.",
+        "Ask for fewer, or give the series a wider pattern under a new name.";
+    ALL_REJECTED: "all_rejected", 410, "ERR", exit 1, burns false,
+        "The rules of the series reject each of the next million positions.",
+        "Loosen the rejection rules, or use a shuffled order.";
+    BUSY: "busy", 503, "BUSY", exit 3, burns false,
+        "As many callers wait for this scope as may wait.",
+        "Try again in a moment; spread the load over scopes, or raise `waiters_max`.";
+    TOO_MANY_SCOPES: "too_many_scopes", 429, "ERR", exit 3, burns false,
+        "The series has as many scopes as it may have.",
+        "Look for a client that makes scopes by mistake, or raise `scopes_max`.";
+    STOPPING: "stopping", 503, "ERR", exit 3, burns false,
+        "The server is stopping.",
+        "Ask another server, or this one once it is back.";
+    STORE_UNAVAILABLE: "store_unavailable", 503, "ERR", exit 3, burns true,
+        "The store cannot be written now: no room, or no connection.",
+        "It recovers by itself once the cause is gone; make room, and look at the store.";
+    STORE_POISONED: "store_poisoned", 503, "ERR", exit 3, burns true,
+        "A write failed and nobody knows what is on disk, so nothing more is issued.",
+        "Look at the disk, then start the server again: it reads what was written.";
+    BAD_SCOPE: "bad_scope", 422, "ERR", exit 2, burns false,
+        "The parameters are not those of the series, or a value is against its rule.",
+        "Name each parameter of the series once, with a value that its rule admits.";
+    BAD_DATE: "bad_date", 422, "ERR", exit 2, burns false,
+        "The business date is no date, or lies outside what the pattern can show.",
+        "Write it as YYYY-MM-DD.";
+    BAD_COUNT: "bad_count", 422, "ERR", exit 2, burns false,
+        "The count is no whole number from 1 to the limit.",
+        "Ask for fewer at a time.";
+    BAD_KEY: "bad_key", 422, "ERR", exit 2, burns false,
+        "No series has a key like this one.",
+        "Compare the key with the `key` of the series: `GET /v1/series` shows them.";
+    NOT_A_COUNT: "not_a_count", 422, "WRONGTYPE", exit 2, burns false,
+        "The numbers of this series are texts and cannot be counted up.",
+        "Use `LPOP` instead of `INCR`.";
+    BAD_ARGUMENTS: "bad_arguments", 422, "ERR", exit 2, burns false,
+        "The command has too few arguments, too many, or one that cannot be read.",
+        "Compare the call with the documentation.";
+    BAD_REQUEST: "bad_request", 400, "ERR", exit 2, burns false,
+        "The request cannot be read: no JSON, nested too deeply, or not UTF-8.",
+        "Send one JSON object as the documentation shows it.";
+    BAD_BODY: "bad_body", 422, "ERR", exit 2, burns false,
+        "The body is JSON, but has a field that is not known, is missing, or is of the wrong kind.",
+        "Compare the body with `/docs`.";
+    TOO_LARGE: "too_large", 413, "ERR", exit 2, burns false,
+        "The body is larger than the limit.",
+        "Send less at a time.";
+    UNSUPPORTED_MEDIA: "unsupported_media", 415, "ERR", exit 2, burns false,
+        "The body is not declared as JSON.",
+        "Send `Content-Type: application/json`.";
+    NOT_ACCEPTABLE: "not_acceptable", 406, "ERR", exit 2, burns false,
+        "No form of the answer is one that the client accepts.",
+        "Accept `application/json` or `text/plain`.";
+    UNAUTHORIZED: "unauthorized", 401, "NOAUTH", exit 2, burns false,
+        "The secret is missing or wrong.",
+        "Send `Authorization: Bearer SECRET`, or `AUTH SECRET` in the Redis protocol.";
+    NOT_FOUND: "not_found", 404, "ERR", exit 2, burns false,
+        "Nothing is at this path.",
+        "Compare the path with `/docs`.";
+    METHOD_NOT_ALLOWED: "method_not_allowed", 405, "ERR", exit 2, burns false,
+        "The path exists, and does not know this method.",
+        "Compare the method with `/docs`.";
+    UNKNOWN_SERIES: "unknown_series", 404, "ERR", exit 2, burns false,
+        "There is no series of this name.",
+        "`GET /v1/series` lists those that are there.";
+    UNKNOWN_ID: "unknown_id", 404, "ERR", exit 1, burns false,
+        "The text is no identifier of any series.",
+        "`GET /v1/series/{series}/validate/{id}` says what speaks against it.";
+    BAD_SERIES: "bad_series", 422, "ERR", exit 2, burns false,
+        "The description of the series cannot be kept: its pattern, key, start, rules or limits.",
+        "The message names the field and the reason.";
+    SERIES_EXISTS: "series_exists", 409, "ERR", exit 2, burns false,
+        "A series of this name is there with another description.",
+        "Choose another name; limits and rejection rules can be changed with PATCH.";
+    SERIES_PINNED: "series_pinned", 409, "ERR", exit 2, burns false,
+        "The series issued numbers before with another pattern, order, start, reset or time zone.",
+        "Go on as it was, or choose another name: its numbers could come twice.";
+    SERIES_IN_FILE: "series_in_file", 409, "ERR", exit 2, burns false,
+        "The series is described in the configuration file and cannot be changed through the API.",
+        "Change the file, and start the server again.";
+    KEYS_MEET: "keys_meet", 409, "ERR", exit 2, burns false,
+        "The key of the series could also be a key of another series.",
+        "Give it another prefix.";
+    TOO_MANY_SERIES: "too_many_series", 429, "ERR", exit 3, burns false,
+        "There are as many series as there may be.",
+        "Use scopes of one series where the pattern is the same.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_stable_words_and_no_two_are_the_same() {
+        for (at, code) in Code::ALL.iter().enumerate() {
+            assert!(code.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{code}");
+            assert!(Code::ALL[..at].iter().all(|other| other.name() != code.name()), "{code} stands twice");
+            assert!((400..600).contains(&code.http_status()) && (1..=3).contains(&code.exit_code()));
+        }
+    }
+
+    #[test]
+    fn only_a_store_that_failed_may_have_burned_a_number() {
+        let burning: Vec<_> =
+            Code::ALL.iter().filter(|code| code.may_burn()).map(|code| code.name()).collect();
+        assert_eq!(burning, ["store_unavailable", "store_poisoned"]);
+    }
+}
