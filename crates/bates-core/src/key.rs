@@ -82,6 +82,11 @@ impl KeyTemplate {
         })
     }
 
+    /// What stands before the first parameter; everything, if there is none.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// Whether a key is of this template.
     pub fn is_of(&self, key: &str) -> bool {
         self.fits(key)

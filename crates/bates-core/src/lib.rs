@@ -7,9 +7,12 @@
 //!       lease   a half-open range granted durably, handed out from memory
 //! ```
 //!
-//! Owns the rules that keep numbers from coming twice, and the ports ([`Store`]) behind which databases stand.
+//! Owns the rules that keep numbers from coming twice, and the ports ([`Store`], [`Clock`]) behind which
+//! databases and time stand.
 //! Must never know a database, a socket or a wire format.
 
+mod clock;
+mod code;
 mod dispenser;
 mod error;
 mod key;
@@ -21,11 +24,16 @@ mod promise;
 mod series;
 mod store;
 
+pub use clock::{Clock, SystemClock};
+pub use code::Code;
 pub use dispenser::{Closed, Dispenser, Level};
 pub use error::IssueError;
 pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
-pub use machine::{Entry, Machine, MachineError, NextError, Numbers, Peek, ScopeRefused, SeriesSpec};
+pub use machine::{
+    Entry, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek, Registry, SERIES_MAX,
+    ScopeName, ScopeRefused, SeriesSpec, Value,
+};
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
 pub use promise::Promise;

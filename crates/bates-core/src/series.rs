@@ -7,6 +7,12 @@ use bates_pattern::{Pattern, Position};
 use crate::name::SeriesName;
 use crate::promise::Promise;
 
+/// No lease is larger: a crash must not skip a space.
+const LEASE_MAX: u64 = 1_000_000_000;
+
+/// No more callers wait for one scope: each holds memory.
+const WAITERS_MAX: usize = 1_000_000;
+
 /// The limits of a series. Each says what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -31,6 +37,22 @@ impl Default for Limits {
             watermark_percent: 25,
             waiters_max: 10_000,
             scopes_max: 10_000_000,
+        }
+    }
+}
+
+impl Limits {
+    /// Refuses limits that no series could keep.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let Self { lease_min, lease_max, watermark_percent, waiters_max, scopes_max } = *self;
+        match () {
+            () if lease_min == 0 => Err("lease_min is at least 1"),
+            () if lease_max < lease_min => Err("lease_max is below lease_min"),
+            () if lease_max > LEASE_MAX => Err("lease_max is at most 1,000,000,000"),
+            () if watermark_percent > 100 => Err("watermark_percent is at most 100"),
+            () if waiters_max == 0 || waiters_max > WAITERS_MAX => Err("waiters_max is 1 to 1,000,000"),
+            () if scopes_max == 0 => Err("scopes_max is at least 1"),
+            () => Ok(()),
         }
     }
 }

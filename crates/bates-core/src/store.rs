@@ -48,6 +48,17 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<(ScopeKey, Cursor)>, StoreError>> + Send;
 
+    /// Keeps the description of a series that was made at run time, or with `None` retires it: then it is no
+    /// longer listed, and its pin and its cursors stay for ever. The series must have been pinned.
+    fn describe(
+        &self,
+        series: SeriesName,
+        description: Option<Box<str>>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// The series that were made at run time and not retired, by name, each with its description.
+    fn descriptions(&self) -> impl Future<Output = Result<Vec<(SeriesName, Box<str>)>, StoreError>> + Send;
+
     /// The ranges that were issued one by one in a gapless scope, ascending, neighbours joined.
     fn ledger(&self, place: Place) -> impl Future<Output = Result<Vec<Lease>, StoreError>> + Send;
 }
@@ -81,6 +92,14 @@ impl<S: Store> Store for Arc<S> {
         limit: usize,
     ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
         (**self).scopes(series, after, limit).await
+    }
+
+    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
+        (**self).describe(series, description).await
+    }
+
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+        (**self).descriptions().await
     }
 
     async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {

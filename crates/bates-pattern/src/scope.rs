@@ -136,6 +136,12 @@ impl Scope {
         self.period
     }
 
+    /// Where `{seq}` stands in a number of this scope that is `length` bytes long.
+    pub fn seq_in(&self, length: usize) -> std::ops::Range<usize> {
+        let check = self.pattern.parts().check.map_or(0, crate::check::Check::width);
+        self.head.len()..length - self.between.len() - check - self.tail.len()
+    }
+
     /// Appends the number at `position` to the caller's buffer, which stays as it was on an error.
     ///
     /// What is appended is UTF-8. Nothing is allocated if the buffer has room.

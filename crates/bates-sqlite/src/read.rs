@@ -32,6 +32,16 @@ pub(crate) fn scopes(
     rows.collect()
 }
 
+pub(crate) fn descriptions(connection: &Connection) -> Result<Vec<(SeriesName, Box<str>)>> {
+    let mut statement = connection
+        .prepare_cached("SELECT name, description FROM series WHERE description IS NOT NULL ORDER BY name")?;
+    let rows = statement.query_map([], |row| {
+        let name: SeriesName = row.get::<_, String>(0)?.parse().expect("only names were written");
+        Ok((name, row.get::<_, String>(1)?.into()))
+    })?;
+    rows.collect()
+}
+
 pub(crate) fn ledger(connection: &Connection, place: &Place) -> Result<Vec<Lease>> {
     let Some(series_id) = series_id(connection, &place.series)? else { return Ok(Vec::new()) };
     let mut statement = connection

@@ -5,8 +5,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::OpenError;
 
 /// Migration n brings the schema to version n + 1. Whoever opens the file with `sqlite3` should understand it.
-const MIGRATIONS: [&str; 1] =
-    ["-- What decides how positions read. Written once; a configuration that disagrees is refused.
+const MIGRATIONS: [&str; 2] = [
+    "-- What decides how positions read. Written once; a configuration that disagrees is refused.
      CREATE TABLE series (
          id              INTEGER PRIMARY KEY,
          name            TEXT NOT NULL UNIQUE,
@@ -43,7 +43,11 @@ const MIGRATIONS: [&str; 1] =
 
      CREATE VIEW cursors AS
          SELECT series.name AS series, cursor.scope, cursor.next, cursor.version
-         FROM cursor JOIN series ON series.id = cursor.series_id;"];
+         FROM cursor JOIN series ON series.id = cursor.series_id;",
+    "-- How a series that was made at run time was described, as JSON. NULL: the configuration describes it, or it
+     -- was retired; its cursors stay either way.
+     ALTER TABLE series ADD COLUMN description TEXT;",
+];
 
 /// Brings the schema up to date. Answers whether there was none at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<bool, OpenError> {

@@ -133,6 +133,14 @@ impl Store for SqliteStore {
         self.read(|connection| read::scopes(connection, &series, after.as_ref(), limit))
     }
 
+    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
+        self.write(move |transaction| write::describe(transaction, &series, description.as_deref())).await
+    }
+
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+        self.read(read::descriptions)
+    }
+
     async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
         self.read(|connection| read::ledger(connection, &place))
     }

@@ -1,7 +1,8 @@
 //! What is written, each within a transaction of the writer's. Pure SQL: nothing here commits or answers.
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, SeriesName, StoreError,
+    Surrendered, Tail, Want,
 };
 use rusqlite::{OptionalExtension, Result, Transaction, params};
 
@@ -130,6 +131,17 @@ pub(crate) fn raise_floor(
     };
     put(transaction, series_id, scope, raised, found.is_none())?;
     Ok(Ok(raised))
+}
+
+pub(crate) fn describe(
+    transaction: &Transaction<'_>,
+    series: &SeriesName,
+    description: Option<&str>,
+) -> Refusable<(), StoreError> {
+    let changed = transaction
+        .prepare_cached("UPDATE series SET description = ? WHERE name = ?")?
+        .execute(params![description, series.as_str()])?;
+    Ok(if changed == 1 { Ok(()) } else { Err(StoreError::UnknownSeries(series.as_str().into())) })
 }
 
 fn series(transaction: &Transaction<'_>, place: &Place) -> Result<Option<(i64, u64)>> {

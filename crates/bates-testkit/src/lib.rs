@@ -4,6 +4,7 @@
 //!
 //! Must never ship, never touch a server it did not start, and never stand in for one with a fake.
 
+mod clock;
 mod error;
 mod postgres;
 mod process;
@@ -12,6 +13,7 @@ mod redis;
 pub mod shared;
 mod store;
 
+pub use clock::FakeClock;
 pub use error::ServerError;
 pub use postgres::PrivatePostgres;
 pub use redis::PrivateRedis;

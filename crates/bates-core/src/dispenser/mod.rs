@@ -7,6 +7,7 @@
 //! - a tail given back that was used: a cell is sealed first, and the store compares before it takes back.
 
 mod cell;
+mod closed;
 mod shards;
 
 use std::sync::Arc;
@@ -17,11 +18,13 @@ use tokio::task::JoinSet;
 
 use crate::error::IssueError;
 use crate::lease::Taken;
+use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::promise::Promise;
 use crate::series::Series;
 use crate::store::{Purpose, Store, StoreError, Surrendered, Tail, Want};
 use cell::{Cell, Outcome};
+pub use closed::Closed;
 use shards::Shards;
 
 /// How many calls of gapless series may be on their way to the store together. They share commits, so more
@@ -56,17 +59,6 @@ struct Inner<S> {
 pub struct Level {
     /// Positions granted and not handed out.
     pub held: u64,
-}
-
-/// What became of the positions that were held when a dispenser closed, or a scope was evicted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Closed {
-    /// Scopes that were sealed.
-    pub scopes: u64,
-    /// Positions that went back to their cursors.
-    pub returned: u64,
-    /// Positions that remain as gaps.
-    pub gaps: u64,
 }
 
 impl<S: Store> Dispenser<S> {
@@ -153,7 +145,7 @@ impl<S: Store> Dispenser<S> {
 
     /// Evicts the scopes that nobody asked for since the last call, and gives their tails back.
     pub async fn evict_idle(&self) -> Closed {
-        let sealed = self.inner.seal(true);
+        let sealed = self.inner.seal(None, true);
         self.inner.give_back(sealed).await
     }
 
@@ -163,7 +155,7 @@ impl<S: Store> Dispenser<S> {
         let mut closed = Closed::default();
         loop {
             let ended = self.inner.refill_ended.notified();
-            let sealed = self.inner.seal(false);
+            let sealed = self.inner.seal(None, false);
             closed = closed.and(self.inner.give_back(sealed).await);
             if self.inner.shards.len() == 0 {
                 return closed;
@@ -176,6 +168,18 @@ impl<S: Store> Dispenser<S> {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// Seals what a series holds, and gives its tails back. What is just being refilled or waited for stays
+    /// until it is evicted.
+    pub async fn close_series(&self, series: &SeriesName) -> Closed {
+        let sealed = self.inner.seal(Some(series), false);
+        self.inner.give_back(sealed).await
+    }
+
+    /// The store behind it.
+    pub fn store(&self) -> &S {
+        &self.inner.store
     }
 
     fn cell(&self, series: &Series, scope: &ScopeKey) -> Arc<Cell> {
@@ -231,9 +235,11 @@ impl<S: Store> Inner<S> {
         });
     }
 
-    fn seal(&self, only_idle: bool) -> Vec<(Option<Tail>, u64)> {
+    /// Seals the cells of a series, or of all.
+    fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<(Option<Tail>, u64)> {
         let mut sealed = Vec::new();
-        self.shards.sweep(|cell| match cell.seal(only_idle) {
+        let is_of = |cell: &Cell| of.is_none_or(|series| cell.place.series == *series);
+        self.shards.sweep(|cell| match is_of(cell).then(|| cell.seal(only_idle)).flatten() {
             Some(cell::Sealed { tail, lost }) => {
                 sealed.push((tail, lost));
                 true
@@ -276,15 +282,5 @@ impl<S> Drop for Refill<S> {
     fn drop(&mut self) {
         self.inner.refills.fetch_sub(1, Ordering::AcqRel);
         self.inner.refill_ended.notify_waiters();
-    }
-}
-
-impl Closed {
-    fn and(self, other: Self) -> Self {
-        Self {
-            scopes: self.scopes + other.scopes,
-            returned: self.returned + other.returned,
-            gaps: self.gaps + other.gaps,
-        }
     }
 }

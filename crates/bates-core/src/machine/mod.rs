@@ -3,47 +3,40 @@
 //! Owns what every front end needs and none may decide: which series a key belongs to, what a scope is, what
 //! a number reads like.
 
+mod change;
+mod entry;
+mod find;
 mod numbers;
 mod open;
+mod registry;
+mod spec;
 
-use bates_pattern::Scope;
+use std::sync::Arc;
 
+use arc_swap::{ArcSwap, Guard};
+use tokio::sync::Mutex;
+
+use crate::clock::Clock;
+use crate::code::Code;
 use crate::dispenser::{Closed, Dispenser};
 use crate::error::IssueError;
-use crate::key::KeyTemplate;
 use crate::lease::Taken;
-use crate::place::{Place, ScopeKey, ScopeKeyError};
-use crate::series::Series;
-use crate::store::Store;
+use crate::name::SeriesName;
+use crate::place::{Place, ScopeKey};
+use crate::store::{Cursor, Store, StoreError};
 
+pub use change::{Made, SERIES_MAX};
+pub use entry::{Entry, Origin, ScopeName, ScopeRefused, Value};
+pub use find::Found;
 pub use numbers::Numbers;
-pub use open::{MachineError, SeriesSpec};
+pub use registry::Registry;
+pub use spec::{MachineError, SeriesSpec};
 
 /// Numbers that are taken and rendered in one go.
 const CHUNK: u64 = 4_096;
 
 /// Rules that reject so many positions in a row will hardly accept the next one soon.
 const REJECTED_MAX: u64 = 1_000_000;
-
-/// A scope that was asked for and is none of the series.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScopeRefused {
-    /// The pattern refuses a value.
-    #[error(transparent)]
-    Pattern(#[from] bates_pattern::ScopeError),
-    /// The values make no key.
-    #[error(transparent)]
-    Key(#[from] ScopeKeyError),
-    /// Too few parameters, too many, or others.
-    #[error("the scope has the parameters {given:?}; it needs exactly {expected:?}")]
-    Parameters {
-        /// The names that were given.
-        given: Box<str>,
-        /// The names that a scope of the series has.
-        expected: Box<str>,
-    },
-}
 
 /// Why a number was not given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,108 +56,82 @@ pub enum NextError {
     },
 }
 
-/// A series in a machine.
-#[derive(Debug)]
-pub struct Entry {
-    series: Series,
-    key: Option<KeyTemplate>,
-    /// The names of a scope's parameters, sorted.
-    parameters: Vec<String>,
-}
-
-impl Entry {
-    /// The series.
-    pub fn series(&self) -> &Series {
-        &self.series
-    }
-
-    /// How Redis keys name its scopes.
-    pub fn key(&self) -> Option<&KeyTemplate> {
-        self.key.as_ref()
-    }
-
-    /// A scope made ready to render. Parameters that the pattern does not show are the key's affair.
-    fn scope(&self, parameters: &[(&str, &str)]) -> Result<Scope, ScopeRefused> {
-        let mut given: Vec<&str> = parameters.iter().map(|(name, _)| *name).collect();
-        given.sort_unstable();
-        // Invariant: a scope has these parameters and no others, or one text could come from two scopes.
-        if !given.iter().eq(&self.parameters) {
-            let (given, expected) = (given.join(", ").into(), self.parameters.join(", ").into());
-            return Err(ScopeRefused::Parameters { given, expected });
+impl NextError {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Scope(refused) => refused.code(),
+            Self::Issue(error) => error.code(),
+            Self::AllRejected { .. } => Code::ALL_REJECTED,
         }
-        let pattern = self.series.pattern();
-        let shown = parameters.iter().filter(|(name, _)| pattern.parameters().any(|known| known == *name));
-        Ok(pattern.scope(shown.copied(), None)?)
-    }
-
-    /// Whether its numbers are the positions themselves, so that they can be answered as integers.
-    pub fn counts_plainly(&self) -> bool {
-        self.series.pattern().is_plain_count()
     }
 }
 
 /// What is known of a scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
     /// The highest position handed out; after a crash, the highest granted.
     pub last: Option<u64>,
-    /// How many positions are left.
+    /// The position that comes next, whether or not the rules accept it; `None` at the end of the space.
+    pub next: Option<u64>,
+    /// How many numbers are left: exact without rejection, else an estimate.
     pub left: u64,
+    /// Whether the scope has a cursor.
+    pub exists: bool,
 }
 
 /// Series, opened on a store.
 pub struct Machine<S> {
     dispenser: Dispenser<S>,
-    entries: Vec<Entry>,
-}
-
-impl<S: Store + Clone> Machine<S> {
-    /// Opens the series on a store: pins those that are new, compares those that are not.
-    pub async fn open(store: S, specs: Vec<SeriesSpec>) -> Result<Self, MachineError> {
-        open::check_apart(&specs)?;
-        let mut entries = Vec::with_capacity(specs.len());
-        for spec in specs {
-            entries.push(open::open_series(&store, spec).await?);
-        }
-        Ok(Self { dispenser: Dispenser::new(store), entries })
-    }
+    registry: ArcSwap<Registry>,
+    /// One change of the registry at a time.
+    changing: Mutex<()>,
+    clock: Arc<dyn Clock>,
 }
 
 impl<S: Store> Machine<S> {
-    /// All series.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
+    /// Opens the series on a store: pins those that are new, compares those that are not.
+    pub async fn open(store: S, specs: Vec<SeriesSpec>, clock: Arc<dyn Clock>) -> Result<Self, MachineError> {
+        let registry = open::open_all(&store, specs).await?;
+        Ok(Self {
+            dispenser: Dispenser::new(store),
+            registry: ArcSwap::from_pointee(registry),
+            changing: Mutex::default(),
+            clock,
+        })
+    }
+
+    /// The series that are there now.
+    pub fn registry(&self) -> Guard<Arc<Registry>> {
+        self.registry.load()
     }
 
     /// The series of that name.
-    pub fn named(&self, name: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.series.name().as_str() == name)
+    pub fn named(&self, name: &str) -> Option<Arc<Entry>> {
+        self.registry().named(name).cloned()
     }
 
     /// The series that a key belongs to. Keys of two series never meet.
-    pub fn of_key(&self, key: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.key.as_ref().is_some_and(|template| template.is_of(key)))
+    pub fn of_key(&self, key: &str) -> Option<Arc<Entry>> {
+        self.registry().of_key(key).cloned()
     }
 
     /// The next position of the scope that `key` names, if it is held in memory: for the hot path. `scope` is
     /// the caller's room for the scope's key.
     pub fn try_next_by_key(&self, entry: &Entry, key: &str, count: u64, scope: &mut String) -> Option<Taken> {
+        if entry.series.pattern().needs_date() {
+            return None;
+        }
         scope.clear();
-        entry.key.as_ref()?.write_scope(key, scope);
+        entry.key()?.write_scope(key, scope);
         self.dispenser.try_take(&entry.series, scope, count)
     }
 
-    /// The next `count` numbers of the scope with these parameters, which must be all that the series has.
-    /// Fewer where the space ends, or the store fails on the way; none is an error.
-    pub async fn next(
-        &self,
-        entry: &Entry,
-        parameters: &[(&str, &str)],
-        count: u64,
-    ) -> Result<Numbers, NextError> {
-        let scope = entry.scope(parameters)?;
-        let key = ScopeKey::new(parameters.iter().copied(), None).map_err(ScopeRefused::from)?;
-        let mut numbers = Numbers::default();
+    /// The next `count` numbers of a scope. Fewer where the space ends, or the store fails on the way; none is
+    /// an error.
+    pub async fn next(&self, entry: &Entry, name: ScopeName<'_>, count: u64) -> Result<Numbers, NextError> {
+        let (scope, key) = entry.scope(name, || self.clock.now())?;
+        let mut numbers = Numbers::of(entry.spec.value);
         let mut asked = count.min(CHUNK);
         let mut rejected = 0;
         while numbers.len() as u64 != count {
@@ -189,37 +156,51 @@ impl<S: Store> Machine<S> {
                 return Err(NextError::AllRejected { positions: rejected });
             }
             asked = (count - numbers.len() as u64).min(CHUNK);
-            // Other callers of this thread come in between.
-            tokio::task::yield_now().await;
+            if asked > 0 {
+                // Other callers of this thread come in between.
+                tokio::task::yield_now().await;
+            }
         }
         Ok(numbers)
     }
 
-    /// The next `count` positions of the scope with these parameters: all of them, or an error.
-    pub async fn take(
-        &self,
-        entry: &Entry,
-        parameters: &[(&str, &str)],
-        count: u64,
-    ) -> Result<Taken, NextError> {
-        entry.scope(parameters)?;
-        let key = ScopeKey::new(parameters.iter().copied(), None).map_err(ScopeRefused::from)?;
+    /// The next `count` positions of a scope: all of them, or an error.
+    pub async fn take(&self, entry: &Entry, name: ScopeName<'_>, count: u64) -> Result<Taken, NextError> {
+        let (_, key) = entry.scope(name, || self.clock.now())?;
         Ok(self.dispenser.take(&entry.series, &key, count).await?)
     }
 
-    /// What is known of a scope without touching it. `None` if it does not exist. Never creates one.
-    pub async fn peek(&self, entry: &Entry, parameters: &[(&str, &str)]) -> Result<Option<Peek>, NextError> {
-        entry.scope(parameters)?;
-        let key = ScopeKey::new(parameters.iter().copied(), None).map_err(ScopeRefused::from)?;
-        let next = self.dispenser.peek(&entry.series, &key).await;
-        let next = next.map_err(|error| IssueError::Store {
+    /// What is known of a scope without touching it. Never creates one.
+    pub async fn peek(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Peek, NextError> {
+        let (_, key) = entry.scope(name, || self.clock.now())?;
+        let found = self.dispenser.peek(&entry.series, &key).await;
+        let found = found.map_err(|error| IssueError::Store {
             place: Place { series: entry.series.name().clone(), scope: key },
             error,
         })?;
-        Ok(next.map(|next| Peek {
-            last: (next > entry.series.start().value()).then(|| next - 1),
-            left: entry.series.end().saturating_sub(next),
-        }))
+        let (start, end) = (entry.series.start().value(), entry.series.end());
+        let next = found.unwrap_or(start);
+        Ok(Peek {
+            last: (next > start).then(|| next - 1),
+            next: (next < end).then_some(next),
+            left: entry.numbers_in(end.saturating_sub(next)),
+            exists: found.is_some(),
+        })
+    }
+
+    /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
+    pub async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        self.dispenser.store().scopes(series, after, limit).await
+    }
+
+    /// What moment it is for the machine.
+    pub fn now(&self) -> jiff::Timestamp {
+        self.clock.now()
     }
 
     /// Refuses new calls, lets those under way end, and gives unused positions back.

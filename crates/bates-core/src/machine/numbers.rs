@@ -2,33 +2,51 @@
 
 use bates_pattern::{Position, Scope};
 
+use super::Value;
 use crate::lease::Taken;
 
 /// Numbers that were given, as text, in one piece of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
+    value: Value,
     text: Vec<u8>,
-    /// The position of each, and where its text ends.
-    ends: Vec<(Position, usize)>,
+    each: Vec<Number>,
+}
+
+/// Where one number stands in the text, and its sequence part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Number {
+    position: Position,
+    start: usize,
+    seq: (usize, usize),
+    end: usize,
 }
 
 impl Numbers {
+    pub(super) fn of(value: Value) -> Self {
+        Self { value, ..Self::default() }
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.each.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.each.is_empty()
     }
 
     /// Each position and its number, ascending by position.
-    pub fn iter(&self) -> impl Iterator<Item = (Position, &str)> {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end));
-        self.ends.iter().zip(starts).map(|((position, end), start)| {
-            let text = std::str::from_utf8(&self.text[start..*end]).expect("a pattern renders UTF-8");
-            (*position, text)
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Position, &str)> {
+        self.each.iter().map(|number| (number.position, self.text(number.start, number.end)))
+    }
+
+    /// What a list holds of each: the number, or its sequence part where the series says so.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.each.iter().map(|number| match self.value {
+            Value::Id => self.text(number.start, number.end),
+            Value::Seq => self.text(number.seq.0, number.seq.1),
         })
     }
 
@@ -37,9 +55,17 @@ impl Numbers {
             let bounds = (Position::new(lease.from()), Position::new(lease.to() - 1));
             let (Some(first), Some(last)) = bounds else { continue };
             let mut walk = scope.accepted(first, last);
+            let mut start = self.text.len();
             while let Some(position) = walk.next_into(&mut self.text) {
-                self.ends.push((position, self.text.len()));
+                let end = self.text.len();
+                let seq = scope.seq_in(end - start);
+                self.each.push(Number { position, start, seq: (start + seq.start, start + seq.end), end });
+                start = end;
             }
         }
+    }
+
+    fn text(&self, start: usize, end: usize) -> &str {
+        std::str::from_utf8(&self.text[start..end]).expect("a pattern renders UTF-8")
     }
 }

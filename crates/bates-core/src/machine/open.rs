@@ -1,11 +1,9 @@
 //! A series from its description: judged, pinned in the store, and only then used.
 
-use bates_pattern::{Construction, Key, Options, Order, Pattern, PatternError, Position, Reject, Reset};
+use bates_pattern::{Construction, Key, Options, Order, Pattern, Position};
+use jiff::tz::TimeZone;
 
-use super::Entry;
-use crate::key::KeyTemplate;
-use crate::name::SeriesName;
-use crate::promise::Promise;
+use super::{Entry, MachineError, Origin, Registry, SeriesSpec};
 use crate::series::{Limits, Series};
 use crate::store::{Definition, Store, StoreError};
 
@@ -15,111 +13,25 @@ const POSITIONS_A_NUMBER_MAX: u64 = 1_000;
 /// The bytes of a permutation key that the machine makes.
 const PERMUTATION_KEY_BYTES: usize = 32;
 
-/// A series as a configuration describes it.
-#[derive(Clone, Debug)]
-pub struct SeriesSpec {
-    /// Its name.
-    pub name: SeriesName,
-    /// The template of its pattern.
-    pub template: Box<str>,
-    /// What it promises.
-    pub promise: Promise,
-    /// Whether positions walk a keyed permutation. The key is made once and kept in the store.
-    pub shuffled: bool,
-    /// What is skipped.
-    pub reject: Reject,
-    /// The first position; by default 1 where the text counts in decimal, 0 otherwise.
-    pub start: Option<Position>,
-    /// How Redis keys name its scopes.
-    pub key: Option<KeyTemplate>,
-    /// The limits within which it is handed out.
-    pub limits: Limits,
-}
-
-/// A machine that could not be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MachineError {
-    /// A template that was refused.
-    #[error("series {series:?}: template {template:?}: {error}")]
-    Pattern {
-        /// The series.
-        series: SeriesName,
-        /// Its template.
-        template: Box<str>,
-        /// Why.
-        error: PatternError,
-    },
-    /// Two series of one name.
-    #[error("series {0:?} is described twice")]
-    Twice(SeriesName),
-    /// Two series whose keys may be the same.
-    #[error("series {first:?} and {second:?}: their keys {first_key} and {second_key} could be the same")]
-    KeysMeet {
-        /// One series.
-        first: SeriesName,
-        /// Its key.
-        first_key: Box<str>,
-        /// The other series.
-        second: SeriesName,
-        /// Its key.
-        second_key: Box<str>,
-    },
-    /// A parameter of the pattern that the key does not have.
-    #[error("series {series:?}: key {key} does not name the parameter {{{parameter}}} of the pattern")]
-    KeyLacks {
-        /// The series.
-        series: SeriesName,
-        /// Its key.
-        key: Box<str>,
-        /// The parameter.
-        parameter: Box<str>,
-    },
-    /// The store refused.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// No randomness for a key.
-    #[error("cannot make a permutation key: {0}")]
-    NoRandomness(Box<str>),
-}
-
-pub(super) fn check_apart(specs: &[SeriesSpec]) -> Result<(), MachineError> {
-    for (at, spec) in specs.iter().enumerate() {
-        for other in &specs[..at] {
-            if other.name == spec.name {
-                return Err(MachineError::Twice(spec.name.clone()));
-            }
-            if let (Some(first_key), Some(second_key)) = (&other.key, &spec.key)
-                && first_key.may_meet(second_key)
-            {
-                return Err(MachineError::KeysMeet {
-                    first: other.name.clone(),
-                    first_key: first_key.to_string().into(),
-                    second: spec.name.clone(),
-                    second_key: second_key.to_string().into(),
-                });
-            }
+/// Opens the series that a configuration describes.
+pub(super) async fn open_all<S: Store>(store: &S, specs: Vec<SeriesSpec>) -> Result<Registry, MachineError> {
+    let mut registry = Registry::default();
+    for spec in specs {
+        if registry.named(spec.name.as_str()).is_some() {
+            return Err(MachineError::Twice(spec.name));
         }
+        registry.check_apart(&spec)?;
+        registry = registry.with(open_series(store, spec, Origin::File).await?);
     }
-    Ok(())
+    Ok(registry)
 }
 
-pub(super) async fn open_series<S: Store>(store: &S, spec: SeriesSpec) -> Result<Entry, MachineError> {
-    // Compiled once in counting order to judge the template before anything is written.
-    let refused =
-        |error| MachineError::Pattern { series: spec.name.clone(), template: spec.template.clone(), error };
-    let counting = Pattern::compile(&spec.template, Options::default()).map_err(refused)?;
-    let start = spec.start.unwrap_or_else(|| default_start(&counting, spec.shuffled));
-    let definition = Definition {
-        series: spec.name.clone(),
-        template: spec.template.clone(),
-        parameters: parameters(&spec, &counting).join(" ").into(),
-        shuffled: spec.shuffled,
-        start: start.value(),
-        reset: Reset::Never.to_string().into(),
-        time_zone: "UTC".into(),
-        construction: Construction::default().number(),
-    };
+pub(super) async fn open_series<S: Store>(
+    store: &S,
+    spec: SeriesSpec,
+    origin: Origin,
+) -> Result<Entry, MachineError> {
+    let Judged { time_zone, definition, start } = judge(&spec)?;
     let fresh_key = if spec.shuffled { Some(fresh_key()?) } else { None };
     let pinned = store.pin(definition, fresh_key).await?;
     let order = match pinned.permutation_key {
@@ -128,13 +40,60 @@ pub(super) async fn open_series<S: Store>(store: &S, spec: SeriesSpec) -> Result
         })?),
         None => Order::Counting,
     };
-    let options = Options { order, reject: spec.reject.clone(), ..Options::default() };
-    let pattern = Pattern::compile(&spec.template, options).map_err(refused)?;
-    check_key(&spec, &pattern)?;
-    let limits = in_accepted(spec.limits, &pattern);
+    let pattern = compile(&spec, order)?;
+    let accepted = accepted(&pattern);
+    let limits = in_accepted(spec.limits, accepted);
     let parameters = parameters(&spec, &pattern);
-    let series = Series::new(spec.name, pattern, spec.promise, start, limits);
-    Ok(Entry { series, key: spec.key, parameters })
+    let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits);
+    Ok(Entry { series, spec, origin, time_zone, parameters, accepted })
+}
+
+/// What a description amounts to, once nothing speaks against it.
+struct Judged {
+    time_zone: TimeZone,
+    definition: Definition,
+    start: Position,
+}
+
+/// Judges a description before anything is written.
+fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
+    let order = if spec.shuffled {
+        // Any key tells whether the pattern can be shuffled at all.
+        Order::Shuffled(Key::new(&[0; 16]).expect("a key of sixteen bytes is one"))
+    } else {
+        Order::Counting
+    };
+    let pattern = compile(spec, order)?;
+    check_key(spec, &pattern)?;
+    spec.limits.check().map_err(|problem| MachineError::Limits { series: spec.name.clone(), problem })?;
+    let time_zone = TimeZone::get(&spec.time_zone)
+        .map_err(|_| MachineError::TimeZone { series: spec.name.clone(), name: spec.time_zone.clone() })?;
+    let start = spec.start.unwrap_or_else(|| default_start(&pattern, spec.shuffled));
+    if start > pattern.last() {
+        let (series, last) = (spec.name.clone(), pattern.last().value());
+        return Err(MachineError::Start { series, start: start.value(), last });
+    }
+    let definition = Definition {
+        series: spec.name.clone(),
+        template: spec.template.clone(),
+        parameters: parameters(spec, &pattern).join(" ").into(),
+        shuffled: spec.shuffled,
+        start: start.value(),
+        reset: spec.reset.to_string().into(),
+        // Where no date is shown, the time zone decides nothing and may change.
+        time_zone: if pattern.needs_date() { spec.time_zone.clone() } else { "UTC".into() },
+        construction: Construction::default().number(),
+    };
+    Ok(Judged { time_zone, definition, start })
+}
+
+fn compile(spec: &SeriesSpec, order: Order) -> Result<Pattern, MachineError> {
+    let options = Options { order, reject: spec.reject.clone(), reset: spec.reset, ..Options::default() };
+    Pattern::compile(&spec.template, options).map_err(|error| MachineError::Pattern {
+        series: spec.name.clone(),
+        template: spec.template.clone(),
+        error,
+    })
 }
 
 fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {
@@ -149,11 +108,15 @@ fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {
     }
 }
 
-/// Limits are meant in numbers, and leases hold positions: under rejection it takes several for one.
-fn in_accepted(limits: Limits, pattern: &Pattern) -> Limits {
+/// How many of how many positions the rules accept.
+fn accepted(pattern: &Pattern) -> (u64, u64) {
     let positions = pattern.last().value() + 1;
-    let accepted = pattern.capacity().map_or(positions, bates_pattern::Capacity::count).max(1);
-    let several = (positions / accepted).clamp(1, POSITIONS_A_NUMBER_MAX);
+    (pattern.capacity().map_or(positions, bates_pattern::Capacity::count).min(positions), positions)
+}
+
+/// Limits are meant in numbers, and leases hold positions: under rejection it takes several for one.
+fn in_accepted(limits: Limits, (accepted, positions): (u64, u64)) -> Limits {
+    let several = (positions / accepted.max(1)).clamp(1, POSITIONS_A_NUMBER_MAX);
     Limits {
         lease_min: limits.lease_min.saturating_mul(several),
         lease_max: limits.lease_max.saturating_mul(several),

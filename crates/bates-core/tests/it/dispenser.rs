@@ -96,7 +96,7 @@ async fn beyond_the_bound_callers_are_told_it_is_busy_and_nothing_is_lost() {
     tokio::task::yield_now().await;
     assert_eq!(store.counts(), [32], "however many wait, one refill is under way");
     let refused = dispenser.take(&series, &scope("a"), 1).await.unwrap_err();
-    assert_eq!((refused.code(), refused.may_burn()), ("busy", false));
+    assert_eq!((refused.code().name(), refused.code().may_burn()), ("busy", false));
     assert!(refused.to_string().contains("3 callers wait already"), "{refused}");
     store.let_through(10);
     let mut served = Vec::new();
@@ -179,7 +179,7 @@ async fn a_store_that_fails_is_said_so_and_asked_again_by_the_next_caller() {
     let series = counter(Promise::Ordered);
     for _ in 0..2 {
         let error = dispenser.take(&series, &scope("a"), 1).await.unwrap_err();
-        assert_eq!((error.code(), error.may_burn()), ("store_unavailable", true));
+        assert_eq!((error.code().name(), error.code().may_burn()), ("store_unavailable", true));
     }
     let next = take(&dispenser, &series, "a", 1).await[0];
     assert!(next > 1, "what may have been granted is never granted again: {next}");
@@ -230,7 +230,7 @@ async fn the_space_ends_exactly_and_stays_ended() {
     assert_eq!(refused, IssueError::Exhausted { place, last: 99, left: 2, wanted: 3 });
     assert_eq!(take(&dispenser, &series, "a", 2).await, [98, 99], "a refusal takes nothing");
     for _ in 0..10 {
-        assert_eq!(dispenser.take(&series, &scope("a"), 1).await.unwrap_err().code(), "exhausted");
+        assert_eq!(dispenser.take(&series, &scope("a"), 1).await.unwrap_err().code().name(), "exhausted");
     }
 }
 
@@ -242,7 +242,7 @@ async fn a_space_that_gets_positions_back_is_no_longer_exhausted() {
     assert_eq!(take(&first, &series, "a", 2).await, [1, 2]);
     let second = Dispenser::new(watched(&memory).await);
     for _ in 0..2 {
-        assert_eq!(second.take(&series, &scope("a"), 1).await.unwrap_err().code(), "exhausted");
+        assert_eq!(second.take(&series, &scope("a"), 1).await.unwrap_err().code().name(), "exhausted");
         tokio::task::yield_now().await;
     }
     assert_eq!(first.close().await, Closed { scopes: 1, returned: 7, gaps: 0 });
@@ -264,7 +264,7 @@ async fn at_the_end_each_who_waits_gets_what_is_left_if_it_is_enough() {
     }
     tokio::task::yield_now().await;
     store.let_through(10);
-    assert_eq!(large.await.unwrap().unwrap_err().code(), "exhausted");
+    assert_eq!(large.await.unwrap().unwrap_err().code().name(), "exhausted");
     assert_eq!(small.await.unwrap().unwrap().positions().collect::<Vec<_>>(), [1]);
 }
 
@@ -395,7 +395,7 @@ async fn a_scope_too_many_is_refused_with_the_limit() {
     take(&dispenser, &series, "a", 1).await;
     take(&dispenser, &series, "b", 1).await;
     let refused = dispenser.take(&series, &scope("c"), 1).await.unwrap_err();
-    assert_eq!((refused.code(), refused.may_burn()), ("too_many_scopes", false));
+    assert_eq!((refused.code().name(), refused.code().may_burn()), ("too_many_scopes", false));
     assert!(refused.to_string().contains("the limit is 2"), "{refused}");
     for name in 0..1_000 {
         assert!(dispenser.take(&series, &scope(&format!("c{name}")), 1).await.is_err());

@@ -4,22 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bates_core::{
-    Entry, KeyTemplate, Limits, Machine, MachineError, NextError, Promise, SeriesSpec, StoreError,
+    Entry, KeyTemplate, Machine, MachineError, NextError, Promise, SeriesSpec, StoreError, SystemClock,
 };
 use bates_pattern::{Position, Reject};
 use bates_testkit::MemoryStore;
 
 pub(crate) fn spec(name: &str, template: &str, key: Option<&str>) -> SeriesSpec {
-    SeriesSpec {
-        name: name.parse().unwrap(),
-        template: template.into(),
-        promise: Promise::Unique,
-        shuffled: false,
-        reject: Reject::default(),
-        start: None,
-        key: key.map(|key| KeyTemplate::parse(key).unwrap()),
-        limits: Limits::default(),
-    }
+    let key = key.map(|key| KeyTemplate::parse(key).unwrap());
+    SeriesSpec { key, ..SeriesSpec::new(name.parse().unwrap(), template) }
 }
 
 fn document() -> SeriesSpec {
@@ -42,7 +34,7 @@ fn farmer() -> SeriesSpec {
 }
 
 async fn machine(store: &Arc<MemoryStore>, specs: Vec<SeriesSpec>) -> Machine<Arc<MemoryStore>> {
-    Machine::open(store.clone(), specs).await.unwrap()
+    Machine::open(store.clone(), specs, Arc::new(SystemClock)).await.unwrap()
 }
 
 async fn next(
@@ -51,7 +43,7 @@ async fn next(
     parameters: &[(&str, &str)],
     count: u64,
 ) -> Vec<String> {
-    let numbers = machine.next(entry, parameters, count).await.unwrap();
+    let numbers = machine.next(entry, parameters.into(), count).await.unwrap();
     numbers.iter().map(|(_, number)| number.to_owned()).collect()
 }
 
@@ -59,10 +51,10 @@ async fn next(
 async fn numbers_come_by_name_and_by_key_from_one_scope() {
     let machine =
         machine(&Arc::default(), vec![document(), spec("counter", "{seq}", Some("counter:{name}"))]).await;
-    let entry = machine.named("document").unwrap();
+    let entry = &machine.named("document").unwrap();
     let scope = [("type", "9012"), ("project", "PROJ")];
     assert_eq!(next(&machine, entry, &scope, 2).await, ["PROJ-9012-1001", "PROJ-9012-1002"]);
-    let by_key = machine.of_key("id-pool:PROJ:9012").unwrap();
+    let by_key = &machine.of_key("id-pool:PROJ:9012").unwrap();
     assert_eq!(by_key.series().name(), entry.series().name());
     let mut room = String::new();
     let taken = machine.try_next_by_key(by_key, "id-pool:PROJ:9012", 1, &mut room).unwrap();
@@ -80,14 +72,14 @@ async fn numbers_come_by_name_and_by_key_from_one_scope() {
 async fn a_scope_against_the_rules_takes_nothing() {
     let store = Arc::default();
     let machine = machine(&store, vec![document()]).await;
-    let entry = machine.named("document").unwrap();
+    let entry = &machine.named("document").unwrap();
     for bad in [
         vec![("project", "PROJ")],
         vec![("project", "../"), ("type", "1")],
         vec![("project", "*"), ("type", "1")],
         vec![("project", "P"), ("type", "1"), ("nonsense", "1")],
     ] {
-        let refused = machine.next(entry, &bad, 1).await;
+        let refused = machine.next(entry, bad.as_slice().into(), 1).await;
         assert!(matches!(refused, Err(NextError::Scope(_))), "{bad:?}");
     }
     let place = bates_core::Store::scopes(&store, "document".parse().unwrap(), None, 10).await.unwrap();
@@ -100,7 +92,7 @@ async fn a_shuffled_series_keeps_its_key_over_restarts() {
     let mut seen = HashSet::new();
     for _ in 0..3 {
         let machine = machine(&store, vec![short()]).await;
-        let entry = machine.named("short").unwrap();
+        let entry = &machine.named("short").unwrap();
         for key in next(&machine, entry, &[], 200).await {
             assert_eq!(key.len(), 6);
             assert!(seen.insert(key), "never twice, though the key is read anew each time");
@@ -115,7 +107,7 @@ async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exac
     // Stopped and started again on the way; what a stop gives back is given out later.
     for count in [1, 7, 100, 1_000, 5_000] {
         let machine = machine(&store, vec![small_id()]).await;
-        let entry = machine.named("farmer").unwrap();
+        let entry = &machine.named("farmer").unwrap();
         let numbers = next(&machine, entry, &[], count).await;
         assert!(
             numbers.len() as u64 == count || seen.len() + numbers.len() == 3_723,
@@ -126,14 +118,17 @@ async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exac
     }
     assert_eq!(seen.len(), 3_723);
     let machine = machine(&store, vec![small_id()]).await;
-    let refused = machine.next(machine.named("farmer").unwrap(), &[], 1).await.unwrap_err();
-    assert!(matches!(&refused, NextError::Issue(error) if error.code() == "exhausted"), "{refused}");
+    let refused = machine.next(&machine.named("farmer").unwrap(), (&[]).into(), 1).await.unwrap_err();
+    assert!(
+        matches!(&refused, NextError::Issue(error) if error.code() == bates_core::Code::EXHAUSTED),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
 async fn rules_that_reject_everything_end_in_an_error_not_in_a_walk() {
     let machine = machine(&Arc::default(), vec![SeriesSpec { shuffled: false, ..farmer() }]).await;
-    let refused = machine.next(machine.named("farmer").unwrap(), &[], 1).await.unwrap_err();
+    let refused = machine.next(&machine.named("farmer").unwrap(), (&[]).into(), 1).await.unwrap_err();
     assert!(matches!(refused, NextError::AllRejected { .. }), "{refused}");
 }
 
@@ -147,7 +142,7 @@ async fn a_series_that_changed_what_decides_its_text_is_refused() {
         // The names of the parameters are the identity of a scope: others would be other scopes of the same text.
         SeriesSpec { key: Some(KeyTemplate::parse("p:{project}:{type}:{tenant}").unwrap()), ..document() },
     ] {
-        let refused = Machine::open(store.clone(), vec![changed]).await.err().unwrap();
+        let refused = Machine::open(store.clone(), vec![changed], Arc::new(SystemClock)).await.err().unwrap();
         assert!(matches!(refused, MachineError::Store(StoreError::Pinned { .. })), "{refused}");
     }
     // What decides no text may change.
@@ -158,7 +153,7 @@ async fn a_series_that_changed_what_decides_its_text_is_refused() {
 async fn series_that_could_not_be_told_apart_are_refused() {
     let open = async |specs: Vec<SeriesSpec>| {
         let store: Arc<MemoryStore> = Arc::default();
-        Machine::open(store, specs).await.err().unwrap().to_string()
+        Machine::open(store, specs, Arc::new(SystemClock)).await.err().unwrap().to_string()
     };
     let twice = open(vec![document(), document()]).await;
     assert!(twice.contains("described twice"), "{twice}");

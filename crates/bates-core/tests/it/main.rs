@@ -1,9 +1,11 @@
 //! What the dispenser promises, in front of a model of a store and of one that fails.
 #![allow(clippy::unwrap_used)]
 
+mod change;
 mod dispenser;
 mod history;
 mod machine;
+mod periods;
 
 use std::sync::Arc;
 

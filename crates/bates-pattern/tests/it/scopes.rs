@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use bates_pattern::{Options, ScopeError};
+use bates_pattern::{Options, Pattern, Position, ScopeError};
 
 use super::{bare, compile, position, shuffled};
 
@@ -156,4 +156,20 @@ fn reasons_say_where_a_text_leaves_the_template() {
     }
     let fixed = compile("№{seq:4}", Options::default());
     assert_eq!(fixed.parse("№123").unwrap_err().to_string(), "has 4 characters instead of 5");
+}
+
+#[test]
+fn the_bare_sequence_part_is_found_in_every_number() {
+    for (template, seq) in [
+        ("{seq}", "1001"),
+        ("{seq:6}", "001001"),
+        ("A-{seq}-B", "1001"),
+        ("A-{seq:5}{check:luhn}", "01001"),
+        ("{seq:5}/{check:mod97}-x", "01001"),
+    ] {
+        let pattern = Pattern::compile(template, Options::default()).unwrap();
+        let scope = pattern.scope([("", ""); 0], None).unwrap();
+        let number = scope.number(Position::new(1001).unwrap()).unwrap();
+        assert_eq!(&number[scope.seq_in(number.len())], seq, "{template}: {number}");
+    }
 }

@@ -31,6 +31,7 @@ pub async fn exercise_store<D: DataSet>(fresh: impl AsyncFn() -> D) {
     what_is_issued_is_in_the_ledger_and_what_is_leased_is_not(&fresh().await).await;
     a_series_that_was_never_pinned_gets_nothing(&fresh().await).await;
     scopes_are_listed_in_pages(&fresh().await).await;
+    a_description_is_kept_until_the_series_is_retired_and_its_cursors_longer(&fresh().await).await;
 }
 
 fn series(name: &str) -> SeriesName {
@@ -252,4 +253,29 @@ async fn scopes_are_listed_in_pages<D: DataSet>(data: &D) {
     let keys: Vec<_> = seen.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["scope=a", "scope=b", "scope=c", "scope=d", "scope=e"]);
     assert!(seen.iter().all(|(_, cursor)| *cursor == Cursor { next: 1003, version: 1 }));
+}
+
+async fn a_description_is_kept_until_the_series_is_retired_and_its_cursors_longer<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    assert_eq!(store.descriptions().await, Ok(Vec::new()), "a pin alone describes nothing");
+    let unknown = store.describe(series("never"), Some("{}".into())).await;
+    assert_eq!(unknown, Err(StoreError::UnknownSeries("never".into())));
+    store.pin(definition("invoice"), None).await.expect("a first pin");
+    for (name, description) in [("invoice", "first"), ("document", "{\"a\":1}"), ("invoice", "second")] {
+        store.describe(series(name), Some(description.into())).await.expect("a description");
+    }
+    let before = granted(&store, want(place("a"), 10)).await;
+    drop(store);
+    let store = data.open().await;
+    let both = vec![(series("document"), "{\"a\":1}".into()), (series("invoice"), "second".into())];
+    assert_eq!(store.descriptions().await, Ok(both));
+    store.describe(series("document"), None).await.expect("retired");
+    store.describe(series("document"), None).await.expect("retired twice is retired");
+    assert_eq!(store.descriptions().await, Ok(vec![(series("invoice"), "second".into())]));
+    drop(store);
+    let store = data.open().await;
+    assert!(!store.pin(definition("document"), None).await.expect("the same again").is_new);
+    let after = granted(&store, want(place("a"), 10)).await;
+    assert_eq!(after.lease.from(), before.lease.to(), "made again, it goes on where it was");
+    assert!(after.version > before.version, "and no holder from before can give back");
 }

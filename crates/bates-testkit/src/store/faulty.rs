@@ -133,6 +133,14 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.scopes(series, after, limit).await
     }
 
+    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
+        self.inner.describe(series, description).await
+    }
+
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+        self.inner.descriptions().await
+    }
+
     async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
         self.inner.ledger(place).await
     }

@@ -20,6 +20,7 @@ struct State {
     series: BTreeMap<SeriesName, (Definition, Option<Vec<u8>>)>,
     cursors: BTreeMap<Place, Cursor>,
     ledger: BTreeMap<Place, Vec<Lease>>,
+    descriptions: BTreeMap<SeriesName, Box<str>>,
 }
 
 impl MemoryStore {
@@ -115,6 +116,21 @@ impl Store for MemoryStore {
         let of_series = state.cursors.iter().filter(|(place, _)| place.series == series);
         let behind = of_series.filter(|(place, _)| after.as_ref().is_none_or(|after| place.scope > *after));
         Ok(behind.take(limit).map(|(place, cursor)| (place.scope.clone(), *cursor)).collect())
+    }
+
+    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
+        let mut state = self.state();
+        state.known(&series)?;
+        match description {
+            Some(description) => state.descriptions.insert(series, description),
+            None => state.descriptions.remove(&series),
+        };
+        Ok(())
+    }
+
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+        let state = self.state();
+        Ok(state.descriptions.iter().map(|(series, text)| (series.clone(), text.clone())).collect())
     }
 
     async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bates_core::{Closed, Machine};
+use bates_core::{Closed, Machine, SystemClock};
 use bates_server::resp;
 use bates_sqlite::{Opening, SqliteStore};
 use clap::Args;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Answer> {
 async fn serve(args: &ServeArgs) -> anyhow::Result<Answer> {
     let opening = if args.new { Opening::New } else { Opening::First };
     let store = Arc::new(SqliteStore::open(&args.data, opening)?);
-    let machine = Arc::new(Machine::open(store, series::built_in()?).await?);
+    let machine = Arc::new(Machine::open(store, series::built_in()?, Arc::new(SystemClock)).await?);
     let listener = TcpListener::bind(args.resp).await.with_context(|| format!("--resp {}", args.resp))?;
     let stop = stop_signal()?;
     greet(&args.data, listener.local_addr()?)?;

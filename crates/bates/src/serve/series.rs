@@ -1,6 +1,6 @@
 //! The series that are there without a configuration: one for each job that Bates is made for.
 
-use bates_core::{KeyTemplate, Limits, Promise, SeriesSpec};
+use bates_core::{KeyTemplate, Promise, SeriesSpec};
 use bates_pattern::{Position, Reject};
 
 pub(super) fn built_in() -> anyhow::Result<Vec<SeriesSpec>> {
@@ -21,14 +21,6 @@ pub(super) fn built_in() -> anyhow::Result<Vec<SeriesSpec>> {
 }
 
 fn spec(name: &str, template: &str, promise: Promise, key: &str) -> anyhow::Result<SeriesSpec> {
-    Ok(SeriesSpec {
-        name: name.parse()?,
-        template: template.into(),
-        promise,
-        shuffled: false,
-        reject: Reject::default(),
-        start: None,
-        key: Some(KeyTemplate::parse(key)?),
-        limits: Limits::default(),
-    })
+    let key = Some(KeyTemplate::parse(key)?);
+    Ok(SeriesSpec { promise, key, ..SeriesSpec::new(name.parse()?, template) })
 }

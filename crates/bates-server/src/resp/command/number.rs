@@ -2,7 +2,9 @@
 //!
 //! A number that is held in memory is answered at once; for the others the command becomes a [`Request`].
 
-use bates_core::{Entry, IssueError, Machine, NextError, Numbers, Peek, Store};
+use std::sync::Arc;
+
+use bates_core::{Entry, Machine, NextError, Numbers, Peek, ScopeName, Store};
 
 use super::super::session::Session;
 use super::{Command, Done, Reply, shown, wrong_arguments};
@@ -124,7 +126,7 @@ fn integer<S: Store>(
         let sentence = format_args!("series \"{name}\" gives texts, which cannot be counted up: use LPOP");
         return answered(|| Reply::new(output, session.protocol).error("WRONGTYPE", sentence));
     }
-    match machine.try_next_by_key(entry, key, count, &mut session.scope) {
+    match machine.try_next_by_key(&entry, key, count, &mut session.scope) {
         Some(taken) => {
             let last = i64::try_from(taken.last()).unwrap_or(i64::MAX);
             answered(|| Reply::new(output, session.protocol).integer(last))
@@ -133,12 +135,12 @@ fn integer<S: Store>(
     }
 }
 
-fn find<'m, 'k, S: Store>(
+fn find<'k, S: Store>(
     key: &'k [u8],
     session: &Session,
-    machine: &'m Machine<S>,
+    machine: &Machine<S>,
     output: &mut Vec<u8>,
-) -> Option<(&'m Entry, &'k str)> {
+) -> Option<(Arc<Entry>, &'k str)> {
     let text = std::str::from_utf8(key).ok();
     let found = text.and_then(|text| Some((machine.of_key(text)?, text)));
     if found.is_none() {
@@ -156,26 +158,27 @@ impl Request {
         machine: &Machine<S>,
         output: &mut Vec<u8>,
     ) {
-        // It was found before; series do not go away while the machine is open.
-        let Some(entry) = machine.of_key(&self.key) else { return };
+        let mut reply = Reply::new(output, session.protocol);
+        // It was found before, and may have been retired since.
+        let Some(entry) = machine.of_key(&self.key) else {
+            return reply.error("ERR", format_args!("no series has a key like \"{}\"", self.key));
+        };
         let parameters: Vec<(&str, &str)> = entry
             .key()
             .and_then(|template| template.read(&self.key))
             .map(Iterator::collect)
             .unwrap_or_default();
-        let mut reply = Reply::new(output, session.protocol);
+        let name = ScopeName::from(&*parameters);
         let outcome = match self.form {
             Form::List => {
-                machine.next(entry, &parameters, self.count).await.map(|numbers| list(&mut reply, &numbers))
+                machine.next(&entry, name, self.count).await.map(|numbers| list(&mut reply, &numbers))
             }
-            Form::Single => {
-                machine.next(entry, &parameters, 1).await.map(|numbers| single(&mut reply, &numbers))
-            }
+            Form::Single => machine.next(&entry, name, 1).await.map(|numbers| single(&mut reply, &numbers)),
             Form::Look(look) => {
-                machine.peek(entry, &parameters).await.map(|peek| answer_look(&mut reply, look, entry, peek))
+                machine.peek(&entry, name).await.map(|peek| answer_look(&mut reply, look, &entry, &peek))
             }
             // All or none: an addition that was made in part could not be answered.
-            Form::Integer => machine.take(entry, &parameters, self.count).await.map(|taken| {
+            Form::Integer => machine.take(&entry, name, self.count).await.map(|taken| {
                 reply.integer(i64::try_from(taken.last()).unwrap_or(i64::MAX));
             }),
         };
@@ -185,20 +188,17 @@ impl Request {
     }
 }
 
-fn answer_look(reply: &mut Reply<'_>, look: Look, entry: &Entry, peek: Option<Peek>) {
-    match (look, peek) {
-        (Look::Exists, peek) => reply.integer(i64::from(peek.is_some())),
-        (Look::Type, None) => reply.simple("none"),
-        (Look::Type, Some(_)) => reply.simple(if entry.counts_plainly() { "string" } else { "list" }),
-        (Look::Left, peek) => {
-            // A scope that is not there yet has all of its numbers.
-            let left = peek.map_or(entry.series().end() - entry.series().start().value(), |peek| peek.left);
-            reply.integer(i64::try_from(left).unwrap_or(i64::MAX));
-        }
-        (Look::Last, _) if !entry.counts_plainly() => {
+fn answer_look(reply: &mut Reply<'_>, look: Look, entry: &Entry, peek: &Peek) {
+    match look {
+        Look::Exists => reply.integer(i64::from(peek.exists)),
+        Look::Type if !peek.exists => reply.simple("none"),
+        Look::Type => reply.simple(if entry.counts_plainly() { "string" } else { "list" }),
+        // A scope that is not there yet has all of its numbers.
+        Look::Left => reply.integer(i64::try_from(peek.left).unwrap_or(i64::MAX)),
+        Look::Last if !entry.counts_plainly() => {
             reply.error("WRONGTYPE", "the numbers of this series are texts, not a count");
         }
-        (Look::Last, peek) => match peek.and_then(|peek| peek.last) {
+        Look::Last => match peek.last {
             Some(last) => reply.bulk(last.to_string().as_bytes()),
             None => reply.null(),
         },
@@ -207,28 +207,22 @@ fn answer_look(reply: &mut Reply<'_>, look: Look, entry: &Entry, peek: Option<Pe
 
 fn list(reply: &mut Reply<'_>, numbers: &Numbers) {
     reply.array(numbers.len());
-    for (_, number) in numbers.iter() {
-        reply.bulk(number.as_bytes());
+    for value in numbers.values() {
+        reply.bulk(value.as_bytes());
     }
 }
 
 fn single(reply: &mut Reply<'_>, numbers: &Numbers) {
-    match numbers.iter().next() {
-        Some((_, number)) => reply.bulk(number.as_bytes()),
+    match numbers.values().next() {
+        Some(value) => reply.bulk(value.as_bytes()),
         None => reply.null(),
     }
 }
 
 /// A prefix that programs look at, the stable code, and the sentence.
 fn refuse(reply: &mut Reply<'_>, error: &NextError) {
-    match error {
-        NextError::Issue(issue @ IssueError::Busy { .. }) => {
-            reply.error("BUSY", format_args!("{}: {issue}", issue.code()));
-        }
-        NextError::Issue(issue) => reply.error("ERR", format_args!("{}: {issue}", issue.code())),
-        NextError::AllRejected { .. } => reply.error("ERR", format_args!("all_rejected: {error}")),
-        other => reply.error("ERR", format_args!("bad_scope: {other}")),
-    }
+    let code = error.code();
+    reply.error(code.resp_prefix(), format_args!("{code}: {error}"));
 }
 
 fn out_of_range(max: u64, session: &Session, output: &mut Vec<u8>) {

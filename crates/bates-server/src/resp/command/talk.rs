@@ -136,7 +136,7 @@ fn config(command: Command<'_>, session: &Session, output: &mut Vec<u8>) {
 }
 
 fn info<S: Store>(session: &Session, machine: &Machine<S>, output: &mut Vec<u8>) {
-    let series = machine.entries().len();
+    let series = machine.registry().len();
     let text = format!(
         "# Server\r\nserver_name:bates\r\nbates_version:{}\r\n# Series\r\nseries:{series}\r\n",
         env!("CARGO_PKG_VERSION")

@@ -1,0 +1,95 @@
+//! Series made, changed and retired at run time.
+//!
+//! What could go wrong, and why it does not: a series that is retired keeps its pin and its cursors, so one of
+//! its name is the same series again or is refused; the leases of a series that changes are sealed and given
+//! back, and who still holds the old entry takes from the same cursors.
+
+use super::{Entry, Machine, MachineError, Origin, SeriesSpec, open};
+use crate::dispenser::Closed;
+use crate::name::SeriesName;
+use crate::store::Store;
+
+/// Series that may be there together. Each is looked through when an identifier is traced.
+pub const SERIES_MAX: usize = 10_000;
+
+/// What became of a series that was to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// It is new, or was retired and goes on.
+    New,
+    /// It was there, as it was described.
+    Already,
+}
+
+impl<S: Store> Machine<S> {
+    /// Makes a series at run time. Its cursors begin, or go on if there was one of its name before.
+    pub async fn create(&self, spec: SeriesSpec) -> Result<Made, MachineError> {
+        let _changing = self.changing.lock().await;
+        let registry = self.registry();
+        if let Some(entry) = registry.named(spec.name.as_str()) {
+            return match entry.origin {
+                Origin::File => Err(MachineError::InFile(spec.name)),
+                Origin::Api if entry.spec.description == spec.description => Ok(Made::Already),
+                Origin::Api => Err(MachineError::Exists(spec.name)),
+            };
+        }
+        if registry.len() >= SERIES_MAX {
+            return Err(MachineError::TooMany(SERIES_MAX));
+        }
+        self.put(spec).await?;
+        Ok(Made::New)
+    }
+
+    /// Changes the limits and the rejection rules of a series that was made at run time.
+    pub async fn amend(&self, spec: SeriesSpec) -> Result<(), MachineError> {
+        let _changing = self.changing.lock().await;
+        let entry = self.made_at_run_time(&spec.name)?;
+        if !entry.spec.differs_in_limits_and_rules_only(&spec) {
+            return Err(MachineError::Exists(spec.name));
+        }
+        let name = spec.name.clone();
+        self.put(spec).await?;
+        // What is in memory has the old limits; it comes back with the new ones.
+        self.dispenser.close_series(&name).await;
+        Ok(())
+    }
+
+    /// Retires a series that was made at run time. Its pin and its cursors stay for ever.
+    pub async fn retire(&self, name: &SeriesName) -> Result<Closed, MachineError> {
+        let _changing = self.changing.lock().await;
+        self.made_at_run_time(name)?;
+        self.dispenser.store().describe(name.clone(), None).await?;
+        let registry = self.registry().without(name);
+        self.registry.store(registry.into());
+        Ok(self.dispenser.close_series(name).await)
+    }
+
+    /// Opens a series of a description that the store kept.
+    pub async fn restore(&self, spec: SeriesSpec) -> Result<(), MachineError> {
+        let _changing = self.changing.lock().await;
+        match self.registry().named(spec.name.as_str()) {
+            // The configuration has taken it over.
+            Some(_) => Ok(()),
+            None => self.put(spec).await,
+        }
+    }
+
+    async fn put(&self, spec: SeriesSpec) -> Result<(), MachineError> {
+        let registry = self.registry();
+        registry.check_apart(&spec)?;
+        let (name, description) = (spec.name.clone(), spec.description.clone());
+        let store = self.dispenser.store();
+        let entry = open::open_series(store, spec, Origin::Api).await?;
+        store.describe(name, Some(description)).await?;
+        self.registry.store(registry.with(entry).into());
+        Ok(())
+    }
+
+    fn made_at_run_time(&self, name: &SeriesName) -> Result<std::sync::Arc<Entry>, MachineError> {
+        match self.registry().named(name.as_str()) {
+            None => Err(MachineError::Unknown(name.clone())),
+            Some(entry) if entry.origin == Origin::File => Err(MachineError::InFile(name.clone())),
+            Some(entry) => Ok(entry.clone()),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A series in a machine, and what its scopes are called.
+
+use bates_pattern::{Date, Scope};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::SeriesSpec;
+use crate::code::Code;
+use crate::key::KeyTemplate;
+use crate::place::{ScopeKey, ScopeKeyError};
+use crate::series::Series;
+
+/// What a list of numbers holds: whole identifiers, or their sequence part for programs that add the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Value {
+    /// `PROJ-9012-1001`
+    #[default]
+    Id,
+    /// `1001`
+    Seq,
+}
+
+/// Who described a series, and so who may change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The configuration, or the program itself.
+    File,
+    /// A call at run time.
+    Api,
+}
+
+/// A scope as a caller names it: all parameters of the series, and the business date where the series has
+/// one; without it, today's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScopeName<'a> {
+    /// Names and values, in any order.
+    pub parameters: &'a [(&'a str, &'a str)],
+    /// The business date.
+    pub date: Option<Date>,
+}
+
+impl<'a, const N: usize> From<&'a [(&'a str, &'a str); N]> for ScopeName<'a> {
+    fn from(parameters: &'a [(&'a str, &'a str); N]) -> Self {
+        Self { parameters, date: None }
+    }
+}
+
+impl<'a> From<&'a [(&'a str, &'a str)]> for ScopeName<'a> {
+    fn from(parameters: &'a [(&'a str, &'a str)]) -> Self {
+        Self { parameters, date: None }
+    }
+}
+
+/// A scope that was asked for and is none of the series.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScopeRefused {
+    /// The pattern refuses a value.
+    #[error(transparent)]
+    Pattern(#[from] bates_pattern::ScopeError),
+    /// The values make no key.
+    #[error(transparent)]
+    Key(#[from] ScopeKeyError),
+    /// Too few parameters, too many, or others.
+    #[error("the scope has the parameters {given:?}; it needs exactly {expected:?}")]
+    Parameters {
+        /// The names that were given.
+        given: Box<str>,
+        /// The names that a scope of the series has.
+        expected: Box<str>,
+    },
+}
+
+impl ScopeRefused {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Pattern(bates_pattern::ScopeError::Year { .. }) => Code::BAD_DATE,
+            _ => Code::BAD_SCOPE,
+        }
+    }
+}
+
+/// A series in a machine.
+#[derive(Debug)]
+pub struct Entry {
+    pub(super) series: Series,
+    pub(super) spec: SeriesSpec,
+    pub(super) origin: Origin,
+    pub(super) time_zone: TimeZone,
+    /// The names of a scope's parameters, sorted.
+    pub(super) parameters: Vec<String>,
+    /// How many of how many positions the rules accept.
+    pub(super) accepted: (u64, u64),
+}
+
+impl Entry {
+    /// The series.
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// As it was described.
+    pub fn spec(&self) -> &SeriesSpec {
+        &self.spec
+    }
+
+    /// Who described it.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// How Redis keys name its scopes.
+    pub fn key(&self) -> Option<&KeyTemplate> {
+        self.spec.key.as_ref()
+    }
+
+    /// The names of a scope's parameters, sorted.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(String::as_str)
+    }
+
+    /// Whether its numbers are the positions themselves, so that they can be answered as integers.
+    pub fn counts_plainly(&self) -> bool {
+        self.series.pattern().is_plain_count()
+    }
+
+    /// How many numbers so many positions hold: exact without rejection, else an estimate.
+    pub fn numbers_in(&self, positions: u64) -> u64 {
+        let (accepted, of) = self.accepted;
+        let share = u128::from(positions) * u128::from(accepted) / u128::from(of.max(1));
+        u64::try_from(share).unwrap_or(positions)
+    }
+
+    /// The business date of a moment, where the series lives.
+    pub fn date_at(&self, moment: Timestamp) -> Date {
+        moment.to_zoned(self.time_zone.clone()).date()
+    }
+
+    /// A scope made ready to render, and its identity. Parameters that the pattern does not show are the key's
+    /// affair.
+    pub(super) fn scope(
+        &self,
+        name: ScopeName<'_>,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<(Scope, ScopeKey), ScopeRefused> {
+        let mut given: Vec<&str> = name.parameters.iter().map(|(name, _)| *name).collect();
+        given.sort_unstable();
+        // Invariant: a scope has these parameters and no others, or one text could come from two scopes.
+        if !given.iter().eq(&self.parameters) {
+            let cut = |text: &str| text.chars().take(64).collect::<String>();
+            let given = given.iter().take(20).map(|name| cut(name)).collect::<Vec<_>>().join(", ").into();
+            return Err(ScopeRefused::Parameters { given, expected: self.parameters.join(", ").into() });
+        }
+        let pattern = self.series.pattern();
+        let date = match name.date {
+            None if pattern.needs_date() => Some(self.date_at(now())),
+            date => date,
+        };
+        let shown =
+            name.parameters.iter().filter(|(name, _)| pattern.parameters().any(|known| known == *name));
+        let scope = pattern.scope(shown.copied(), date)?;
+        let key = ScopeKey::new(name.parameters.iter().copied(), scope.period())?;
+        Ok((scope, key))
+    }
+}

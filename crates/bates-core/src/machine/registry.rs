@@ -1,0 +1,94 @@
+//! The series that are there: by name, and by the keys that name their scopes.
+//!
+//! Invariant: no key belongs to two series, so one look finds the only one that it may belong to.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::{Entry, MachineError, SeriesSpec};
+use crate::name::SeriesName;
+
+/// Series by name and by key. Changed by making another one.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "they are three ways to one thing")]
+pub struct Registry {
+    by_name: BTreeMap<SeriesName, Arc<Entry>>,
+    /// Keys without a parameter, whole.
+    by_key: HashMap<Box<str>, Arc<Entry>>,
+    /// Keys with parameters, by what stands before the first. No prefix begins with another.
+    by_prefix: BTreeMap<Box<str>, Arc<Entry>>,
+}
+
+impl Registry {
+    /// All series, by name.
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.by_name.values()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// The series of that name.
+    pub fn named(&self, name: &str) -> Option<&Arc<Entry>> {
+        // A name that is none finds nothing.
+        self.by_name.get(&name.parse::<SeriesName>().ok()?)
+    }
+
+    /// The series that a key belongs to.
+    pub fn of_key(&self, key: &str) -> Option<&Arc<Entry>> {
+        // Whatever lies between a prefix and a key that begins with it begins with it too, so the last prefix
+        // that is not behind the key is the only one that it can begin with.
+        let mut before = self.by_prefix.range::<str, _>((Bound::Unbounded, Bound::Included(key)));
+        match before.next_back() {
+            Some((_, entry)) if entry.key().is_some_and(|template| template.is_of(key)) => Some(entry),
+            _ => self.by_key.get(key),
+        }
+    }
+
+    /// Refuses a series whose key could be one of another series.
+    pub(super) fn check_apart(&self, spec: &SeriesSpec) -> Result<(), MachineError> {
+        let Some(key) = &spec.key else { return Ok(()) };
+        for other in self.entries().filter(|other| other.spec.name != spec.name) {
+            if let Some(other_key) = other.key().filter(|other_key| other_key.may_meet(key)) {
+                return Err(MachineError::KeysMeet {
+                    first: other.spec.name.clone(),
+                    first_key: other_key.to_string().into(),
+                    second: spec.name.clone(),
+                    second_key: key.to_string().into(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// With this series, in the place of one of its name.
+    pub(super) fn with(&self, entry: Entry) -> Self {
+        let mut registry = self.without(&entry.spec.name);
+        let entry = Arc::new(entry);
+        if let Some(key) = entry.key() {
+            match key.parameters().next() {
+                Some(_) => registry.by_prefix.insert(key.prefix().into(), entry.clone()),
+                None => registry.by_key.insert(key.to_string().into(), entry.clone()),
+            };
+        }
+        registry.by_name.insert(entry.spec.name.clone(), entry);
+        registry
+    }
+
+    /// Without the series of this name.
+    pub(super) fn without(&self, name: &SeriesName) -> Self {
+        let mut registry = self.clone();
+        registry.by_name.remove(name);
+        registry.by_key.retain(|_, entry| entry.spec.name != *name);
+        registry.by_prefix.retain(|_, entry| entry.spec.name != *name);
+        registry
+    }
+}

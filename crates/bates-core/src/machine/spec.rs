@@ -1,0 +1,180 @@
+//! A series as it is described, and what may speak against it.
+
+use bates_pattern::{PatternError, Position, Reject, Reset};
+
+use super::Value;
+use crate::code::Code;
+use crate::key::KeyTemplate;
+use crate::name::SeriesName;
+use crate::promise::Promise;
+use crate::series::Limits;
+use crate::store::StoreError;
+
+/// A series as a configuration describes it.
+#[derive(Clone, Debug)]
+pub struct SeriesSpec {
+    /// Its name.
+    pub name: SeriesName,
+    /// The template of its pattern.
+    pub template: Box<str>,
+    /// What it promises.
+    pub promise: Promise,
+    /// Whether positions walk a keyed permutation. The key is made once and kept in the store.
+    pub shuffled: bool,
+    /// What is skipped.
+    pub reject: Reject,
+    /// When the numbering starts again.
+    pub reset: Reset,
+    /// The time zone in which a business date is taken, by its IANA name.
+    pub time_zone: Box<str>,
+    /// What lists of its numbers hold.
+    pub value: Value,
+    /// The first position; by default 1 where the text counts in decimal, 0 otherwise.
+    pub start: Option<Position>,
+    /// How Redis keys name its scopes.
+    pub key: Option<KeyTemplate>,
+    /// The limits within which it is handed out.
+    pub limits: Limits,
+    /// The words of whoever described it, kept as they are for whoever asks.
+    pub description: Box<str>,
+}
+
+impl SeriesSpec {
+    /// A series that counts from the start of its pattern and promises nothing more than it must.
+    pub fn new(name: SeriesName, template: &str) -> Self {
+        Self {
+            name,
+            template: template.into(),
+            promise: Promise::Unique,
+            shuffled: false,
+            reject: Reject::default(),
+            reset: Reset::Never,
+            time_zone: "UTC".into(),
+            value: Value::Id,
+            start: None,
+            key: None,
+            limits: Limits::default(),
+            description: "".into(),
+        }
+    }
+
+    /// Whether `other` is the same but for limits and rejection rules, which may change at any time.
+    pub(super) fn differs_in_limits_and_rules_only(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.template == other.template
+            && self.promise == other.promise
+            && self.shuffled == other.shuffled
+            && self.reset == other.reset
+            && self.time_zone == other.time_zone
+            && self.value == other.value
+            && self.start == other.start
+            && self.key == other.key
+    }
+}
+
+/// A machine that could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MachineError {
+    /// A template that was refused.
+    #[error("series {series:?}: template {template:?}: {error}")]
+    Pattern {
+        /// The series.
+        series: SeriesName,
+        /// Its template.
+        template: Box<str>,
+        /// Why.
+        error: PatternError,
+    },
+    /// Two series of one name.
+    #[error("series {0:?} is described twice")]
+    Twice(SeriesName),
+    /// Two series whose keys may be the same.
+    #[error("series {first:?} and {second:?}: their keys {first_key} and {second_key} could be the same")]
+    KeysMeet {
+        /// One series.
+        first: SeriesName,
+        /// Its key.
+        first_key: Box<str>,
+        /// The other series.
+        second: SeriesName,
+        /// Its key.
+        second_key: Box<str>,
+    },
+    /// A parameter of the pattern that the key does not have.
+    #[error("series {series:?}: key {key} does not name the parameter {{{parameter}}} of the pattern")]
+    KeyLacks {
+        /// The series.
+        series: SeriesName,
+        /// Its key.
+        key: Box<str>,
+        /// The parameter.
+        parameter: Box<str>,
+    },
+    /// A time zone that nobody knows.
+    #[error("series {series:?}: {name:?} is no time zone: expected a name such as UTC or Europe/Berlin")]
+    TimeZone {
+        /// The series.
+        series: SeriesName,
+        /// What was given.
+        name: Box<str>,
+    },
+    /// A first position behind the last.
+    #[error("series {series:?}: start {start} lies behind {last}, the last position of the pattern")]
+    Start {
+        /// The series.
+        series: SeriesName,
+        /// The first position.
+        start: u64,
+        /// The last position.
+        last: u64,
+    },
+    /// Limits that make no sense.
+    #[error("series {series:?}: {problem}")]
+    Limits {
+        /// The series.
+        series: SeriesName,
+        /// Why.
+        problem: &'static str,
+    },
+    /// A series of that name is there with another description.
+    #[error("series {0:?} is there with another description")]
+    Exists(SeriesName),
+    /// The configuration describes the series.
+    #[error("series {0:?} is described in the configuration and cannot be changed at run time")]
+    InFile(SeriesName),
+    /// There is no series of that name.
+    #[error("there is no series {0:?}")]
+    Unknown(SeriesName),
+    /// There are as many series as there may be.
+    #[error("there are {0} series, the limit")]
+    TooMany(usize),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No randomness for a key.
+    #[error("cannot make a permutation key: {0}")]
+    NoRandomness(Box<str>),
+}
+
+impl MachineError {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Pattern { .. }
+            | Self::Twice(_)
+            | Self::KeyLacks { .. }
+            | Self::TimeZone { .. }
+            | Self::Start { .. }
+            | Self::Limits { .. } => Code::BAD_SERIES,
+            Self::KeysMeet { .. } => Code::KEYS_MEET,
+            Self::Exists(_) => Code::SERIES_EXISTS,
+            Self::InFile(_) => Code::SERIES_IN_FILE,
+            Self::Unknown(_) => Code::UNKNOWN_SERIES,
+            Self::TooMany(_) => Code::TOO_MANY_SERIES,
+            Self::Store(StoreError::Pinned { .. }) => Code::SERIES_PINNED,
+            Self::Store(StoreError::Poisoned(_)) => Code::STORE_POISONED,
+            Self::Store(_) | Self::NoRandomness(_) => Code::STORE_UNAVAILABLE,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Series made, changed, retired and made again while the machine runs: never twice a number.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bates_core::{Limits, Machine, Made, Promise, SeriesSpec, SystemClock, Value};
+use bates_pattern::{Position, Reject, Reset};
+use bates_testkit::MemoryStore;
+
+use super::machine::spec;
+
+type Numbering = Machine<Arc<MemoryStore>>;
+
+fn tenant() -> SeriesSpec {
+    SeriesSpec { description: "tenant".into(), ..spec("tenant", "T-{seq}", Some("tenant")) }
+}
+
+async fn open(store: &Arc<MemoryStore>) -> Numbering {
+    let fixed = spec("fixed", "{seq}", Some("fixed:{name}"));
+    Machine::open(store.clone(), vec![fixed], Arc::new(SystemClock)).await.unwrap()
+}
+
+async fn take(machine: &Numbering, count: u64) -> Vec<String> {
+    let entry = machine.named("tenant").unwrap();
+    let numbers = machine.next(&entry, (&[]).into(), count).await.unwrap();
+    numbers.values().map(str::to_owned).collect()
+}
+
+async fn code_of(outcome: impl Future<Output = Result<Made, bates_core::MachineError>>) -> &'static str {
+    outcome.await.unwrap_err().code().name()
+}
+
+#[tokio::test]
+async fn a_series_retired_and_made_again_goes_on_where_it_was() {
+    let store: Arc<MemoryStore> = Arc::default();
+    let machine = open(&store).await;
+    assert_eq!(machine.create(tenant()).await.unwrap(), Made::New);
+    assert_eq!(machine.create(tenant()).await.unwrap(), Made::Already);
+    assert_eq!(take(&machine, 2).await, ["T-1", "T-2"]);
+    let held = machine.named("tenant").unwrap();
+    machine.retire(&"tenant".parse().unwrap()).await.unwrap();
+    assert!(machine.named("tenant").is_none() && machine.of_key("tenant").is_none());
+    // A request that found the series before it was retired takes from the same cursor.
+    let late = machine.next(&held, (&[]).into(), 1).await.unwrap();
+    assert_eq!(late.values().collect::<Vec<_>>(), ["T-3"]);
+    assert_eq!(machine.create(tenant()).await.unwrap(), Made::New);
+    assert_eq!(take(&machine, 1).await, ["T-4"], "what the retired series gave back, and nothing twice");
+}
+
+#[tokio::test]
+async fn a_series_made_again_with_another_text_is_refused() {
+    let machine = open(&Arc::default()).await;
+    machine.create(tenant()).await.unwrap();
+    machine.retire(&"tenant".parse().unwrap()).await.unwrap();
+    for changed in [
+        SeriesSpec { template: "U-{seq}".into(), ..tenant() },
+        SeriesSpec { start: Position::new(7), ..tenant() },
+        SeriesSpec { template: "{date:%Y}-{seq}".into(), reset: Reset::Yearly, ..tenant() },
+    ] {
+        assert_eq!(code_of(machine.create(changed)).await, "series_pinned");
+        assert!(machine.named("tenant").is_none(), "a refusal changes nothing");
+    }
+    machine.create(tenant()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_configuration_describes_cannot_be_changed_at_run_time() {
+    let machine = open(&Arc::default()).await;
+    assert_eq!(code_of(machine.create(spec("fixed", "{seq}", None))).await, "series_in_file");
+    let retired = machine.retire(&"fixed".parse().unwrap()).await;
+    assert_eq!(retired.unwrap_err().code().name(), "series_in_file");
+    let amended = machine.amend(spec("fixed", "{seq}", None)).await;
+    assert_eq!(amended.unwrap_err().code().name(), "series_in_file");
+    let unknown = machine.retire(&"never".parse().unwrap()).await;
+    assert_eq!(unknown.unwrap_err().code().name(), "unknown_series");
+}
+
+#[tokio::test]
+async fn bad_descriptions_are_refused_and_change_nothing() {
+    let store: Arc<MemoryStore> = Arc::default();
+    let machine = open(&store).await;
+    machine.create(tenant()).await.unwrap();
+    for (bad, code) in [
+        (SeriesSpec { description: "another".into(), ..tenant() }, "series_exists"),
+        (spec("other", "{seq", None), "bad_series"),
+        (spec("other", "{seq:99999}", None), "bad_series"),
+        (SeriesSpec { start: Position::new(100), ..spec("other", "{seq:2}", None) }, "bad_series"),
+        (
+            SeriesSpec {
+                limits: Limits { lease_min: 0, ..Limits::default() },
+                ..spec("other", "{seq}", None)
+            },
+            "bad_series",
+        ),
+        (spec("other", "{seq}", Some("fixed:{x}")), "keys_meet"),
+        (spec("other", "{seq}", Some("tenant")), "keys_meet"),
+        (SeriesSpec { shuffled: true, ..spec("other", "{seq}", None) }, "bad_series"),
+    ] {
+        assert_eq!(code_of(machine.create(bad.clone())).await, code, "{bad:?}");
+    }
+    let kept = bates_core::Store::descriptions(&store).await.unwrap();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    // What was refused was not pinned either.
+    machine.create(spec("other", "{seq:3}", None)).await.unwrap();
+}
+
+#[tokio::test]
+async fn limits_and_rules_change_under_load_without_a_number_coming_twice() {
+    let machine = Arc::new(open(&Arc::default()).await);
+    machine.create(tenant()).await.unwrap();
+    let takers: Vec<_> = (0..8)
+        .map(|_| {
+            let machine = machine.clone();
+            tokio::spawn(async move {
+                let mut taken = Vec::new();
+                for _ in 0..200 {
+                    taken.extend(take(&machine, 3).await);
+                    tokio::task::yield_now().await;
+                }
+                taken
+            })
+        })
+        .collect();
+    for round in 1..20 {
+        let limits = Limits { lease_max: 32 * round, ..Limits::default() };
+        let reject = Reject::default().with_restricted(&[round.to_string()]).unwrap();
+        machine.amend(SeriesSpec { limits, reject, ..tenant() }).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut seen = HashSet::new();
+    for taker in takers {
+        for number in taker.await.unwrap() {
+            assert!(seen.insert(number.clone()), "{number} came twice");
+        }
+    }
+    assert_eq!(seen.len(), 8 * 200 * 3);
+    let promise = SeriesSpec { promise: Promise::Ordered, ..tenant() };
+    assert_eq!(machine.amend(promise).await.unwrap_err().code().name(), "series_exists");
+}
+
+#[tokio::test]
+async fn an_identifier_is_traced_to_its_series_scope_and_position() {
+    let machine = open(&Arc::default()).await;
+    let document = spec("document", "{project}-{seq}", Some("d:{project}"));
+    machine.create(SeriesSpec { value: Value::Seq, ..document }).await.unwrap();
+    let entry = machine.named("document").unwrap();
+    let numbers = machine.next(&entry, (&[("project", "P")]).into(), 2).await.unwrap();
+    assert_eq!(numbers.values().collect::<Vec<_>>(), ["1", "2"], "the bare sequence part");
+    assert_eq!(numbers.iter().next().unwrap().1, "P-1", "and the whole number");
+    let found = machine.find("P-2").await.unwrap();
+    assert_eq!(found.len(), 1);
+    let (position, granted) = (found[0].position, found[0].granted);
+    assert_eq!(
+        (position, granted, &*found[0].parameters),
+        (2, Some(true), &[("project".into(), "P".into())][..])
+    );
+    for (id, granted) in [("P-0", Some(false)), ("P-33", Some(false)), ("Q-1", Some(false))] {
+        assert_eq!(machine.find(id).await.unwrap()[0].granted, granted, "{id}");
+    }
+    // A number that does not show its scope could be of any.
+    let bare = machine.find("7").await.unwrap();
+    assert_eq!((bare.len(), bare[0].granted), (1, None));
+    assert!(machine.find("nothing like it").await.unwrap().is_empty());
+}

@@ -1,0 +1,32 @@
+//! A clock that stands still until a test moves it, forwards or backwards.
+
+use std::sync::{Mutex, PoisonError};
+
+use bates_core::Clock;
+use jiff::Timestamp;
+
+/// A clock that tests move.
+#[derive(Debug)]
+pub struct FakeClock(Mutex<Timestamp>);
+
+impl FakeClock {
+    /// A clock that stands at a moment, as in `2026-12-31T23:59:59Z`.
+    pub fn at(moment: &str) -> Self {
+        Self(Mutex::new(read(moment)))
+    }
+
+    /// Moves it to another moment, earlier or later.
+    pub fn set(&self, moment: &str) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = read(moment);
+    }
+}
+
+fn read(moment: &str) -> Timestamp {
+    moment.parse().expect("a moment as in 2026-12-31T23:59:59Z")
+}
+
+impl Clock for FakeClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
