@@ -14,8 +14,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::command::{self, Done};
+use super::front::Front;
 use super::session::Session;
-use super::{Limits, Progress, Reader, Reply};
+use super::{Progress, Reader, Reply};
 
 /// Read at once: a deep pipeline of short commands.
 const READ_BYTES: usize = 16 * 1024;
@@ -23,23 +24,22 @@ const READ_BYTES: usize = 16 * 1024;
 /// Answers that wait for one write.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
 
-/// A client that does not take its answers in this time is gone.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A command that does not arrive whole in this time is dropped with its connection; between commands a client
-/// may be silent as long as it likes.
-const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
+/// Who is turned away takes one line, or is left without it.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves a connection until the client leaves, breaks the protocol, or the server stops.
 pub(super) async fn serve<S: Store>(
     mut stream: TcpStream,
     machine: Arc<Machine<S>>,
+    front: Arc<Front>,
     mut stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    let seat = front.clients.enter(stream.peer_addr().ok(), stream.local_addr().ok());
+    let session = Session::new(front, seat);
     let mut connection = Connection {
-        reader: Reader::new(Limits::AUTHENTICATED),
-        session: Session::default(),
+        reader: Reader::new(session.limits()),
+        session,
         input: Vec::with_capacity(READ_BYTES),
         output: Vec::new(),
         machine,
@@ -47,7 +47,7 @@ pub(super) async fn serve<S: Store>(
     };
     loop {
         let open = connection.execute(&mut stream, &stopping).await?;
-        write(&mut stream, &mut connection.output).await?;
+        connection.write(&mut stream).await?;
         if !open {
             return Ok(());
         }
@@ -69,7 +69,7 @@ pub(super) async fn refuse(mut stream: TcpStream) {
     let mut answer = Vec::new();
     Reply::new(&mut answer, super::Protocol::Resp2).error("ERR", "max number of clients reached");
     // It is being turned away either way.
-    let _ = timeout(WRITE_TIMEOUT, stream.write_all(&answer)).await;
+    let _ = timeout(REFUSAL_TIMEOUT, stream.write_all(&answer)).await;
 }
 
 async fn passes(deadline: Option<Instant>) {
@@ -77,17 +77,6 @@ async fn passes(deadline: Option<Instant>) {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
-}
-
-async fn write(stream: &mut TcpStream, output: &mut Vec<u8>) -> io::Result<()> {
-    if output.is_empty() {
-        return Ok(());
-    }
-    timeout(WRITE_TIMEOUT, stream.write_all(output)).await.map_err(io::Error::from)??;
-    output.clear();
-    // One large answer must not stay as room for ever.
-    output.shrink_to(ANSWER_BYTES_MAX);
-    Ok(())
 }
 
 struct Connection<S> {
@@ -115,6 +104,7 @@ impl<S: Store> Connection<S> {
                 Some(Done::Later(request)) => {
                     request.answer(&self.session, &self.machine, &mut self.output).await;
                 }
+                Some(Done::Limited) => self.reader.set_limits(self.session.limits()),
                 Some(Done::Quit) => break false,
             }
             // What was begun is answered; what was only sent is not begun any more.
@@ -122,7 +112,7 @@ impl<S: Store> Connection<S> {
                 break false;
             }
             if self.output.len() >= ANSWER_BYTES_MAX {
-                write(stream, &mut self.output).await?;
+                self.write(stream).await?;
             }
         };
         self.forget(at);
@@ -150,6 +140,18 @@ impl<S: Store> Connection<S> {
         Some(done)
     }
 
+    async fn write(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let patience = self.session.front.settings.write_timeout;
+        timeout(patience, stream.write_all(&self.output)).await.map_err(io::Error::from)??;
+        self.output.clear();
+        // One large answer must not stay as room for ever.
+        self.output.shrink_to(ANSWER_BYTES_MAX);
+        Ok(())
+    }
+
     /// Drops the bytes of the commands that were executed.
     fn forget(&mut self, executed: usize) {
         self.input.drain(..executed);
@@ -167,6 +169,7 @@ impl<S: Store> Connection<S> {
         if self.input.is_empty() {
             return None;
         }
-        Some(*self.deadline.get_or_insert_with(|| Instant::now() + COMMAND_TIMEOUT))
+        let patience = self.session.front.settings.command_timeout;
+        Some(*self.deadline.get_or_insert_with(|| Instant::now() + patience))
     }
 }

@@ -10,7 +10,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::connection;
+use super::front::Front;
+use super::{Settings, connection};
 
 /// Connections at a time. Each holds some tens of kilobytes, so this bounds memory to some hundred megabytes.
 const CONNECTIONS_MAX: usize = 10_000;
@@ -25,8 +26,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub async fn serve<S: Store>(
     listener: TcpListener,
     machine: Arc<Machine<S>>,
+    settings: Settings,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let front = Arc::new(Front::new(settings));
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let (stopping, stopped) = watch::channel(false);
     let mut connections = JoinSet::new();
@@ -44,11 +47,11 @@ pub async fn serve<S: Store>(
                     connection::refuse(stream).await;
                     continue;
                 };
-                let (machine, stopped) = (machine.clone(), stopped.clone());
+                let (machine, front, stopped) = (machine.clone(), front.clone(), stopped.clone());
                 connections.spawn(async move {
                     let _permit = permit;
                     // A client that goes away is the usual end of a connection.
-                    let _ = connection::serve(stream, machine, stopped).await;
+                    let _ = connection::serve(stream, machine, front, stopped).await;
                 });
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => {}

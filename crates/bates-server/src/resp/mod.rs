@@ -4,10 +4,12 @@
 //! of know neither a socket nor what a command does. The rest turns commands into calls of the machine:
 //! `listener` → `connection` → `command`, one file a family.
 
+mod clients;
 mod command;
 mod connection;
 mod error;
 mod frame;
+mod front;
 mod inline;
 mod length;
 mod limits;
@@ -17,6 +19,7 @@ mod session;
 
 pub use error::ProtocolError;
 pub use frame::{Command, Progress, Reader};
+pub use front::Settings;
 pub use limits::Limits;
 pub use listener::serve;
 pub use reply::{Protocol, Reply};

@@ -14,6 +14,16 @@ pub enum Protocol {
     Resp3,
 }
 
+impl Protocol {
+    /// Its number, as `HELLO` has it.
+    pub fn version(self) -> u8 {
+        match self {
+            Self::Resp2 => 2,
+            Self::Resp3 => 3,
+        }
+    }
+}
+
 /// Appends answers to a buffer, which the caller empties into the socket.
 #[derive(Debug)]
 pub struct Reply<'o> {

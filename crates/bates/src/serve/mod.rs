@@ -2,6 +2,7 @@
 
 mod series;
 
+use std::env::VarError;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bates_core::{Closed, Machine, SystemClock};
-use bates_server::resp;
+use bates_server::{Access, resp};
 use bates_sqlite::{Opening, SqliteStore};
 use clap::Args;
 use tokio::net::TcpListener;
@@ -18,6 +19,9 @@ use crate::output::{self, Answer, Output, counted};
 
 /// Scopes that nobody asked for in this time leave memory.
 const EVICTION_PERIOD: Duration = Duration::from_mins(5);
+
+/// The variable of the environment that holds the secret.
+const SECRET: &str = "BATES_SECRET";
 
 /// Hand out numbers over the Redis protocol
 ///
@@ -36,7 +40,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR", default_value = "bates-data")]
     data: PathBuf,
 
-    /// Where to listen for the Redis protocol; loopback only
+    /// Where to listen for the Redis protocol; other than loopback only with a secret in `BATES_SECRET`
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6380")]
     resp: SocketAddr,
 
@@ -46,14 +50,28 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Answer> {
-    if !args.resp.ip().is_loopback() {
-        bail!("--resp {}: there is no password yet, so only loopback addresses are served", args.resp);
+    let access = Arc::new(access()?);
+    if access.is_open() && !args.resp.ip().is_loopback() {
+        bail!(
+            "--resp {}: anybody could take numbers there. Set a secret in {SECRET}, or listen on loopback",
+            args.resp
+        );
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(args))
+    runtime.block_on(serve(args, access))
 }
 
-async fn serve(args: &ServeArgs) -> anyhow::Result<Answer> {
+/// The secret that clients have to show. Never printed, not even a bad one.
+fn access() -> anyhow::Result<Access> {
+    match std::env::var(SECRET) {
+        Ok(secret) if secret.is_empty() => bail!("{SECRET} is empty: give it a secret, or unset it"),
+        Ok(secret) => Ok(Access::new(Some(&secret))),
+        Err(VarError::NotPresent) => Ok(Access::new(None)),
+        Err(VarError::NotUnicode(_)) => bail!("{SECRET} is not UTF-8"),
+    }
+}
+
+async fn serve(args: &ServeArgs, access: Arc<Access>) -> anyhow::Result<Answer> {
     let opening = if args.new { Opening::New } else { Opening::First };
     let store = Arc::new(SqliteStore::open(&args.data, opening)?);
     let machine = Arc::new(Machine::open(store, series::built_in()?, Arc::new(SystemClock)).await?);
@@ -61,7 +79,8 @@ async fn serve(args: &ServeArgs) -> anyhow::Result<Answer> {
     let stop = stop_signal()?;
     greet(&args.data, listener.local_addr()?)?;
     let evicting = tokio::spawn(evict(machine.clone()));
-    resp::serve(listener, machine.clone(), stop).await?;
+    let settings = resp::Settings::new(access, || jiff::Timestamp::now().into());
+    resp::serve(listener, machine.clone(), settings, stop).await?;
     evicting.abort();
     let Closed { returned, gaps, .. } = machine.close().await;
     let (returned, gaps) = (counted(returned, "unused number"), counted(gaps, "gap"));

@@ -3,6 +3,7 @@
 
 mod process;
 mod running;
+mod secret;
 mod server;
 mod wire;
 

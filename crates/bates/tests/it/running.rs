@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use bates_testkit::programs;
 
+const LOOPBACK: &str = "127.0.0.1:0";
+
 /// A server process on a free port.
 pub(crate) struct Server {
     child: Child,
@@ -16,8 +18,15 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(data: &Path) -> Self {
-        Self::try_start(Command::new(env!("CARGO_BIN_EXE_bates")), data)
-            .expect("the server says where it listens")
+        Self::start_with(data, LOOPBACK, &[])
+    }
+
+    /// A server that listens on `address` and has these variables in its environment.
+    pub(crate) fn start_with(data: &Path, address: &str, environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+        // Whatever the environment of who runs this is like.
+        command.env_remove("BATES_SECRET").envs(environment.iter().copied());
+        Self::try_start(command, data, address).expect("the server says where it listens")
     }
 
     /// A server whose system calls go wrong, as strace's `inject` says. `None` if they do before it listens.
@@ -25,13 +34,13 @@ impl Server {
         let strace = programs::find("strace").expect("strace; run `cargo xtask test`, which installs it");
         let mut command = Command::new(strace);
         command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={inject}")]);
-        command.arg(env!("CARGO_BIN_EXE_bates"));
-        Self::try_start(command, data)
+        command.arg(env!("CARGO_BIN_EXE_bates")).env_remove("BATES_SECRET");
+        Self::try_start(command, data, LOOPBACK)
     }
 
-    fn try_start(mut command: Command, data: &Path) -> Option<Self> {
+    fn try_start(mut command: Command, data: &Path, address: &str) -> Option<Self> {
         let mut child = command
-            .args(["serve", "--resp", "127.0.0.1:0", "--data"])
+            .args(["serve", "--resp", address, "--data"])
             .arg(data)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -41,9 +50,8 @@ impl Server {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         // It says where it listens once it does.
-        let address =
-            lines.map(Result::unwrap).find_map(|line| Some(line.split_once("127.0.0.1:")?.1.to_owned()));
-        let port = address.map(|port| port.parse().unwrap());
+        let told = lines.map(Result::unwrap).find(|line| line.contains("Redis protocol"));
+        let port = told.map(|line| line.rsplit_once(':').unwrap().1.parse().unwrap());
         let server = Self { child, port: port.unwrap_or(0) };
         port.map(|_| server)
     }

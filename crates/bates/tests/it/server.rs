@@ -78,14 +78,6 @@ fn a_second_server_on_the_same_folder_is_refused() {
     assert!(String::from_utf8_lossy(&second.stderr).contains("in use by another process"));
 }
 
-#[test]
-fn what_is_not_loopback_is_not_served() {
-    let refused =
-        Command::new(env!("CARGO_BIN_EXE_bates")).args(["serve", "--resp", "0.0.0.0:0"]).output().unwrap();
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("only loopback"));
-}
-
 /// The server dies as it enters a write or a sync of a commit, each in turn. What a client was answered before
 /// must not come again; a server that answered before its commit was written would be caught.
 #[test]

@@ -1,7 +1,12 @@
-//! Commands by name. Owns the table; each family is a file.
+//! Commands by name: found in the table, checked against it, and run. Each family is a file.
 
+mod about;
+mod admission;
+mod client;
 mod number;
 mod refused;
+mod report;
+mod table;
 mod talk;
 
 use bates_core::{Machine, Store};
@@ -11,6 +16,7 @@ use super::{Command, Reply};
 
 use number::Look;
 pub(super) use number::Request;
+use table::Verb;
 
 /// How a command ended.
 pub(super) enum Done {
@@ -18,7 +24,9 @@ pub(super) enum Done {
     Answered,
     /// Its answer needs the store.
     Later(Request),
-    /// Its answer is written, and the client wants to leave.
+    /// Its answer is written, and what the client may send has changed.
+    Limited,
+    /// Its answer is written, and the client wants to leave, or has to.
     Quit,
 }
 
@@ -33,33 +41,67 @@ pub(super) fn execute<S: Store>(
     output: &mut Vec<u8>,
 ) -> Done {
     let mut name = [0; NAME_BYTES_MAX];
-    let name = upper(command.name(), &mut name);
-    match name {
-        b"INCR" => number::incr(command, session, machine, output),
-        b"INCRBY" => number::incr_by(command, session, machine, output),
-        b"LPOP" | b"RPOP" => number::pop(command, session, machine, output),
-        b"GET" => number::look(Look::Last, command, session, machine, output),
-        b"LLEN" => number::look(Look::Left, command, session, machine, output),
-        b"EXISTS" => number::look(Look::Exists, command, session, machine, output),
-        b"TYPE" => number::look(Look::Type, command, session, machine, output),
-        b"QUIT" => {
-            Reply::new(output, session.protocol).simple("OK");
-            Done::Quit
-        }
-        _ => {
-            if !talk::execute(name, command, session, machine, output) {
-                refused::execute(name, command, session, output);
-            }
-            Done::Answered
-        }
+    let name = lower(command.name(), &mut name);
+    let spec = table::find(name);
+    if !session.is_admitted() && !spec.is_some_and(table::Spec::is_for_strangers) {
+        Reply::new(output, session.protocol).error("NOAUTH", "Authentication required.");
+        return Done::Answered;
+    }
+    let Some(spec) = spec else {
+        refused::execute(name, command, session, output);
+        return Done::Answered;
+    };
+    if !spec.takes(command.arg_count()) {
+        wrong_arguments(command, session, output);
+        return Done::Answered;
+    }
+    match spec.verb {
+        Verb::Incr => number::incr(command, session, machine, output),
+        Verb::IncrBy => number::incr_by(command, session, machine, output),
+        Verb::Pop => number::pop(command, session, machine, output),
+        Verb::Get => number::look(Look::Last, command, session, machine, output),
+        Verb::Llen => number::look(Look::Left, command, session, machine, output),
+        Verb::Exists => number::look(Look::Exists, command, session, machine, output),
+        Verb::Type => number::look(Look::Type, command, session, machine, output),
+        verb => converse(verb, command, session, machine, output),
     }
 }
 
-/// A name in upper case, in the caller's room; empty if it is too long to be one.
-fn upper<'r>(name: &[u8], room: &'r mut [u8; NAME_BYTES_MAX]) -> &'r [u8] {
+/// What clients say before and between the commands that give numbers.
+fn converse<S: Store>(
+    verb: Verb,
+    command: Command<'_>,
+    session: &mut Session,
+    machine: &Machine<S>,
+    output: &mut Vec<u8>,
+) -> Done {
+    match verb {
+        Verb::Auth => return admission::auth(command, session, output),
+        Verb::Hello => return admission::hello(command, session, output),
+        Verb::Reset => return admission::reset(session, output),
+        Verb::Quit => {
+            Reply::new(output, session.protocol).simple("OK");
+            return Done::Quit;
+        }
+        Verb::Ping => talk::ping(command, session, output),
+        Verb::Echo => talk::echo(command, session, output),
+        Verb::Select => talk::select(command, session, output),
+        Verb::Time => talk::time(session, output),
+        Verb::Client => client::execute(command, session, output),
+        Verb::Command => about::execute(command, session, output),
+        Verb::Config => report::config(command, session, output),
+        Verb::Info => report::info(command, session, machine, output),
+        // Those that give numbers were run before.
+        Verb::Incr | Verb::IncrBy | Verb::Pop | Verb::Get | Verb::Llen | Verb::Exists | Verb::Type => {}
+    }
+    Done::Answered
+}
+
+/// A name in lower case, in the caller's room; empty if it is too long to be one.
+fn lower<'r>(name: &[u8], room: &'r mut [u8; NAME_BYTES_MAX]) -> &'r [u8] {
     let Some(room) = room.get_mut(..name.len()) else { return b"" };
     room.copy_from_slice(name);
-    room.make_ascii_uppercase();
+    room.make_ascii_lowercase();
     room
 }
 

@@ -1,0 +1,145 @@
+//! Who is connected, for `CLIENT ID`, `INFO` and `LIST`. Owns the identity of connections. Must never be touched
+//! by a command that gives numbers: those know nothing of other clients.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use super::Protocol;
+
+/// All connections of a port.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last_id: u64,
+    connected: BTreeMap<u64, Client>,
+}
+
+/// What is shown of a connection.
+#[derive(Clone, Debug)]
+struct Client {
+    address: Option<SocketAddr>,
+    local_address: Option<SocketAddr>,
+    since: Instant,
+    said: Said,
+}
+
+/// What a client says of itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Said {
+    /// By `CLIENT SETNAME` or `HELLO … SETNAME`; empty if it has none.
+    pub(super) name: String,
+    /// By `CLIENT SETINFO`.
+    pub(super) library: String,
+    /// By `CLIENT SETINFO`.
+    pub(super) library_version: String,
+    /// By `HELLO`.
+    pub(super) protocol: Protocol,
+}
+
+impl Clients {
+    /// Lets a connection in, until what is returned is dropped.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        address: Option<SocketAddr>,
+        local_address: Option<SocketAddr>,
+    ) -> Seat {
+        let client = Client { address, local_address, since: Instant::now(), said: Said::default() };
+        let mut state = self.state();
+        state.last_id += 1;
+        let id = state.last_id;
+        state.connected.insert(id, client);
+        drop(state);
+        Seat { id, clients: self.clone() }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.state().connected.len()
+    }
+
+    /// A line for each connection that `is_wanted`, the oldest first.
+    pub(super) fn lines(&self, is_wanted: impl Fn(u64) -> bool) -> String {
+        let mut lines = String::new();
+        for (id, client) in self.state().connected.iter().filter(|(id, _)| is_wanted(**id)) {
+            client.write_line(*id, &mut lines);
+        }
+        lines
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Client {
+    fn write_line(&self, id: u64, lines: &mut String) {
+        let address = |of: Option<SocketAddr>| of.map_or_else(String::new, |of| of.to_string());
+        let Said { name, library, library_version, protocol } = &self.said;
+        let resp = protocol.version();
+        let (peer, local) = (address(self.address), address(self.local_address));
+        let age = self.since.elapsed().as_secs();
+        let line = writeln!(
+            lines,
+            "id={id} addr={peer} laddr={local} name={name} age={age} flags=N db=0 resp={resp} lib-name={library} \
+             lib-ver={library_version}"
+        );
+        line.expect("a String takes all that is written to it");
+    }
+}
+
+/// A place among the connections, given up when dropped.
+#[derive(Debug)]
+pub(super) struct Seat {
+    id: u64,
+    clients: Arc<Clients>,
+}
+
+impl Seat {
+    /// Its number; none is given twice while the server runs.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What the client says of itself.
+    pub(super) fn said(&self) -> Said {
+        self.clients.state().connected.get(&self.id).map(|client| client.said.clone()).unwrap_or_default()
+    }
+
+    /// Notes what the client says of itself.
+    pub(super) fn note(&self, note: impl FnOnce(&mut Said)) {
+        if let Some(client) = self.clients.state().connected.get_mut(&self.id) {
+            note(&mut client.said);
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.clients.state().connected.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seat_is_listed_while_it_is_held_and_its_id_is_not_given_again() {
+        let clients: Arc<Clients> = Arc::default();
+        let (first, second) = (clients.enter(None, None), clients.enter(None, None));
+        second.note(|said| said.name = "worker".to_owned());
+        assert_eq!((first.id(), second.id(), clients.count()), (1, 2, 2));
+        assert!(clients.lines(|id| id == 2).contains(" name=worker "));
+        drop(second);
+        assert_eq!(clients.lines(|_| true).lines().count(), 1);
+        assert_eq!(clients.enter(None, None).id(), 3);
+    }
+}

@@ -1,0 +1,97 @@
+//! `CLIENT`: who is connected, and under what name.
+
+use super::super::session::Session;
+use super::{Command, Reply, shown};
+
+/// The longest text that a client may say of itself: it is kept and listed.
+const TEXT_BYTES_MAX: usize = 64;
+
+pub(super) const NAME_RULE: &str =
+    "Client names cannot contain spaces, newlines or special characters: up to 64 visible ones";
+
+/// Executes `CLIENT …`.
+pub(super) fn execute(command: Command<'_>, session: &Session, output: &mut Vec<u8>) {
+    let what = command.arg(1).unwrap_or_default().to_ascii_uppercase();
+    let mut reply = Reply::new(output, session.protocol);
+    match (what.as_slice(), command.arg_count()) {
+        (b"ID", 2) => reply.integer(i64::try_from(session.seat.id()).unwrap_or(i64::MAX)),
+        (b"GETNAME", 2) => match session.seat.said().name.as_str() {
+            "" => reply.null(),
+            name => reply.bulk(name.as_bytes()),
+        },
+        (b"SETNAME", 3) => set_name(command, session, &mut reply),
+        (b"SETINFO", 4) => set_info(command, session, &mut reply),
+        (b"INFO", 2) => reply.verbatim(&session.front.clients.lines(|id| id == session.seat.id())),
+        (b"LIST", _) => list(command, session, &mut reply),
+        (b"NO-EVICT" | b"NO-TOUCH", 3) => switch(command, &mut reply),
+        (b"REPLY", _) => {
+            reply.error("ERR", "CLIENT REPLY is not supported: every command is answered");
+        }
+        (b"ID" | b"GETNAME" | b"SETNAME" | b"SETINFO" | b"INFO" | b"NO-EVICT" | b"NO-TOUCH", _) => reply
+            .error("ERR", format_args!("wrong number of arguments for 'client|{}' command", lower(&what))),
+        _ => reply.error("ERR", format_args!("unknown subcommand '{}' of CLIENT", shown(&what))),
+    }
+}
+
+/// A name is listed in lines of words.
+pub(super) fn is_name(name: &[u8]) -> bool {
+    name.len() <= TEXT_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
+}
+
+fn lower(what: &[u8]) -> String {
+    shown(what).to_lowercase()
+}
+
+fn set_name(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
+    match command.arg(2) {
+        Some(name) if is_name(name) => {
+            session.seat.note(|said| said.name = String::from_utf8_lossy(name).into());
+            reply.simple("OK");
+        }
+        _ => reply.error("ERR", NAME_RULE),
+    }
+}
+
+fn set_info(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
+    let what = command.arg(2).unwrap_or_default().to_ascii_uppercase();
+    let Some(text) = command.arg(3).filter(|text| is_name(text)) else {
+        return reply
+            .error("ERR", format_args!("{} is up to 64 visible characters without spaces", shown(&what)));
+    };
+    let text = String::from_utf8_lossy(text).into();
+    match what.as_slice() {
+        b"LIB-NAME" => session.seat.note(|said| said.library = text),
+        b"LIB-VER" => session.seat.note(|said| said.library_version = text),
+        _ => return reply.error("ERR", format_args!("Unrecognized option '{}'", shown(&what))),
+    }
+    reply.simple("OK");
+}
+
+/// `CLIENT LIST [TYPE normal] [ID id …]`.
+fn list(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
+    let clients = &session.front.clients;
+    match command.arg(2).map(<[u8]>::to_ascii_uppercase).as_deref() {
+        None => reply.verbatim(&clients.lines(|_| true)),
+        Some(b"TYPE") if command.arg_count() == 4 => {
+            // Replicas, masters and subscribers are types that nobody has here.
+            let is_normal = command.arg(3).is_some_and(|kind| kind.eq_ignore_ascii_case(b"normal"));
+            reply.verbatim(&clients.lines(|_| is_normal));
+        }
+        Some(b"ID") if command.arg_count() > 3 => {
+            let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<u64>().ok();
+            match command.args().skip(3).map(number).collect::<Option<Vec<u64>>>() {
+                Some(ids) => reply.verbatim(&clients.lines(|id| ids.contains(&id))),
+                None => reply.error("ERR", "Invalid client ID"),
+            }
+        }
+        Some(_) => reply.error("ERR", "syntax error: CLIENT LIST [TYPE type] [ID id ...]"),
+    }
+}
+
+/// Nobody is evicted, and no key is aged by a touch, so both states are the same.
+fn switch(command: Command<'_>, reply: &mut Reply<'_>) {
+    match command.arg(2).map(<[u8]>::to_ascii_uppercase).as_deref() {
+        Some(b"ON" | b"OFF") => reply.simple("OK"),
+        _ => reply.error("ERR", "syntax error: ON or OFF"),
+    }
+}

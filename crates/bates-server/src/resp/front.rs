@@ -1,0 +1,46 @@
+//! What all connections of one port share: who is let in, the clock on the wall, how long a client is waited
+//! for, and who is connected.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+
+use super::clients::Clients;
+use crate::Access;
+
+/// What whoever starts the port decides.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who is let in.
+    pub access: Arc<Access>,
+    /// The time of day, for `TIME`. No number depends on it.
+    pub wall_clock: fn() -> SystemTime,
+    /// A command that does not arrive whole in this time is dropped with its connection; between commands a
+    /// client may be silent as long as it likes.
+    pub command_timeout: Duration,
+    /// A client that does not take its answers in this time is gone.
+    pub write_timeout: Duration,
+}
+
+impl Settings {
+    /// With a patience that slow networks do not exhaust.
+    pub fn new(access: Arc<Access>, wall_clock: fn() -> SystemTime) -> Self {
+        let (command_timeout, write_timeout) = (Duration::from_mins(1), Duration::from_secs(30));
+        Self { access, wall_clock, command_timeout, write_timeout }
+    }
+}
+
+/// The settings of a port that is open, and its clients.
+#[derive(Debug)]
+pub(super) struct Front {
+    pub(super) settings: Settings,
+    pub(super) clients: Arc<Clients>,
+    pub(super) opened: Instant,
+}
+
+impl Front {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self { settings, clients: Arc::default(), opened: Instant::now() }
+    }
+}

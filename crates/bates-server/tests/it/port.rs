@@ -1,0 +1,110 @@
+//! A port of the Redis protocol on a store in memory, within this process: what a test wants of its settings, a
+//! server process could not be told.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use bates_core::{KeyTemplate, Limits, Machine, Place, Promise, ScopeKey, SeriesSpec, Store as _};
+use bates_pattern::Reject;
+use bates_server::{Access, resp};
+use bates_testkit::MemoryStore;
+use tokio::sync::oneshot;
+
+/// A microsecond before a second was over, so that no digit is lost unseen.
+pub(crate) const NOW: Duration = Duration::new(1_800_000_000, 999_999_000);
+
+/// Stops when dropped.
+pub(crate) struct Port {
+    pub(crate) address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+pub(crate) fn settings(secret: Option<&str>) -> resp::Settings {
+    resp::Settings::new(Arc::new(Access::new(secret)), || SystemTime::UNIX_EPOCH + NOW)
+}
+
+impl Port {
+    /// Without a secret.
+    pub(crate) fn open() -> Self {
+        Self::open_with(settings(None), Arc::default())
+    }
+
+    pub(crate) fn open_with(settings: resp::Settings, store: Arc<MemoryStore>) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let (tell, address) = std::sync::mpsc::channel();
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+                let machine = Arc::new(Machine::open(store, series()).await.unwrap());
+                tell.send(listener.local_addr().unwrap()).unwrap();
+                // Dropping the other end stops it as well.
+                let stop = async { drop(stopped.await) };
+                resp::serve(listener, machine, settings, stop).await.unwrap();
+            });
+        });
+        Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).unwrap()
+    }
+
+    /// Sends bytes, closes its own side, and answers with all that the server says until it closes.
+    pub(crate) fn talk(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect();
+        // A server that closes early may not take everything.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8(answer).unwrap()
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let ended = self.thread.take().map(JoinHandle::join);
+        // A test that fails already is not failed twice.
+        assert!(thread::panicking() || matches!(ended, Some(Ok(()))));
+    }
+}
+
+/// A scope of the series `counter`.
+pub(crate) fn counter(name: &str) -> Place {
+    Place { series: "counter".parse().unwrap(), scope: ScopeKey::new([("name", name)], None).unwrap() }
+}
+
+/// A store in which `counter:a` has `left` numbers left.
+pub(crate) fn nearly_at_its_end(left: u64) -> Arc<MemoryStore> {
+    let store: Arc<MemoryStore> = Arc::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        Machine::open(store.clone(), series()).await.unwrap();
+        store.raise_floor(counter("a"), (1 << 53) - left).await.unwrap();
+    });
+    store
+}
+
+fn series() -> Vec<SeriesSpec> {
+    let spec = |name: &str, template: &str, promise, key| SeriesSpec {
+        name: name.parse().unwrap(),
+        template: template.into(),
+        promise,
+        shuffled: false,
+        reject: Reject::default(),
+        start: None,
+        key: Some(KeyTemplate::parse(key).unwrap()),
+        limits: Limits::default(),
+    };
+    vec![
+        spec("counter", "{seq}", Promise::Ordered, "counter:{name}"),
+        spec("text", "T-{seq:6}", Promise::Unique, "text"),
+        spec("tiny", "{seq:1}", Promise::Unique, "tiny"),
+    ]
+}
