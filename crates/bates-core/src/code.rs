@@ -134,12 +134,12 @@ table! {
     TOO_LARGE: "too_large", 413, "ERR", exit 2, burns false,
         "The body is larger than the limit.",
         "Send less at a time.";
-    UNSUPPORTED_MEDIA: "unsupported_media", 415, "ERR", exit 2, burns false,
-        "The body is not declared as JSON.",
-        "Send `Content-Type: application/json`.";
-    NOT_ACCEPTABLE: "not_acceptable", 406, "ERR", exit 2, burns false,
-        "No form of the answer is one that the client accepts.",
-        "Accept `application/json` or `text/plain`.";
+    BAD_NAME: "bad_name", 422, "ERR", exit 2, burns false,
+        "The name is none that a series can have, or the path is not UTF-8.",
+        "A name is a lower-case letter, then up to 63 of a-z, 0-9, _ and -.";
+    CROSS_ORIGIN: "cross_origin", 403, "ERR", exit 2, burns false,
+        "A page of another site made a browser send this request.",
+        "Call the server from a program, or from a page that it serves itself.";
     UNAUTHORIZED: "unauthorized", 401, "NOAUTH", exit 2, burns false,
         "The secret is missing or wrong.",
         "Send `Authorization: Bearer SECRET`, or `AUTH SECRET` in the Redis protocol.";

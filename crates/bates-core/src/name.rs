@@ -7,7 +7,7 @@ use std::sync::Arc;
 const BYTES_MAX: usize = 64;
 
 /// The name of a series. Cheap to clone.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesName(Arc<str>);
 
 /// A text that cannot name a series.
@@ -33,6 +33,12 @@ impl FromStr for SeriesName {
         } else {
             Err(NameError(text.chars().take(BYTES_MAX + 1).collect::<String>().into()))
         }
+    }
+}
+
+impl fmt::Debug for SeriesName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
     }
 }
 

@@ -67,6 +67,13 @@ impl ScopeKey {
         Self(text.into())
     }
 
+    /// The parameters, by name, and the name of the period.
+    pub fn parts(&self) -> (impl Iterator<Item = (&str, &str)>, Option<&str>) {
+        // No value holds a space and no name begins with @, so the last word alone may be a period.
+        let period = self.0.rsplit(' ').next().and_then(|word| word.strip_prefix('@'));
+        (self.0.split(' ').filter_map(|word| word.split_once('=')), period)
+    }
+
     /// The key as a store keeps it; empty for a series with one scope.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -108,6 +115,20 @@ mod tests {
         assert_eq!(one, other);
         assert_eq!(one.as_str(), "project=PROJ type=9012");
         assert_eq!(ScopeKey::new([], None).unwrap().as_str(), "");
+    }
+
+    #[test]
+    fn a_key_is_taken_apart_as_it_was_put_together() {
+        for (text, parameters, period) in [
+            ("", vec![], None),
+            ("a=b=c d=@e", vec![("a", "b=c"), ("d", "@e")], None),
+            ("a=b @2026", vec![("a", "b")], Some("2026")),
+            ("@2026-27", vec![], Some("2026-27")),
+        ] {
+            let key = ScopeKey::from_store(text);
+            let (found, found_period) = key.parts();
+            assert_eq!((found.collect::<Vec<_>>(), found_period), (parameters, period), "{text}");
+        }
     }
 
     #[test]

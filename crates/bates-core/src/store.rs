@@ -48,6 +48,9 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<(ScopeKey, Cursor)>, StoreError>> + Send;
 
+    /// Writes something that means nothing, durably: whether the store can be written just now.
+    fn probe(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
     /// Keeps the description of a series that was made at run time, or with `None` retires it: then it is no
     /// longer listed, and its pin and its cursors stay for ever. The series must have been pinned.
     fn describe(
@@ -92,6 +95,10 @@ impl<S: Store> Store for Arc<S> {
         limit: usize,
     ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
         (**self).scopes(series, after, limit).await
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        (**self).probe().await
     }
 
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {

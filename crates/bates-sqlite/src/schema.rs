@@ -46,7 +46,11 @@ const MIGRATIONS: [&str; 2] = [
          FROM cursor JOIN series ON series.id = cursor.series_id;",
     "-- How a series that was made at run time was described, as JSON. NULL: the configuration describes it, or it
      -- was retired; its cursors stay either way.
-     ALTER TABLE series ADD COLUMN description TEXT;",
+     ALTER TABLE series ADD COLUMN description TEXT;
+
+     -- Written to find out whether anything can be written.
+     CREATE TABLE probe (count INTEGER NOT NULL) STRICT;
+     INSERT INTO probe VALUES (0);",
 ];
 
 /// Brings the schema up to date. Answers whether there was none at all.

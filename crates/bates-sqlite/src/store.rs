@@ -133,6 +133,10 @@ impl Store for SqliteStore {
         self.read(|connection| read::scopes(connection, &series, after.as_ref(), limit))
     }
 
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.write(write::probe).await
+    }
+
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
         self.write(move |transaction| write::describe(transaction, &series, description.as_deref())).await
     }

@@ -133,6 +133,11 @@ pub(crate) fn raise_floor(
     Ok(Ok(raised))
 }
 
+pub(crate) fn probe(transaction: &Transaction<'_>) -> Refusable<(), StoreError> {
+    transaction.prepare_cached("UPDATE probe SET count = count + 1")?.execute([])?;
+    Ok(Ok(()))
+}
+
 pub(crate) fn describe(
     transaction: &Transaction<'_>,
     series: &SeriesName,

@@ -177,6 +177,11 @@ impl<S: Store> Dispenser<S> {
         self.inner.give_back(sealed).await
     }
 
+    /// Whether new calls are refused.
+    pub fn is_closing(&self) -> bool {
+        self.inner.is_closing.load(Ordering::Acquire)
+    }
+
     /// The store behind it.
     pub fn store(&self) -> &S {
         &self.inner.store

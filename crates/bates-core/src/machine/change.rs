@@ -4,9 +4,11 @@
 //! its name is the same series again or is refused; the leases of a series that changes are sealed and given
 //! back, and who still holds the old entry takes from the same cursors.
 
-use super::{Entry, Machine, MachineError, Origin, SeriesSpec, open};
+use super::{Entry, Machine, MachineError, NextError, Origin, ScopeName, SeriesSpec, open};
 use crate::dispenser::Closed;
+use crate::error::IssueError;
 use crate::name::SeriesName;
+use crate::place::Place;
 use crate::store::Store;
 
 /// Series that may be there together. Each is looked through when an identifier is traced.
@@ -72,6 +74,22 @@ impl<S: Store> Machine<S> {
             Some(_) => Ok(()),
             None => self.put(spec).await,
         }
+    }
+
+    /// Raises the cursor of a scope to `floor`, so that nothing below it is ever issued again; one that is higher
+    /// stays. Answers where the cursor stands. The series is paused while its leases are closed: nobody else may
+    /// issue from the store.
+    pub async fn raise_floor(
+        &self,
+        entry: &Entry,
+        name: ScopeName<'_>,
+        floor: u64,
+    ) -> Result<u64, NextError> {
+        let (_, scope) = entry.scope(name, || self.clock.now())?;
+        self.dispenser.close_series(entry.series.name()).await;
+        let place = Place { series: entry.series.name().clone(), scope };
+        let raised = self.dispenser.store().raise_floor(place.clone(), floor.min(entry.series.end())).await;
+        Ok(raised.map_err(|error| IssueError::Store { place, error })?.next)
     }
 
     async fn put(&self, spec: SeriesSpec) -> Result<(), MachineError> {

@@ -198,6 +198,14 @@ impl<S: Store> Machine<S> {
         self.dispenser.store().scopes(series, after, limit).await
     }
 
+    /// Whether numbers can be issued: the machine is open, and its store can be written just now.
+    pub async fn check(&self) -> Result<(), MachineError> {
+        if self.dispenser.is_closing() {
+            return Err(MachineError::Stopping);
+        }
+        Ok(self.dispenser.store().probe().await?)
+    }
+
     /// What moment it is for the machine.
     pub fn now(&self) -> jiff::Timestamp {
         self.clock.now()

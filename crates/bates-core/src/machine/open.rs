@@ -31,7 +31,7 @@ pub(super) async fn open_series<S: Store>(
     spec: SeriesSpec,
     origin: Origin,
 ) -> Result<Entry, MachineError> {
-    let Judged { time_zone, definition, start } = judge(&spec)?;
+    let Judged { time_zone, definition, start, .. } = judge(&spec)?;
     let fresh_key = if spec.shuffled { Some(fresh_key()?) } else { None };
     let pinned = store.pin(definition, fresh_key).await?;
     let order = match pinned.permutation_key {
@@ -49,14 +49,16 @@ pub(super) async fn open_series<S: Store>(
 }
 
 /// What a description amounts to, once nothing speaks against it.
-struct Judged {
+pub(super) struct Judged {
+    /// With a key that is none of the store's, if it is shuffled.
+    pub(super) pattern: Pattern,
     time_zone: TimeZone,
     definition: Definition,
-    start: Position,
+    pub(super) start: Position,
 }
 
 /// Judges a description before anything is written.
-fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
+pub(super) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
     let order = if spec.shuffled {
         // Any key tells whether the pattern can be shuffled at all.
         Order::Shuffled(Key::new(&[0; 16]).expect("a key of sixteen bytes is one"))
@@ -84,7 +86,7 @@ fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
         time_zone: if pattern.needs_date() { spec.time_zone.clone() } else { "UTC".into() },
         construction: Construction::default().number(),
     };
-    Ok(Judged { time_zone, definition, start })
+    Ok(Judged { pattern, time_zone, definition, start })
 }
 
 fn compile(spec: &SeriesSpec, order: Order) -> Result<Pattern, MachineError> {
@@ -126,7 +128,7 @@ fn in_accepted(limits: Limits, (accepted, positions): (u64, u64)) -> Limits {
 
 /// The parameters of a scope, sorted: those of the key, which has all that the pattern shows; without a key,
 /// those of the pattern.
-fn parameters(spec: &SeriesSpec, pattern: &Pattern) -> Vec<String> {
+pub(super) fn parameters(spec: &SeriesSpec, pattern: &Pattern) -> Vec<String> {
     let mut names: Vec<String> = match &spec.key {
         Some(key) => key.parameters().map(str::to_owned).collect(),
         None => pattern.parameters().map(str::to_owned).collect(),

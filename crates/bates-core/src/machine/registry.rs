@@ -55,18 +55,8 @@ impl Registry {
 
     /// Refuses a series whose key could be one of another series.
     pub(super) fn check_apart(&self, spec: &SeriesSpec) -> Result<(), MachineError> {
-        let Some(key) = &spec.key else { return Ok(()) };
-        for other in self.entries().filter(|other| other.spec.name != spec.name) {
-            if let Some(other_key) = other.key().filter(|other_key| other_key.may_meet(key)) {
-                return Err(MachineError::KeysMeet {
-                    first: other.spec.name.clone(),
-                    first_key: other_key.to_string().into(),
-                    second: spec.name.clone(),
-                    second_key: key.to_string().into(),
-                });
-            }
-        }
-        Ok(())
+        let mut others = self.entries().filter(|other| other.spec.name != spec.name);
+        others.try_for_each(|other| spec.check_apart(&other.spec))
     }
 
     /// With this series, in the place of one of its name.

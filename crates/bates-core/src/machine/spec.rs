@@ -1,8 +1,8 @@
 //! A series as it is described, and what may speak against it.
 
-use bates_pattern::{PatternError, Position, Reject, Reset};
+use bates_pattern::{Pattern, PatternError, Position, Reject, Reset};
 
-use super::Value;
+use super::{Value, open};
 use crate::code::Code;
 use crate::key::KeyTemplate;
 use crate::name::SeriesName;
@@ -58,6 +58,33 @@ impl SeriesSpec {
         }
     }
 
+    /// Judges the description without a store. Answers with its pattern, whose order is for show where it is
+    /// shuffled, and with its first position.
+    pub fn check(&self) -> Result<(Pattern, Position), MachineError> {
+        open::judge(self).map(|judged| (judged.pattern, judged.start))
+    }
+
+    /// The names of a scope's parameters, sorted.
+    pub fn parameters(&self, pattern: &Pattern) -> Vec<String> {
+        open::parameters(self, pattern)
+    }
+
+    /// Refuses two series that could not be told apart.
+    pub fn check_apart(&self, other: &Self) -> Result<(), MachineError> {
+        if self.name == other.name {
+            return Err(MachineError::Twice(self.name.clone()));
+        }
+        match (&self.key, &other.key) {
+            (Some(key), Some(other_key)) if key.may_meet(other_key) => Err(MachineError::KeysMeet {
+                first: other.name.clone(),
+                first_key: other_key.to_string().into(),
+                second: self.name.clone(),
+                second_key: key.to_string().into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether `other` is the same but for limits and rejection rules, which may change at any time.
     pub(super) fn differs_in_limits_and_rules_only(&self, other: &Self) -> bool {
         self.name == other.name
@@ -73,7 +100,7 @@ impl SeriesSpec {
 }
 
 /// A machine that could not be opened.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
     /// A template that was refused.
@@ -149,6 +176,9 @@ pub enum MachineError {
     /// There are as many series as there may be.
     #[error("there are {0} series, the limit")]
     TooMany(usize),
+    /// The machine is closing.
+    #[error("the server is stopping")]
+    Stopping,
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -158,6 +188,18 @@ pub enum MachineError {
 }
 
 impl MachineError {
+    /// The field of a description that it is about.
+    pub const fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::Pattern { .. } => Some("pattern"),
+            Self::KeysMeet { .. } | Self::KeyLacks { .. } => Some("key"),
+            Self::TimeZone { .. } => Some("time_zone"),
+            Self::Start { .. } => Some("start"),
+            Self::Limits { .. } => Some("limits"),
+            _ => None,
+        }
+    }
+
     /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {
@@ -172,6 +214,7 @@ impl MachineError {
             Self::InFile(_) => Code::SERIES_IN_FILE,
             Self::Unknown(_) => Code::UNKNOWN_SERIES,
             Self::TooMany(_) => Code::TOO_MANY_SERIES,
+            Self::Stopping => Code::STOPPING,
             Self::Store(StoreError::Pinned { .. }) => Code::SERIES_PINNED,
             Self::Store(StoreError::Poisoned(_)) => Code::STORE_POISONED,
             Self::Store(_) | Self::NoRandomness(_) => Code::STORE_UNAVAILABLE,

@@ -133,6 +133,10 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.scopes(series, after, limit).await
     }
 
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.inner.probe().await
+    }
+
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
         self.inner.describe(series, description).await
     }

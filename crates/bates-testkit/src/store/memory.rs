@@ -118,6 +118,10 @@ impl Store for MemoryStore {
         Ok(behind.take(limit).map(|(place, cursor)| (place.scope.clone(), *cursor)).collect())
     }
 
+    async fn probe(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
         let mut state = self.state();
         state.known(&series)?;
