@@ -3,6 +3,8 @@
 //! Must never contain a numbering rule, and never see a store: that is for the core and its adapters.
 
 mod access;
+pub mod http;
 pub mod resp;
+pub mod series;
 
 pub use access::Access;

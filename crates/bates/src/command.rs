@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{pattern, serve};
+use crate::{ask, check, floor, init, pattern, serve};
 
 /// A numbering machine: identifiers that are never repeated, fast, and accounted for.
 #[derive(Debug, Parser)]
@@ -12,10 +12,12 @@ use crate::{pattern, serve};
     arg_required_else_help = true,
     after_help = "Examples:\n  \
     bates serve\n  \
+    bates next document project=PROJ type=9012 -n 3\n  \
+    bates init && bates check\n  \
     bates pattern render '{project}-{type}-{seq}' --position 1001 \\\n    \
     --param project=PROJ --param type=9012\n  \
     bates pattern capacity '{seq:base62:6}' --rate 1000/s\n\n\
-    Exit codes: 0 done; 1 the answer is no; 2 a bad call; 3 input or output failed."
+    Exit codes: 0 done; 1 the answer is no; 2 a bad call; 3 something outside failed."
 )]
 pub(crate) struct Bates {
     #[command(subcommand)]
@@ -25,6 +27,13 @@ pub(crate) struct Bates {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(serve::ServeArgs),
+    Next(ask::NextArgs),
+    Peek(ask::PeekArgs),
+    Validate(ask::ValidateArgs),
+    Series(ask::SeriesArgs),
+    Init(init::InitArgs),
+    Check(check::CheckArgs),
+    Floor(floor::FloorArgs),
     /// Try a pattern: positions into identifiers and back, without a server.
     #[command(
         subcommand,

@@ -3,9 +3,15 @@
 //! Exit codes: 0 done; 1 the answer is no (an invalid identifier, an exhausted space); 2 a bad call; 3 input
 //! or output failed.
 
+mod ask;
+mod check;
 mod command;
+mod config;
+mod floor;
+mod init;
 mod output;
 mod pattern;
+mod scope;
 mod serve;
 
 use std::process::ExitCode;
@@ -20,6 +26,13 @@ fn main() -> ExitCode {
     let answer = match bates.command {
         Command::Pattern(command) => pattern::run(command),
         Command::Serve(args) => serve::run(&args),
+        Command::Next(args) => ask::next(&args),
+        Command::Peek(args) => ask::peek(&args),
+        Command::Validate(args) => ask::validate(&args),
+        Command::Series(args) => ask::series(&args),
+        Command::Init(args) => init::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Floor(args) => floor::run(&args),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
@@ -27,7 +40,7 @@ fn main() -> ExitCode {
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);
-            ExitCode::from(if output::is_io(&error) { 3 } else { 2 })
+            ExitCode::from(output::exit_code(&error))
         }
     }
 }

@@ -9,6 +9,8 @@ use anyhow::Context;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
+use crate::ask::Refused;
+
 const STDOUT: &str = "standard output";
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -72,9 +74,13 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Whether the outside failed us, and not the call.
-pub(crate) fn is_io(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some()
+/// How the program ends: 2, the call is wrong; 3, the outside failed us; or as a server's error says.
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<Refused>() {
+        Some(refused) => refused.exit_code,
+        None if error.downcast_ref::<io::Error>().is_some() => 3,
+        None => 2,
+    }
 }
 
 /// A text that comes from outside, fit for a terminal: what could steer it is replaced.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
-use bates_core::{KeyTemplate, Limits, Machine, Place, Promise, ScopeKey, SeriesSpec, Store as _};
-use bates_pattern::Reject;
+use bates_core::{KeyTemplate, Machine, Place, Promise, ScopeKey, SeriesSpec, Store as _, SystemClock};
 use bates_server::{Access, resp};
 use bates_testkit::MemoryStore;
 use tokio::sync::oneshot;
@@ -40,7 +39,7 @@ impl Port {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-                let machine = Arc::new(Machine::open(store, series()).await.unwrap());
+                let machine = Arc::new(Machine::open(store, series(), Arc::new(SystemClock)).await.unwrap());
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 // Dropping the other end stops it as well.
                 let stop = async { drop(stopped.await) };
@@ -85,7 +84,7 @@ pub(crate) fn nearly_at_its_end(left: u64) -> Arc<MemoryStore> {
     let store: Arc<MemoryStore> = Arc::default();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        Machine::open(store.clone(), series()).await.unwrap();
+        Machine::open(store.clone(), series(), Arc::new(SystemClock)).await.unwrap();
         store.raise_floor(counter("a"), (1 << 53) - left).await.unwrap();
     });
     store
@@ -93,14 +92,9 @@ pub(crate) fn nearly_at_its_end(left: u64) -> Arc<MemoryStore> {
 
 fn series() -> Vec<SeriesSpec> {
     let spec = |name: &str, template: &str, promise, key| SeriesSpec {
-        name: name.parse().unwrap(),
-        template: template.into(),
         promise,
-        shuffled: false,
-        reject: Reject::default(),
-        start: None,
         key: Some(KeyTemplate::parse(key).unwrap()),
-        limits: Limits::default(),
+        ..SeriesSpec::new(name.parse().unwrap(), template)
     };
     vec![
         spec("counter", "{seq}", Promise::Ordered, "counter:{name}"),

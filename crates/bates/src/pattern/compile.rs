@@ -120,7 +120,7 @@ pub(super) struct ScopeArgs {
     parameters: Vec<(String, String)>,
 
     /// The business date, as in 2026-12-31
-    #[arg(long, value_name = "DATE", value_parser = date)]
+    #[arg(long, value_name = "DATE", value_parser = crate::scope::date)]
     date: Option<Date>,
 }
 
@@ -129,12 +129,6 @@ fn parameter(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("expected NAME=VALUE".to_owned()),
     }
-}
-
-/// One way to write a date, and one message.
-fn date(text: &str) -> Result<Date, String> {
-    let date: Option<Date> = text.parse().ok();
-    date.filter(|date| date.to_string() == text).ok_or_else(|| "expected a day as YYYY-MM-DD".to_owned())
 }
 
 impl ScopeArgs {

@@ -1,48 +1,49 @@
 //! `bates serve`: the numbering server.
 
-mod series;
-
-use std::env::VarError;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bates_core::{Closed, Machine, SystemClock};
-use bates_server::{Access, resp};
+use bates_core::{Closed, Machine, Store, SystemClock};
+use bates_server::series::Description;
+use bates_server::{Access, http, resp};
 use bates_sqlite::{Opening, SqliteStore};
 use clap::Args;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
+use crate::config::{Address, Config, ConfigArgs};
 use crate::output::{self, Answer, Output, counted};
 
 /// Scopes that nobody asked for in this time leave memory.
 const EVICTION_PERIOD: Duration = Duration::from_mins(5);
 
-/// The variable of the environment that holds the secret.
-const SECRET: &str = "BATES_SECRET";
-
-/// Hand out numbers over the Redis protocol
+/// Hand out numbers over HTTP and the Redis protocol
 ///
 /// Needs no configuration: cursors are kept in the data folder, and the built-in series are document, short,
 /// farmer, conversation and counter. Stops on SIGTERM or Ctrl-C, and then gives unused numbers back.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates serve\n  \
-    bates serve --data /var/lib/bates --resp 127.0.0.1:6380\n\n\
+    bates serve --config /etc/bates.yaml --data /var/lib/bates\n  \
+    BATES_SECRET=… bates serve --http 0.0.0.0:8080 --resp off\n\n\
     Then, from another terminal:\n  \
     redis-cli -p 6380 INCR seq:conv_abc123\n  \
     redis-cli -p 6380 LPOP id-pool:PROJ:9012 100\n  \
-    redis-cli -p 6380 LPOP short")]
+    curl -X POST 'http://127.0.0.1:8080/v1/series/short/next?count=3'\n  \
+    bates next document project=PROJ type=9012 -n 3")]
 pub(crate) struct ServeArgs {
-    /// The folder of the embedded store; made if it is not there
-    #[arg(long, value_name = "DIR", default_value = "bates-data")]
-    data: PathBuf,
+    #[command(flatten)]
+    config: ConfigArgs,
 
-    /// Where to listen for the Redis protocol; other than loopback only with a secret in `BATES_SECRET`
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6380")]
-    resp: SocketAddr,
+    /// Where to listen for HTTP, or off [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    http: Option<String>,
+
+    /// Where to listen for the Redis protocol, or off [default: 127.0.0.1:6380]
+    #[arg(long, value_name = "ADDR")]
+    resp: Option<String>,
 
     /// Begin again with an empty store where one was before and its database is gone
     #[arg(long)]
@@ -50,37 +51,24 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Answer> {
-    let access = Arc::new(access()?);
-    if access.is_open() && !args.resp.ip().is_loopback() {
-        bail!(
-            "--resp {}: anybody could take numbers there. Set a secret in {SECRET}, or listen on loopback",
-            args.resp
-        );
-    }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(args, access))
-}
-
-/// The secret that clients have to show. Never printed, not even a bad one.
-fn access() -> anyhow::Result<Access> {
-    match std::env::var(SECRET) {
-        Ok(secret) if secret.is_empty() => bail!("{SECRET} is empty: give it a secret, or unset it"),
-        Ok(secret) => Ok(Access::new(Some(&secret))),
-        Err(VarError::NotPresent) => Ok(Access::new(None)),
-        Err(VarError::NotUnicode(_)) => bail!("{SECRET} is not UTF-8"),
-    }
-}
-
-async fn serve(args: &ServeArgs, access: Arc<Access>) -> anyhow::Result<Answer> {
+    let config = args.config.load(args.http.as_deref(), args.resp.as_deref())?;
     let opening = if args.new { Opening::New } else { Opening::First };
-    let store = Arc::new(SqliteStore::open(&args.data, opening)?);
-    let machine = Arc::new(Machine::open(store, series::built_in()?, Arc::new(SystemClock)).await?);
-    let listener = TcpListener::bind(args.resp).await.with_context(|| format!("--resp {}", args.resp))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(config, opening))
+}
+
+async fn serve(config: Config, opening: Opening) -> anyhow::Result<Answer> {
+    let store = Arc::new(SqliteStore::open(&config.data, opening)?);
+    let machine = Arc::new(Machine::open(store.clone(), config.series, Arc::new(SystemClock)).await?);
+    restore(&machine, &store).await?;
+    let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
+    if http.is_none() && resp.is_none() {
+        bail!("http and resp are both off: nobody could ask for a number");
+    }
     let stop = stop_signal()?;
-    greet(&args.data, listener.local_addr()?)?;
+    greet(&config.data, config.file.as_deref(), http.as_ref(), resp.as_ref())?;
     let evicting = tokio::spawn(evict(machine.clone()));
-    let settings = resp::Settings::new(access, || jiff::Timestamp::now().into());
-    resp::serve(listener, machine.clone(), settings, stop).await?;
+    listen(&machine, Arc::new(config.access), http, resp, stop).await?;
     evicting.abort();
     let Closed { returned, gaps, .. } = machine.close().await;
     let (returned, gaps) = (counted(returned, "unused number"), counted(gaps, "gap"));
@@ -88,7 +76,69 @@ async fn serve(args: &ServeArgs, access: Arc<Access>) -> anyhow::Result<Answer> 
     Ok(Answer::Yes)
 }
 
-async fn evict(machine: Arc<Machine<Arc<SqliteStore>>>) {
+/// Serves both ports until the signal to stop, and then what they have begun.
+async fn listen<S: Store>(
+    machine: &Arc<Machine<S>>,
+    access: Arc<Access>,
+    http: Option<TcpListener>,
+    resp: Option<TcpListener>,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let (stopping, stopped) = watch::channel(false);
+    let (over_http, over_resp) = (http::Settings::new(access.clone()), resp::Settings::new(access, now));
+    let http = async {
+        match http {
+            Some(listener) => http::serve(listener, machine.clone(), over_http, told(stopped.clone())).await,
+            None => Ok(()),
+        }
+    };
+    let resp = async {
+        match resp {
+            Some(listener) => resp::serve(listener, machine.clone(), over_resp, told(stopped.clone())).await,
+            None => Ok(()),
+        }
+    };
+    let stop = async {
+        stop.await;
+        // Both ports hear of it, or have ended already.
+        let _ = stopping.send(true);
+        Ok(())
+    };
+    tokio::try_join!(http, resp, stop)?;
+    Ok(())
+}
+
+/// Opens the series that were made at run time.
+pub(crate) async fn restore<S: Store>(machine: &Machine<S>, store: &impl Store) -> anyhow::Result<()> {
+    for (name, text) in store.descriptions().await? {
+        let context = || format!("series {:?}, which was made at run time", name.as_str());
+        let spec =
+            Description::read(&text).with_context(context)?.spec(name.clone()).with_context(context)?;
+        machine.restore(spec).await.with_context(context)?;
+    }
+    Ok(())
+}
+
+async fn bind(key: &str, address: Address) -> anyhow::Result<Option<TcpListener>> {
+    match address {
+        Address::Off => Ok(None),
+        Address::At(address) => {
+            let listener = TcpListener::bind(address).await;
+            Ok(Some(listener.with_context(|| format!("cannot listen on {key} {address}"))?))
+        }
+    }
+}
+
+async fn told(mut stopped: watch::Receiver<bool>) {
+    // It changes once; or whoever would change it is gone, which is as good.
+    let _ = stopped.changed().await;
+}
+
+fn now() -> std::time::SystemTime {
+    jiff::Timestamp::now().into()
+}
+
+async fn evict<S: Store>(machine: Arc<Machine<S>>) {
     let mut ticks = tokio::time::interval(EVICTION_PERIOD);
     loop {
         ticks.tick().await;
@@ -108,15 +158,30 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-fn greet(data: &Path, resp: SocketAddr) -> anyhow::Result<()> {
+fn greet(
+    data: &Path,
+    file: Option<&Path>,
+    http: Option<&TcpListener>,
+    resp: Option<&TcpListener>,
+) -> anyhow::Result<()> {
     let mut out = Output::new();
-    let port = resp.port();
+    let address = |listener: Option<&TcpListener>| listener.map(TcpListener::local_addr).transpose();
+    let (http, resp) = (address(http)?, address(resp)?);
+    let shown =
+        |address: Option<std::net::SocketAddr>| address.map_or("off".into(), |address| address.to_string());
     out.line(format_args!("bates {} hands out numbers", env!("CARGO_PKG_VERSION")))?;
-    out.line(format_args!("  Redis protocol  {resp}"))?;
+    out.line(format_args!("  HTTP            {}", shown(http)))?;
+    out.line(format_args!("  Redis protocol  {}", shown(resp)))?;
     out.line(format_args!("  data            {}", data.display()))?;
+    let file = file.map_or("built in".into(), |file| file.display().to_string());
+    out.line(format_args!("  configuration   {file}"))?;
     out.line(format_args!("try:"))?;
-    out.line(format_args!("  redis-cli -p {port} INCR seq:conv_abc123"))?;
-    out.line(format_args!("  redis-cli -p {port} LPOP id-pool:PROJ:9012 3"))?;
-    out.line(format_args!("  redis-cli -p {port} LPOP short"))?;
+    if let Some(resp) = resp {
+        out.line(format_args!("  redis-cli -p {} INCR seq:conv_abc123", resp.port()))?;
+        out.line(format_args!("  redis-cli -p {} LPOP id-pool:PROJ:9012 3", resp.port()))?;
+    }
+    if let Some(http) = http {
+        out.line(format_args!("  curl -X POST 'http://{http}/v1/series/short/next?count=3'"))?;
+    }
     out.flush()
 }

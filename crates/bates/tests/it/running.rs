@@ -14,6 +14,8 @@ const LOOPBACK: &str = "127.0.0.1:0";
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
+    /// The port of HTTP.
+    pub(crate) http: u16,
 }
 
 impl Server {
@@ -40,7 +42,7 @@ impl Server {
 
     fn try_start(mut command: Command, data: &Path, address: &str) -> Option<Self> {
         let mut child = command
-            .args(["serve", "--resp", address, "--data"])
+            .args(["serve", "--http", LOOPBACK, "--resp", address, "--data"])
             .arg(data)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -50,9 +52,11 @@ impl Server {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         // It says where it listens once it does.
-        let told = lines.map(Result::unwrap).find(|line| line.contains("Redis protocol"));
-        let port = told.map(|line| line.rsplit_once(':').unwrap().1.parse().unwrap());
-        let server = Self { child, port: port.unwrap_or(0) };
+        let mut told =
+            lines.map(Result::unwrap).filter(|line| line.contains("HTTP") || line.contains("Redis protocol"));
+        let mut port = || told.next().map(|line| line.rsplit_once(':').unwrap().1.parse().unwrap());
+        let (http, port) = (port(), port());
+        let server = Self { child, http: http.unwrap_or(0), port: port.unwrap_or(0) };
         port.map(|_| server)
     }
 

@@ -9,7 +9,7 @@ const SECRET: &str = "open sesame";
 fn refused(address: &str, secret: Option<&str>) -> Output {
     let data = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
-    command.args(["serve", "--resp", address, "--data"]).arg(data.path());
+    command.args(["serve", "--http", "off", "--resp", address, "--data"]).arg(data.path());
     command.env_remove("BATES_SECRET").envs(secret.map(|secret| ("BATES_SECRET", secret)));
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -26,7 +26,7 @@ fn without_a_secret_only_loopback_is_served() {
 #[test]
 fn an_empty_secret_is_none_and_is_refused() {
     let output = refused("127.0.0.1:0", Some(""));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("BATES_SECRET is empty"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("BATES_SECRET: secret is empty"));
 }
 
 #[test]

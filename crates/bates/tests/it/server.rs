@@ -70,7 +70,7 @@ fn a_second_server_on_the_same_folder_is_refused() {
     let data = tempfile::tempdir().unwrap();
     let _server = Server::start(data.path());
     let second = Command::new(env!("CARGO_BIN_EXE_bates"))
-        .args(["serve", "--resp", "127.0.0.1:0", "--data"])
+        .args(["serve", "--http", "off", "--resp", "127.0.0.1:0", "--data"])
         .arg(data.path())
         .output()
         .unwrap();

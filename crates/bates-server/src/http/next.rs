@@ -1,0 +1,131 @@
+//! `POST /v1/series/{series}/next`: numbers, as one JSON object or as lines that are sent while they are made.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use bates_core::{Code, Entry, Machine, NextError, Numbers, Store};
+use futures_util::stream;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ask::Ask;
+use super::problem::Problem;
+use super::routes::{Context, Path};
+
+/// What one JSON object may hold: some megabytes.
+const OBJECT_MAX: u64 = 100_000;
+
+/// What one stream may hold.
+const LINES_MAX: u64 = 1_000_000;
+
+/// Lines that are made and sent together.
+const LINES_AT_ONCE: u64 = 4_096;
+
+/// Numbers, ascending by position.
+#[derive(Serialize, ToSchema)]
+#[schema(example = json!({"ids": ["PROJ-9012-1001", "PROJ-9012-1002"]}))]
+pub(super) struct Ids {
+    /// As many as were asked for; fewer where the scope ends.
+    ids: Vec<String>,
+}
+
+/// Take the next numbers of a scope
+///
+/// What is asked may also stand in the query: `?count=2&project=PROJ&type=9012`. With `Accept: text/plain` the
+/// numbers come one a line, up to 1,000,000, and are sent while they are made; as JSON up to 100,000.
+#[utoipa::path(post, path = "/v1/series/{series}/next", tag = "numbers",
+    params(("series" = String, Path, description = "The name of a series", example = "document")),
+    request_body(content = Option<Ask>),
+    responses(
+        (status = 200, description = "The numbers", content((Ids = "application/json"), (String = "text/plain"))),
+        (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn next<S: Store>(
+    State(context): State<Context<S>>,
+    Path(series): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let entry = context.series(&series)?;
+    let ask = Ask::read(&uri, body, context.body_timeout).await?;
+    let as_lines = wants_lines(&headers);
+    let count_max = if as_lines { LINES_MAX } else { OBJECT_MAX };
+    if !(1..=count_max).contains(&ask.count) {
+        return Err(Problem::new(
+            Code::BAD_COUNT,
+            format!("the count is {}; it may be 1 to {count_max}", ask.count),
+        ));
+    }
+    if as_lines {
+        return lines(context.machine, entry, ask).await;
+    }
+    let parameters = ask.parameters();
+    let numbers = context.machine.next(&entry, ask.name(&parameters), ask.count).await?;
+    Ok(object(&numbers))
+}
+
+fn wants_lines(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut kinds = accepted.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
+    // Whoever accepts both is given what programs read.
+    kinds.any(|kind| kind == "text/plain") && !accepted.contains("application/json")
+}
+
+fn object(numbers: &Numbers) -> Response {
+    let mut body = Vec::with_capacity(16 + numbers.len() * 20);
+    body.extend_from_slice(b"{\"ids\":[");
+    for (at, (_, number)) in numbers.iter().enumerate() {
+        if at > 0 {
+            body.push(b',');
+        }
+        serde_json::to_writer(&mut body, number).expect("a text is written into memory");
+    }
+    body.extend_from_slice(b"]}");
+    answer("application/json", Body::from(body))
+}
+
+fn answer(kind: &'static str, body: Body) -> Response {
+    let mut response = body.into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// The first lines are made before the answer begins, so that an error is told by its status. One that comes
+/// later breaks the connection off: what was sent was issued, and the client sees that it is not all.
+async fn lines<S: Store>(machine: Arc<Machine<S>>, entry: Arc<Entry>, ask: Ask) -> Result<Response, Problem> {
+    let (first, left) = some_lines(&machine, &entry, &ask, ask.count).await?;
+    let rest = stream::try_unfold((machine, entry, ask, left), async |(machine, entry, ask, left)| {
+        if left == 0 {
+            return Ok(None);
+        }
+        match some_lines(&machine, &entry, &ask, left).await {
+            Ok((lines, left)) => Ok(Some((lines, (machine, entry, ask, left)))),
+            // The space ended between two pieces: that is all there is.
+            Err(error) if error.code() == Code::EXHAUSTED => Ok(None),
+            Err(error) => Err(error),
+        }
+    });
+    let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, NextError>(first)]), rest);
+    Ok(answer("text/plain; charset=utf-8", Body::from_stream(all)))
+}
+
+/// Some lines, and how many are left to make. Where the space ends there are fewer, and the next call says so.
+async fn some_lines<S: Store>(
+    machine: &Machine<S>,
+    entry: &Entry,
+    ask: &Ask,
+    left: u64,
+) -> Result<(Bytes, u64), NextError> {
+    let parameters = ask.parameters();
+    let numbers = machine.next(entry, ask.name(&parameters), left.min(LINES_AT_ONCE)).await?;
+    let mut text = Vec::with_capacity(numbers.len() * 20);
+    for (_, number) in numbers.iter() {
+        text.extend_from_slice(number.as_bytes());
+        text.push(b'\n');
+    }
+    Ok((text.into(), left - numbers.len() as u64))
+}

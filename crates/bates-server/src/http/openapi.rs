@@ -1,0 +1,100 @@
+//! `/openapi.json`, and a page at `/docs` that shows it and tries it. Both come out of the binary.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use bates_core::Code;
+use utoipa::OpenApi;
+use utoipa_swagger_ui::Config;
+
+use super::problem::Problem;
+use super::routes::Path;
+use super::{health, next, scopes, series, trace};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Bates", description = "A numbering machine: identifiers that are never repeated."),
+    paths(
+        next::next,
+        scopes::peek,
+        series::all,
+        series::one,
+        series::put,
+        series::patch,
+        series::retire,
+        scopes::list,
+        trace::validate,
+        trace::find,
+        health::alive,
+        health::ready,
+    ),
+    modifiers(&Guarded),
+    tags(
+        (name = "numbers", description = "Take numbers, and look at what comes next"),
+        (name = "identifiers", description = "What an identifier is"),
+        (name = "series", description = "Which numberings there are"),
+        (name = "operations", description = "How the server is"),
+    )
+)]
+struct Api;
+
+/// Says that a secret may be needed.
+struct Guarded;
+
+impl utoipa::Modify for Guarded {
+    fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
+        use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+        let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        api.components.get_or_insert_default().add_security_scheme("secret", bearer);
+        // A server on loopback may need none.
+        api.security =
+            Some(vec![SecurityRequirement::default(), SecurityRequirement::new("secret", [""; 0])]);
+    }
+}
+
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
+    Api::openapi().to_pretty_json().expect("the description of the API has no keys that are not texts")
+});
+
+static PAGE: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| Arc::new(Config::from("/openapi.json")));
+
+/// The description of the API, in the form of `OpenAPI` 3.1.
+pub fn document() -> &'static str {
+    &DOCUMENT
+}
+
+pub(super) async fn json() -> Response {
+    answer("application/json", DOCUMENT.as_str())
+}
+
+pub(super) async fn page() -> Redirect {
+    Redirect::permanent("/docs/")
+}
+
+pub(super) async fn index() -> Result<Response, Problem> {
+    embedded("index.html")
+}
+
+pub(super) async fn file(Path(file): Path<String>) -> Result<Response, Problem> {
+    embedded(&file)
+}
+
+fn embedded(file: &str) -> Result<Response, Problem> {
+    match utoipa_swagger_ui::serve(file, PAGE.clone()) {
+        Ok(Some(file)) => {
+            let kind = HeaderValue::from_str(&file.content_type).ok();
+            let mut response = Body::from(file.bytes.into_owned()).into_response();
+            response.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
+            Ok(response)
+        }
+        _ => Err(Problem::new(Code::NOT_FOUND, "nothing is at this path")),
+    }
+}
+
+fn answer(kind: &'static str, body: &'static str) -> Response {
+    let mut response = Body::from(body).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,81 @@
+//! Which path is answered by whom.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::routing::{get, post};
+use bates_core::{Code, Entry, Machine, SeriesName, Store};
+use serde::de::DeserializeOwned;
+
+use super::health::Health;
+use super::problem::Problem;
+use super::{Settings, health, next, openapi, scopes, series, trace};
+
+/// What every request needs.
+pub(super) struct Context<S> {
+    pub(super) machine: Arc<Machine<S>>,
+    pub(super) body_timeout: Duration,
+    pub(super) health: Arc<Health>,
+}
+
+impl<S> Clone for Context<S> {
+    fn clone(&self) -> Self {
+        Self { machine: self.machine.clone(), body_timeout: self.body_timeout, health: self.health.clone() }
+    }
+}
+
+impl<S: Store> Context<S> {
+    /// The series of that name, or why there is none.
+    pub(super) fn series(&self, name: &str) -> Result<Arc<Entry>, Problem> {
+        let found = self.machine.named(name);
+        found.ok_or_else(|| match self::name(name) {
+            Ok(name) => Problem::new(Code::UNKNOWN_SERIES, format!("there is no series {:?}", name.as_str())),
+            Err(problem) => problem,
+        })
+    }
+}
+
+pub(super) fn name(text: &str) -> Result<SeriesName, Problem> {
+    text.parse().map_err(|error: bates_core::NameError| Problem::new(Code::BAD_NAME, error.to_string()))
+}
+
+pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
+    let one =
+        get(series::one::<S>).put(series::put::<S>).patch(series::patch::<S>).delete(series::retire::<S>);
+    Router::new()
+        .route("/v1/series/{series}/next", post(next::next::<S>))
+        .route("/v1/series", get(series::all::<S>))
+        .route("/v1/series/{series}", one)
+        .route("/v1/series/{series}/scopes", get(scopes::list::<S>))
+        .route("/v1/series/{series}/peek", get(scopes::peek::<S>))
+        .route("/v1/series/{series}/validate/{id}", get(trace::validate::<S>))
+        .route("/v1/ids/{id}", get(trace::find::<S>))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready::<S>))
+        .route("/openapi.json", get(openapi::json))
+        .route("/docs", get(openapi::page))
+        .route("/docs/", get(openapi::index))
+        .route("/docs/{*file}", get(openapi::file))
+        .fallback(async || Problem::new(Code::NOT_FOUND, "nothing is at this path"))
+        .method_not_allowed_fallback(async || {
+            Problem::new(Code::METHOD_NOT_ALLOWED, "the path does not know this method")
+        })
+        .with_state(Context { machine, body_timeout: settings.body_timeout, health: Arc::default() })
+}
+
+/// The parts of a path; what is not UTF-8 is refused as every other bad name.
+pub(super) struct Path<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, context: &C) -> Result<Self, Problem> {
+        match axum::extract::Path::from_request_parts(parts, context).await {
+            Ok(axum::extract::Path(path)) => Ok(Self(path)),
+            Err(_) => Err(Problem::new(Code::BAD_NAME, "a part of the path is not UTF-8")),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `bates series`: the series of a running server.
+
+use clap::Args;
+use serde::Deserialize;
+
+use super::server::{ServerArgs, escaped};
+use crate::output::{self, Answer, FAINT, Output};
+
+/// List the series of a running server
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  bates series\n  bates series document --json")]
+pub(crate) struct SeriesArgs {
+    /// Only this one
+    series: Option<String>,
+
+    /// Print JSON, one series a line, with all that is known of it
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Deserialize)]
+struct AllSeries {
+    series: Vec<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    name: String,
+    pattern: String,
+    promise: String,
+    order: String,
+    #[serde(default)]
+    key: String,
+    origin: String,
+}
+
+pub(crate) fn run(args: &SeriesArgs) -> anyhow::Result<Answer> {
+    let series = match &args.series {
+        Some(name) => vec![args.server.get(&format!("/v1/series/{}", escaped(name)))?],
+        None => args.server.get::<AllSeries>("/v1/series")?.series,
+    };
+    let mut out = Output::new();
+    if args.json {
+        series.iter().try_for_each(|one| out.json(one))?;
+    } else {
+        print(&mut out, series)?;
+    }
+    out.flush()?;
+    Ok(Answer::Yes)
+}
+
+fn print(out: &mut Output, series: Vec<serde_json::Value>) -> anyhow::Result<()> {
+    let mut rows = vec![["SERIES", "PATTERN", "PROMISE", "ORDER", "KEY", "FROM"].map(str::to_owned)];
+    for one in series {
+        let Series { name, pattern, promise, order, key, origin } = serde_json::from_value(one)?;
+        rows.push([name, pattern, promise, order, key, origin]);
+    }
+    let width = |column: usize| rows.iter().map(|row| output::width(&row[column])).max().unwrap_or(0);
+    let widths: [usize; 6] = std::array::from_fn(width);
+    for (at, row) in rows.iter().enumerate() {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| output::padded(cell, width)).collect();
+        let line = cells.join("  ");
+        match at {
+            0 => out.line(format_args!("{FAINT}{}{FAINT:#}", line.trim_end()))?,
+            _ => out.line(format_args!("{}", line.trim_end()))?,
+        }
+    }
+    Ok(())
+}

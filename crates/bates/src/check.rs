@@ -1,0 +1,163 @@
+//! `bates check`: what a configuration amounts to.
+
+use bates_core::{Promise, SeriesSpec};
+use bates_pattern::{Pattern, Position, Scope};
+use clap::Args;
+use serde::Serialize;
+
+use crate::config::ConfigArgs;
+use crate::output::{Answer, FAINT, GOOD, Output, counted, grouped, printable};
+
+/// Examples of each series.
+const SAMPLES: usize = 3;
+
+/// Explain the configuration, or tell everything that is wrong with it
+///
+/// Reads the file and the environment as `bates serve` would, and touches nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  bates check\n  bates check --config /etc/bates.yaml --json")]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    /// Print JSON, one series a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a series amounts to.
+#[derive(Serialize)]
+struct Told<'s> {
+    series: &'s str,
+    pattern: &'s str,
+    promise: &'static str,
+    order: &'static str,
+    start: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    parameters: Vec<String>,
+    reset: String,
+    samples: Vec<String>,
+    /// Numbers of a scope; `null` where each scope has its own.
+    capacity: Option<u64>,
+    capacity_is_estimate: bool,
+    /// Numbers of one scope that a crash may skip: right at its start, and at most.
+    crash_skips: (u64, u64),
+}
+
+pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Answer> {
+    let config = args.config.load(None, None)?;
+    let mut out = Output::new();
+    if !args.json {
+        let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
+        out.line(format_args!("configuration   {file}"))?;
+        out.line(format_args!("data            {}", config.data.display()))?;
+        out.line(format_args!("HTTP            {}", config.http))?;
+        out.line(format_args!("Redis protocol  {}", config.resp))?;
+        let access = if config.access.is_open() { "none: whoever can connect may ask" } else { "is set" };
+        out.line(format_args!("secret          {access}"))?;
+    }
+    for spec in &config.series {
+        let told = tell(spec)?;
+        if args.json { out.json(&told)? } else { print(&mut out, &told)? }
+    }
+    out.flush()?;
+    Ok(Answer::Yes)
+}
+
+fn tell(spec: &SeriesSpec) -> anyhow::Result<Told<'_>> {
+    let (pattern, start) = spec.check()?;
+    let capacity = pattern.capacity().ok();
+    let skipped = match spec.promise {
+        Promise::Gapless => (0, 0),
+        Promise::Unique | Promise::Ordered => {
+            (spec.limits.lease_min, spec.limits.lease_max.saturating_mul(2))
+        }
+    };
+    Ok(Told {
+        series: spec.name.as_str(),
+        pattern: &spec.template,
+        promise: spec.promise.name(),
+        order: if spec.shuffled { "shuffled" } else { "counting" },
+        start: start.value(),
+        key: spec.key.as_ref().map(ToString::to_string),
+        parameters: spec.parameters(&pattern),
+        reset: spec.reset.to_string(),
+        samples: samples(&pattern, start),
+        // Positions below the start are not handed out; under rules that share is within the estimate.
+        capacity: capacity.map(|c| {
+            if c.is_exact() && spec.reject.is_empty() { c.count() - start.value() } else { c.count() }
+        }),
+        capacity_is_estimate: capacity.is_some_and(|capacity| !capacity.is_exact()),
+        crash_skips: skipped,
+    })
+}
+
+fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
+    let Told { series, pattern, promise, order, start, reset, .. } = told;
+    out.line(format_args!("\n{GOOD}{series}{GOOD:#}  {promise}, {order} from {start}"))?;
+    let mut line =
+        |name: &str, text: &str| out.line(format_args!("  {FAINT}{name:<9}{FAINT:#} {}", printable(text)));
+    line("pattern", pattern)?;
+    if let Some(key) = &told.key {
+        line("key", key)?;
+    }
+    if reset != "never" {
+        line("reset", reset)?;
+    }
+    let show = if *order == "shuffled" {
+        " (in an order for show: the key is made with the first number)"
+    } else {
+        ""
+    };
+    line("samples", &format!("{}{show}", told.samples.join("  ")))?;
+    let about = if told.capacity_is_estimate { "about " } else { "" };
+    match told.capacity {
+        Some(count) => line("capacity", &format!("{about}{} a scope", counted(count, "number")))?,
+        None => line("capacity", "another one in each scope: its check characters cover the parameters")?,
+    }
+    match told.crash_skips {
+        (0, _) => line("a crash", "skips nothing"),
+        (first, most) => {
+            let (first, most) = (grouped(first), grouped(most));
+            line(
+                "a crash",
+                &format!("skips up to {first} numbers of a scope just begun, {most} of a busy one"),
+            )
+        }
+    }
+}
+
+/// The first numbers of a scope that is made up.
+fn samples(pattern: &Pattern, start: Position) -> Vec<String> {
+    let Some(scope) = made_up(pattern) else { return Vec::new() };
+    let mut walk = scope
+        .accepted(start, Position::new(start.value().saturating_add(1_000_000)).unwrap_or(Position::MAX));
+    let mut samples = Vec::new();
+    let mut text = Vec::new();
+    while samples.len() < SAMPLES && walk.next_into(&mut text).is_some() {
+        samples.push(String::from_utf8_lossy(&text).into_owned());
+        text.clear();
+    }
+    samples
+}
+
+/// A scope with values that its rules admit, found by trying.
+fn made_up(pattern: &Pattern) -> Option<Scope> {
+    let today = Some(jiff::Zoned::now().date());
+    let names: Vec<&str> = pattern.parameters().collect();
+    let mut values: Vec<String> = names.iter().map(|name| name.to_uppercase()).collect();
+    for at in 0..names.len() {
+        let own = [values[at].clone(), names[at].to_owned()];
+        let digits = (1..=20).map(|length| "1234567890".chars().cycle().take(length).collect());
+        let letters = (1..=20).map(|length| "ABCDEFGHIJKLMNOPQRSTUVWXYZ".chars().take(length).collect());
+        let small = (1..=20).map(|length| "abcdefghijklmnopqrstuvwxyz".chars().take(length).collect());
+        let mut tries = own.into_iter().chain(letters).chain(digits).chain(small);
+        // The others do not matter here: what is refused of them is another error.
+        values[at] = tries.find(|value| {
+            let pairs = names.iter().enumerate().map(|(i, name)| (*name, if i == at { value.as_str() } else { values[i].as_str() }));
+            !matches!(pattern.scope(pairs, today), Err(bates_pattern::ScopeError::Refused { name, .. }) if *name == *names[at])
+        })?;
+    }
+    pattern.scope(names.iter().zip(&values).map(|(name, value)| (*name, value.as_str())), today).ok()
+}

@@ -1,0 +1,114 @@
+//! Where the server listens, where it keeps its cursors, and who is let in.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use bates_server::Access;
+
+use super::Mistake;
+use super::tree::{Node, Value};
+
+/// Where to listen, if at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    At(SocketAddr),
+    Off,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(address) => address.fmt(f),
+            Self::Off => f.write_str("off"),
+        }
+    }
+}
+
+/// A text at a key of the configuration; `None` if there is none, or a mistake.
+fn text<'t>(tree: &'t Node, key: &str, mistakes: &mut Vec<Mistake>) -> Option<&'t str> {
+    let node = tree.get(key)?;
+    match &node.value {
+        Value::Scalar(serde_json::Value::String(text)) => Some(text),
+        // YAML reads `off` and a bare number as other than texts.
+        Value::Scalar(serde_json::Value::Bool(false)) => Some("off"),
+        Value::Scalar(serde_json::Value::Null) => None,
+        _ => {
+            let problem = format!("{key} is a text: put it between quotation marks");
+            mistakes.push(Mistake { origin: node.origin.clone(), problem });
+            None
+        }
+    }
+}
+
+fn wrong(tree: &Node, key: &str, problem: String, mistakes: &mut Vec<Mistake>) {
+    mistakes.push(Mistake { origin: tree.origin_of([key]).clone(), problem });
+}
+
+/// Anything but loopback without a secret would let anybody take numbers.
+pub(super) fn listen(
+    tree: &Node,
+    key: &str,
+    default: &str,
+    access: Option<&Access>,
+    mistakes: &mut Vec<Mistake>,
+) -> Option<Address> {
+    let given = text(tree, key, mistakes).unwrap_or(default);
+    if given == "off" {
+        return Some(Address::Off);
+    }
+    let Ok(address) = given.parse::<SocketAddr>() else {
+        let problem = format!("{key}: {given:?} is no address: expected one such as {default}, or off");
+        wrong(tree, key, problem, mistakes);
+        return None;
+    };
+    if !address.ip().is_loopback() && access.is_some_and(Access::is_open) {
+        let problem = format!(
+            "{key}: anybody could take numbers at {address}. Set a secret (BATES_SECRET), or listen on loopback"
+        );
+        wrong(tree, key, problem, mistakes);
+    }
+    Some(Address::At(address))
+}
+
+/// The folder of the embedded store.
+pub(super) fn store(tree: &Node, mistakes: &mut Vec<Mistake>) -> Option<PathBuf> {
+    let given = text(tree, "store", mistakes).unwrap_or("sqlite:bates-data");
+    match given.split_once(':') {
+        Some(("sqlite", path)) if !path.is_empty() => Some(PathBuf::from(path)),
+        _ => {
+            // What is not a path may hold a password.
+            let problem =
+                "store: expected sqlite: and the path of a folder, such as sqlite:/var/lib/bates".to_owned();
+            wrong(tree, "store", problem, mistakes);
+            None
+        }
+    }
+}
+
+/// The secret, which is never shown, not even a bad one.
+pub(super) fn access(tree: &Node, mistakes: &mut Vec<Mistake>) -> Option<Access> {
+    let before = mistakes.len();
+    let (secret, file) = (text(tree, "secret", mistakes), text(tree, "secret_file", mistakes));
+    let secret = match (secret, file) {
+        (Some(_), Some(_)) => {
+            wrong(tree, "secret_file", "secret and secret_file are both given".to_owned(), mistakes);
+            None
+        }
+        (Some(secret), None) => Some(("secret", secret.to_owned())),
+        (None, Some(file)) => match std::fs::read_to_string(file) {
+            Ok(secret) => Some(("secret_file", secret.trim_end_matches(['\r', '\n']).to_owned())),
+            Err(error) => {
+                wrong(tree, "secret_file", format!("secret_file: cannot read {file}: {error}"), mistakes);
+                None
+            }
+        },
+        (None, None) => None,
+    };
+    if let Some((key, secret)) = &secret
+        && secret.is_empty()
+    {
+        wrong(tree, key, format!("{key} is empty: give it a secret, or leave it out"), mistakes);
+    }
+    (mistakes.len() == before).then(|| Access::new(secret.as_ref().map(|(_, secret)| secret.as_str())))
+}

@@ -1,0 +1,74 @@
+//! Values from the environment, laid over those of the file.
+//!
+//! `BATES_HTTP` is `http`; two underscores lead inwards: `BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX` is
+//! `series: document: limits: lease_max`. A series whose name has a dash is meant with an underscore.
+
+use super::tree::{Node, Origin};
+use super::{KEYS, Mistake};
+
+const PREFIX: &str = "BATES_";
+
+/// Variables that mean something to other commands, or to the orchestrator: Kubernetes makes some for every
+/// service, and one may be called bates.
+const NOT_OURS: [&str; 7] = ["CONFIG", "URL", "PATTERN_KEY", "TEST_", "PLANTED_", "PORT", "SERVICE_"];
+
+/// Lays the variables over the tree. Answers with the names of those that mean nothing.
+pub(super) fn overlay(
+    tree: &mut Node,
+    variables: impl IntoIterator<Item = (String, String)>,
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<String> {
+    let mut ours: Vec<(String, String)> =
+        variables.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
+    ours.sort();
+    let mut unknown = Vec::new();
+    for (name, value) in ours {
+        let rest = &name[PREFIX.len()..];
+        if NOT_OURS.iter().any(|other| rest.starts_with(other)) {
+            continue;
+        }
+        let path = path(tree, rest);
+        if !KEYS.contains(&&*path[0]) {
+            unknown.push(name);
+            continue;
+        }
+        let origin = Origin::Variable(name);
+        match read(&path[0], &value, &origin) {
+            Ok(node) => *tree.at(&path, &origin) = node,
+            Err(problem) => mistakes.push(Mistake { origin, problem }),
+        }
+    }
+    unknown
+}
+
+fn path(tree: &Node, name: &str) -> Vec<String> {
+    let mut path: Vec<String> = name.split("__").map(str::to_lowercase).collect();
+    if let [first, series, ..] = &mut *path
+        && *first == "series"
+        && let Some(known) = tree.get("series").and_then(Node::entries)
+        && let Some((name, _)) = known.iter().find(|(name, _)| name.replace('-', "_") == *series)
+    {
+        series.clone_from(name);
+    }
+    path
+}
+
+/// Inside a series a value is YAML, so that numbers and lists can be given; all others are texts, and a secret
+/// in particular is taken as it stands.
+fn read(first: &str, value: &str, origin: &Origin) -> Result<Node, String> {
+    if first != "series" {
+        return Ok(Node::text(value, origin.clone()));
+    }
+    let mut node: Node = serde_saphyr::from_str(value).map_err(|_| "it is no YAML".to_owned())?;
+    relocate(&mut node, origin);
+    Ok(node)
+}
+
+fn relocate(node: &mut Node, origin: &Origin) {
+    node.origin = origin.clone();
+    match &mut node.value {
+        super::tree::Value::Scalar(_) => {}
+        super::tree::Value::List(nodes) => nodes.iter_mut().for_each(|node| relocate(node, origin)),
+        super::tree::Value::Map(entries) => entries.iter_mut().for_each(|(_, node)| relocate(node, origin)),
+    }
+}

@@ -1,0 +1,164 @@
+//! The configuration: a file, the environment, flags, and what is the case without them. Read as a whole, so
+//! that every mistake is told at once, with the place that it comes from.
+
+mod address;
+mod environment;
+mod series;
+mod tree;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use bates_core::SeriesSpec;
+use bates_server::Access;
+use clap::Args;
+
+use crate::output;
+pub(crate) use address::Address;
+use tree::{Node, Origin};
+
+/// What is the case without a file; also what `bates init` writes.
+pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
+
+/// The file that is read if it is there and no other is named.
+pub(crate) const FILE: &str = "bates.yaml";
+
+/// What a configuration may say.
+const KEYS: [&str; 6] = ["store", "http", "resp", "secret", "secret_file", "series"];
+
+/// Where the configuration comes from.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ConfigArgs {
+    #[arg(
+        long,
+        value_name = "FILE",
+        help = "The configuration file; without it bates.yaml, if it is there [env: BATES_CONFIG]"
+    )]
+    config: Option<PathBuf>,
+
+    /// The folder of the embedded store; made if it is not there [default: bates-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+/// A configuration that can be served.
+pub(crate) struct Config {
+    /// The folder of the embedded store.
+    pub(crate) data: PathBuf,
+    pub(crate) http: Address,
+    pub(crate) resp: Address,
+    pub(crate) access: Access,
+    pub(crate) series: Vec<SeriesSpec>,
+    /// The file that was read.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Something that cannot stay as it is.
+#[derive(Debug)]
+struct Mistake {
+    origin: Origin,
+    problem: String,
+}
+
+impl ConfigArgs {
+    /// Reads everything, or tells everything that is wrong.
+    pub(crate) fn load(&self, http: Option<&str>, resp: Option<&str>) -> anyhow::Result<Config> {
+        let (file, text) = self.read()?;
+        let shown = file.as_deref().unwrap_or(Path::new("the built-in configuration"));
+        let mut tree: Node = match serde_saphyr::from_str(&text) {
+            Ok(tree) => tree,
+            Err(error) => bail!("{}: {error}", shown.display()),
+        };
+        // A file that says nothing of series leaves those that are built in.
+        if tree.entries().is_some() && tree.get("series").is_none() {
+            let built_in: Node = serde_saphyr::from_str(BUILT_IN)?;
+            let series = built_in.get("series").context("the built-in configuration has series")?;
+            *tree.at(&["series".to_owned()], &Origin::Flag("built in")) = series.clone();
+        }
+        let mut mistakes = Vec::new();
+        for name in environment::overlay(&mut tree, std::env::vars(), &mut mistakes) {
+            output::print_note(&format!("{name} means nothing to Bates"));
+        }
+        self.lay_flags(&mut tree, http, resp)?;
+        let config = read(&tree, file.clone(), &mut mistakes);
+        match config {
+            Some(config) if mistakes.is_empty() => Ok(config),
+            _ => {
+                mistakes.sort_by_key(|mistake| match mistake.origin {
+                    Origin::Line(line) => line,
+                    _ => u64::MAX,
+                });
+                bail!("{}", tell(shown, &mistakes))
+            }
+        }
+    }
+
+    fn read(&self) -> anyhow::Result<(Option<PathBuf>, String)> {
+        let named = self.config.clone().or_else(|| std::env::var_os("BATES_CONFIG").map(PathBuf::from));
+        let file = named.or_else(|| Some(PathBuf::from(FILE)).filter(|file| file.exists()));
+        match file {
+            None => Ok((None, BUILT_IN.to_owned())),
+            Some(file) => {
+                let text = std::fs::read_to_string(&file);
+                let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+                // An empty file says nothing, which is not wrong.
+                let text = if text.trim().is_empty() { "{}".to_owned() } else { text };
+                Ok((Some(file), text))
+            }
+        }
+    }
+
+    fn lay_flags(&self, tree: &mut Node, http: Option<&str>, resp: Option<&str>) -> anyhow::Result<()> {
+        let data = match &self.data {
+            Some(data) => Some(format!("sqlite:{}", data.to_str().context("--data is not UTF-8")?)),
+            None => None,
+        };
+        for (flag, key, value) in
+            [("--data", "store", data.as_deref()), ("--http", "http", http), ("--resp", "resp", resp)]
+        {
+            if let Some(value) = value {
+                let origin = Origin::Flag(flag);
+                *tree.at(&[key.to_owned()], &origin) = Node::text(value, origin.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Option<Config> {
+    let Some(entries) = tree.entries() else {
+        let problem = format!("expected a map with {}", KEYS.join(", "));
+        mistakes.push(Mistake { origin: tree.origin.clone(), problem });
+        return None;
+    };
+    for (key, node) in entries.iter().filter(|(key, _)| !KEYS.contains(&&**key)) {
+        let problem = format!("{key} is not known; there is {}", KEYS.join(", "));
+        mistakes.push(Mistake { origin: node.origin.clone(), problem });
+    }
+    let data = address::store(tree, mistakes);
+    let access = address::access(tree, mistakes);
+    let http = address::listen(tree, "http", "127.0.0.1:8080", access.as_ref(), mistakes);
+    let resp = address::listen(tree, "resp", "127.0.0.1:6380", access.as_ref(), mistakes);
+    let series = series::read(tree.get("series"), mistakes);
+    Some(Config { data: data?, http: http?, resp: resp?, access: access?, series, file })
+}
+
+fn tell(file: &Path, mistakes: &[Mistake]) -> String {
+    let count = output::counted(mistakes.len() as u64, "mistake");
+    let lines = mistakes.iter().map(|Mistake { origin, problem }| match origin {
+        Origin::Line(line) => format!("\n  {}, line {line}: {problem}", file.display()),
+        other => format!("\n  {other}: {problem}"),
+    });
+    format!("{count} in the configuration{}", lines.collect::<String>())
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}

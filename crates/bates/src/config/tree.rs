@@ -1,0 +1,164 @@
+//! A configuration as it was written: values, each with the place that it comes from.
+//!
+//! Owns where mistakes are. What a value means is not known here.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Spanned;
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A line of the file.
+    Line(u64),
+    /// A variable of the environment.
+    Variable(String),
+    /// A flag of the command.
+    Flag(&'static str),
+}
+
+/// A value and where it comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// A text, a number, true, false or nothing.
+    Scalar(serde_json::Value),
+    List(Vec<Node>),
+    /// In the order of the file.
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    pub(super) fn text(text: &str, origin: Origin) -> Self {
+        Self { value: Value::Scalar(text.into()), origin }
+    }
+
+    pub(super) fn empty_map(origin: Origin) -> Self {
+        Self { value: Value::Map(Vec::new()), origin }
+    }
+
+    /// The entries of a map; a key without a value has none.
+    pub(super) fn entries(&self) -> Option<&[(String, Self)]> {
+        match &self.value {
+            Value::Map(entries) => Some(entries),
+            Value::Scalar(serde_json::Value::Null) => Some(&[]),
+            _ => None,
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        self.entries()?.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// The value at a path, made if it is not there; what stands in its way is replaced.
+    pub(super) fn at(&mut self, path: &[String], origin: &Origin) -> &mut Self {
+        let Some((first, rest)) = path.split_first() else { return self };
+        if !matches!(self.value, Value::Map(_)) {
+            *self = Self::empty_map(origin.clone());
+        }
+        let Value::Map(entries) = &mut self.value else { unreachable!("it was made a map") };
+        let index = entries.iter().position(|(name, _)| name == first).unwrap_or_else(|| {
+            entries.push((first.clone(), Self::empty_map(origin.clone())));
+            entries.len() - 1
+        });
+        entries[index].1.at(rest, origin)
+    }
+
+    /// The value without its origins.
+    pub(super) fn plain(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Scalar(scalar) => scalar.clone(),
+            Value::List(nodes) => nodes.iter().map(Self::plain).collect(),
+            Value::Map(entries) => entries.iter().map(|(name, node)| (name.clone(), node.plain())).collect(),
+        }
+    }
+
+    /// Where the value at a path comes from, or the nearest that is there.
+    pub(super) fn origin_of<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> &Origin {
+        let mut node = self;
+        for name in path {
+            match node.get(name) {
+                Some(inner) => node = inner,
+                None => break,
+            }
+        }
+        &node.origin
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Spanned { value, referenced, .. } = Spanned::<Value>::deserialize(deserializer)?;
+        Ok(Self { value, origin: Origin::Line(referenced.line()) })
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Scalar(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Scalar(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Scalar(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Scalar(value.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::Scalar(value.into()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Scalar(serde_json::Value::Null))
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Scalar(serde_json::Value::Null))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut nodes = Vec::new();
+        while let Some(node) = seq.next_element()? {
+            nodes.push(node);
+        }
+        Ok(Value::List(nodes))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Value::Map(entries))
+    }
+}
