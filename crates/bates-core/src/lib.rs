@@ -13,11 +13,13 @@
 
 mod clock;
 mod code;
+mod counts;
 mod dispenser;
 mod error;
 mod key;
 mod lease;
 mod machine;
+mod measured;
 mod name;
 mod place;
 mod promise;
@@ -26,6 +28,7 @@ mod store;
 
 pub use clock::{Clock, SystemClock};
 pub use code::Code;
+pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
 pub use dispenser::{Closed, Dispenser, Level};
 pub use error::IssueError;
 pub use key::{KeyTemplate, KeyTemplateError};

@@ -1,11 +1,14 @@
 //! A series in a machine, and what its scopes are called.
 
+use std::sync::Arc;
+
 use bates_pattern::{Date, Scope};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::SeriesSpec;
 use crate::code::Code;
+use crate::counts::Counts;
 use crate::key::KeyTemplate;
 use crate::place::{ScopeKey, ScopeKeyError};
 use crate::series::Series;
@@ -92,6 +95,7 @@ pub struct Entry {
     pub(super) parameters: Vec<String>,
     /// How many of how many positions the rules accept.
     pub(super) accepted: (u64, u64),
+    pub(super) counts: Arc<Counts>,
 }
 
 impl Entry {
@@ -118,6 +122,11 @@ impl Entry {
     /// The names of a scope's parameters, sorted.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(String::as_str)
+    }
+
+    /// What happened in it since the machine was opened.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Whether its numbers are the positions themselves, so that they can be answered as integers.

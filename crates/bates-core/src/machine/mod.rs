@@ -18,11 +18,14 @@ use tokio::sync::Mutex;
 
 use crate::clock::Clock;
 use crate::code::Code;
+use crate::counts::Latency;
 use crate::dispenser::{Closed, Dispenser};
 use crate::error::IssueError;
 use crate::lease::Taken;
+use crate::measured::Measured;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
+use crate::promise::Promise;
 use crate::store::{Cursor, Store, StoreError};
 
 pub use change::{Made, SERIES_MAX};
@@ -82,7 +85,7 @@ pub struct Peek {
 
 /// Series, opened on a store.
 pub struct Machine<S> {
-    dispenser: Dispenser<S>,
+    dispenser: Dispenser<Measured<S>>,
     registry: ArcSwap<Registry>,
     /// One change of the registry at a time.
     changing: Mutex<()>,
@@ -92,6 +95,7 @@ pub struct Machine<S> {
 impl<S: Store> Machine<S> {
     /// Opens the series on a store: pins those that are new, compares those that are not.
     pub async fn open(store: S, specs: Vec<SeriesSpec>, clock: Arc<dyn Clock>) -> Result<Self, MachineError> {
+        let store = Measured::new(store, clock.clone());
         let registry = open::open_all(&store, specs).await?;
         Ok(Self {
             dispenser: Dispenser::new(store),
@@ -124,7 +128,9 @@ impl<S: Store> Machine<S> {
         }
         scope.clear();
         entry.key()?.write_scope(key, scope);
-        self.dispenser.try_take(&entry.series, scope, count)
+        let taken = self.dispenser.try_take(&entry.series, scope, count)?;
+        entry.counts.add_issued(count);
+        Some(taken)
     }
 
     /// The next `count` numbers of a scope. Fewer where the space ends, or the store fails on the way; none is
@@ -137,7 +143,7 @@ impl<S: Store> Machine<S> {
         while numbers.len() as u64 != count {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left
             // over; those that are rejected are no gaps.
-            match self.dispenser.take(&entry.series, &key, asked).await {
+            match self.positions(entry, &key, asked).await {
                 Ok(taken) => {
                     let before = numbers.len();
                     numbers.add(&scope, &taken);
@@ -161,13 +167,27 @@ impl<S: Store> Machine<S> {
                 tokio::task::yield_now().await;
             }
         }
+        entry.counts.add_issued(numbers.len() as u64);
         Ok(numbers)
     }
 
     /// The next `count` positions of a scope: all of them, or an error.
     pub async fn take(&self, entry: &Entry, name: ScopeName<'_>, count: u64) -> Result<Taken, NextError> {
         let (_, key) = entry.scope(name, || self.clock.now())?;
-        Ok(self.dispenser.take(&entry.series, &key, count).await?)
+        let taken = self.positions(entry, &key, count).await?;
+        entry.counts.add_issued(count);
+        Ok(taken)
+    }
+
+    /// Positions out of memory, or else from the store, which is waited for.
+    async fn positions(&self, entry: &Entry, key: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
+        if entry.series.promise() != Promise::Gapless
+            && let Some(taken) = self.dispenser.try_take(&entry.series, key.as_str(), count)
+        {
+            return Ok(taken);
+        }
+        entry.counts.add_wait();
+        self.dispenser.take(&entry.series, key, count).await
     }
 
     /// What is known of a scope without touching it. Never creates one.
@@ -204,6 +224,11 @@ impl<S: Store> Machine<S> {
             return Err(MachineError::Stopping);
         }
         Ok(self.dispenser.store().probe().await?)
+    }
+
+    /// How long the store took for its grants.
+    pub fn latency(&self) -> &Latency {
+        self.dispenser.store().latency()
     }
 
     /// What moment it is for the machine.

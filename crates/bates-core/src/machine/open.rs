@@ -4,6 +4,7 @@ use bates_pattern::{Construction, Key, Options, Order, Pattern, Position};
 use jiff::tz::TimeZone;
 
 use super::{Entry, MachineError, Origin, Registry, SeriesSpec};
+use crate::measured::Measured;
 use crate::series::{Limits, Series};
 use crate::store::{Definition, Store, StoreError};
 
@@ -14,7 +15,10 @@ const POSITIONS_A_NUMBER_MAX: u64 = 1_000;
 const PERMUTATION_KEY_BYTES: usize = 32;
 
 /// Opens the series that a configuration describes.
-pub(super) async fn open_all<S: Store>(store: &S, specs: Vec<SeriesSpec>) -> Result<Registry, MachineError> {
+pub(super) async fn open_all<S: Store>(
+    store: &Measured<S>,
+    specs: Vec<SeriesSpec>,
+) -> Result<Registry, MachineError> {
     let mut registry = Registry::default();
     for spec in specs {
         if registry.named(spec.name.as_str()).is_some() {
@@ -27,7 +31,7 @@ pub(super) async fn open_all<S: Store>(store: &S, specs: Vec<SeriesSpec>) -> Res
 }
 
 pub(super) async fn open_series<S: Store>(
-    store: &S,
+    store: &Measured<S>,
     spec: SeriesSpec,
     origin: Origin,
 ) -> Result<Entry, MachineError> {
@@ -45,7 +49,8 @@ pub(super) async fn open_series<S: Store>(
     let limits = in_accepted(spec.limits, accepted);
     let parameters = parameters(&spec, &pattern);
     let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits);
-    Ok(Entry { series, spec, origin, time_zone, parameters, accepted })
+    let counts = store.counts(&spec.name);
+    Ok(Entry { series, spec, origin, time_zone, parameters, accepted, counts })
 }
 
 /// What a description amounts to, once nothing speaks against it.

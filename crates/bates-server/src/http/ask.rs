@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::Uri;
 use bates_core::{Code, ScopeName};
 use bates_pattern::Date;
-use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
@@ -111,7 +111,7 @@ pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
             return Problem::new(Code::BAD_BODY, "the body is not UTF-8");
         }
         // An error about the content may come before the text itself turns out to be none, or to be a trap.
-        match serde_json::from_slice::<IgnoredAny>(body) {
+        match serde_json::from_slice::<serde_json::Value>(body) {
             Ok(_) => Problem::new(Code::BAD_BODY, error.to_string()),
             Err(error) => Problem::new(Code::BAD_REQUEST, error.to_string()),
         }

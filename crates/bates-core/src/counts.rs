@@ -1,0 +1,128 @@
+//! What happened, counted: numbers issued, waits, refills, and how long the store took.
+//!
+//! Counting must cost a hot path next to nothing: each thread counts for itself, and only who reads adds up.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Threads that count in different places. Few: a series has one of these, and there may be thousands.
+const STRIPES: usize = 4;
+
+/// The bounds of the histogram of store latency, in microseconds.
+pub const LATENCY_BOUNDS_MICROS: [u64; 10] =
+    [250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000];
+
+/// What happened in one series since the machine was opened.
+#[derive(Debug, Default)]
+pub struct Counts {
+    issued: [Stripe; STRIPES],
+    waits: AtomicU64,
+    refills: AtomicU64,
+    refill_errors: AtomicU64,
+}
+
+/// A counter on a line of the cache of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Stripe(AtomicU64);
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static STRIPE: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES);
+}
+
+impl Counts {
+    /// Numbers that were answered.
+    pub fn issued(&self) -> u64 {
+        self.issued.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Callers that had to wait for the store.
+    pub fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    /// Grants of the store.
+    pub fn refills(&self) -> u64 {
+        self.refills.load(Ordering::Relaxed)
+    }
+
+    /// Grants that the store refused or failed to make.
+    pub fn refill_errors(&self) -> u64 {
+        self.refill_errors.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_issued(&self, count: u64) {
+        let stripe = STRIPE.with(Cell::get);
+        self.issued[stripe].0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_wait(&self) {
+        self.waits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_refill(&self, granted: bool) {
+        let counter = if granted { &self.refills } else { &self.refill_errors };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How long the store took for its grants.
+#[derive(Debug, Default)]
+pub struct Latency {
+    /// Grants within each bound and above the one before; the last are beyond all.
+    buckets: [AtomicU64; LATENCY_BOUNDS_MICROS.len() + 1],
+    sum_micros: AtomicU64,
+}
+
+impl Latency {
+    /// How many took no longer than each bound; the last count is of all.
+    pub fn cumulative(&self) -> [u64; LATENCY_BOUNDS_MICROS.len() + 1] {
+        let mut sum = 0;
+        std::array::from_fn(|at| {
+            sum += self.buckets[at].load(Ordering::Relaxed);
+            sum
+        })
+    }
+
+    /// How long all of them took together.
+    pub fn sum(&self) -> Duration {
+        Duration::from_micros(self.sum_micros.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn add(&self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let at = LATENCY_BOUNDS_MICROS.iter().position(|bound| micros <= *bound);
+        self.buckets[at.unwrap_or(LATENCY_BOUNDS_MICROS.len())].fetch_add(1, Ordering::Relaxed);
+        self.sum_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_threads_count_is_added_up() {
+        let counts = Counts::default();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..1_000).for_each(|_| counts.add_issued(2)));
+            }
+        });
+        assert_eq!(counts.issued(), 16_000);
+    }
+
+    #[test]
+    fn a_histogram_counts_what_took_no_longer() {
+        let latency = Latency::default();
+        for micros in [1, 250, 251, 3_000_000] {
+            latency.add(Duration::from_micros(micros));
+        }
+        let cumulative = latency.cumulative();
+        assert_eq!((cumulative[0], cumulative[1], cumulative[9], cumulative[10]), (2, 3, 3, 4));
+        assert_eq!(latency.sum(), Duration::from_micros(3_000_502));
+    }
+}

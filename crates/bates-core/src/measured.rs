@@ -1,0 +1,92 @@
+//! A store that is watched: how often it grants, how often it fails, how long it takes. Decides nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use crate::clock::Clock;
+use crate::counts::{Counts, Latency};
+use crate::lease::Lease;
+use crate::name::SeriesName;
+use crate::place::{Place, ScopeKey};
+use crate::store::{
+    Cursor, Definition, Grant, GrantError, Pinned, Store, StoreError, Surrendered, Tail, Want,
+};
+
+/// A store, and what was seen of it.
+pub(crate) struct Measured<S> {
+    store: S,
+    clock: Arc<dyn Clock>,
+    latency: Latency,
+    counts: RwLock<HashMap<SeriesName, Arc<Counts>>>,
+}
+
+impl<S> Measured<S> {
+    pub(crate) fn new(store: S, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock, latency: Latency::default(), counts: RwLock::default() }
+    }
+
+    /// The counts of a series, which are the same however often it is retired and made again.
+    pub(crate) fn counts(&self, series: &SeriesName) -> Arc<Counts> {
+        self.counts.write().entry(series.clone()).or_default().clone()
+    }
+
+    pub(crate) fn latency(&self) -> &Latency {
+        &self.latency
+    }
+}
+
+impl<S: Store> Store for Measured<S> {
+    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        let counts = self.counts.read().get(&want.place.series).cloned();
+        let started = self.clock.elapsed();
+        let granted = self.store.grant(want).await;
+        self.latency.add(self.clock.elapsed().saturating_sub(started));
+        if let Some(counts) = counts {
+            counts.add_refill(granted.is_ok());
+        }
+        granted
+    }
+
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+        self.store.pin(definition, fresh_key).await
+    }
+
+    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+        self.store.surrender(tail).await
+    }
+
+    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+        self.store.cursor(place).await
+    }
+
+    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+        self.store.raise_floor(place, floor).await
+    }
+
+    async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        self.store.scopes(series, after, limit).await
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.store.probe().await
+    }
+
+    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
+        self.store.describe(series, description).await
+    }
+
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+        self.store.descriptions().await
+    }
+
+    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+        self.store.ledger(place).await
+    }
+}

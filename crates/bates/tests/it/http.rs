@@ -1,0 +1,338 @@
+//! HTTP of a server process, from a client's side: what is answered, and what bad input gets.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use super::running::Server;
+
+/// Sends one request byte by byte as written, and reads the answer to its end.
+pub(crate) fn exchange(port: u16, request: &[u8]) -> (u16, String, Vec<u8>) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    // A server that has heard enough may have closed already; what it said is read all the same.
+    let _ = stream.write_all(request);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(answer.len());
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, head.to_lowercase(), answer.get(end + 4..).unwrap_or_default().to_vec())
+}
+
+/// Asks, and answers with the status and the JSON.
+pub(crate) fn ask(port: u16, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let (status, head, body) = exchange(port, request.as_bytes());
+    let kind = if status < 400 { "application/json" } else { "application/problem+json" };
+    assert!(head.contains(kind), "{method} {path}: {head}");
+    (status, serde_json::from_slice(&body).unwrap())
+}
+
+fn code(port: u16, method: &str, path: &str, body: &str) -> (u16, String) {
+    let (status, answer) = ask(port, method, path, body);
+    assert_eq!(answer["status"], status, "{answer}");
+    assert_eq!(answer["may_burn"], false, "nothing that a client sends may burn a number: {answer}");
+    (status, answer["code"].as_str().unwrap().to_owned())
+}
+
+fn start() -> (tempfile::TempDir, Server) {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    (data, server)
+}
+
+#[test]
+fn numbers_come_by_body_and_by_query_from_the_scope_that_redis_clients_see() {
+    let (_data, server) = start();
+    let port = server.http;
+    let next = "/v1/series/document/next";
+    let body = r#"{"scope":{"project":"PROJ","type":"9012"},"count":2}"#;
+    assert_eq!(ask(port, "POST", next, body), (200, json!({"ids": ["PROJ-9012-1001", "PROJ-9012-1002"]})));
+    let query = format!("{next}?type=9012&project=PROJ");
+    assert_eq!(ask(port, "POST", &query, ""), (200, json!({"ids": ["PROJ-9012-1003"]})));
+    assert_eq!(server.redis_cli(&["LPOP", "id-pool:PROJ:9012"]), "PROJ-9012-1004");
+    let (_, peek) = ask(port, "GET", "/v1/series/document/peek?project=PROJ&type=9012", "");
+    assert_eq!((&peek["last"], &peek["next"], &peek["exists"]), (&json!(1004), &json!(1005), &json!(true)));
+    let (_, never) = ask(port, "GET", "/v1/series/document/peek?project=NO&type=1", "");
+    assert_eq!(
+        (&never["last"], &never["next"], &never["exists"]),
+        (&json!(null), &json!(1001), &json!(false))
+    );
+    let (_, scopes) = ask(port, "GET", "/v1/series/document/scopes", "");
+    assert_eq!(
+        scopes,
+        json!({"scopes": [{"scope": {"project": "PROJ", "type": "9012"}, "next": 1033}]}),
+        "a look creates nothing"
+    );
+    let (_, trace) = ask(port, "GET", "/v1/ids/PROJ-9012-1002", "");
+    let found = json!({"series": "document", "scope": {"project": "PROJ", "type": "9012"}, "position": 1002, "granted": true});
+    assert_eq!(trace["matches"], json!([found]));
+    let (_, verdict) = ask(port, "GET", "/v1/series/farmer/validate/123", "");
+    assert_eq!((&verdict["valid"], &verdict["reasons"][0]["code"]), (&json!(false), &json!("length")));
+}
+
+#[test]
+fn lines_are_streamed_up_to_a_million_and_each_comes_once() {
+    let (_data, server) = start();
+    let request = |count: u64| {
+        format!(
+            "POST /v1/series/short/next?count={count} HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\nConnection: close\r\n\r\n"
+        )
+    };
+    let (status, head, body) = exchange(server.http, request(1_000_000).as_bytes());
+    assert!(status == 200 && head.contains("text/plain") && head.contains("chunked"), "{head}");
+    let text = dechunked(&body);
+    let mut lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1_000_000);
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines.len(), 1_000_000, "each key once");
+    let (status, head, _) = exchange(server.http, request(1_000_001).as_bytes());
+    assert!(status == 422 && head.contains("application/problem+json"), "{head}");
+}
+
+fn dechunked(mut body: &[u8]) -> String {
+    let mut text = Vec::new();
+    while let Some(end) = body.windows(2).position(|window| window == b"\r\n") {
+        let size = usize::from_str_radix(std::str::from_utf8(&body[..end]).unwrap(), 16).unwrap();
+        text.extend_from_slice(&body[end + 2..end + 2 + size]);
+        body = &body[end + 2 + size + 2..];
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn series_are_made_changed_retired_and_made_again_and_survive_a_restart() {
+    let (data, server) = start();
+    let port = server.http;
+    let tenant = "/v1/series/invoice-acme";
+    let described = r#"{"pattern":"ACME-{seq:4}","promise":"gapless","key":"acme"}"#;
+    let (status, made) = ask(port, "PUT", tenant, described);
+    assert_eq!((status, &made["origin"], &made["capacity"]), (201, &json!("api"), &json!(9_999)));
+    assert_eq!(ask(port, "PUT", tenant, described).0, 200, "the same again");
+    assert_eq!(
+        code(port, "PUT", tenant, r#"{"pattern":"OTHER-{seq:4}"}"#),
+        (409, "series_exists".to_owned())
+    );
+    assert_eq!(
+        code(port, "PUT", "/v1/series/document", r#"{"pattern":"{seq}"}"#),
+        (409, "series_in_file".to_owned())
+    );
+    assert_eq!(code(port, "DELETE", "/v1/series/document", ""), (409, "series_in_file".to_owned()));
+    assert_eq!(
+        code(port, "PUT", "/v1/series/other", r#"{"pattern":"{seq}","key":"acme"}"#),
+        (409, "keys_meet".to_owned())
+    );
+    assert_eq!(server.redis_cli(&["LPOP", "acme", "2"]), "ACME-0001\nACME-0002");
+    let (status, amended) = ask(port, "PATCH", tenant, r#"{"restrict":["0003"],"limits":{"lease_max":64}}"#);
+    assert_eq!((status, &amended["limits"]["lease_max"]), (200, &json!(64)));
+    assert_eq!(code(port, "PATCH", tenant, r#"{"pattern":"{seq}"}"#), (422, "bad_body".to_owned()));
+    assert_eq!(server.redis_cli(&["LPOP", "acme"]), "ACME-0004", "0003 is skipped");
+    server.kill();
+    let server = Server::start(data.path());
+    let port = server.http;
+    assert_eq!(
+        ask(port, "GET", tenant, "").1["restrict"],
+        json!(["0003"]),
+        "made at run time, and still there"
+    );
+    assert_eq!(ask(port, "DELETE", tenant, "").0, 200);
+    assert_eq!(code(port, "GET", tenant, ""), (404, "unknown_series".to_owned()));
+    assert!(server.redis_cli(&["LPOP", "acme"]).contains("no series has a key"));
+    assert_eq!(
+        code(port, "PUT", tenant, r#"{"pattern":"OTHER-{seq:4}"}"#),
+        (409, "series_pinned".to_owned())
+    );
+    server.kill();
+    let server = Server::start(data.path());
+    assert_eq!(code(server.http, "GET", tenant, ""), (404, "unknown_series".to_owned()), "retired for good");
+    assert_eq!(ask(server.http, "PUT", tenant, described).0, 201);
+    assert_eq!(server.redis_cli(&["LPOP", "acme"]), "ACME-0005", "it goes on where it was");
+}
+
+#[test]
+fn bad_input_gets_a_clear_error_and_changes_nothing() {
+    let (_data, server) = start();
+    let port = server.http;
+    let next = "/v1/series/counter/next";
+    for count in ["0", "-1", "1.5", "\"10\"", "null", "1000000000", "99999999999999999999"] {
+        let (status, code) =
+            code(port, "POST", next, &format!(r#"{{"scope":{{"name":"a"}},"count":{count}}}"#));
+        assert!(status == 422 && ["bad_body", "bad_count"].contains(&&*code), "{count}: {status} {code}");
+    }
+    for count in ["0", "-1", "1.5", "", "x", "1000000000"] {
+        assert_eq!(
+            code(port, "POST", &format!("{next}?name=a&count={count}"), ""),
+            (422, "bad_count".to_owned()),
+            "{count}"
+        );
+    }
+    let deep = format!(r#"{{"scope":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
+    for (body, expected) in [
+        (&*deep, (400, "bad_request")),
+        ("{", (400, "bad_request")),
+        ("[]", (422, "bad_body")),
+        (r#"{"scope":{"name":"a"},"nonsense":1}"#, (422, "bad_body")),
+        (r#"{"scope":{"name":7}}"#, (422, "bad_body")),
+        (r#"{"scope":{"name":"a"},"date":"31.12.2026"}"#, (422, "bad_body")),
+        (r#"{"scope":{}}"#, (422, "bad_scope")),
+        (r#"{"scope":{"name":"a","more":"b"}}"#, (422, "bad_scope")),
+        (r#"{"scope":{"name":"a","name":"b"}}"#, (422, "bad_scope")),
+        (r#"{"scope":{"name":"\u0000"}}"#, (422, "bad_scope")),
+        (r#"{"scope":{"name":"a\r"}}"#, (422, "bad_scope")),
+        (r#"{"scope":{"name":"a\u202eb"}}"#, (422, "bad_scope")),
+        (&format!(r#"{{"scope":{{"name":"{}"}}}}"#, "x".repeat(3_000)), (422, "bad_scope")),
+    ] {
+        let shown: String = body.chars().take(60).collect();
+        assert_eq!(code(port, "POST", next, body), (expected.0, expected.1.to_owned()), "{shown}");
+    }
+    for value in ["../", "*", "%00", "a%0d", "%e2%80%ae", &"x".repeat(65)] {
+        let path = format!("/v1/series/document/next?project={value}&type=1");
+        assert_eq!(code(port, "POST", &path, ""), (422, "bad_scope".to_owned()), "{value}");
+    }
+    for (name, expected) in [
+        ("nobody", (404, "unknown_series")),
+        ("A", (422, "bad_name")),
+        ("%00", (422, "bad_name")),
+        ("a%0d", (422, "bad_name")),
+        ("%ff", (422, "bad_name")),
+        ("%e2%80%ae", (422, "bad_name")),
+        (&*"x".repeat(65), (422, "bad_name")),
+    ] {
+        let path = format!("/v1/series/{name}/next");
+        assert_eq!(code(port, "POST", &path, ""), (expected.0, expected.1.to_owned()), "{name}");
+    }
+    assert_eq!(code(port, "POST", next, &" ".repeat(70_000)), (413, "too_large".to_owned()));
+    assert_eq!(code(port, "GET", next, ""), (405, "method_not_allowed".to_owned()));
+    assert_eq!(code(port, "GET", "/nowhere", ""), (404, "not_found".to_owned()));
+    assert_eq!(code(port, "GET", "/v1/ids/nothing%20like%20it", ""), (404, "unknown_id".to_owned()));
+    assert_eq!(
+        ask(port, "GET", "/v1/series/counter/scopes", "").1,
+        json!({"scopes": []}),
+        "nothing was created"
+    );
+    assert_eq!(
+        ask(port, "GET", "/v1/series/document/scopes", "").1,
+        json!({"scopes": []}),
+        "nothing was created"
+    );
+}
+
+#[test]
+fn what_is_not_utf8_or_not_http_is_refused() {
+    let (_data, server) = start();
+    let body = b"{\"scope\":{\"name\":\"\xff\"}}";
+    let head = format!(
+        "POST /v1/series/counter/next HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let (status, _, answer) = exchange(server.http, &[head.as_bytes(), body].concat());
+    assert_eq!(status, 422, "{}", String::from_utf8_lossy(&answer));
+    assert_eq!(exchange(server.http, b"*2\r\n$4\r\nINCR\r\n$1\r\na\r\n").0, 400);
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));
+    assert!([414, 431].contains(&exchange(server.http, long.as_bytes()).0));
+    // A chunked body does not say how long it is.
+    let endless = format!(
+        "POST /v1/series/counter/next HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n11170\r\n{}\r\n0\r\n\r\n",
+        " ".repeat(70_000)
+    );
+    assert_eq!(exchange(server.http, endless.as_bytes()).0, 413);
+}
+
+#[test]
+fn bad_descriptions_of_series_are_refused_with_the_column_or_the_field() {
+    let (_data, server) = start();
+    for (body, detail) in [
+        (r#"{"pattern":"{seq:99999}"}"#, "column 6"),
+        (r#"{"pattern":"{unknown:x}-{seq}"}"#, "column"),
+        (r#"{"pattern":"{seq"}"#, "column 5"),
+        (r#"{"pattern":"seq}"}"#, "column 4"),
+        (r#"{"pattern":"{seq}","promise":"maybe","order":"random"}"#, "promise: \"maybe\""),
+        (r#"{"pattern":"{seq}","time_zone":"Mars/Olympus"}"#, "no time zone"),
+        (r#"{"pattern":"{date:%m}-{seq}","reset":"yearly"}"#, "reset"),
+        (r#"{"pattern":"{seq:2}","start":100}"#, "start 100"),
+        (r#"{"pattern":"{seq}","limits":{"lease_min":0}}"#, "lease_min"),
+        (r#"{"pattern":"{seq}","reject":"nonsense"}"#, "reject"),
+        (r#"{"pattern":"{seq}","key":"a b"}"#, "key"),
+    ] {
+        let (status, answer) = ask(server.http, "PUT", "/v1/series/tenant", body);
+        assert_eq!((status, &answer["code"]), (422, &json!("bad_series")), "{body}: {answer}");
+        assert!(answer["detail"].as_str().unwrap().contains(detail), "{body}: {answer}");
+    }
+    assert_eq!(code(server.http, "GET", "/v1/series/tenant", "").0, 404);
+}
+
+#[test]
+fn a_secret_guards_http_and_a_page_of_another_site_takes_no_number() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_SECRET", "open sesame")]);
+    let get = |path: &str, header: &str| {
+        exchange(
+            server.http,
+            format!("GET {path} HTTP/1.1\r\nHost: x\r\n{header}Connection: close\r\n\r\n").as_bytes(),
+        )
+    };
+    for header in [
+        "",
+        "Authorization: Bearer wrong\r\n",
+        "Authorization: Basic b3BlbiBzZXNhbWU=\r\n",
+        "Authorization: open sesame\r\n",
+    ] {
+        let (status, head, body) = get("/v1/series", header);
+        assert!(status == 401 && head.contains("www-authenticate: bearer"), "{header} {head}");
+        assert!(!String::from_utf8_lossy(&body).contains("sesame"));
+    }
+    for path in ["/v1/series", "/metrics"] {
+        assert_eq!(get(path, "").0, 401, "{path}");
+        assert_eq!(get(path, "Authorization: Bearer open sesame\r\n").0, 200, "{path}");
+    }
+    for path in ["/healthz", "/readyz", "/openapi.json", "/docs/"] {
+        assert_eq!(get(path, "").0, 200, "{path} tells nothing about numbers");
+    }
+    drop(server);
+    let server = Server::start(data.path());
+    let post = |origin: &str| {
+        exchange(server.http, format!("POST /v1/series/short/next HTTP/1.1\r\nHost: 127.0.0.1:1\r\nConnection: close\r\n{origin}\r\n").as_bytes()).0
+    };
+    assert_eq!(post("Origin: https://evil.example\r\n"), 403);
+    assert_eq!(post("Origin: null\r\n"), 403);
+    assert_eq!(post("Origin: http://127.0.0.1:1\r\n"), 200, "the server's own page");
+    assert_eq!(post(""), 200, "a program");
+}
+
+#[test]
+fn everything_that_the_api_describes_is_there_and_the_description_is_kept() {
+    let (_data, server) = start();
+    let (status, document) = ask(server.http, "GET", "/openapi.json", "");
+    assert_eq!(status, 200);
+    let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    if std::env::var_os("BATES_TEST_BLESS").is_some() {
+        std::fs::write(&kept, serde_json::to_string_pretty(&document).unwrap() + "\n").unwrap();
+    }
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
+    assert_eq!(document, kept, "docs/openapi.json is not what the server says; BATES_TEST_BLESS=1 writes it");
+    let mut paths = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let path = path.replace("{series}", "short").replace("{id}", "x");
+            let request = format!(
+                "{} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+                method.to_uppercase()
+            );
+            let (status, _, body) = exchange(server.http, request.as_bytes());
+            let body = String::from_utf8_lossy(&body).into_owned();
+            assert!(status != 405 && !body.contains("\"not_found\""), "{method} {path}: {status} {body}");
+            paths += 1;
+        }
+    }
+    assert!(paths >= 13, "{paths}");
+    let (status, head, body) =
+        exchange(server.http, b"GET /docs/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(status == 200 && head.contains("text/html"), "{head}");
+    let page = String::from_utf8(body).unwrap();
+    assert!(!page.contains("http://") && !page.contains("https://"), "the page asks nobody else: {page}");
+}
