@@ -107,6 +107,12 @@ impl Series {
         &self.0.limits
     }
 
+    /// Whether both have one name, and so one set of scopes.
+    #[inline]
+    pub(crate) fn is_named_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.name == other.0.name
+    }
+
     /// The first position past the last one of each scope.
     pub fn end(&self) -> u64 {
         self.0.pattern.last().value() + 1

@@ -1,56 +1,65 @@
 //! One scope in memory: the positions it holds, who waits for more, and when to fetch them.
 //!
-//! A state machine without a clock, a store or a task: callers tell it what happened and it says what to do.
-//! Invariant: a position leaves `held` once, under the lock, and never comes back unless nobody saw it.
+//! A state machine without a clock, a lock, a store or a task: callers tell it what happened and it says what to
+//! do. Small and in one piece, because there are as many as scopes in use and each is found far from the last.
 
 use std::collections::VecDeque;
 
-use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::held::Held;
+use super::text::Text;
 use crate::error::IssueError;
 use crate::lease::{Lease, Taken};
-use crate::place::Place;
+use crate::place::{Place, ScopeKey};
 use crate::series::Series;
 use crate::store::{Grant, GrantError, Tail};
+
+/// How much larger than the one before a lease is.
+const GROWTH: u64 = 2;
 
 pub(super) type Answer = Result<Taken, IssueError>;
 
 /// A scope in memory.
 pub(super) struct Cell {
-    pub(super) place: Place,
-    pub(super) series: Series,
-    state: Mutex<State>,
+    held: Held,
+    /// When no more than this is left of a lease, the next one is fetched.
+    watermark: u64,
+    series: Series,
+    /// In the order in which they came; who comes while somebody waits, waits behind.
+    line: Option<Box<Line>>,
+    scope: Text,
+    /// The cursor's version after the last grant; 0 before the first.
+    version: u64,
+    /// How often the lease has grown.
+    growths: u8,
+    /// Invariant: at most one refill is under way.
+    is_refilling: bool,
+    is_exhausted: bool,
+    /// Whether it was asked for since the last sweep.
+    is_used: bool,
 }
 
 /// What a caller gets at once.
 pub(super) enum Outcome {
-    /// An answer; and how many positions to fetch now, if any.
-    Answered(Answer, Option<u64>),
-    /// An answer later; and how many positions to fetch now, if any.
-    Waits(oneshot::Receiver<Answer>, Option<u64>),
-    /// The scope was evicted: look it up again.
-    Sealed,
+    /// An answer.
+    Answered(Answer),
+    /// An answer later.
+    Waits(oneshot::Receiver<Answer>),
+}
+
+/// Positions to fetch now.
+pub(super) struct Fetch {
+    pub(super) place: Place,
+    pub(super) series: Series,
+    pub(super) count: u64,
 }
 
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself, in whatever mixture")]
-struct State {
-    /// Granted and not handed out, ascending.
-    held: VecDeque<Lease>,
-    /// The cursor's version after the last grant.
-    version: u64,
-    /// In the order in which they came; who comes while somebody waits, waits behind.
+struct Line {
     waiting: VecDeque<Waiter>,
-    /// How large the lease was that is being used up, and how large the next one will be.
-    lease_size: u64,
-    next_size: u64,
-    /// Invariant: at most one refill is under way.
-    is_refilling: bool,
-    is_sealed: bool,
-    is_exhausted: bool,
-    /// Whether it was asked for since the last sweep.
-    is_used: bool,
+    /// How many positions they want together.
+    wanted: u64,
 }
 
 struct Waiter {
@@ -59,125 +68,191 @@ struct Waiter {
 }
 
 impl Cell {
-    pub(super) fn new(place: Place, series: Series) -> Self {
-        let state = State { next_size: series.limits().lease_min.max(1), ..State::default() };
-        Self { place, series, state: Mutex::new(state) }
+    pub(super) fn new(series: Series, scope: &str) -> Self {
+        Self {
+            held: Held::default(),
+            watermark: 0,
+            series,
+            line: None,
+            scope: Text::new(scope),
+            version: 0,
+            growths: 0,
+            is_refilling: false,
+            is_exhausted: false,
+            is_used: false,
+        }
     }
 
-    /// Takes positions if enough are held and nobody waits; otherwise waits in line.
-    pub(super) fn take(&self, count: u64) -> Outcome {
-        let mut state = self.state.lock();
-        if state.is_sealed {
-            return Outcome::Sealed;
-        }
-        state.is_used = true;
-        if state.waiting.is_empty()
-            && let Some(taken) = state.pop(count)
-        {
-            let refill = state.refill(&self.series);
-            return Outcome::Answered(Ok(taken), refill);
-        }
-        if state.is_exhausted {
-            return Outcome::Answered(Err(self.exhausted(state.held_count(), count)), None);
-        }
-        let waiting = state.waiting.len();
-        if waiting >= self.series.limits().waiters_max {
-            return Outcome::Answered(Err(IssueError::Busy { place: self.place.clone(), waiting }), None);
-        }
-        let (answer, receiver) = oneshot::channel();
-        state.waiting.push_back(Waiter { count, answer });
-        let refill = state.refill(&self.series);
-        Outcome::Waits(receiver, refill)
+    #[inline]
+    pub(super) fn series(&self) -> &Series {
+        &self.series
+    }
+
+    #[inline]
+    pub(super) fn scope(&self) -> &[u8] {
+        self.scope.as_bytes()
     }
 
     /// Takes positions if enough are held and nobody waits; never waits itself.
-    pub(super) fn try_take(&self, count: u64) -> Option<(Taken, Option<u64>)> {
-        let mut state = self.state.lock();
-        if state.is_sealed || !state.waiting.is_empty() {
+    #[inline]
+    pub(super) fn try_take(&mut self, count: u64) -> Option<(Taken, Option<Fetch>)> {
+        if self.line.is_some() {
             return None;
         }
-        let taken = state.pop(count)?;
-        state.is_used = true;
-        let refill = state.refill(&self.series);
-        Some((taken, refill))
+        let taken = self.held.take(count)?;
+        self.is_used = true;
+        Some((taken, self.refill()))
     }
 
-    /// A refill ended. Answers how many positions to fetch next, if any.
-    pub(super) fn refilled(&self, outcome: Result<Grant, GrantError>) -> Option<u64> {
-        let mut state = self.state.lock();
-        state.is_refilling = false;
+    /// Takes positions if enough are held and nobody waits; otherwise waits in line.
+    pub(super) fn take(&mut self, count: u64) -> (Outcome, Option<Fetch>) {
+        self.is_used = true;
+        if let Some((taken, refill)) = self.try_take(count) {
+            return (Outcome::Answered(Ok(taken)), refill);
+        }
+        if self.is_exhausted {
+            return (Outcome::Answered(Err(self.exhausted(self.held.count(), count))), None);
+        }
+        let waiting = self.line.as_ref().map_or(0, |line| line.waiting.len());
+        if waiting >= self.series.limits().waiters_max {
+            return (Outcome::Answered(Err(IssueError::Busy { place: self.place(), waiting })), None);
+        }
+        let (answer, receiver) = oneshot::channel();
+        self.line.get_or_insert_default().push_back(Waiter { count, answer });
+        (Outcome::Waits(receiver), self.refill())
+    }
+
+    /// A refill ended. Answers what to fetch next, if anything.
+    pub(super) fn refilled(&mut self, outcome: Result<Grant, GrantError>) -> Option<Fetch> {
+        self.is_refilling = false;
         match outcome {
             Ok(Grant { lease, version }) => {
-                state.version = version;
-                state.lease_size = lease.count();
+                self.version = version;
+                self.watermark = share(lease.count(), self.series.limits().watermark_percent);
                 // Only what was granted makes leases grow: an outage must not make a crash skip more.
-                state.next_size =
-                    state.next_size.saturating_mul(2).min(self.series.limits().lease_max.max(1));
-                state.hold(lease);
-                state.serve();
+                self.growths = self.growths.saturating_add(1);
+                self.held.hold(lease);
+                self.serve();
             }
             Err(GrantError::Exhausted { .. }) => {
-                state.is_exhausted = true;
-                // Each in turn gets what is left, if that is enough for it.
-                for waiter in std::mem::take(&mut state.waiting) {
-                    state.waiting.push_back(waiter);
-                    state.serve();
-                    let left = state.held_count();
-                    state.refuse_all(|waiter| self.exhausted(left, waiter.count));
-                }
+                self.is_exhausted = true;
+                self.serve_the_rest();
             }
             Err(error) => {
                 // Those whom the rest would do are not turned away for a store that is away.
-                state.serve();
-                let end = self.series.end();
-                state
-                    .refuse_all(|waiter| IssueError::of_grant(&self.place, waiter.count, end, error.clone()));
+                self.serve();
+                let (place, end) = (self.place(), self.series.end());
+                for waiter in self.line.take().into_iter().flat_map(|line| line.waiting) {
+                    let refusal = IssueError::of_grant(&place, waiter.count, end, error.clone());
+                    waiter.refuse(refusal);
+                }
                 // A store that failed is asked again when somebody asks us, not in a circle.
                 return None;
             }
         }
-        state.refill(&self.series)
+        self.refill()
     }
 
-    /// Seals the cell if nothing is under way, and answers with its unused end. With `only_idle`, a cell that
+    /// Ends the cell if nothing is under way, and answers with its unused end. With `only_idle`, a cell that
     /// was used since it was last asked stays.
     ///
-    /// Invariant: after sealing nothing leaves the cell, so what is given back was never handed out.
-    pub(super) fn seal(&self, only_idle: bool) -> Option<Sealed> {
-        let mut state = self.state.lock();
-        let is_used = std::mem::take(&mut state.is_used);
-        if state.is_sealed || state.is_refilling || !state.waiting.is_empty() || only_idle && is_used {
+    /// Invariant: whoever seals a cell removes it under the lock that it holds, so nothing leaves it afterwards
+    /// and what is given back was never handed out.
+    pub(super) fn seal(&mut self, only_idle: bool) -> Option<Sealed> {
+        let is_used = std::mem::take(&mut self.is_used);
+        if self.is_refilling || self.line.is_some() || only_idle && is_used {
             return None;
         }
-        state.is_sealed = true;
         // Only what ends at the cursor can be given back; ranges before it are gaps.
-        let last = state.held.pop_back();
-        let lost = state.held.drain(..).map(Lease::count).sum();
-        let tail = last.map(|lease| Tail { place: self.place.clone(), lease, version: state.version });
-        Some(Sealed { tail, lost })
+        let mut held = self.held.take_all();
+        let tail = held.pop().map(|lease| Tail { place: self.place(), lease, version: self.version });
+        Some(Sealed { tail, lost: held.into_iter().map(Lease::count).sum() })
     }
 
-    /// Seals a cell that holds nothing and has nothing to come: it was never granted anything, or the space is
-    /// exhausted. The store is asked again when somebody comes: a tail may have gone back to it meanwhile.
-    pub(super) fn seal_if_void(&self) -> bool {
-        let mut state = self.state.lock();
-        let is_idle = !state.is_refilling && state.waiting.is_empty() && state.held.is_empty();
-        let is_void = is_idle && (state.version == 0 || state.is_exhausted);
-        state.is_sealed |= is_void;
-        is_void
+    /// Whether it holds nothing and has nothing to come: it was never granted anything, or the space is
+    /// exhausted. Such a cell is removed. The store is asked again when somebody comes: a tail may have gone
+    /// back to it meanwhile.
+    pub(super) fn is_void(&self) -> bool {
+        let is_idle = !self.is_refilling && self.line.is_none() && self.held.is_empty();
+        is_idle && (self.version == 0 || self.is_exhausted)
     }
 
     pub(super) fn held_count(&self) -> u64 {
-        self.state.lock().held_count()
+        self.held.count()
     }
 
     /// The first position that is held; `None` if none is, and the cursor says more.
     pub(super) fn first_held(&self) -> Option<u64> {
-        self.state.lock().held.front().map(|lease| lease.from())
+        self.held.first()
+    }
+
+    fn place(&self) -> Place {
+        Place { series: self.series.name().clone(), scope: ScopeKey::from_store(self.scope.as_str()) }
     }
 
     fn exhausted(&self, left: u64, wanted: u64) -> IssueError {
-        IssueError::Exhausted { place: self.place.clone(), last: self.series.end() - 1, left, wanted }
+        IssueError::Exhausted { place: self.place(), last: self.series.end() - 1, left, wanted }
+    }
+
+    /// Serves those who wait, in line, as far as what is held goes.
+    fn serve(&mut self) {
+        while let Some(line) = &mut self.line {
+            let Some(taken) = line.waiting.front().and_then(|waiter| self.held.take(waiter.count)) else {
+                break;
+            };
+            let waiter = line.pop_front();
+            if let Some(Err(Ok(unseen))) = waiter.map(|waiter| waiter.answer.send(Ok(taken))) {
+                // Whoever asked went away before it saw these positions: they are as good as new.
+                for lease in unseen.leases().collect::<Vec<_>>().into_iter().rev() {
+                    self.held.hold_again(lease);
+                }
+            }
+            if line.waiting.is_empty() {
+                self.line = None;
+            }
+        }
+    }
+
+    /// Nothing will be granted any more: each in turn gets what is left, if that is enough for it.
+    fn serve_the_rest(&mut self) {
+        loop {
+            self.serve();
+            let Some(line) = &mut self.line else { return };
+            if let Some(waiter) = line.pop_front() {
+                let refusal = self.exhausted(self.held.count(), waiter.count);
+                waiter.refuse(refusal);
+            }
+            self.line.take_if(|line| line.waiting.is_empty());
+        }
+    }
+
+    /// Starts a refill if the level is low and none is under way.
+    #[inline]
+    fn refill(&mut self) -> Option<Fetch> {
+        let held = self.held.count();
+        if held > self.watermark && self.line.is_none() || self.is_refilling {
+            return None;
+        }
+        self.refill_from(held)
+    }
+
+    #[cold]
+    fn refill_from(&mut self, held: u64) -> Option<Fetch> {
+        let wanted = self.line.as_ref().map_or(0, |line| line.wanted);
+        let is_low = wanted > held || self.version > 0 && held <= self.watermark;
+        if self.is_exhausted || !is_low {
+            return None;
+        }
+        self.is_refilling = true;
+        let count = self.lease_size().max(wanted.saturating_sub(held));
+        Some(Fetch { place: self.place(), series: self.series.clone(), count })
+    }
+
+    /// How large the next lease is.
+    fn lease_size(&self) -> u64 {
+        let limits = self.series.limits();
+        let grown = GROWTH.saturating_pow(self.growths.into());
+        limits.lease_min.max(1).saturating_mul(grown).min(limits.lease_max.max(1))
     }
 }
 
@@ -188,84 +263,27 @@ pub(super) struct Sealed {
     pub(super) lost: u64,
 }
 
-impl State {
-    fn held_count(&self) -> u64 {
-        self.held.iter().map(|lease| lease.count()).sum()
+impl Line {
+    fn push_back(&mut self, waiter: Waiter) {
+        self.wanted = self.wanted.saturating_add(waiter.count);
+        self.waiting.push_back(waiter);
     }
 
-    fn hold(&mut self, lease: Lease) {
-        match self.held.back_mut().and_then(|last| Some((last.joined(lease)?, last))) {
-            Some((joined, last)) => *last = joined,
-            None => self.held.push_back(lease),
-        }
+    fn pop_front(&mut self) -> Option<Waiter> {
+        let waiter = self.waiting.pop_front()?;
+        // Once the sum was cut off, it says too little after this: then more is fetched later.
+        self.wanted = self.wanted.saturating_sub(waiter.count);
+        Some(waiter)
     }
+}
 
-    /// Puts back what was taken from the front.
-    fn hold_again(&mut self, lease: Lease) {
-        match self.held.front_mut().and_then(|first| Some((lease.joined(*first)?, first))) {
-            Some((joined, first)) => *first = joined,
-            None => self.held.push_front(lease),
-        }
+impl Waiter {
+    fn refuse(self, refusal: IssueError) {
+        // Who no longer waits needs no answer.
+        let _ = self.answer.send(Err(refusal));
     }
+}
 
-    /// Takes `count` positions from the front: all of them, or none.
-    fn pop(&mut self, count: u64) -> Option<Taken> {
-        if self.held_count() < count {
-            return None;
-        }
-        let first = self.pop_front(count)?;
-        let mut taken = Taken { first, rest: Vec::new() };
-        while taken.count() < count {
-            let missing = count - taken.count();
-            taken.rest.push(self.pop_front(missing)?);
-        }
-        Some(taken)
-    }
-
-    fn pop_front(&mut self, count: u64) -> Option<Lease> {
-        let (taken, rest) = self.held.pop_front()?.split(count);
-        if let Some(rest) = rest {
-            self.held.push_front(rest);
-        }
-        taken
-    }
-
-    /// Serves those who wait, in line, as far as what is held goes.
-    fn serve(&mut self) {
-        while let Some(waiter) = self.waiting.pop_front() {
-            let Some(taken) = self.pop(waiter.count) else {
-                self.waiting.push_front(waiter);
-                return;
-            };
-            if let Err(Ok(unseen)) = waiter.answer.send(Ok(taken)) {
-                // Whoever asked went away before it saw these positions: they are as good as new.
-                for lease in unseen.leases().collect::<Vec<_>>().into_iter().rev() {
-                    self.hold_again(lease);
-                }
-            }
-        }
-    }
-
-    fn refuse_all(&mut self, error: impl Fn(&Waiter) -> IssueError) {
-        for waiter in self.waiting.drain(..) {
-            let refusal = error(&waiter);
-            // Who no longer waits needs no answer.
-            let _ = waiter.answer.send(Err(refusal));
-        }
-    }
-
-    /// Starts a refill if the level is low and none is under way; answers how many positions to ask for.
-    fn refill(&mut self, series: &Series) -> Option<u64> {
-        let limits = series.limits();
-        let held = self.held_count();
-        let wanted = self.waiting.iter().fold(0_u64, |sum, waiter| sum.saturating_add(waiter.count));
-        let watermark = self.lease_size / 100 * u64::from(limits.watermark_percent)
-            + self.lease_size % 100 * u64::from(limits.watermark_percent) / 100;
-        let is_low = wanted > held || self.lease_size > 0 && held <= watermark;
-        if self.is_refilling || self.is_exhausted || self.is_sealed || !is_low {
-            return None;
-        }
-        self.is_refilling = true;
-        Some(self.next_size.min(limits.lease_max.max(1)).max(wanted.saturating_sub(held)))
-    }
+fn share(of: u64, percent: u8) -> u64 {
+    of / 100 * u64::from(percent) + of % 100 * u64::from(percent) / 100
 }

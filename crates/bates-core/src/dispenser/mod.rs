@@ -4,12 +4,16 @@
 //! that forbids it:
 //! - a number twice: only positions of a durable grant are held, and each leaves its cell once;
 //! - a number that falls: grants ascend, and who comes while somebody waits, waits behind;
-//! - a tail given back that was used: a cell is sealed first, and the store compares before it takes back.
+//! - a tail given back that was used: a cell is sealed and removed first, and the store compares before it takes
+//!   back.
 
+mod account;
 mod cell;
-mod closed;
+mod held;
 mod shards;
+mod text;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -23,9 +27,10 @@ use crate::place::{Place, ScopeKey};
 use crate::promise::Promise;
 use crate::series::Series;
 use crate::store::{Purpose, Store, StoreError, Surrendered, Tail, Want};
-use cell::{Cell, Outcome};
-pub use closed::Closed;
-use shards::Shards;
+use cell::{Cell, Fetch, Outcome};
+use shards::{At, Shards};
+
+pub use account::{Closed, Level};
 
 /// How many calls of gapless series may be on their way to the store together. They share commits, so more
 /// would only wait in memory.
@@ -54,13 +59,6 @@ struct Inner<S> {
     refill_ended: Notify,
 }
 
-/// How much a scope holds in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
-    /// Positions granted and not handed out.
-    pub held: u64,
-}
-
 impl<S: Store> Dispenser<S> {
     /// A dispenser in front of a store, with nothing in memory.
     pub fn new(store: S) -> Self {
@@ -84,26 +82,16 @@ impl<S: Store> Dispenser<S> {
         if series.promise() == Promise::Gapless {
             return self.issue(series, scope, count).await;
         }
-        loop {
-            if self.inner.is_closing.load(Ordering::Acquire) {
-                return Err(IssueError::Stopping);
-            }
-            let cell = self.cell(series, scope);
-            match cell.take(count) {
-                Outcome::Answered(answer, refill) => {
-                    self.inner.start_refill(&cell, refill);
-                    if matches!(answer, Err(IssueError::Exhausted { .. })) {
-                        self.inner.shards.remove_if(&cell.place, Cell::seal_if_void);
-                    }
-                    return answer;
-                }
-                Outcome::Waits(receiver, refill) => {
-                    self.inner.start_refill(&cell, refill);
-                    return receiver.await.unwrap_or(Err(IssueError::Stopping));
-                }
-                // Whoever sealed it removes it under the shard's lock, so the next look finds another.
-                Outcome::Sealed => {}
-            }
+        let inner = &self.inner;
+        let at = At { series, scope: scope.as_str() };
+        // Asked under the shard's lock: once a closing dispenser has swept a shard, nothing comes into it.
+        let is_open = || !inner.is_closing.load(Ordering::Acquire);
+        let (outcome, fetch) =
+            inner.shards.look_or_make(at, is_open, |cell| cell.take(count)).ok_or(IssueError::Stopping)?;
+        inner.start_refill(fetch);
+        match outcome {
+            Outcome::Answered(answer) => answer,
+            Outcome::Waits(receiver) => receiver.await.unwrap_or(Err(IssueError::Stopping)),
         }
     }
 
@@ -113,24 +101,38 @@ impl<S: Store> Dispenser<S> {
         if count == 0 || self.inner.is_closing.load(Ordering::Acquire) {
             return None;
         }
-        let take = |cell: &Arc<Cell>| {
-            let (taken, refill) = cell.try_take(count)?;
-            self.inner.start_refill(cell, refill);
-            Some(taken)
-        };
-        self.inner.shards.look(series.name(), scope, take)?
+        let (taken, fetch) = self.inner.shards.look(At { series, scope }, |cell| cell.try_take(count))??;
+        self.inner.start_refill(fetch);
+        Some(taken)
     }
 
     /// How much a scope holds in memory; `None` if it is not there. Never creates one.
     pub fn level(&self, series: &Series, scope: &ScopeKey) -> Option<Level> {
-        let cell = self.inner.shards.find(series.name(), scope.as_str())?;
-        Some(Level { held: cell.held_count() })
+        let at = At { series, scope: scope.as_str() };
+        self.inner.shards.look(at, |cell| Level { scopes: 1, held: cell.held_count() })
+    }
+
+    /// How much each series holds in memory. Looks at every scope there.
+    pub fn levels(&self) -> HashMap<SeriesName, Level> {
+        let mut levels: HashMap<SeriesName, Level> = HashMap::new();
+        self.inner.shards.each(|cell| {
+            let name = cell.series().name();
+            if !levels.contains_key(name) {
+                levels.insert(name.clone(), Level::default());
+            }
+            if let Some(level) = levels.get_mut(name) {
+                level.scopes += 1;
+                level.held += cell.held_count();
+            }
+        });
+        levels
     }
 
     /// The first position of a scope that was not handed out yet: the next one, unless others are asked in
     /// between. `None` if the scope does not exist. Never creates one.
     pub async fn peek(&self, series: &Series, scope: &ScopeKey) -> Result<Option<u64>, StoreError> {
-        let held = self.inner.shards.find(series.name(), scope.as_str()).and_then(|cell| cell.first_held());
+        let at = At { series, scope: scope.as_str() };
+        let held = self.inner.shards.look(at, |cell| cell.first_held()).flatten();
         if held.is_some() {
             return Ok(held);
         }
@@ -187,13 +189,6 @@ impl<S: Store> Dispenser<S> {
         &self.inner.store
     }
 
-    fn cell(&self, series: &Series, scope: &ScopeKey) -> Arc<Cell> {
-        let shards = &self.inner.shards;
-        shards.find(series.name(), scope.as_str()).unwrap_or_else(|| {
-            shards.find_or_insert(series.name(), scope, |place| Cell::new(place, series.clone()))
-        })
-    }
-
     /// One durable grant for this very call; calls that wait together share a commit.
     async fn issue(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
         let place = Place { series: series.name().clone(), scope: scope.clone() };
@@ -223,27 +218,34 @@ fn want(place: Place, series: &Series, count: u64, purpose: Purpose) -> Want {
 
 impl<S: Store> Inner<S> {
     /// Fetches positions in the background, and goes on as long as the cell asks for more.
-    fn start_refill(self: &Arc<Self>, cell: &Arc<Cell>, count: Option<u64>) {
-        let Some(count) = count else { return };
-        let (inner, cell) = (self.clone(), cell.clone());
+    #[inline]
+    fn start_refill(self: &Arc<Self>, fetch: Option<Fetch>) {
+        if let Some(fetch) = fetch {
+            self.spawn_refill(fetch);
+        }
+    }
+
+    #[cold]
+    fn spawn_refill(self: &Arc<Self>, fetch: Fetch) {
         self.refills.fetch_add(1, Ordering::AcqRel);
-        let running = Refill { inner: inner.clone() };
+        let running = Refill { inner: self.clone() };
         tokio::spawn(async move {
-            let _running = running;
-            let mut next = Some(count);
-            while let Some(count) = next {
-                let want = want(cell.place.clone(), &cell.series, count, Purpose::Lease);
-                next = cell.refilled(inner.store.grant(want).await);
+            let mut next = Some(fetch);
+            while let Some(Fetch { place, series, count }) = next {
+                let scope = place.scope.clone();
+                let outcome = running.inner.store.grant(want(place, &series, count, Purpose::Lease)).await;
+                let at = At { series: &series, scope: scope.as_str() };
+                // Invariant: a cell with a refill under way is not removed, so it is there. One that was refused
+                // its first positions leaves no trace: a careless client fills no memory.
+                next = running.inner.shards.look_and_tidy(at, |cell| cell.refilled(outcome)).flatten();
             }
-            // A scope that was refused its first positions leaves no trace: a careless client fills no memory.
-            inner.shards.remove_if(&cell.place, Cell::seal_if_void);
         });
     }
 
     /// Seals the cells of a series, or of all.
     fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<(Option<Tail>, u64)> {
         let mut sealed = Vec::new();
-        let is_of = |cell: &Cell| of.is_none_or(|series| cell.place.series == *series);
+        let is_of = |cell: &Cell| of.is_none_or(|series| cell.series().name() == series);
         self.shards.sweep(|cell| match is_of(cell).then(|| cell.seal(only_idle)).flatten() {
             Some(cell::Sealed { tail, lost }) => {
                 sealed.push((tail, lost));

@@ -1,105 +1,174 @@
-//! The scopes in memory, by place: sixty-four maps with a lock each, so that callers seldom meet.
+//! The scopes in memory, by place: sixty-four tables with a lock each, so that callers seldom meet.
+//!
+//! Invariant: a cell is only seen under the lock of its shard, so nobody holds one that was removed.
 
-use std::hash::{BuildHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::RandomState;
-use hashbrown::{Equivalent, HashMap};
-use parking_lot::RwLock;
+use hashbrown::HashTable;
+use parking_lot::Mutex;
 
 use super::cell::Cell;
-use crate::name::SeriesName;
-use crate::place::{Place, ScopeKey};
+use crate::series::Series;
 
 const SHARDS: usize = 64;
 
 pub(super) struct Shards {
     hasher: RandomState,
-    shards: [RwLock<HashMap<Place, Arc<Cell>, RandomState>>; SHARDS],
+    shards: Box<[Shard]>,
 }
+
+/// In a line of the cache by itself, so that two processors do not fight for it without need.
+#[derive(Default)]
+#[repr(align(64))]
+struct Shard(Mutex<HashTable<Cell>>);
 
 /// A place that is asked for without being built.
 #[derive(Clone, Copy)]
-struct At<'a> {
-    series: &'a SeriesName,
-    scope: &'a str,
+pub(super) struct At<'a> {
+    pub(super) series: &'a Series,
+    pub(super) scope: &'a str,
 }
 
-/// Invariant: hashes as [`Place`] does: its fields in their order.
-impl Hash for At<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.series.hash(state);
-        self.scope.hash(state);
-    }
-}
-
-impl Equivalent<Place> for At<'_> {
-    fn equivalent(&self, place: &Place) -> bool {
-        *self.series == place.series && *self.scope == *place.scope.as_str()
+impl At<'_> {
+    #[inline]
+    fn is(&self, cell: &Cell) -> bool {
+        cell.scope() == self.scope.as_bytes() && cell.series().is_named_as(self.series)
     }
 }
 
 impl Shards {
     pub(super) fn new() -> Self {
-        let hasher = RandomState::default();
-        let shards = std::array::from_fn(|_| RwLock::new(HashMap::with_hasher(hasher.clone())));
-        Self { hasher, shards }
+        Self { hasher: RandomState::default(), shards: (0..SHARDS).map(|_| Shard::default()).collect() }
     }
 
-    pub(super) fn find(&self, series: &SeriesName, scope: &str) -> Option<Arc<Cell>> {
-        self.look(series, scope, Arc::clone)
+    /// Looks at the cell of a place, if it is there.
+    #[inline]
+    pub(super) fn look<R>(&self, at: At<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
+        let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
+        self.shard(hash).lock().find_mut(hash, |cell| at.is(cell)).map(look)
     }
 
-    /// Looks at a cell under the shard's lock, without counting a reference to it: for the hot path.
-    pub(super) fn look<R>(
+    /// Looks at the cell of a place, which is made if `may_make` says so. It is removed if it is void afterwards.
+    pub(super) fn look_or_make<R>(
         &self,
-        series: &SeriesName,
-        scope: &str,
-        look: impl FnOnce(&Arc<Cell>) -> R,
+        at: At<'_>,
+        may_make: impl FnOnce() -> bool,
+        look: impl FnOnce(&mut Cell) -> R,
     ) -> Option<R> {
-        let at = At { series, scope };
-        self.shard(&at).read().get(&at).map(look)
-    }
-
-    pub(super) fn find_or_insert(
-        &self,
-        series: &SeriesName,
-        scope: &ScopeKey,
-        new: impl FnOnce(Place) -> Cell,
-    ) -> Arc<Cell> {
-        let at = At { series, scope: scope.as_str() };
-        let mut shard = self.shard(&at).write();
-        if let Some(cell) = shard.get(&at) {
-            return cell.clone();
+        let hasher = &self.hasher;
+        let hash_at = hash(hasher, at.series, at.scope.as_bytes());
+        let mut shard = self.shard(hash_at).lock();
+        if !may_make() {
+            return None;
         }
-        let place = Place { series: series.clone(), scope: scope.clone() };
-        let cell = Arc::new(new(place.clone()));
-        shard.insert(place, cell.clone());
-        cell
+        let rehash = |cell: &Cell| hash(hasher, cell.series(), cell.scope());
+        let mut entry = shard
+            .entry(hash_at, |cell| at.is(cell), rehash)
+            .or_insert_with(|| Cell::new(at.series.clone(), at.scope));
+        let seen = look(entry.get_mut());
+        if entry.get().is_void() {
+            entry.remove();
+        }
+        Some(seen)
     }
 
-    /// Removes the cell of a place if `remove` says so; it is asked under the shard's lock.
-    pub(super) fn remove_if(&self, place: &Place, remove: impl FnOnce(&Cell) -> bool) {
-        let at = At { series: &place.series, scope: place.scope.as_str() };
-        let mut shard = self.shard(&at).write();
-        if shard.get(&at).is_some_and(|cell| remove(cell)) {
-            shard.remove(&at);
+    /// Looks at the cell of a place, if it is there. It is removed if it is void afterwards.
+    pub(super) fn look_and_tidy<R>(&self, at: At<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
+        let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
+        let mut shard = self.shard(hash).lock();
+        let mut entry = shard.find_entry(hash, |cell| at.is(cell)).ok()?;
+        let seen = look(entry.get_mut());
+        if entry.get().is_void() {
+            entry.remove();
+        }
+        Some(seen)
+    }
+
+    /// Looks at every cell, one shard after the other.
+    pub(super) fn each(&self, mut look: impl FnMut(&Cell)) {
+        for shard in &self.shards {
+            shard.0.lock().iter().for_each(&mut look);
         }
     }
 
     /// Removes the cells for which `remove` says so; it is asked under the shard's lock.
-    pub(super) fn sweep(&self, mut remove: impl FnMut(&Cell) -> bool) {
+    pub(super) fn sweep(&self, mut remove: impl FnMut(&mut Cell) -> bool) {
         for shard in &self.shards {
-            shard.write().retain(|_, cell| !remove(cell));
+            let mut cells = shard.0.lock();
+            cells.retain(|cell| !remove(cell));
+            // What many scopes needed once must not stay as room for ever.
+            if cells.len() < cells.capacity() / 4 {
+                let room = cells.len() * 2;
+                cells.shrink_to(room, |cell| hash(&self.hasher, cell.series(), cell.scope()));
+            }
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.read().len()).sum()
+        self.shards.iter().map(|shard| shard.0.lock().len()).sum()
     }
 
-    fn shard(&self, at: &At<'_>) -> &RwLock<HashMap<Place, Arc<Cell>, RandomState>> {
-        // The maps use the low bits of the hash for their own buckets; these are the high ones.
-        &self.shards[(self.hasher.hash_one(at) >> 58) as usize % SHARDS]
+    #[inline]
+    fn shard(&self, hash: u64) -> &Mutex<HashTable<Cell>> {
+        // The tables use the low bits of the hash for their own buckets and the seven highest to tell cells
+        // apart; these lie between them.
+        &self.shards[(hash >> 48) as usize % SHARDS].0
+    }
+}
+
+#[inline]
+fn hash(hasher: &RandomState, series: &Series, scope: &[u8]) -> u64 {
+    let mut hash = hasher.build_hasher();
+    hash.write(series.name().as_str().as_bytes());
+    hash.write(scope);
+    hash.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use bates_pattern::{Options, Pattern, Position};
+
+    use super::*;
+    use crate::promise::Promise;
+    use crate::series::Limits;
+
+    fn series(name: &str) -> Series {
+        let pattern = Pattern::compile("{seq}", Options::default()).unwrap();
+        let start = Position::new(1).unwrap();
+        Series::new(name.parse().unwrap(), pattern, Promise::Unique, start, Limits::default())
+    }
+
+    #[test]
+    fn a_place_has_one_cell_and_no_other_place_has_it() {
+        let shards = Shards::new();
+        let scopes: Vec<String> = (0..2_000).map(|n| format!("name={}{n}", "x".repeat(n % 40))).collect();
+        for name in ["a", "b", "a"] {
+            // A series that is described anew has the scopes of its name.
+            let series = series(name);
+            for scope in &scopes {
+                let made = shards.look_or_make(At { series: &series, scope }, || true, |cell| cell.take(1).1);
+                assert!(made.is_some());
+            }
+        }
+        assert_eq!(shards.len(), 4_000);
+        shards.sweep(|cell| cell.series().name().as_str() == "b");
+        let a = series("a");
+        assert!(scopes.iter().all(|scope| shards.look(At { series: &a, scope }, |_| ()).is_some()));
+        assert_eq!(shards.len(), 2_000);
+    }
+
+    #[test]
+    fn a_cell_that_is_void_is_removed_and_none_is_made_where_it_may_not() {
+        let (shards, series) = (Shards::new(), series("a"));
+        let at = At { series: &series, scope: "name=a" };
+        assert!(shards.look_or_make(at, || false, |_| ()).is_none());
+        assert!(shards.look_or_make(at, || true, |_| ()).is_some(), "nobody asked it for anything");
+        assert_eq!(shards.len(), 0);
+    }
+
+    #[test]
+    fn a_cell_fits_one_and_a_half_lines_of_the_cache() {
+        assert_eq!(size_of::<Cell>(), 96);
     }
 }

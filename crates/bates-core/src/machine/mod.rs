@@ -11,6 +11,7 @@ mod open;
 mod registry;
 mod spec;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
@@ -19,7 +20,7 @@ use tokio::sync::Mutex;
 use crate::clock::Clock;
 use crate::code::Code;
 use crate::counts::Latency;
-use crate::dispenser::{Closed, Dispenser};
+use crate::dispenser::{Closed, Dispenser, Level};
 use crate::error::IssueError;
 use crate::lease::Taken;
 use crate::measured::Measured;
@@ -224,6 +225,11 @@ impl<S: Store> Machine<S> {
             return Err(MachineError::Stopping);
         }
         Ok(self.dispenser.store().probe().await?)
+    }
+
+    /// How much each series holds in memory. Looks at every scope there.
+    pub fn levels(&self) -> HashMap<SeriesName, Level> {
+        self.dispenser.levels()
     }
 
     /// How long the store took for its grants.

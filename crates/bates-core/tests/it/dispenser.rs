@@ -292,7 +292,7 @@ async fn a_scope_that_is_evicted_comes_back_where_it_was() {
     assert_eq!(dispenser.scopes_held(), 0);
     assert_eq!(dispenser.level(&series, &scope("a")), None, "a look creates nothing");
     assert_eq!(take(&dispenser, &series, "a", 1).await, [4]);
-    assert_eq!(dispenser.level(&series, &scope("a")), Some(Level { held: 31 }));
+    assert_eq!(dispenser.level(&series, &scope("a")), Some(Level { scopes: 1, held: 31 }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

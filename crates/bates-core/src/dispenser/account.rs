@@ -1,4 +1,13 @@
-//! What became of what was held.
+//! How much is held in memory, and what became of it.
+
+/// How much a scope, or all scopes of a series, hold in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    /// Scopes that are in memory.
+    pub scopes: u64,
+    /// Positions granted and not handed out.
+    pub held: u64,
+}
 
 /// What became of the positions that were held when a dispenser closed, or a scope was evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
