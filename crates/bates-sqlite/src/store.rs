@@ -24,6 +24,14 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Statements are prepared once; there are about a dozen.
 const STATEMENTS_MAX: usize = 64;
 
+/// Pages of 4 KiB in the log before they are written into the database. Cursors are moved all over it, so a longer
+/// log means that a page is written back once for many moves. It costs 40 MiB of disk, and after a crash the tenth
+/// of a second that it takes to read.
+const LOG_PAGES_MAX: u32 = 10_000;
+
+/// Memory for pages, in KiB: those of a million cursors. Without it each grant would read its page again.
+const CACHE_KIB_MAX: i32 = 64 * 1024;
+
 /// Cursors in a folder of this machine.
 pub struct SqliteStore {
     /// `None` once the store is being dropped, which is how the writer learns of it.
@@ -99,6 +107,9 @@ fn connect(folder: &Folder) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
+    // SQLite takes a negative size for KiB.
+    connection.pragma_update(None, "cache_size", -CACHE_KIB_MAX)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
 }

@@ -68,20 +68,25 @@ fn pinned(
 }
 
 pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want) -> Refusable<Grant, GrantError> {
-    let Some((series_id, scopes)) = series(transaction, &want.place)? else {
-        return Ok(Err(unknown(&want.place).into()));
+    let found = found(transaction, &want.place)?;
+    let is_new = found.is_none();
+    // Only a new scope asks for its series: nearly every grant is of one that is there.
+    let (series_id, Cursor { next, version }) = match found {
+        Some(found) => found,
+        None => match series(transaction, &want.place)? {
+            None => return Ok(Err(unknown(&want.place).into())),
+            Some((_, scopes)) if scopes >= want.scopes_max => {
+                return Ok(Err(GrantError::TooManyScopes(want.scopes_max)));
+            }
+            Some((series_id, _)) => (series_id, Cursor { next: want.start, version: 0 }),
+        },
     };
-    let cursor = cursor(transaction, series_id, want.place.scope.as_str())?;
-    if cursor.is_none() && scopes >= want.scopes_max {
-        return Ok(Err(GrantError::TooManyScopes(want.scopes_max)));
-    }
-    let Cursor { next, version } = cursor.unwrap_or(Cursor { next: want.start, version: 0 });
     let left = want.end.saturating_sub(next);
     let all_or_none = want.purpose == Purpose::Issue;
     let count = if all_or_none && left < want.count { 0 } else { want.count.min(left) };
     let Some(lease) = Lease::new(next, next + count) else { return Ok(Err(GrantError::Exhausted { left })) };
     let moved = Cursor { next: lease.to(), version: version + 1 };
-    put(transaction, series_id, want.place.scope.as_str(), moved, cursor.is_none())?;
+    put(transaction, series_id, want.place.scope.as_str(), moved, is_new)?;
     if want.purpose == Purpose::Issue {
         transaction
             .prepare_cached("INSERT INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)")?
@@ -152,6 +157,18 @@ pub(crate) fn describe(
 fn series(transaction: &Transaction<'_>, place: &Place) -> Result<Option<(i64, u64)>> {
     let mut statement = transaction.prepare_cached("SELECT id, scopes FROM series WHERE name = ?")?;
     statement.query_row([place.series.as_str()], |row| Ok((row.get(0)?, whole(row.get(1)?)))).optional()
+}
+
+/// The cursor of a place, with the id of its series.
+fn found(transaction: &Transaction<'_>, place: &Place) -> Result<Option<(i64, Cursor)>> {
+    let mut statement = transaction.prepare_cached(
+        "SELECT series_id, next, version FROM cursor
+         WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok((row.get(0)?, Cursor { next: whole(row.get(1)?), version: whole(row.get(2)?) }))
+    };
+    statement.query_row(params![place.series.as_str(), place.scope.as_str()], read).optional()
 }
 
 pub(crate) fn cursor(

@@ -15,8 +15,10 @@ use crate::place::{Place, ScopeKey};
 use crate::series::Series;
 use crate::store::{Grant, GrantError, Tail};
 
-/// How much larger than the one before a lease is.
-const GROWTH: u64 = 2;
+/// How much larger than the one before a lease is. Each lease is a durable write, and a scope that is used a lot
+/// needs few of them this way. What it costs: a crash skips up to eleven times as many positions as the scope has
+/// used since it came into memory, because three quarters of a lease fetch one of eight times its size.
+const GROWTH: u64 = 8;
 
 pub(super) type Answer = Result<Taken, IssueError>;
 

@@ -46,18 +46,18 @@ async fn the_cursor_is_moved_before_anything_is_handed_out() {
 }
 
 #[tokio::test]
-async fn leases_start_small_and_double_up_to_their_cap() {
+async fn leases_start_small_and_grow_eightfold_up_to_their_cap() {
     let store = watched(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
-    let limits = Limits { lease_max: 200, ..Limits::default() };
+    let limits = Limits { lease_max: 5_000, ..Limits::default() };
     let series = series("{seq}", Promise::Unique, limits);
-    while store.counts().len() < 7 {
+    while store.counts().len() < 6 {
         take(&dispenser, &series, "a", 1).await;
         tokio::task::yield_now().await;
     }
-    assert_eq!(store.counts()[..6], [32, 64, 128, 200, 200, 200]);
+    assert_eq!(store.counts()[..5], [32, 256, 2_048, 5_000, 5_000]);
     // A request larger than any lease is granted whole.
-    assert_eq!(take(&dispenser, &series, "b", 5_000).await.len(), 5_000);
+    assert_eq!(take(&dispenser, &series, "b", 6_000).await.len(), 6_000);
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn the_next_lease_is_fetched_at_the_watermark_while_callers_go_on() {
         assert_eq!(take(&dispenser, &series, "a", 1).await, [expected]);
     }
     tokio::task::yield_now().await;
-    assert_eq!(store.counts(), [32, 64], "a quarter is left: the next lease is on its way");
+    assert_eq!(store.counts(), [32, 256], "a quarter is left: the next lease is on its way");
     for expected in 25..=32 {
         assert_eq!(take(&dispenser, &series, "a", 1).await, [expected], "nobody waits for it");
     }
