@@ -104,9 +104,16 @@ pub(super) async fn bytes(body: Body, bytes_max: usize, timeout: Duration) -> Re
     }
 }
 
-/// A body as JSON: 400 if it is none, 422 if it says something else than was expected.
+/// A body as one JSON object: 400 if it is none, 422 if it says something else than was expected.
 pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|error| {
+    // A list would be read as the fields of the object in their order.
+    let is_object = body.trim_ascii_start().starts_with(b"{");
+    let read = if is_object {
+        serde_json::from_slice(body)
+    } else {
+        Err(serde::de::Error::custom("expected an object"))
+    };
+    read.map_err(|error: serde_json::Error| {
         if std::str::from_utf8(body).is_err() {
             return Problem::new(Code::BAD_BODY, "the body is not UTF-8");
         }

@@ -8,6 +8,7 @@ mod ask;
 mod front;
 mod health;
 mod listener;
+mod metrics;
 mod next;
 mod openapi;
 mod problem;

@@ -11,7 +11,7 @@ use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
 use super::routes::Path;
-use super::{health, next, scopes, series, trace};
+use super::{health, metrics, next, scopes, series, trace};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -29,6 +29,7 @@ use super::{health, next, scopes, series, trace};
         trace::find,
         health::alive,
         health::ready,
+        metrics::metrics,
     ),
     modifiers(&Guarded),
     tags(

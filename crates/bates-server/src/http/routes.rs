@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::health::Health;
 use super::problem::Problem;
-use super::{Settings, health, next, openapi, scopes, series, trace};
+use super::{Settings, health, metrics, next, openapi, scopes, series, trace};
 
 /// What every request needs.
 pub(super) struct Context<S> {
@@ -55,6 +55,7 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .route("/v1/ids/{id}", get(trace::find::<S>))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready::<S>))
+        .route("/metrics", get(metrics::metrics::<S>))
         .route("/openapi.json", get(openapi::json))
         .route("/docs", get(openapi::page))
         .route("/docs/", get(openapi::index))

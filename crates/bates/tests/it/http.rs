@@ -336,3 +336,35 @@ fn everything_that_the_api_describes_is_there_and_the_description_is_kept() {
     let page = String::from_utf8(body).unwrap();
     assert!(!page.contains("http://") && !page.contains("https://"), "the page asks nobody else: {page}");
 }
+
+#[test]
+fn metrics_count_by_series_and_never_by_scope() {
+    let (_data, server) = start();
+    for scope in 0..50 {
+        ask(
+            server.http,
+            "POST",
+            "/v1/series/counter/next",
+            &format!(r#"{{"scope":{{"name":"s{scope}"}},"count":3}}"#),
+        );
+    }
+    server.redis_cli(&["INCR", "counter:s1"]);
+    ask(server.http, "POST", "/v1/series/farmer/next?count=7", "");
+    let (_, head, body) =
+        exchange(server.http, b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    let text = String::from_utf8(body).unwrap();
+    for line in [
+        "bates_issued_total{series=\"counter\"} 151",
+        "bates_issued_total{series=\"farmer\"} 7",
+        "bates_issued_total{series=\"short\"} 0",
+        "bates_waits_total{series=\"counter\"} 50",
+        "bates_refills_total{series=\"counter\"} 50",
+        "bates_refill_errors_total{series=\"counter\"} 0",
+        "bates_level{series=\"counter\"} 1449",
+        "bates_scopes_in_memory{series=\"counter\"} 50",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains("s1\""), "no label names a scope");
+}

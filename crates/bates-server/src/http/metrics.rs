@@ -1,0 +1,85 @@
+//! `/metrics`, as Prometheus reads it. A label for each series, never one for a scope.
+
+use std::fmt::{self, Write};
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use bates_core::{Counts, LATENCY_BOUNDS_MICROS, Level, Machine, Store};
+
+use super::routes::Context;
+
+/// What happened, for Prometheus
+#[utoipa::path(get, path = "/metrics", tag = "operations",
+    responses((status = 200, description = "Counters and gauges in the text format of Prometheus", body = String)))]
+pub(super) async fn metrics<S: Store>(State(context): State<Context<S>>) -> impl IntoResponse {
+    let mut text = String::new();
+    write(&mut text, &context.machine).expect("a text is written into memory");
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+}
+
+/// A counter that each series has.
+struct Counter {
+    name: &'static str,
+    help: &'static str,
+    of: fn(&Counts) -> u64,
+}
+
+const COUNTERS: [Counter; 4] = [
+    Counter { name: "bates_issued_total", help: "Numbers that were issued.", of: Counts::issued },
+    Counter {
+        name: "bates_waits_total",
+        help: "Requests that had to wait for the store.",
+        of: Counts::waits,
+    },
+    Counter { name: "bates_refills_total", help: "Grants of the store.", of: Counts::refills },
+    Counter {
+        name: "bates_refill_errors_total",
+        help: "Grants that the store refused or failed to make.",
+        of: Counts::refill_errors,
+    },
+];
+
+fn write<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result {
+    let registry = machine.registry();
+    for Counter { name, help, of } in COUNTERS {
+        head(text, name, help, "counter")?;
+        for entry in registry.entries() {
+            writeln!(text, "{name}{{series=\"{}\"}} {}", entry.series().name(), of(entry.counts()))?;
+        }
+    }
+    let levels = machine.levels();
+    let level = |series| levels.get(series).copied().unwrap_or_default();
+    head(text, "bates_level", "Numbers that are granted and held in memory.", "gauge")?;
+    for entry in registry.entries() {
+        let Level { held, .. } = level(entry.series().name());
+        writeln!(text, "bates_level{{series=\"{}\"}} {}", entry.series().name(), entry.numbers_in(held))?;
+    }
+    head(text, "bates_scopes_in_memory", "Scopes that are in memory.", "gauge")?;
+    for entry in registry.entries() {
+        let Level { scopes, .. } = level(entry.series().name());
+        writeln!(text, "bates_scopes_in_memory{{series=\"{}\"}} {scopes}", entry.series().name())?;
+    }
+    write_latency(text, machine)?;
+    head(text, "bates_build_info", "The version of the server.", "gauge")?;
+    writeln!(text, "bates_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"))
+}
+
+fn write_latency<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result {
+    const NAME: &str = "bates_store_grant_seconds";
+    head(text, NAME, "How long the store took for a grant.", "histogram")?;
+    let latency = machine.latency();
+    let cumulative = latency.cumulative();
+    let [.., all] = cumulative;
+    for (bound, count) in LATENCY_BOUNDS_MICROS.iter().zip(cumulative) {
+        let (whole, rest) = (bound / 1_000_000, bound % 1_000_000);
+        writeln!(text, "{NAME}_bucket{{le=\"{whole}.{rest:06}\"}} {count}")?;
+    }
+    writeln!(text, "{NAME}_bucket{{le=\"+Inf\"}} {all}")?;
+    writeln!(text, "{NAME}_sum {}", latency.sum().as_secs_f64())?;
+    writeln!(text, "{NAME}_count {all}")
+}
+
+fn head(text: &mut String, name: &str, help: &str, kind: &str) -> fmt::Result {
+    writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}")
+}
