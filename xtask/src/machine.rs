@@ -15,13 +15,18 @@ struct Program {
     product: &'static str,
 }
 
-const PROGRAMS: [Program; 6] = [
+const PROGRAMS: [Program; 11] = [
     Program { binary: "initdb", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "postgres", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "psql", package: "postgresql-client", product: "the PostgreSQL client" },
     Program { binary: "redis-server", package: "redis-server", product: "the Redis server" },
     Program { binary: "redis-cli", package: "redis-tools", product: "the Redis client" },
+    Program { binary: "redis-benchmark", package: "redis-tools", product: "the Redis client" },
     Program { binary: "strace", package: "strace", product: "strace, which injects faults" },
+    Program { binary: "faketime", package: "faketime", product: "libfaketime, which makes clocks jump" },
+    Program { binary: "unshare", package: "util-linux", product: "util-linux, for a disk of a test's own" },
+    Program { binary: "pip3", package: "python3-pip", product: "pip, for the Redis client of Python" },
+    Program { binary: "npm", package: "npm", product: "npm, for the Redis client of Node" },
 ];
 
 /// Installs what is missing; does nothing, and needs no rights, when nothing is.
@@ -104,7 +109,17 @@ mod tests {
         let all = missing(|_| true);
         assert_eq!(
             packages(&all),
-            ["postgresql", "postgresql-client", "redis-server", "redis-tools", "strace"]
+            [
+                "postgresql",
+                "postgresql-client",
+                "redis-server",
+                "redis-tools",
+                "strace",
+                "faketime",
+                "util-linux",
+                "python3-pip",
+                "npm"
+            ]
         );
     }
 

@@ -8,6 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 mod bench;
 mod cargo;
+mod libraries;
 mod machine;
 mod step;
 mod test;

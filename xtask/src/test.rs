@@ -12,7 +12,7 @@ use bates_testkit::{
     shared::{POSTGRES_VARIABLE, REDIS_VARIABLE},
 };
 
-use crate::{cargo, machine, step::step};
+use crate::{cargo, libraries, machine, step::step};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -22,7 +22,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    step("look for PostgreSQL, Redis and strace", machine::prepare)?;
+    step("look for the programs that the tests need", machine::prepare)?;
+    step("look for the client libraries that the tests need", libraries::prepare)?;
     // Both are dropped, and thereby ended, on every way out of this function.
     let postgres = step("start a private PostgreSQL", || Ok(PrivatePostgres::start()?))?;
     let redis = step("start a private Redis", || Ok(PrivateRedis::start()?))?;

@@ -14,6 +14,12 @@ pub enum ServerError {
         /// The program's name as typed in a shell.
         program: &'static str,
     },
+    /// A client library is not under `target/`.
+    #[error("the library `{library}` is missing; run `cargo xtask test`, which installs it")]
+    LibraryMissing {
+        /// The library's name as published.
+        library: &'static str,
+    },
     /// PostgreSQL refuses to run as root, and its own user does not exist.
     #[error(
         "PostgreSQL refuses to run as root and the user `{user}` is missing; \

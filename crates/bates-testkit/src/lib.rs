@@ -5,6 +5,7 @@
 //! Must never ship, never touch a server it did not start, and never stand in for one with a fake.
 
 mod clock;
+pub mod clients;
 mod error;
 mod postgres;
 mod process;

@@ -3,6 +3,7 @@
 
 mod errors;
 mod http;
+mod clients;
 mod process;
 mod running;
 mod secret;

@@ -1,0 +1,68 @@
+//! The client libraries of other languages that the tests use, and how they get there: into folders under
+//! `target/`, with the package program of their language. Must never touch what is installed on the machine.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use bates_testkit::clients::{IOREDIS, Library, REDIS_PY};
+
+/// Installs what is missing; does nothing, and needs no network, when nothing is.
+pub(crate) fn prepare() -> Result<()> {
+    for library in [REDIS_PY, IOREDIS].iter().filter(|library| !library.is_installed()) {
+        install(library)
+            .with_context(|| format!("cannot install {} {}", library.package, library.version))?;
+    }
+    Ok(())
+}
+
+/// Into a folder beside, which becomes the right one when it is complete: what was broken off is not taken for
+/// done.
+fn install(library: &Library) -> Result<()> {
+    eprintln!("    installing {} {}, for {}", library.package, library.version, library.interpreter);
+    let folder = library.folder();
+    let unfinished = folder.with_added_extension("unfinished");
+    if unfinished.exists() {
+        fs::remove_dir_all(&unfinished)?;
+    }
+    fs::create_dir_all(&unfinished)?;
+    let mut command = command(library, &unfinished);
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(fs::rename(&unfinished, folder)?)
+}
+
+fn command(library: &Library, folder: &Path) -> Command {
+    let Library { interpreter, package, version, .. } = library;
+    let mut command = match *interpreter {
+        "python3" => {
+            let mut pip = Command::new(interpreter);
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]);
+            pip.arg(folder).arg(format!("{package}=={version}"));
+            pip
+        }
+        _ => {
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]);
+            npm.arg(folder).arg(format!("{package}@{version}"));
+            npm
+        }
+    };
+    command.stdin(std::process::Stdio::null());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_library_is_installed_at_its_pin_by_the_program_of_its_language() {
+        let line = |library| format!("{:?}", command(library, Path::new("there")));
+        assert!(line(&REDIS_PY).contains(r#""python3" "-m" "pip""#));
+        assert!(line(&REDIS_PY).ends_with(&format!(r#""there" "redis=={}""#, REDIS_PY.version)));
+        assert!(line(&IOREDIS).contains(r#""npm" "install""#));
+        assert!(line(&IOREDIS).ends_with(&format!(r#""there" "ioredis@{}""#, IOREDIS.version)));
+    }
+}
