@@ -1,12 +1,14 @@
 //! What the tests of Bates stand on. Owns private servers: each test that asks for one has a real
 //! PostgreSQL or Redis of its own, on a loopback port of its own, gone when the test is over. And the
-//! conformance suite that every store must pass, with a model of the port and faults for what stands on it.
+//! conformance suite that every store must pass, with a model of the port and faults for what stands on it; and
+//! the checker of what clients were answered.
 //!
 //! Must never ship, never touch a server it did not start, and never stand in for one with a fake.
 
 mod clock;
 pub mod clients;
 mod error;
+pub mod history;
 mod postgres;
 mod process;
 pub mod programs;

@@ -1,10 +1,10 @@
 //! Any mixture of takes, evictions, clean stops, crashes and faults: no position comes twice, and in an ordered
 //! series none falls.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bates_core::{Dispenser, Promise};
+use bates_testkit::history::{Gaps, History, Rules};
 use bates_testkit::{Fault, MemoryStore};
 use proptest::prelude::*;
 
@@ -33,20 +33,17 @@ async fn holds(promise: Promise, steps: Vec<Step>) {
     let memory: Arc<MemoryStore> = Arc::default();
     let mut store = watched(&memory).await;
     let mut dispenser = Dispenser::new(store.clone());
-    let mut seen = HashSet::new();
-    let mut highest = std::collections::HashMap::new();
+    let history = History::default();
+    let mut client = history.client();
     for step in steps {
         match step {
             Step::Take { name, count } => {
+                let asked = client.ask(history.scope(name));
                 let Ok(taken) = dispenser.take(&counter(promise), &scope(name), count).await else {
                     continue;
                 };
                 assert_eq!(taken.count(), count);
-                for position in taken.positions() {
-                    assert!(seen.insert((name, position)), "{position} of {name} came twice");
-                    let before = highest.insert(name, position);
-                    assert!(before.is_none_or(|before| before < position), "{position} of {name} fell");
-                }
+                client.answered_with(asked, taken.leases().map(|lease| (lease.from(), lease.to() - 1)));
             }
             Step::Evict => drop(dispenser.evict_idle().await),
             Step::Plan(fault) => store.plan(&[fault]),
@@ -60,6 +57,9 @@ async fn holds(promise: Promise, steps: Vec<Step>) {
         }
         tokio::task::yield_now().await;
     }
+    drop(client);
+    // One caller asks for one number after another, so no promise lets them fall.
+    assert_eq!(history.check(Rules { is_ordered: true, gaps: Gaps::Any }), []);
 }
 
 proptest! {

@@ -1,4 +1,8 @@
-//! What the private servers promise to the tests that stand on them, seen on real servers.
+//! What the private servers promise to the tests that stand on them, seen on real servers; and what the
+//! history checker finds.
+#![allow(clippy::unwrap_used)]
+
+mod history;
 
 use std::{
     io::{BufRead, BufReader, Write},

@@ -112,6 +112,7 @@ impl Client {
         self.stream.get_mut().write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         self.stream.read_line(&mut answer).ok()?;
-        (!answer.is_empty()).then(|| answer.trim_end().to_owned())
+        // An answer that was cut off is none: half of a number would be another number.
+        answer.strip_suffix("\r\n").map(str::to_owned)
     }
 }

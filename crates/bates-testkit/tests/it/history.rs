@@ -1,0 +1,173 @@
+//! The history checker: a right history passes, and every planted lie is found with the answers that show it.
+
+use bates_testkit::history::{Entry, Explained, Gaps, History, Rules, Scope, Violation, check};
+use proptest::prelude::*;
+
+const STRICT: Rules = Rules { is_ordered: true, gaps: Gaps::AtMost { start: 1, skipped_max: 0 } };
+
+/// What a correct server with a few clients does, step by step.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A client asks, or is answered what was taken for it.
+    Turn { client: usize, scope: u32, count: u64 },
+    /// Numbers are skipped, and it is known why.
+    Skip { scope: u32, count: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        9 => (0..6_usize, 0..3_u32, 1..5_u64)
+            .prop_map(|(client, scope, count)| Step::Turn { client, scope, count }),
+        1 => (0..3_u32, 1..40_u64).prop_map(|(scope, count)| Step::Skip { scope, count }),
+    ]
+}
+
+/// A client waits for what was taken for it: numbers are taken between question and answer.
+fn right(steps: &[Step]) -> (Vec<Entry>, Vec<Explained>) {
+    let (mut entries, mut explained) = (Vec::new(), Vec::new());
+    let mut next = [1_u64; 3];
+    let mut waiting: [Option<Entry>; 6] = [None; 6];
+    for (at, step) in (0..).zip(steps) {
+        match *step {
+            Step::Skip { scope, count } => {
+                let first = next[scope as usize];
+                next[scope as usize] += count;
+                explained.push(Explained { scope: Scope(scope), first, last: first + count - 1 });
+            }
+            Step::Turn { client, scope, count } => match waiting[client].take() {
+                Some(entry) => entries.push(Entry { answered: at, ..entry }),
+                None => {
+                    let first = next[scope as usize];
+                    next[scope as usize] += count;
+                    waiting[client] = Some(Entry {
+                        scope: Scope(scope),
+                        client: u32::try_from(client).unwrap(),
+                        asked: at,
+                        answered: u64::MAX,
+                        first,
+                        last: first + count - 1,
+                    });
+                }
+            },
+        }
+    }
+    // Those that are never answered may have been used or not.
+    for lost in waiting.into_iter().flatten() {
+        explained.push(Explained { scope: lost.scope, first: lost.first, last: lost.last });
+    }
+    (entries, explained)
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 0..200)
+}
+
+fn pairs(entries: &[Entry], is_wanted: impl Fn(&Entry, &Entry) -> bool) -> Vec<(usize, usize)> {
+    let all = (0..entries.len()).flat_map(|one| (0..entries.len()).map(move |other| (one, other)));
+    all.filter(|(one, other)| one != other && is_wanted(&entries[*one], &entries[*other])).collect()
+}
+
+proptest! {
+    #[test]
+    fn a_right_history_passes(steps in steps()) {
+        let (entries, explained) = right(&steps);
+        prop_assert_eq!(check(&entries, &explained, STRICT), []);
+    }
+
+    #[test]
+    fn a_number_that_came_twice_is_found(steps in steps(), pick: prop::sample::Index) {
+        let (mut entries, explained) = right(&steps);
+        let same_scope = pairs(&entries, |one, other| one.scope == other.scope);
+        prop_assume!(!same_scope.is_empty());
+        let (one, other) = same_scope[pick.index(same_scope.len())];
+        (entries[other].first, entries[other].last) = (entries[one].last, entries[one].last);
+        let rules = Rules { is_ordered: false, gaps: Gaps::Any };
+        let planted = entries[one].last;
+        let found = check(&entries, &explained, rules);
+        let holds = |entry: &Entry| entry.first <= planted && planted <= entry.last;
+        prop_assert!(
+            matches!(found[..], [Violation::Twice { one, other }] if holds(&one) && holds(&other)),
+            "{:?}", found
+        );
+    }
+
+    #[test]
+    fn a_number_that_fell_is_found(steps in steps(), pick: prop::sample::Index) {
+        let (mut entries, explained) = right(&steps);
+        let in_order = pairs(&entries, |one, other| one.scope == other.scope && one.answered < other.asked);
+        prop_assume!(!in_order.is_empty());
+        let (one, other) = in_order[pick.index(in_order.len())];
+        let (early, late) = (entries[one], entries[other]);
+        (entries[one].first, entries[one].last) = (late.first, late.last);
+        (entries[other].first, entries[other].last) = (early.first, early.last);
+        let found = check(&entries, &explained, STRICT);
+        prop_assert!(!found.is_empty());
+        for violation in &found {
+            let Violation::Fell { earlier, later } = violation else { panic!("{violation}") };
+            prop_assert!(earlier.answered < later.asked && earlier.last >= later.first, "{}", violation);
+        }
+        let unordered = Rules { is_ordered: false, ..STRICT };
+        prop_assert_eq!(check(&entries, &explained, unordered), [], "nothing else is wrong with it");
+    }
+
+    #[test]
+    fn a_gap_that_nobody_accounts_for_is_found(steps in steps(), pick: prop::sample::Index) {
+        let (mut entries, explained) = right(&steps);
+        let below = pairs(&entries, |one, other| one.scope == other.scope && one.first < other.first);
+        prop_assume!(!below.is_empty());
+        let (lost, _) = below[pick.index(below.len())];
+        let Entry { scope, first, last, .. } = entries.remove(lost);
+        let missing = last - first + 1;
+        let found = check(&entries, &explained, STRICT);
+        let [Violation::Skipped { scope: at, skipped, before, behind, .. }] = found[..] else {
+            panic!("{found:?}")
+        };
+        prop_assert_eq!((at, skipped), (scope, missing));
+        prop_assert!(before.is_none_or(|before| before.last < first) && behind.first > last);
+        let gaps = Gaps::AtMost { start: 1, skipped_max: missing };
+        prop_assert_eq!(check(&entries, &explained, Rules { gaps, ..STRICT }), [], "within a bound");
+        let told = [explained, vec![Explained { scope, first, last }]].concat();
+        prop_assert_eq!(check(&entries, &told, STRICT), [], "explained");
+    }
+}
+
+#[test]
+fn threads_write_one_history_and_only_what_was_answered_counts() {
+    let history = History::default();
+    let number = std::sync::atomic::AtomicU64::new(1);
+    let scope = history.scope("counter:a");
+    assert_eq!(scope, history.scope("counter:a"));
+    assert_ne!(scope, history.scope("counter:b"));
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| {
+                let mut client = history.client();
+                for _ in 0..10_000 {
+                    let asked = client.ask(scope);
+                    let taken = number.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    client.answered(asked, taken, taken);
+                }
+                let _ = client.ask(scope);
+            });
+        }
+    });
+    assert_eq!((history.len(), history.check(STRICT)), (40_000, vec![]));
+}
+
+#[test]
+fn a_server_that_repeats_everything_is_described_by_a_hundred_answers() {
+    let entry = |at| Entry { scope: Scope(0), client: 1, asked: at, answered: at, first: 7, last: 7 };
+    let entries: Vec<Entry> = (0..100_000).map(entry).collect();
+    let found = check(&entries, &[], STRICT);
+    assert_eq!(found.len(), 100);
+    assert!(found[0].to_string().starts_with("came twice: scope 0: 7 to 7, to client 1"), "{}", found[0]);
+}
+
+#[test]
+fn a_wide_answer_is_compared_with_all_that_begins_inside_it() {
+    let entry = |at, first, last| Entry { scope: Scope(0), client: 1, asked: at, answered: at, first, last };
+    let (wide, small, late) = (entry(1, 1, 10), entry(2, 2, 3), entry(3, 9, 9));
+    let found = check(&[late, small, wide], &[], Rules { is_ordered: false, gaps: Gaps::Any });
+    let twice = |other| Violation::Twice { one: wide, other };
+    assert_eq!(found, [twice(small), twice(late)]);
+}
