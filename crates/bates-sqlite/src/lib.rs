@@ -5,6 +5,7 @@
 
 mod error;
 mod folder;
+mod planted;
 mod read;
 mod schema;
 mod store;

@@ -14,6 +14,7 @@ use rusqlite::{Connection, Transaction};
 
 use crate::error::{OpenError, of_read};
 use crate::folder::{Folder, Opening};
+use crate::planted::{Bug, is_planted};
 use crate::write::Refusable;
 use crate::writer::{Awaited, Write};
 use crate::{read, schema, write, writer};
@@ -105,7 +106,8 @@ fn connect(folder: &Folder) -> Result<Connection, OpenError> {
     let connection = Connection::open(folder.database())?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    let synchronous = if is_planted(Bug::SkipSync) { "OFF" } else { "FULL" };
+    connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
     // SQLite takes a negative size for KiB.

@@ -6,6 +6,8 @@ use bates_core::{
 };
 use rusqlite::{OptionalExtension, Result, Transaction, params};
 
+use crate::planted::{Bug, is_planted};
+
 /// An answer that is part of the numbering, inside an outcome that is part of the database.
 pub(crate) type Refusable<T, E> = Result<std::result::Result<T, E>>;
 
@@ -106,6 +108,10 @@ pub(crate) fn surrender(transaction: &Transaction<'_>, tail: &Tail) -> Refusable
     let Some((series_id, _)) = series(transaction, &tail.place)? else {
         return Ok(Err(unknown(&tail.place)));
     };
+    let mut expected = Cursor { next: tail.lease.to(), version: tail.version };
+    if is_planted(Bug::GiveBackWithoutCompare) {
+        expected = cursor(transaction, series_id, tail.place.scope.as_str())?.unwrap_or(expected);
+    }
     let returned = transaction
         .prepare_cached(
             "UPDATE cursor SET next = ?, version = version + 1
@@ -115,8 +121,8 @@ pub(crate) fn surrender(transaction: &Transaction<'_>, tail: &Tail) -> Refusable
             integer(tail.lease.from()),
             series_id,
             tail.place.scope.as_str(),
-            integer(tail.lease.to()),
-            integer(tail.version)
+            integer(expected.next),
+            integer(expected.version)
         ])?;
     Ok(Ok(if returned == 1 { Surrendered::Returned } else { Surrendered::Gap }))
 }

@@ -10,6 +10,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use crate::error::of_write;
+use crate::planted::{self, Bug};
 use crate::write::Refusable;
 
 /// Writes that share one commit. A sync costs as much as some hundred rows, so more would make the first of
@@ -63,6 +64,9 @@ where
 
 /// Writes until the store is dropped.
 pub(crate) fn run(mut connection: Connection, writes: &Receiver<Box<dyn Write>>) {
+    if planted::is_planted(Bug::AnswerBeforeCommit) {
+        return planted::run_answering_early(connection, writes);
+    }
     let mut batch: Vec<Box<dyn Write>> = Vec::new();
     while let Ok(first) = writes.recv() {
         batch.push(first);

@@ -48,7 +48,7 @@ pub(super) struct Package {
 
 struct Dependency {
     name: String,
-    /// Tests may use the testkit on top of what the table allows.
+    /// Tests may use the testkit, and features of their own crate, on top of what the table allows.
     is_dev: bool,
 }
 
@@ -64,8 +64,9 @@ fn check_one(package: &Package, packages: &[Package]) -> Vec<Finding> {
     let is_ours = |name: &str| {
         MAY_SEE.iter().any(|(ours, _)| *ours == name) || packages.iter().any(|package| package.name == name)
     };
+    let is_for_tests = |name: &str| name == TESTKIT || name == package.name;
     let is_allowed = |dependency: &Dependency| {
-        allowed.contains(&dependency.name.as_str()) || dependency.is_dev && dependency.name == TESTKIT
+        allowed.contains(&dependency.name.as_str()) || dependency.is_dev && is_for_tests(&dependency.name)
     };
     let ours = package.dependencies.iter().filter(|dependency| is_ours(&dependency.name));
     let wrong = ours.filter(|dependency| !is_allowed(dependency));
@@ -147,6 +148,25 @@ mod tests {
         assert_eq!(messages("bates-core", TESTKIT, r#""dev""#), [""; 0]);
         assert_eq!(messages("bates-core", TESTKIT, "null").len(), 1);
         assert_eq!(messages("bates", TESTKIT, "null").len(), 1);
+    }
+
+    #[test]
+    fn tests_may_use_features_of_their_own_crate() {
+        assert_eq!(messages("bates-sqlite", "bates-sqlite", r#""dev""#), [""; 0]);
+        assert_eq!(messages("bates-sqlite", "bates-sqlite", "null").len(), 1);
+    }
+
+    /// Bugs on purpose are for tests: what `cargo build` and `cargo install` make has none.
+    #[test]
+    fn no_bug_is_planted_in_what_ships() {
+        let tree = |edges: &str| {
+            let arguments = ["tree", "--offline", "--package", "bates", "--edges", edges];
+            let output = cargo::command().args(arguments).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert!(tree("features").contains("planted-bugs"));
+        assert!(!tree("features,no-dev").contains("planted-bugs"));
     }
 
     #[test]

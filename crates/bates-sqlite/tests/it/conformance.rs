@@ -1,5 +1,7 @@
 //! The embedded store passes the suite that every store must pass.
 
+use std::process::Command;
+
 use bates_sqlite::{Opening, SqliteStore};
 use bates_testkit::{DataSet, exercise_store};
 use tempfile::TempDir;
@@ -17,4 +19,21 @@ impl DataSet for InFolder {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_store_conforms() {
     exercise_store(async || InFolder(TempDir::new().unwrap())).await;
+}
+
+/// The suite is worth as much as the bugs it finds. A process has one environment, so this one runs itself.
+#[test]
+fn a_store_that_gives_back_without_a_comparison_does_not_conform() {
+    let run = |bug: Option<&str>| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "conformance::the_embedded_store_conforms"]);
+        command.env_remove("BATES_PLANTED_BUG").envs(bug.map(|bug| ("BATES_PLANTED_BUG", bug)));
+        command.output().unwrap()
+    };
+    let good = run(None);
+    assert!(good.status.success() && String::from_utf8_lossy(&good.stdout).contains("1 passed"));
+    let bad = run(Some("give-back-without-compare"));
+    let said = String::from_utf8_lossy(&bad.stdout) + String::from_utf8_lossy(&bad.stderr);
+    assert!(!bad.status.success() && said.contains("1 failed"), "{said}");
+    assert!(said.contains("left: Ok(Returned)") && said.contains("right: Ok(Gap)"), "{said}");
 }

@@ -4,6 +4,7 @@
 mod errors;
 mod http;
 mod clients;
+mod crash;
 mod load;
 mod process;
 mod running;

@@ -26,21 +26,28 @@ impl Server {
     /// A server that listens on `address` and has these variables in its environment.
     pub(crate) fn start_with(data: &Path, address: &str, environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
-        // Whatever the environment of who runs this is like.
-        command.env_remove("BATES_SECRET").envs(environment.iter().copied());
+        command.envs(environment.iter().copied());
         Self::try_start(command, data, address).expect("the server says where it listens")
     }
 
     /// A server whose system calls go wrong, as strace's `inject` says. `None` if they do before it listens.
-    pub(crate) fn start_doomed(data: &Path, inject: &str) -> Option<Self> {
+    pub(crate) fn start_doomed(data: &Path, inject: &str, environment: &[(&str, &str)]) -> Option<Self> {
         let strace = programs::find("strace").expect("strace; run `cargo xtask test`, which installs it");
         let mut command = Command::new(strace);
         command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={inject}")]);
-        command.arg(env!("CARGO_BIN_EXE_bates")).env_remove("BATES_SECRET");
+        command.arg(env!("CARGO_BIN_EXE_bates"));
+        command.envs(environment.iter().copied());
         Self::try_start(command, data, LOOPBACK)
     }
 
-    fn try_start(mut command: Command, data: &Path, address: &str) -> Option<Self> {
+    /// What runs the program, which is the last word of the command; `None` if it ends before it listens.
+    pub(crate) fn try_start(mut command: Command, data: &Path, address: &str) -> Option<Self> {
+        // Whatever the environment of who runs this is like.
+        for variable in ["BATES_SECRET", "BATES_PLANTED_BUG"] {
+            if command.get_envs().all(|(name, _)| name != variable) {
+                command.env_remove(variable);
+            }
+        }
         let mut child = command
             .args(["serve", "--http", LOOPBACK, "--resp", address, "--data"])
             .arg(data)

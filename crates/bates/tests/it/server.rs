@@ -5,7 +5,7 @@ use std::process::Command;
 use bates_testkit::history::{Gaps, Rules};
 
 use super::load::Load;
-use super::running::{Client, Server};
+use super::running::Server;
 
 #[test]
 fn redis_cli_gets_numbers_of_every_built_in_series() {
@@ -75,60 +75,6 @@ fn a_second_server_on_the_same_folder_is_refused() {
         .unwrap();
     assert_eq!(second.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&second.stderr).contains("in use by another process"));
-}
-
-/// The server dies as it enters a write or a sync of a commit, each in turn. What a client was answered before
-/// must not come again; a server that answered before its commit was written would be caught.
-#[test]
-fn killed_within_a_commit_it_repeats_no_number() {
-    let data = tempfile::tempdir().unwrap();
-    Server::start(data.path()).stop();
-    let mut answered = 0;
-    for (calls, nths) in [("pwrite64", 1..=16), ("fsync,fdatasync", 1..=6)] {
-        for nth in nths {
-            let keys = (0..).map(|key| format!("counter:{nth}.{}.{key}", calls.len()));
-            let before = match Server::start_doomed(data.path(), &format!("{calls}:signal=KILL:when={nth}")) {
-                Some(doomed) => ask_until_it_dies(&doomed, keys),
-                None => Vec::new(),
-            };
-            answered += before.len();
-            let server = Server::start(data.path());
-            let mut client = Client::connect(server.port).unwrap();
-            for (key, number) in before {
-                let again = client.incr(&key).unwrap();
-                assert!(again > number, "{key} gave {number}, and {again} after a kill at {calls} {nth}");
-            }
-        }
-    }
-    assert!(answered >= 10, "{answered} answers between commits");
-}
-
-/// Nobody knows what a failed sync left on disk, so nothing is issued until the store is opened anew.
-#[test]
-fn a_failed_sync_stops_issuing_and_says_so() {
-    let data = tempfile::tempdir().unwrap();
-    Server::start(data.path()).stop();
-    // The first sync is that of the folder, when the store is opened.
-    let doomed = Server::start_doomed(data.path(), "fsync,fdatasync:error=EIO:when=4+").unwrap();
-    let before = ask_until_it_dies(&doomed, (0..).map(|key| format!("counter:{key}")));
-    assert!(!before.is_empty(), "some syncs succeeded");
-    let mut client = Client::connect(doomed.port).unwrap();
-    for key in 1_000..1_010 {
-        let answer = client.incr_raw(&format!("counter:{key}")).unwrap();
-        assert!(answer.starts_with("-ERR store_poisoned: "), "{answer}");
-        assert!(answer.contains("issues nothing until it is opened anew"), "{answer}");
-    }
-    drop(doomed);
-    let server = Server::start(data.path());
-    let mut client = Client::connect(server.port).unwrap();
-    for (key, number) in before {
-        assert!(client.incr(&key).unwrap() > number, "{key}");
-    }
-}
-
-fn ask_until_it_dies(server: &Server, keys: impl Iterator<Item = String>) -> Vec<(String, u64)> {
-    let Some(mut client) = Client::connect(server.port) else { return Vec::new() };
-    keys.map_while(|key| Some((client.incr(&key)?, key))).map(|(number, key)| (key, number)).collect()
 }
 
 /// Eight clients ask without pause while the server is killed and started again on the same folder.

@@ -1,0 +1,55 @@
+//! Bugs on purpose, for the tests that have to catch them: what the store would be without one of its rules. Only
+//! with the feature `planted-bugs`, which no build but that of tests has, and only where the environment asks for
+//! one. Must never change anything otherwise.
+
+use std::sync::mpsc::Receiver;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::writer::Write;
+
+/// A rule that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// Commits are not synced.
+    SkipSync,
+    /// An answer is sent before its commit.
+    AnswerBeforeCommit,
+    /// A tail goes back wherever the cursor stands.
+    GiveBackWithoutCompare,
+}
+
+/// Whether this process is to have the bug.
+#[cfg(feature = "planted-bugs")]
+pub(crate) fn is_planted(bug: Bug) -> bool {
+    use std::sync::LazyLock;
+
+    static PLANTED: LazyLock<Option<Bug>> =
+        LazyLock::new(|| match std::env::var("BATES_PLANTED_BUG").ok()?.as_str() {
+            "skip-sync" => Some(Bug::SkipSync),
+            "answer-before-commit" => Some(Bug::AnswerBeforeCommit),
+            "give-back-without-compare" => Some(Bug::GiveBackWithoutCompare),
+            other => panic!("BATES_PLANTED_BUG={other} is no bug that can be planted"),
+        });
+    *PLANTED == Some(bug)
+}
+
+/// No build that ships has one.
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) const fn is_planted(_: Bug) -> bool {
+    false
+}
+
+/// Writes as the writer does, but answers first and commits when the next write comes.
+pub(crate) fn run_answering_early(mut connection: Connection, writes: &Receiver<Box<dyn Write>>) {
+    let mut next = writes.recv().ok();
+    while let Some(mut write) = next.take() {
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .expect("a planted bug meets no other fault");
+        write.apply(&transaction).expect("a planted bug meets no other fault");
+        write.answer(Ok(()));
+        next = writes.recv().ok();
+        transaction.commit().expect("a planted bug meets no other fault");
+    }
+}
