@@ -81,8 +81,10 @@ impl Folder {
     }
 
     fn mark(&self, said: &str) -> io::Result<()> {
-        self.lock.set_len(0)?;
+        // Written over before it is cut: on a full disk an emptied file could stay empty, and would no longer say
+        // that there was a store.
         self.lock.write_all_at(said.as_bytes(), 0)?;
+        self.lock.set_len(said.len() as u64)?;
         self.lock.sync_all()
     }
 

@@ -5,6 +5,8 @@ mod errors;
 mod http;
 mod clients;
 mod crash;
+mod disk;
+mod disk_full;
 mod load;
 mod process;
 mod running;

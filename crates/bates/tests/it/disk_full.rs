@@ -1,0 +1,105 @@
+//! A disk without room: what is in memory is still given, what is not is refused, and it all comes back by itself.
+
+use bates_testkit::history::{Gaps, Rules};
+
+use super::disk::Disk;
+use super::load::Load;
+use super::running::{Client, Server};
+
+/// Gaps are no matter here: the server is killed, and asked in whatever order.
+const RULES: Rules = Rules { is_ordered: true, gaps: Gaps::Any };
+
+/// The log of a store grows to about 4 MiB before it begins anew.
+const SIZE: &str = "16m";
+
+/// New counters until one is refused, which is answered.
+fn until_refused(server: &Server, prefix: &str) -> (u64, String) {
+    let mut client = Client::connect(server.port).unwrap();
+    for key in 0.. {
+        let answer = client.incr_raw(&format!("counter:{prefix}.{key}")).expect("the server stays up");
+        if answer != ":1" {
+            return (key, answer);
+        }
+    }
+    unreachable!("a disk without room ends")
+}
+
+#[test]
+fn on_a_full_disk_held_numbers_go_on_new_leases_are_refused_and_room_heals_it() {
+    let disk = Disk::mount(SIZE);
+    let server = disk.serve();
+    let mut client = Client::connect(server.port).unwrap();
+    assert_eq!(client.incr("counter:held"), Some(1));
+    for round in 0..3 {
+        disk.fill();
+        let (_, refusal) = until_refused(&server, &format!("full{round}"));
+        assert!(refusal.starts_with("-ERR store_unavailable: "), "{refusal}");
+        let first = 2 + round * 3;
+        for number in first..first + 3 {
+            assert_eq!(client.incr("counter:held"), Some(number), "it is in memory");
+        }
+        let (again, refusal) = until_refused(&server, &format!("still{round}"));
+        assert!(again == 0 && refusal.starts_with("-ERR store_unavailable: "), "{again}: {refusal}");
+        disk.make_room();
+        for key in 0..100 {
+            let answer = client.incr_raw(&format!("counter:room{round}.{key}"));
+            assert_eq!(answer.as_deref(), Some(":1"), "without a restart");
+        }
+    }
+    let said = server.stop();
+    assert!(said.contains("0 gaps left"), "{said}");
+}
+
+/// Under load the disk fills and empties; then the server is killed while it is full, and started again.
+#[test]
+fn a_disk_that_fills_under_load_and_a_kill_on_it_repeat_no_number() {
+    let disk = Disk::mount(SIZE);
+    let load = Load::begin(8, 200);
+    let mut started_when_full = 0;
+    for _ in 0..3 {
+        let server = disk.serve();
+        load.ask(server.port);
+        load.wait_for(1_000);
+        disk.fill();
+        let (_, refusal) = until_refused(&server, "full");
+        assert!(refusal.starts_with("-ERR store_unavailable: "), "{refusal}");
+        disk.make_room();
+        load.wait_for(1_000);
+        disk.fill();
+        let (_, refusal) = until_refused(&server, "full-again");
+        assert!(refusal.starts_with("-ERR store_unavailable: "), "{refusal}");
+        server.kill();
+        // It opens or it refuses; either way it gives nothing that was given.
+        if let Some(server) = disk.try_serve() {
+            started_when_full += 1;
+            load.ask(server.port);
+            server.kill();
+        }
+        disk.make_room();
+    }
+    let server = disk.serve();
+    load.ask(server.port);
+    load.wait_for(1_000);
+    let history = load.end();
+    assert_eq!(history.check(RULES), [], "started {started_when_full} times on a full disk");
+}
+
+/// Whichever write of a start finds no room: the folder still says that it was a store, so that one whose database
+/// goes missing afterwards does not begin again.
+#[test]
+fn a_start_without_room_does_not_make_a_folder_forget_that_it_was_a_store() {
+    let data = tempfile::tempdir().unwrap();
+    Server::start(data.path()).stop();
+    let lock = || std::fs::read_to_string(data.path().join("bates.lock")).unwrap();
+    assert!(lock().contains("closed cleanly"), "{}", lock());
+    let mut refused = 0;
+    for nth in 1..=12 {
+        let inject = format!("pwrite64:error=ENOSPC:when={nth}");
+        let server = Server::start_doomed(data.path(), &inject, &[]);
+        refused += u32::from(server.is_none());
+        drop(server);
+        assert!(lock().starts_with("a Bates store, "), "after write {nth}: {:?}", lock());
+        Server::start(data.path()).stop();
+    }
+    assert!(refused > 0, "a start needs room");
+}
