@@ -4,6 +4,7 @@
 mod errors;
 mod http;
 mod clients;
+mod clock;
 mod crash;
 mod disk;
 mod disk_full;

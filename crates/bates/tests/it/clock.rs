@@ -1,0 +1,82 @@
+//! A clock that jumps by an hour and by a year, back and forth, under load: no number depends on it.
+
+use std::fs;
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::process::Command;
+
+use bates_testkit::history::{Gaps, Rules};
+use bates_testkit::programs;
+
+use super::load::Load;
+use super::running::{Client, Server};
+
+const HOUR: i64 = 3_600;
+const YEAR: i64 = 365 * 24 * HOUR;
+
+/// The library that stands between the server and its clocks, as the program that belongs to it names it.
+fn library() -> String {
+    let faketime = programs::find("faketime").expect("faketime; run `cargo xtask test`, which installs it");
+    let output = Command::new(faketime).args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// In one step, so that no half of an offset is ever read.
+fn set_clock(file: &Path, offset: i64) {
+    let next = file.with_extension("next");
+    fs::write(&next, format!("{offset:+}\n")).unwrap();
+    fs::rename(next, file).unwrap();
+}
+
+/// The seconds that the server takes it to be.
+fn time(server: &Server) -> i64 {
+    let mut client = Client::connect(server.port).unwrap();
+    client.stream.get_mut().write_all(b"TIME\r\n").unwrap();
+    let mut lines = client.stream.lines().map(Result::unwrap);
+    lines.nth(2).unwrap().parse().unwrap()
+}
+
+fn holds_while_the_clock_jumps(environment: &[(&str, &str)]) {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, clock) = (folder.path().join("data"), folder.path().join("clock"));
+    set_clock(&clock, 0);
+    let library = library();
+    let mut variables = vec![
+        ("LD_PRELOAD", library.as_str()),
+        ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
+        ("FAKETIME_NO_CACHE", "1"),
+    ];
+    variables.extend(environment);
+    let load = Load::begin(8, 100);
+    let server = Server::start_with(&data, "127.0.0.1:0", &variables);
+    load.ask(server.port);
+    load.wait_for(500);
+    let started = time(&server);
+    for offset in [HOUR, -HOUR, 0, YEAR, -YEAR, 0] {
+        set_clock(&clock, offset);
+        let jumped = time(&server) - started;
+        // The test itself takes far less than half an hour.
+        assert!((jumped - offset).abs() < HOUR / 2, "the clock did not jump by {offset}: {jumped}");
+        load.wait_for(500);
+    }
+    set_clock(&clock, -YEAR);
+    server.kill();
+    // A year before it was killed, by its clock.
+    let server = Server::start_with(&data, "127.0.0.1:0", &variables);
+    load.ask(server.port);
+    load.wait_for(500);
+    let history = load.end();
+    assert_eq!(history.check(Rules { is_ordered: true, gaps: Gaps::Any }), []);
+    assert!(server.stop().contains("stopped"), "it still stops");
+}
+
+#[test]
+fn the_time_of_day_may_jump_by_an_hour_and_by_a_year() {
+    holds_while_the_clock_jumps(&[("DONT_FAKE_MONOTONIC", "1")]);
+}
+
+#[test]
+fn even_the_clock_that_only_rises_may_jump() {
+    holds_while_the_clock_jumps(&[]);
+}
