@@ -5,8 +5,8 @@
 //!
 //! Must never ship, never touch a server it did not start, and never stand in for one with a fake.
 
-mod clock;
 pub mod clients;
+mod clock;
 mod error;
 pub mod history;
 mod postgres;

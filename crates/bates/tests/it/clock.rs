@@ -50,7 +50,7 @@ fn holds_while_the_clock_jumps(environment: &[(&str, &str)]) {
     variables.extend(environment);
     let load = Load::begin(8, 100);
     let server = Server::start_with(&data, "127.0.0.1:0", &variables);
-    load.ask(server.port);
+    load.ask(&server);
     load.wait_for(500);
     let started = time(&server);
     for offset in [HOUR, -HOUR, 0, YEAR, -YEAR, 0] {
@@ -64,7 +64,7 @@ fn holds_while_the_clock_jumps(environment: &[(&str, &str)]) {
     server.kill();
     // A year before it was killed, by its clock.
     let server = Server::start_with(&data, "127.0.0.1:0", &variables);
-    load.ask(server.port);
+    load.ask(&server);
     load.wait_for(500);
     let history = load.end();
     assert_eq!(history.check(Rules { is_ordered: true, gaps: Gaps::Any }), []);

@@ -58,7 +58,7 @@ fn a_disk_that_fills_under_load_and_a_kill_on_it_repeat_no_number() {
     let mut started_when_full = 0;
     for _ in 0..3 {
         let server = disk.serve();
-        load.ask(server.port);
+        load.ask(&server);
         load.wait_for(1_000);
         disk.fill();
         let (_, refusal) = until_refused(&server, "full");
@@ -72,13 +72,13 @@ fn a_disk_that_fills_under_load_and_a_kill_on_it_repeat_no_number() {
         // It opens or it refuses; either way it gives nothing that was given.
         if let Some(server) = disk.try_serve() {
             started_when_full += 1;
-            load.ask(server.port);
+            load.ask(&server);
             server.kill();
         }
         disk.make_room();
     }
     let server = disk.serve();
-    load.ask(server.port);
+    load.ask(&server);
     load.wait_for(1_000);
     let history = load.end();
     assert_eq!(history.check(RULES), [], "started {started_when_full} times on a full disk");

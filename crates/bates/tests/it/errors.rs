@@ -8,7 +8,8 @@ const HEAD: &str = "# Errors
 
 Every error has a stable code: programs compare it, sentences may change. Over HTTP it stands in `code` of an
 `application/problem+json` answer, in the Redis protocol behind the first word (`-ERR exhausted: …`), and the commands end
-with its exit code.
+with its exit code. What Redis itself would say (an unknown command, a wrong number of arguments, no integer, `NOAUTH`,
+`WRONGPASS`) is said in its words.
 
 `may burn`: whether a number may have been taken that nobody was given. It is then a gap, and never comes again; asking
 once more is safe.

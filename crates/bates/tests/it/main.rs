@@ -1,13 +1,13 @@
 //! The command line as a user sees it: every transcript of the documentation is run and compared.
 #![allow(clippy::unwrap_used)]
 
-mod errors;
-mod http;
 mod clients;
 mod clock;
 mod crash;
 mod disk;
 mod disk_full;
+mod errors;
+mod http;
 mod load;
 mod process;
 mod running;

@@ -122,4 +122,25 @@ impl Client {
         // An answer that was cut off is none: half of a number would be another number.
         answer.strip_suffix("\r\n").map(str::to_owned)
     }
+
+    /// The body of the answer to a POST without a body, or `None` if the connection is gone.
+    pub(crate) fn post(&mut self, path: &str) -> Option<String> {
+        let request = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+        self.stream.get_mut().write_all(request.as_bytes()).ok()?;
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line).ok().filter(|read| *read > 0)?;
+            match line.trim_end().split_once(": ") {
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                    length = value.parse().ok()?;
+                }
+                None if line.trim_end().is_empty() => break,
+                _ => {}
+            }
+        }
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body).ok()?;
+        String::from_utf8(body).ok()
+    }
 }

@@ -2,6 +2,7 @@
 
 mod about;
 mod admission;
+mod by_name;
 mod client;
 mod number;
 mod refused;
@@ -15,7 +16,6 @@ use super::session::Session;
 use super::{Command, Reply};
 
 use number::Look;
-pub(super) use number::Request;
 use table::Verb;
 
 /// How a command ended.
@@ -28,6 +28,29 @@ pub(super) enum Done {
     Limited,
     /// Its answer is written, and the client wants to leave, or has to.
     Quit,
+}
+
+/// A command that has to wait for the store.
+pub(super) enum Request {
+    /// About the scope that a key names.
+    Key(number::Request),
+    /// About a series that is named.
+    Name(by_name::Request),
+}
+
+impl Request {
+    /// Waits for the store, and answers.
+    pub(super) async fn answer<S: Store>(
+        self,
+        session: &Session,
+        machine: &Machine<S>,
+        output: &mut Vec<u8>,
+    ) {
+        match self {
+            Self::Key(request) => request.answer(session, machine, output).await,
+            Self::Name(request) => request.answer(session, machine, output).await,
+        }
+    }
 }
 
 /// The longest name of a command; a longer one is unknown.
@@ -63,6 +86,9 @@ pub(super) fn execute<S: Store>(
         Verb::Llen => number::look(Look::Left, command, session, machine, output),
         Verb::Exists => number::look(Look::Exists, command, session, machine, output),
         Verb::Type => number::look(Look::Type, command, session, machine, output),
+        Verb::Next => by_name::next(command, session, output),
+        Verb::Peek => by_name::peek(command, session, output),
+        Verb::Validate => by_name::validate(command, session, machine, output),
         verb => converse(verb, command, session, machine, output),
     }
 }
@@ -92,7 +118,7 @@ fn converse<S: Store>(
         Verb::Config => report::config(command, session, output),
         Verb::Info => report::info(command, session, machine, output),
         // Those that give numbers were run before.
-        Verb::Incr | Verb::IncrBy | Verb::Pop | Verb::Get | Verb::Llen | Verb::Exists | Verb::Type => {}
+        _ => {}
     }
     Done::Answered
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use bates_core::{Entry, Machine, NextError, Numbers, Peek, ScopeName, Store};
+use bates_core::{Code, Entry, Machine, NextError, Numbers, Peek, ScopeName, Store};
 
 use super::super::session::Session;
 use super::{Command, Done, Reply, shown, wrong_arguments};
@@ -13,9 +13,9 @@ use super::{Command, Done, Reply, shown, wrong_arguments};
 const COUNT_MAX: u64 = 1_000_000;
 
 /// What one list may hold. A client that does not read it makes us keep it: some megabytes.
-const LIST_MAX: u64 = 100_000;
+pub(super) const LIST_MAX: u64 = 100_000;
 
-/// A command that has to wait for the store.
+/// A command about a key that has to wait for the store.
 pub(in super::super) struct Request {
     key: Box<str>,
     count: u64,
@@ -95,7 +95,7 @@ pub(super) fn pop<S: Store>(
         return Done::Answered;
     }
     let key = String::from_utf8_lossy(key).into();
-    Done::Later(Request { key, count, form })
+    Done::Later(super::Request::Key(Request { key, count, form }))
 }
 
 /// `GET`, `LLEN`, `EXISTS`, `TYPE`: a scope is looked at, and not created.
@@ -110,7 +110,7 @@ pub(super) fn look<S: Store>(
         return answered(|| wrong_arguments(command, session, output));
     };
     let Some((_, key)) = find(key, session, machine, output) else { return Done::Answered };
-    Done::Later(Request { key: key.into(), count: 0, form: Form::Look(look) })
+    Done::Later(super::Request::Key(Request { key: key.into(), count: 0, form: Form::Look(look) }))
 }
 
 fn integer<S: Store>(
@@ -122,16 +122,14 @@ fn integer<S: Store>(
 ) -> Done {
     let Some((entry, key)) = find(key, session, machine, output) else { return Done::Answered };
     if !entry.counts_plainly() {
-        let name = entry.series().name();
-        let sentence = format_args!("series \"{name}\" gives texts, which cannot be counted up: use LPOP");
-        return answered(|| Reply::new(output, session.protocol).error("WRONGTYPE", sentence));
+        return answered(|| not_a_count(&mut Reply::new(output, session.protocol), &entry));
     }
     match machine.try_next_by_key(&entry, key, count, &mut session.scope) {
         Some(taken) => {
             let last = i64::try_from(taken.last()).unwrap_or(i64::MAX);
             answered(|| Reply::new(output, session.protocol).integer(last))
         }
-        None => Done::Later(Request { key: key.into(), count, form: Form::Integer }),
+        None => Done::Later(super::Request::Key(Request { key: key.into(), count, form: Form::Integer })),
     }
 }
 
@@ -144,8 +142,7 @@ fn find<'k, S: Store>(
     let text = std::str::from_utf8(key).ok();
     let found = text.and_then(|text| Some((machine.of_key(text)?, text)));
     if found.is_none() {
-        let sentence = format_args!("no series has a key like \"{}\"", shown(key));
-        Reply::new(output, session.protocol).error("ERR", sentence);
+        no_such_key(&mut Reply::new(output, session.protocol), key);
     }
     found
 }
@@ -161,7 +158,7 @@ impl Request {
         let mut reply = Reply::new(output, session.protocol);
         // It was found before, and may have been retired since.
         let Some(entry) = machine.of_key(&self.key) else {
-            return reply.error("ERR", format_args!("no series has a key like \"{}\"", self.key));
+            return no_such_key(&mut reply, self.key.as_bytes());
         };
         let parameters: Vec<(&str, &str)> = entry
             .key()
@@ -195,9 +192,7 @@ fn answer_look(reply: &mut Reply<'_>, look: Look, entry: &Entry, peek: &Peek) {
         Look::Type => reply.simple(if entry.counts_plainly() { "string" } else { "list" }),
         // A scope that is not there yet has all of its numbers.
         Look::Left => reply.integer(i64::try_from(peek.left).unwrap_or(i64::MAX)),
-        Look::Last if !entry.counts_plainly() => {
-            reply.error("WRONGTYPE", "the numbers of this series are texts, not a count");
-        }
+        Look::Last if !entry.counts_plainly() => not_a_count(reply, entry),
         Look::Last => match peek.last {
             Some(last) => reply.bulk(last.to_string().as_bytes()),
             None => reply.null(),
@@ -205,14 +200,14 @@ fn answer_look(reply: &mut Reply<'_>, look: Look, entry: &Entry, peek: &Peek) {
     }
 }
 
-fn list(reply: &mut Reply<'_>, numbers: &Numbers) {
+pub(super) fn list(reply: &mut Reply<'_>, numbers: &Numbers) {
     reply.array(numbers.len());
     for value in numbers.values() {
         reply.bulk(value.as_bytes());
     }
 }
 
-fn single(reply: &mut Reply<'_>, numbers: &Numbers) {
+pub(super) fn single(reply: &mut Reply<'_>, numbers: &Numbers) {
     match numbers.values().next() {
         Some(value) => reply.bulk(value.as_bytes()),
         None => reply.null(),
@@ -220,9 +215,21 @@ fn single(reply: &mut Reply<'_>, numbers: &Numbers) {
 }
 
 /// A prefix that programs look at, the stable code, and the sentence.
-fn refuse(reply: &mut Reply<'_>, error: &NextError) {
+pub(super) fn refuse(reply: &mut Reply<'_>, error: &NextError) {
     let code = error.code();
     reply.error(code.resp_prefix(), format_args!("{code}: {error}"));
+}
+
+fn no_such_key(reply: &mut Reply<'_>, key: &[u8]) {
+    let code = Code::BAD_KEY;
+    reply.error(code.resp_prefix(), format_args!("{code}: no series has a key like \"{}\"", shown(key)));
+}
+
+fn not_a_count(reply: &mut Reply<'_>, entry: &Entry) {
+    let (code, name) = (Code::NOT_A_COUNT, entry.series().name());
+    let sentence =
+        format_args!("{code}: series \"{name}\" gives texts, which cannot be counted up: use LPOP");
+    reply.error(code.resp_prefix(), sentence);
 }
 
 fn out_of_range(max: u64, session: &Session, output: &mut Vec<u8>) {
@@ -235,7 +242,7 @@ fn not_an_integer(session: &Session, output: &mut Vec<u8>) {
 }
 
 /// A whole number of at most 20 digits; a sign would take a number back.
-fn whole(text: &[u8]) -> Option<u64> {
+pub(super) fn whole(text: &[u8]) -> Option<u64> {
     let digits = !text.is_empty() && text.len() <= 20 && text.iter().all(u8::is_ascii_digit);
     digits.then(|| std::str::from_utf8(text).ok()?.parse().ok()).flatten()
 }

@@ -26,6 +26,9 @@ pub(super) enum Verb {
     Llen,
     Exists,
     Type,
+    Next,
+    Peek,
+    Validate,
     Ping,
     Echo,
     Hello,
@@ -55,7 +58,7 @@ const TALKS: &[&str] = &["noscript", "loading", "stale", "fast"];
 const GREETS: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth"];
 
 /// The hot ones first: they are looked for in this order.
-pub(super) static TABLE: [Spec; 20] = [
+pub(super) static TABLE: [Spec; 23] = [
     gives(Verb::Incr, "incr", 2, "string", "The next number of a scope, as an integer."),
     gives(Verb::Pop, "lpop", -2, "list", "The next numbers of a scope, as texts."),
     gives(Verb::IncrBy, "incrby", 3, "string", "The next numbers of a scope; answers with the last of them."),
@@ -64,6 +67,9 @@ pub(super) static TABLE: [Spec; 20] = [
     looks(Verb::Llen, "llen", "list", "How many numbers a scope has left."),
     looks(Verb::Exists, "exists", "generic", "Whether a scope has given numbers."),
     looks(Verb::Type, "type", "generic", "As what Redis would know a scope."),
+    by_name(Verb::Next, "bates.next", -2, GIVES, "The next numbers of a scope of a named series."),
+    by_name(Verb::Peek, "bates.peek", -2, LOOKS, "What comes next in a scope, without taking it."),
+    by_name(Verb::Validate, "bates.validate", 3, LOOKS, "What speaks against a text."),
     talks(Verb::Ping, "ping", -1, "connection", "Answers PONG, or with its argument."),
     talks(Verb::Echo, "echo", 2, "connection", "Answers with its argument."),
     greets(Verb::Hello, "hello", -1, "Chooses the version of the protocol, and may show the secret."),
@@ -112,6 +118,16 @@ const fn looks(verb: Verb, name: &'static str, group: &'static str, summary: &'s
     Spec { verb, name, arity: 2, keys: Keys::First, flags: LOOKS, group, summary }
 }
 
+const fn by_name(
+    verb: Verb,
+    name: &'static str,
+    arity: i8,
+    flags: &'static [&'static str],
+    summary: &'static str,
+) -> Spec {
+    Spec { verb, name, arity, keys: Keys::None, flags, group: "bates", summary }
+}
+
 const fn talks(
     verb: Verb,
     name: &'static str,
@@ -134,7 +150,7 @@ mod tests {
     fn every_command_is_found_by_its_own_name() {
         for spec in &TABLE {
             assert_eq!(find(spec.name.as_bytes()).unwrap().name, spec.name);
-            assert!(spec.name.bytes().all(|byte| byte.is_ascii_lowercase()));
+            assert!(spec.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'.'));
             assert!(spec.name.len() <= super::super::NAME_BYTES_MAX);
         }
     }
