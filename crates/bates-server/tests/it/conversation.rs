@@ -91,7 +91,7 @@ fn every_command_of_the_table_is_told_with_its_arity_and_keys_as_redis_tells_it(
         .collect();
     assert_eq!(port.talk(b"COMMAND COUNT\r\n"), format!(":{}\r\n", names.len()));
     assert!(names.len() >= 20, "{names:?}");
-    for name in &names {
+    for name in names.iter().filter(|name| !name.starts_with("bates.")) {
         let line = format!("COMMAND INFO {name}\r\n");
         let (ours, theirs) = (told(&port.talk(line.as_bytes())), told(&asked(&redis, &line)));
         assert_eq!(ours[0], theirs[0], "{name}");
@@ -144,7 +144,7 @@ fn commands_are_documented_by_name() {
     let port = Port::open();
     let said = port.talk(b"HELLO 3\r\nCOMMAND DOCS incr nonsense INCRBY\r\nCOMMAND DOCS\r\n");
     assert!(said.contains("\r\n%2\r\n$4\r\nincr\r\n%2\r\n$7\r\nsummary\r\n"), "{said}");
-    assert!(said.contains("\r\n%20\r\n"), "{said}");
+    assert!(said.contains("\r\n%23\r\n"), "{said}");
 }
 
 #[test]

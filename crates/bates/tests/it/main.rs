@@ -1,6 +1,7 @@
 //! The command line as a user sees it: every transcript of the documentation is run and compared.
 #![allow(clippy::unwrap_used)]
 
+mod asking;
 mod clients;
 mod clock;
 mod crash;

@@ -1,0 +1,215 @@
+//! The commands that ask a server, and those that look after its folder, as a user types them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::running::Server;
+
+fn bates(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    for variable in ["BATES_SECRET", "BATES_URL", "BATES_CONFIG", "BATES_STORE", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
+    command.current_dir(folder).envs(environment.iter().copied()).args(arguments).output().unwrap()
+}
+
+fn said(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn numbers_are_taken_looked_at_and_judged_from_the_command_line() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let url = format!("http://127.0.0.1:{}", server.http);
+    let ask = |arguments: &[&str]| said(&bates(data.path(), &[("BATES_URL", &url)], arguments));
+    let next = ask(&["next", "document", "project=PROJ", "type=9012", "-n", "2"]);
+    assert_eq!(next, (0, "PROJ-9012-1001\nPROJ-9012-1002\n".to_owned(), String::new()));
+    let json = ask(&["next", "document", "project=PROJ", "type=9012", "--json"]);
+    assert_eq!(json.1, "[\"PROJ-9012-1003\"]\n");
+    let (_, lines, _) = ask(&["next", "short", "-n", "50000"]);
+    assert_eq!(lines.lines().collect::<std::collections::HashSet<_>>().len(), 50_000);
+    let peek = ask(&["peek", "document", "project=PROJ", "type=9012"]);
+    assert_eq!(peek.1, "last  position 1003\nnext  position 1004\nleft  9,007,199,254,739,988 numbers\n");
+    let (code, verdict, _) = ask(&["validate", "document", "PROJ-9012-1001", "PROJ"]);
+    assert!(code == 1 && verdict.starts_with("PROJ-9012-1001  valid\nPROJ  invalid\n"), "{verdict}");
+    let (_, series, _) = ask(&["series"]);
+    assert!(series.contains("document      {project}-{type}-{seq}    unique   counting"), "{series}");
+    for (arguments, code, words) in [
+        (["next", "nobody"].as_slice(), 2, "unknown_series: there is no series \"nobody\""),
+        (&["next", "document", "project=PROJ"], 2, "bad_scope"),
+        (&["next", "document", "project"], 2, "expected NAME=VALUE"),
+        (&["next", "short", "-n", "0"], 2, "0 is not in 1..=1000000"),
+        (&["next", "short", "--date", "tomorrow"], 2, "YYYY-MM-DD"),
+        (&["next", "short", "--url", "http://127.0.0.1:1"], 3, "is `bates serve` running there?"),
+        (&["next", "../series", "a=b"], 2, "bad_name"),
+    ] {
+        let (status, out, err) = ask(arguments);
+        assert!(status == code && out.is_empty() && err.contains(words), "{arguments:?}: {status} {err}");
+    }
+}
+
+#[test]
+fn a_scope_that_ends_gives_what_is_left_and_says_so() {
+    let data = tempfile::tempdir().unwrap();
+    let server =
+        Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_SERIES__TINY__PATTERN", "'{seq:1}'")]);
+    let url = format!("http://127.0.0.1:{}", server.http);
+    let ask = |arguments: &[&str]| said(&bates(data.path(), &[("BATES_URL", &url)], arguments));
+    let (code, out, err) = ask(&["next", "tiny", "-n", "12"]);
+    assert_eq!((code, &*out), (1, "1\n2\n3\n4\n5\n6\n7\n8\n9\n"));
+    assert!(err.contains("the scope ends here: 9 of 12 numbers"), "{err}");
+    let (code, out, err) = ask(&["next", "tiny"]);
+    assert!(code == 1 && out.is_empty() && err.contains("exhausted"), "{err}");
+    assert_eq!(ask(&["peek", "tiny"]).0, 1);
+}
+
+#[test]
+fn a_secret_is_taken_from_the_environment_and_never_shown() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_SECRET", "open sesame")]);
+    let url = format!("http://127.0.0.1:{}", server.http);
+    let ask = |secret: &str| {
+        said(&bates(data.path(), &[("BATES_URL", &url), ("BATES_SECRET", secret)], &["next", "short"]))
+    };
+    assert_eq!(ask("open sesame").0, 0);
+    let (code, _, err) = ask("wrong horse");
+    assert!(code == 2 && err.contains("unauthorized") && !err.contains("horse"), "{err}");
+}
+
+#[test]
+fn a_floor_is_raised_on_a_stopped_server_and_nothing_below_it_comes() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = data.path().join("data");
+    let floor = |arguments: &[&str]| {
+        let arguments = [&["floor", "--data", "data"], arguments].concat();
+        said(&bates(data.path(), &[], &arguments))
+    };
+    let server = Server::start(&folder);
+    assert_eq!(server.redis_cli(&["INCR", "counter:a"]), "1");
+    let (code, _, err) = floor(&["counter", "name=a", "500"]);
+    assert!(code == 2 && err.contains("in use by another process"), "{err}");
+    server.stop();
+    assert_eq!(
+        floor(&["counter", "name=a", "500"]).1,
+        "raised from 2 to 500: nothing below 500 is issued any more\n"
+    );
+    assert_eq!(floor(&["counter", "name=a", "100"]).1, "stays at 500, which is not below 100\n");
+    assert_eq!(floor(&["document", "project=P", "type=1", "2000"]).0, 0, "a scope that is not there yet");
+    for (arguments, words) in [
+        (["counter", "name=a", "x"].as_slice(), "no position"),
+        (&["counter", "500"], "it needs exactly"),
+        (&["nobody", "500"], "there is no series"),
+        (&["short", "56800235585"], "lies behind 56800235583"),
+    ] {
+        let (code, _, err) = floor(arguments);
+        assert!(code == 2 && err.contains(words), "{arguments:?}: {err}");
+    }
+    let server = Server::start(&folder);
+    assert_eq!(server.redis_cli(&["INCR", "counter:a"]), "500");
+    assert_eq!(server.redis_cli(&["LPOP", "id-pool:P:1"]), "P-1-2000");
+}
+
+/// Fault 12: an old copy of the folder is put back. Its numbers would come again; a floor above them helps.
+#[test]
+fn after_an_old_backup_a_floor_keeps_numbers_from_coming_twice() {
+    let data = tempfile::tempdir().unwrap();
+    let (folder, copy) = (data.path().join("data"), data.path().join("copy"));
+    let server = Server::start(&folder);
+    assert_eq!(server.redis_cli(&["INCR", "counter:a"]), "1");
+    server.stop();
+    let copied = |from: &Path, to: &Path| {
+        assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+    };
+    copied(&folder, &copy);
+    let server = Server::start(&folder);
+    let last: u64 = server.redis_cli(&["INCRBY", "counter:a", "700"]).parse().unwrap();
+    server.stop();
+    std::fs::remove_dir_all(&folder).unwrap();
+    copied(&copy, &folder);
+    let floor = (last + 1).to_string();
+    assert_eq!(
+        said(&bates(data.path(), &[], &["floor", "--data", "data", "counter", "name=a", &floor])).0,
+        0
+    );
+    let server = Server::start(&folder);
+    assert_eq!(server.redis_cli(&["INCR", "counter:a"]), floor);
+}
+
+#[test]
+fn a_configuration_is_written_checked_and_overlaid() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |environment: &[(&str, &str)], arguments: &[&str]| {
+        said(&bates(folder.path(), environment, arguments))
+    };
+    let built_in = run(&[], &["check", "--json"]);
+    assert_eq!(run(&[], &["init"]).0, 0);
+    assert_eq!(run(&[], &["check", "--json"]).1, built_in.1, "the file says what is the case without it");
+    let (code, _, err) = run(&[], &["init"]);
+    assert!(code == 2 && err.contains("is there already"), "{err}");
+    let overlaid = run(
+        &[
+            ("BATES_SERIES__DOCUMENT__PROMISE", "ordered"),
+            ("BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX", "64"),
+            ("BATES_SERIES__INVOICE__PATTERN", "INV-{seq}"),
+            ("BATES_STORE", "sqlite:elsewhere"),
+            ("BATES_HTTP", "off"),
+            ("BATES_SERVICE_HOST", "10.0.0.1"),
+            ("BATES_HTPP", "127.0.0.1:1"),
+        ],
+        &["check"],
+    );
+    for words in [
+        "document  ordered, counting from 1001",
+        "128 of a busy one",
+        "invoice  unique",
+        "elsewhere",
+        "HTTP            off",
+    ] {
+        assert!(overlaid.1.contains(words), "{words} is not in {}", overlaid.1);
+    }
+    assert!(
+        overlaid.2.contains("BATES_HTPP means nothing") && !overlaid.2.contains("SERVICE"),
+        "{}",
+        overlaid.2
+    );
+    let (code, _, err) = run(&[("BATES_SERIES__SHORT__START", "x"), ("BATES_RESP", "nowhere")], &["check"]);
+    assert!(code == 2 && err.contains("2 mistakes"), "{err}");
+    assert!(err.contains("BATES_SERIES__SHORT__START: series \"short\": start: invalid type"), "{err}");
+    assert!(err.contains("BATES_RESP: resp: \"nowhere\" is no address"), "{err}");
+}
+
+#[test]
+fn every_mistake_of_a_file_is_told_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bates.yaml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let (code, _, err) = said(&bates(folder.path(), &[], &["check"]));
+        assert_eq!(code, 2, "{text}");
+        err
+    };
+    let err = check(
+        "http: 0.0.0.0:8080\nstore: mysql://root:hunter2@db\nserie: {}\nsecret: \"\"\nseries:\n  Bad: {pattern: \"{seq}\"}\n  \
+         one:\n    pattern: \"{seq\"\n    promise: uniqe\n    order: random\n  two:\n    pattern: \"{seq}\"\n    key: a:{x}\n  \
+         three:\n    pattern: \"{seq}\"\n    key: a:{y}\n    limits: {lease_max: -3}\n  four:\n    pattern: \"{seq}\"\n    key: a:{z}\n",
+    );
+    for line in [
+        "line 2: store: expected sqlite:",
+        "line 3: serie is not known",
+        "line 4: secret is empty",
+        "line 6: \"Bad\" is no name",
+        "line 8: series \"one\": template \"{seq\": column 5",
+        "line 9: series \"one\": promise: \"uniqe\" is no promise",
+        "line 10: series \"one\": order: expected counting or shuffled",
+        "line 17: series \"three\": limits: lease_max: invalid value",
+        "line 20: series \"two\" and \"four\": their keys a:{x} and a:{z} could be the same",
+    ] {
+        assert!(err.contains(&format!("bates.yaml, {line}")), "{line} is not in {err}");
+    }
+    assert!(!err.contains("hunter2"), "what may hold a password is not shown: {err}");
+    assert!(check("series: [").contains("line 1"), "what is no YAML has a line too");
+    assert!(check("- a\n").contains("expected a map"));
+    assert!(check("http: 0.0.0.0:8080\n").contains("anybody could take numbers"));
+}
