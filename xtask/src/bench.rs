@@ -10,13 +10,14 @@ use crate::cargo;
 struct Bench {
     name: &'static str,
     package: &'static str,
-    target: &'static str,
+    /// Run one after the other.
+    targets: &'static [&'static str],
 }
 
 const BENCHES: [Bench; 3] = [
-    Bench { name: "pattern", package: "bates-pattern", target: "pattern" },
-    Bench { name: "resp", package: "bates-server", target: "resp" },
-    Bench { name: "serve", package: "bates", target: "serve" },
+    Bench { name: "pattern", package: "bates-pattern", targets: &["pattern"] },
+    Bench { name: "resp", package: "bates-server", targets: &["resp"] },
+    Bench { name: "serve", package: "bates", targets: &["serve", "http"] },
 ];
 
 #[derive(clap::Args)]
@@ -29,13 +30,18 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let Bench { package, target, .. } = find(&arguments.name)?;
-    let status = cargo::command()
-        .args(["bench", "--package", package, "--bench", target, "--"])
-        .args(&arguments.bench)
-        .status()
-        .context("cannot run cargo")?;
-    Ok(cargo::exit_code(status))
+    let Bench { package, targets, .. } = find(&arguments.name)?;
+    for target in *targets {
+        let status = cargo::command()
+            .args(["bench", "--package", package, "--bench", target, "--"])
+            .args(&arguments.bench)
+            .status()
+            .context("cannot run cargo")?;
+        if !status.success() {
+            return Ok(cargo::exit_code(status));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn find(name: &str) -> Result<&'static Bench> {
