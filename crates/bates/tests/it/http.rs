@@ -368,3 +368,68 @@ fn metrics_count_by_series_and_never_by_scope() {
     }
     assert!(!text.contains("s1\""), "no label names a scope");
 }
+
+#[test]
+fn a_careless_client_is_told_429_and_fills_neither_disk_nor_memory() {
+    let (_data, server) = start();
+    let described = r#"{"pattern":"{seq}","key":"c:{name}","limits":{"scopes_max":3}}"#;
+    assert_eq!(ask(server.http, "PUT", "/v1/series/careless", described).0, 201);
+    for scope in 0..200 {
+        let (status, answer) =
+            ask(server.http, "POST", &format!("/v1/series/careless/next?name=s{scope}"), "");
+        let expected = if scope < 3 { (200, &json!(null)) } else { (429, &json!("too_many_scopes")) };
+        assert_eq!((status, &answer["code"]), expected, "{answer}");
+    }
+    assert!(server.redis_cli(&["INCR", "c:new"]).contains("too_many_scopes"));
+    assert_eq!(server.redis_cli(&["INCR", "c:s0"]), "2", "those that are there go on");
+    let (_, _, metrics) =
+        exchange(server.http, b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let metrics = String::from_utf8(metrics).unwrap();
+    assert!(metrics.contains("bates_scopes_in_memory{series=\"careless\"} 3\n"), "{metrics}");
+    assert_eq!(
+        ask(server.http, "GET", "/v1/series/careless/scopes", "").1["scopes"].as_array().unwrap().len(),
+        3
+    );
+}
+
+#[test]
+fn programs_that_add_the_prefix_themselves_get_the_bare_sequence_part() {
+    let (_data, server) = start();
+    let described = r#"{"pattern":"{project}-{seq:4}","start":1001,"key":"bare:{project}","value":"seq"}"#;
+    assert_eq!(ask(server.http, "PUT", "/v1/series/bare", described).0, 201);
+    assert_eq!(server.redis_cli(&["LPOP", "bare:P", "2"]), "1001\n1002");
+    assert_eq!(server.redis_cli(&["LPOP", "bare:P"]), "1003");
+    let (_, whole) = ask(server.http, "POST", "/v1/series/bare/next?project=P", "");
+    assert_eq!(whole, json!({"ids": ["P-1004"]}), "an identifier is whole over HTTP");
+    let daily =
+        r#"{"pattern":"{date:%Y%m%d}/{seq}","reset":"daily","time_zone":"Asia/Tokyo","promise":"gapless"}"#;
+    assert_eq!(ask(server.http, "PUT", "/v1/series/daily", daily).0, 201);
+    for (date, id) in
+        [("2026-12-31", "20261231/1"), ("2027-01-01", "20270101/1"), ("2026-12-31", "20261231/2")]
+    {
+        let (_, answer) = ask(server.http, "POST", &format!("/v1/series/daily/next?date={date}"), "");
+        assert_eq!(answer, json!({"ids": [id]}));
+    }
+    let (_, scopes) = ask(server.http, "GET", "/v1/series/daily/scopes", "");
+    assert_eq!(scopes["scopes"][0], json!({"scope": {}, "period": "2026-12-31", "next": 3}));
+}
+
+#[test]
+fn scopes_are_listed_page_by_page() {
+    let (_data, server) = start();
+    for scope in 0..25 {
+        ask(server.http, "POST", &format!("/v1/series/counter/next?name=s{scope:02}"), "");
+    }
+    let mut seen = Vec::new();
+    let mut path = "/v1/series/counter/scopes?limit=10".to_owned();
+    loop {
+        let (_, page) = ask(server.http, "GET", &path, "");
+        seen.extend(page["scopes"].as_array().unwrap().iter().map(|scope| scope["scope"]["name"].clone()));
+        let Some(after) = page["after"].as_str() else { break };
+        path = format!("/v1/series/counter/scopes?limit=10&after={}", after.replace('=', "%3D"));
+    }
+    assert_eq!(seen, (0..25).map(|scope| json!(format!("s{scope:02}"))).collect::<Vec<_>>());
+    for bad in ["limit=0", "limit=1001", "limit=x", "nonsense=1"] {
+        assert_eq!(code(server.http, "GET", &format!("/v1/series/counter/scopes?{bad}"), "").0, 422, "{bad}");
+    }
+}
