@@ -4,6 +4,7 @@
 //! outgrow their bound they are written before the next command is looked at.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,11 +33,13 @@ pub(super) async fn serve<S: Store>(
     mut stream: TcpStream,
     machine: Arc<Machine<S>>,
     front: Arc<Front>,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let seat = front.clients.enter(stream.peer_addr().ok(), stream.local_addr().ok());
     let session = Session::new(front, seat);
+    // Made once: whoever waits anew for each read stands in line for a lock each time.
+    let mut stopped = pin!(stops(stopping.clone()));
     let mut connection = Connection {
         reader: Reader::new(session.limits()),
         session,
@@ -54,9 +57,11 @@ pub(super) async fn serve<S: Store>(
         connection.input.reserve(READ_BYTES);
         let deadline = connection.command_deadline();
         let read = tokio::select! {
+            // Mostly the next commands are there or on their way; the others are looked at only then.
+            biased;
             read = stream.read_buf(&mut connection.input) => read?,
             () = passes(deadline) => return Ok(()),
-            _ = stopping.changed() => return Ok(()),
+            () = &mut stopped => return Ok(()),
         };
         if read == 0 {
             return Ok(());
@@ -70,6 +75,11 @@ pub(super) async fn refuse(mut stream: TcpStream) {
     Reply::new(&mut answer, super::Protocol::Resp2).error("ERR", "max number of clients reached");
     // It is being turned away either way.
     let _ = timeout(REFUSAL_TIMEOUT, stream.write_all(&answer)).await;
+}
+
+async fn stops(mut stopping: watch::Receiver<bool>) {
+    // Nobody left who could say it is as good as being told.
+    let _ = stopping.changed().await;
 }
 
 async fn passes(deadline: Option<Instant>) {
@@ -108,7 +118,7 @@ impl<S: Store> Connection<S> {
                 Some(Done::Quit) => break false,
             }
             // What was begun is answered; what was only sent is not begun any more.
-            if *stopping.borrow() {
+            if stopping.has_changed().unwrap_or(true) {
                 break false;
             }
             if self.output.len() >= ANSWER_BYTES_MAX {
@@ -144,8 +154,17 @@ impl<S: Store> Connection<S> {
         if self.output.is_empty() {
             return Ok(());
         }
-        let patience = self.session.front.settings.write_timeout;
-        timeout(patience, stream.write_all(&self.output)).await.map_err(io::Error::from)??;
+        // A client that reads has room for its answers, and nobody has to look at a clock.
+        let written = match stream.try_write(&self.output) {
+            Ok(written) => written,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
+        };
+        if written < self.output.len() {
+            let patience = self.session.front.settings.write_timeout;
+            let rest = stream.write_all(&self.output[written..]);
+            timeout(patience, rest).await.map_err(io::Error::from)??;
+        }
         self.output.clear();
         // One large answer must not stay as room for ever.
         self.output.shrink_to(ANSWER_BYTES_MAX);
