@@ -32,7 +32,7 @@ impl Bates {
     fn start() -> Self {
         let data = TempDir::new().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_bates"))
-            .args(["serve", "--resp", "127.0.0.1:0", "--data"])
+            .args(["serve", "--http", "off", "--resp", "127.0.0.1:0", "--data"])
             .arg(data.path())
             .stdout(Stdio::piped())
             .spawn()

@@ -183,9 +183,10 @@ impl<S: Store> Connection<S> {
         }
     }
 
-    /// Runs from the first byte of a command, so that one byte now and then does not keep a connection.
+    /// Runs from the first byte of a command, so that one byte now and then does not keep a connection. Who is not
+    /// admitted may not be silent either, or strangers could take all the room there is.
     fn command_deadline(&mut self) -> Option<Instant> {
-        if self.input.is_empty() {
+        if self.input.is_empty() && self.session.is_admitted() {
             return None;
         }
         let patience = self.session.front.settings.command_timeout;

@@ -17,7 +17,7 @@ pub struct Settings {
     /// The time of day, for `TIME`. No number depends on it.
     pub wall_clock: fn() -> SystemTime,
     /// A command that does not arrive whole in this time is dropped with its connection; between commands a
-    /// client may be silent as long as it likes.
+    /// client may be silent as long as it likes, once it is admitted.
     pub command_timeout: Duration,
     /// A client that does not take its answers in this time is gone.
     pub write_timeout: Duration,

@@ -98,6 +98,26 @@ fn a_stranger_has_tight_limits_which_the_secret_lifts_and_reset_brings_back() {
 }
 
 #[test]
+fn a_stranger_who_is_silent_is_cut_off_and_a_client_that_is_known_is_not() {
+    let command_timeout = std::time::Duration::from_millis(50);
+    let settings = bates_server::resp::Settings { command_timeout, ..settings(Some(SECRET)) };
+    let port = Port::open_with(settings, std::sync::Arc::default());
+    let mut known = port.connect();
+    known.write_all(b"AUTH \"open sesame\"\r\n").unwrap();
+    known.read_exact(&mut [0; 5]).unwrap();
+    // Each waits for the end of its connection, which only the server makes.
+    for first_words in [&b""[..], b"PING\r\n"] {
+        let mut stranger = port.connect();
+        stranger.write_all(first_words).unwrap();
+        let mut said = String::new();
+        stranger.read_to_string(&mut said).unwrap();
+        assert_eq!(said, if first_words.is_empty() { "" } else { NOAUTH });
+    }
+    known.write_all(b"PING\r\n").unwrap();
+    known.read_exact(&mut [0; 7]).unwrap();
+}
+
+#[test]
 fn a_server_without_a_secret_says_so_to_whoever_shows_one() {
     let port = Port::open();
     for way in ["AUTH x", "AUTH default x", "HELLO 3 AUTH default x"] {
