@@ -126,7 +126,7 @@ fn killed_again_and_again_it_repeats_no_number_and_none_falls() {
     }
     let history = load.end();
     // A key is asked for less than a dozen times between two kills, so each skips the rest of its first lease,
-    // and of a second one where the machine was slow to kill.
+    // and of a second one, eight times as large, where the machine was slow to kill.
     let gaps = Gaps::AtMost { start: 1, skipped_max: KILLS * (32 + 256) };
     assert_eq!(history.check(Rules { is_ordered: true, gaps }), []);
     assert!(history.len() > 9_000, "{} answers", history.len());
