@@ -58,8 +58,10 @@ impl Disk {
     /// Leaves no room at all.
     pub(crate) fn fill(&self) {
         let mut filler = File::create(self.filler()).unwrap();
-        // The last room may be smaller than a page of the file.
-        while filler.write_all(&[b'x'; 4096]).is_ok() {}
+        // Page by page at last, so that none is left.
+        for bytes in [1 << 20, 4096] {
+            while filler.write_all(&vec![b'x'; bytes]).is_ok() {}
+        }
     }
 
     pub(crate) fn make_room(&self) {

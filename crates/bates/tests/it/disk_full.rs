@@ -9,8 +9,8 @@ use super::running::{Client, Server};
 /// Gaps are no matter here: the server is killed, and asked in whatever order.
 const RULES: Rules = Rules { is_ordered: true, gaps: Gaps::Any };
 
-/// The log of a store grows to about 4 MiB before it begins anew.
-const SIZE: &str = "16m";
+/// The log of a store grows to about 40 MiB before it begins anew.
+const SIZE: &str = "64m";
 
 /// New counters until one is refused, which is answered.
 fn until_refused(server: &Server, prefix: &str) -> (u64, String) {
