@@ -4,6 +4,7 @@
 
 mod access;
 pub mod http;
+mod port;
 pub mod resp;
 pub mod series;
 

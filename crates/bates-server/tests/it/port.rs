@@ -43,7 +43,7 @@ impl Port {
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 // Dropping the other end stops it as well.
                 let stop = async { drop(stopped.await) };
-                resp::serve(listener, machine, settings, stop).await.unwrap();
+                resp::serve(listener, machine, settings, stop).await;
             });
         });
         Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }

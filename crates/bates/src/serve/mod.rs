@@ -68,7 +68,7 @@ async fn serve(config: Config, opening: Opening) -> anyhow::Result<Answer> {
     let stop = stop_signal()?;
     greet(&config.data, config.file.as_deref(), http.as_ref(), resp.as_ref())?;
     let evicting = tokio::spawn(evict(machine.clone()));
-    listen(&machine, Arc::new(config.access), http, resp, stop).await?;
+    listen(&machine, Arc::new(config.access), http, resp, stop).await;
     evicting.abort();
     let Closed { returned, gaps, .. } = machine.close().await;
     let (returned, gaps) = (counted(returned, "unused number"), counted(gaps, "gap"));
@@ -83,29 +83,25 @@ async fn listen<S: Store>(
     http: Option<TcpListener>,
     resp: Option<TcpListener>,
     stop: impl Future<Output = ()>,
-) -> anyhow::Result<()> {
+) {
     let (stopping, stopped) = watch::channel(false);
     let (over_http, over_resp) = (http::Settings::new(access.clone()), resp::Settings::new(access, now));
     let http = async {
-        match http {
-            Some(listener) => http::serve(listener, machine.clone(), over_http, told(stopped.clone())).await,
-            None => Ok(()),
+        if let Some(listener) = http {
+            http::serve(listener, machine.clone(), over_http, told(stopped.clone())).await;
         }
     };
     let resp = async {
-        match resp {
-            Some(listener) => resp::serve(listener, machine.clone(), over_resp, told(stopped.clone())).await,
-            None => Ok(()),
+        if let Some(listener) = resp {
+            resp::serve(listener, machine.clone(), over_resp, told(stopped.clone())).await;
         }
     };
     let stop = async {
         stop.await;
         // Both ports hear of it, or have ended already.
         let _ = stopping.send(true);
-        Ok(())
     };
-    tokio::try_join!(http, resp, stop)?;
-    Ok(())
+    tokio::join!(http, resp, stop);
 }
 
 /// Opens the series that were made at run time.

@@ -1,0 +1,70 @@
+//! A port: accepts connections up to a bound, and lets them end when the server stops. What is spoken on a
+//! connection is the front end's affair.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+/// Connections at a time. Each holds some tens of kilobytes, so this bounds memory to some hundred megabytes.
+const CONNECTIONS_MAX: usize = 10_000;
+
+/// How long a stop waits for connections to finish what they do.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a failing `accept` is left alone.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves connections until `stop` is done; then each is told through its channel, and may finish what it has
+/// begun. Whoever comes when there is no room is handed to `refuse`.
+pub(crate) async fn serve<C, R>(
+    listener: TcpListener,
+    stop: impl Future<Output = ()>,
+    connection: impl Fn(TcpStream, watch::Receiver<bool>) -> C,
+    refuse: impl Fn(TcpStream) -> R,
+) where
+    C: Future<Output = ()> + Send + 'static,
+    R: Future<Output = ()>,
+{
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (stopping, stopped) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            accepted = listener.accept() => {
+                let Ok((stream, _)) = accepted else {
+                    // No descriptor is left, most likely: some connection has to end before the next can begin.
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                };
+                match room.clone().try_acquire_owned() {
+                    Err(_) => refuse(stream).await,
+                    Ok(permit) => {
+                        let serving = connection(stream, stopped.clone());
+                        connections.spawn(async move {
+                            let _permit = permit;
+                            serving.await;
+                        });
+                    }
+                }
+            }
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+    drop(listener);
+    drain(connections, &stopping).await;
+}
+
+/// Whoever does not take its answers in time is left without them.
+async fn drain(mut connections: JoinSet<()>, stopping: &watch::Sender<bool>) {
+    // Whoever still listens is told; nobody listening is as good.
+    let _ = stopping.send(true);
+    let drained = async { while connections.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, drained).await;
+    connections.shutdown().await;
+}
