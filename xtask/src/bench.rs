@@ -17,7 +17,7 @@ struct Bench {
 const BENCHES: [Bench; 3] = [
     Bench { name: "pattern", package: "bates-pattern", targets: &["pattern"] },
     Bench { name: "resp", package: "bates-server", targets: &["resp"] },
-    Bench { name: "serve", package: "bates", targets: &["serve", "http"] },
+    Bench { name: "serve", package: "bates", targets: &["serve", "http", "scopes"] },
 ];
 
 #[derive(clap::Args)]
