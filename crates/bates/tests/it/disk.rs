@@ -42,8 +42,8 @@ impl Disk {
         Self { keeper, folder, is_root }
     }
 
-    /// Starts a server whose data is on the disk. `None` if it refuses to start.
-    pub(crate) fn try_serve(&self) -> Option<Server> {
+    /// Starts a server whose data is on the disk; its last words if it refuses to start.
+    pub(crate) fn try_serve(&self) -> Result<Server, String> {
         let mut command = Command::new(found("nsenter"));
         command.args(["--target", &self.keeper.id().to_string(), "--mount"]);
         command.args(if self.is_root { &[][..] } else { &["--user", "--preserve-credentials"] });
@@ -52,7 +52,7 @@ impl Disk {
     }
 
     pub(crate) fn serve(&self) -> Server {
-        self.try_serve().expect("the server says where it listens")
+        self.try_serve().unwrap_or_else(|said| panic!("no server: {said}"))
     }
 
     /// Leaves no room at all.

@@ -70,7 +70,7 @@ fn a_disk_that_fills_under_load_and_a_kill_on_it_repeat_no_number() {
         assert!(refusal.starts_with("-ERR store_unavailable: "), "{refusal}");
         server.kill();
         // It opens or it refuses; either way it gives nothing that was given.
-        if let Some(server) = disk.try_serve() {
+        if let Ok(server) = disk.try_serve() {
             started_when_full += 1;
             load.ask(&server);
             server.kill();

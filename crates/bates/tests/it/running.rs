@@ -1,10 +1,11 @@
 //! A running server, and a client that speaks its protocol byte by byte.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use bates_testkit::programs;
 
@@ -16,6 +17,8 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     /// The port of HTTP.
     pub(crate) http: u16,
+    /// Held open: a server that is told that nobody listens to it would end.
+    _stdout: BufReader<ChildStdout>,
 }
 
 impl Server {
@@ -27,7 +30,7 @@ impl Server {
     pub(crate) fn start_with(data: &Path, address: &str, environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
         command.envs(environment.iter().copied());
-        Self::try_start(command, data, address).expect("the server says where it listens")
+        Self::try_start(command, data, address).unwrap_or_else(|said| panic!("no server: {said}"))
     }
 
     /// A server whose system calls go wrong, as strace's `inject` says. `None` if they do before it listens.
@@ -37,11 +40,11 @@ impl Server {
         command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={inject}")]);
         command.arg(env!("CARGO_BIN_EXE_bates"));
         command.envs(environment.iter().copied());
-        Self::try_start(command, data, LOOPBACK)
+        Self::try_start(command, data, LOOPBACK).ok()
     }
 
-    /// What runs the program, which is the last word of the command; `None` if it ends before it listens.
-    pub(crate) fn try_start(mut command: Command, data: &Path, address: &str) -> Option<Self> {
+    /// What runs the program, which is the last word of the command; its last words if it ends before it listens.
+    pub(crate) fn try_start(mut command: Command, data: &Path, address: &str) -> Result<Self, String> {
         // Whatever the environment of who runs this is like.
         for variable in ["BATES_SECRET", "BATES_PLANTED_BUG"] {
             if command.get_envs().all(|(name, _)| name != variable) {
@@ -57,14 +60,18 @@ impl Server {
             .process_group(0)
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
         // It says where it listens once it does.
+        let lines = stdout.by_ref().lines();
         let mut told =
             lines.map(Result::unwrap).filter(|line| line.contains("HTTP") || line.contains("Redis protocol"));
         let mut port = || told.next().map(|line| line.rsplit_once(':').unwrap().1.parse().unwrap());
         let (http, port) = (port(), port());
-        let server = Self { child, http: http.unwrap_or(0), port: port.unwrap_or(0) };
-        port.map(|_| server)
+        let mut server = Self { child, http: http.unwrap_or(0), port: port.unwrap_or(0), _stdout: stdout };
+        match port {
+            Some(_) => Ok(server),
+            None => Err(server.last_words()),
+        }
     }
 
     pub(crate) fn redis_cli(&self, arguments: &[&str]) -> String {
@@ -79,9 +86,15 @@ impl Server {
     pub(crate) fn stop(mut self) -> String {
         let pid = self.child.id().to_string();
         assert!(Command::new("sh").args(["-c", "kill -TERM $0", &pid]).status().unwrap().success());
+        let said = self.last_words();
+        assert!(self.child.wait().unwrap().success());
+        said
+    }
+
+    /// What it says on its way out; waits for that.
+    fn last_words(&mut self) -> String {
         let mut said = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(self.child.wait().unwrap().success());
         said
     }
 
@@ -93,8 +106,12 @@ impl Server {
 /// SIGKILL, also when a test fails: no server is left behind.
 impl Drop for Server {
     fn drop(&mut self) {
-        let group = self.child.id().to_string();
-        let _ = Command::new("sh").args(["-c", "kill -s KILL -- -$0 2>/dev/null", &group]).status();
+        let pid = self.child.id();
+        // Under strace the server is its child. strace ends by itself once that is gone with all it held, the lock
+        // of its folder too; killed together, the server could outlive strace by a moment.
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let whom = if children.trim().is_empty() { format!("-{pid}") } else { children };
+        let _ = Command::new("sh").args(["-c", "kill -s KILL -- $0 2>/dev/null", &whom]).status();
         let _ = self.child.wait();
     }
 }
