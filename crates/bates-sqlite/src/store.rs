@@ -26,11 +26,11 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENTS_MAX: usize = 64;
 
 /// Pages of 4 KiB in the log before they are written into the database. Cursors are moved all over it, so a longer
-/// log means that a page is written back once for many moves. It costs 40 MiB of disk, and after a crash the tenth
-/// of a second that it takes to read.
+/// log means that a page is written back once for many moves. It costs 40 MiB of disk, which are read after a crash.
 const LOG_PAGES_MAX: u32 = 10_000;
 
-/// Memory for pages, in KiB: those of a million cursors. Without it each grant would read its page again.
+/// Memory for pages of each connection, in KiB: those of a million cursors. Without it each grant would read its
+/// page from the file again. What is not used is not taken.
 const CACHE_KIB_MAX: i32 = 64 * 1024;
 
 /// Cursors in a folder of this machine.
