@@ -124,6 +124,15 @@ impl Cell {
         (Outcome::Waits(receiver), self.refill())
     }
 
+    /// Fetches the first positions of a scope that somebody is about to ask for, if nothing is there yet.
+    pub(super) fn warm(&mut self) -> Option<Fetch> {
+        if self.version > 0 || self.is_refilling {
+            return None;
+        }
+        self.is_refilling = true;
+        Some(Fetch { place: self.place(), series: self.series.clone(), count: self.lease_size() })
+    }
+
     /// A refill ended. Answers what to fetch next, if anything.
     pub(super) fn refilled(&mut self, outcome: Result<Grant, GrantError>) -> Option<Fetch> {
         self.is_refilling = false;

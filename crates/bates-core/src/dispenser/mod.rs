@@ -106,6 +106,15 @@ impl<S: Store> Dispenser<S> {
         Some(taken)
     }
 
+    /// Fetches the first positions of a scope that is not in memory and is about to be asked for, without waiting
+    /// and without taking any: whoever has many questions lets their answers share a commit this way.
+    pub fn warm(&self, series: &Series, scope: &ScopeKey) {
+        let at = At { series, scope: scope.as_str() };
+        let may_make = || series.promise() != Promise::Gapless && !self.is_closing();
+        let fetch = self.inner.shards.look_or_make(at, may_make, Cell::warm).flatten();
+        self.inner.start_refill(fetch);
+    }
+
     /// How much a scope holds in memory; `None` if it is not there. Never creates one.
     pub fn level(&self, series: &Series, scope: &ScopeKey) -> Option<Level> {
         let at = At { series, scope: scope.as_str() };
@@ -116,14 +125,9 @@ impl<S: Store> Dispenser<S> {
     pub fn levels(&self) -> HashMap<SeriesName, Level> {
         let mut levels: HashMap<SeriesName, Level> = HashMap::new();
         self.inner.shards.each(|cell| {
-            let name = cell.series().name();
-            if !levels.contains_key(name) {
-                levels.insert(name.clone(), Level::default());
-            }
-            if let Some(level) = levels.get_mut(name) {
-                level.scopes += 1;
-                level.held += cell.held_count();
-            }
+            let level = levels.entry(cell.series().name().clone()).or_default();
+            level.scopes += 1;
+            level.held += cell.held_count();
         });
         levels
     }

@@ -134,6 +134,17 @@ impl<S: Store> Machine<S> {
         Some(taken)
     }
 
+    /// Fetches the first numbers of the scope that `key` names, if it is not in memory: for somebody who is about
+    /// to ask for it, and for others, and would otherwise wait for one after the other.
+    pub fn warm_by_key(&self, key: &str) {
+        let Some(entry) = self.of_key(key) else { return };
+        let Some(parameters) = entry.key().and_then(|template| template.read(key)) else { return };
+        let parameters: Vec<(&str, &str)> = parameters.collect();
+        if let Ok((_, scope)) = entry.scope((&*parameters).into(), || self.clock.now()) {
+            self.dispenser.warm(&entry.series, &scope);
+        }
+    }
+
     /// The next `count` numbers of a scope. Fewer where the space ends, or the store fails on the way; none is
     /// an error.
     pub async fn next(&self, entry: &Entry, name: ScopeName<'_>, count: u64) -> Result<Numbers, NextError> {

@@ -405,3 +405,40 @@ async fn a_scope_too_many_is_refused_with_the_limit() {
     }
     assert_eq!(take(&dispenser, &series, "a", 1).await, [2], "those that are there go on");
 }
+
+#[tokio::test]
+async fn a_scope_that_is_warmed_is_granted_once_and_gives_from_its_start() {
+    let store = gated(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let series = counter(Promise::Ordered);
+    for name in ["a", "b", "a"] {
+        dispenser.warm(&series, &scope(name));
+    }
+    let waiting = {
+        let (dispenser, series) = (dispenser.clone(), series.clone());
+        tokio::spawn(async move { take(&dispenser, &series, "b", 2).await })
+    };
+    store.let_through(2);
+    assert_eq!(waiting.await.unwrap(), [1, 2]);
+    while dispenser.level(&series, &scope("a")).is_none_or(|level| level.held == 0) {
+        tokio::task::yield_now().await;
+    }
+    dispenser.warm(&series, &scope("a"));
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [1]);
+    assert_eq!(store.counts(), [32, 32], "one grant each, however often it was warmed");
+}
+
+#[tokio::test]
+async fn warming_what_may_not_be_leaves_no_trace() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let limits = Limits { scopes_max: 1, ..Limits::default() };
+    let series = series("{seq}", Promise::Unique, limits);
+    take(&dispenser, &series, "a", 1).await;
+    dispenser.warm(&series, &scope("b"));
+    while store.counts().len() < 2 || dispenser.scopes_held() > 1 {
+        tokio::task::yield_now().await;
+    }
+    dispenser.warm(&counter(Promise::Gapless), &scope("c"));
+    assert_eq!(dispenser.scopes_held(), 1, "a gapless scope is never held");
+}

@@ -25,6 +25,9 @@ const READ_BYTES: usize = 16 * 1024;
 /// Answers that wait for one write.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
 
+/// Commands that are looked ahead at when one has to wait. As many scopes are begun in one commit.
+const WARM_MAX: usize = 1_024;
+
 /// Who is turned away takes one line, or is left without it.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -106,12 +109,15 @@ impl<S: Store> Connection<S> {
         stream: &mut TcpStream,
         stopping: &watch::Receiver<bool>,
     ) -> io::Result<bool> {
-        let mut at = 0;
+        let (mut at, mut warm_until) = (0, 0);
         let open = loop {
             match self.step(&mut at) {
                 None => break true,
                 Some(Done::Answered) => {}
                 Some(Done::Later(request)) => {
+                    if at >= warm_until {
+                        warm_until = self.warm(at);
+                    }
                     request.answer(&self.session, &self.machine, &mut self.output).await;
                 }
                 Some(Done::Limited) => self.reader.set_limits(self.session.limits()),
@@ -148,6 +154,24 @@ impl<S: Store> Connection<S> {
         };
         *at += consumed;
         Some(done)
+    }
+
+    /// A command has to wait for the store. Those behind it that will have to wait, too, are let share its commit:
+    /// what they need is fetched now. Answers up to where was looked.
+    fn warm(&self, mut at: usize) -> usize {
+        let mut reader = Reader::new(self.session.limits());
+        for _ in 0..WARM_MAX {
+            match reader.read(&self.input[at..]) {
+                Ok(Progress::Command(command)) => {
+                    at += command.consumed();
+                    command::warm(command, &self.machine);
+                }
+                Ok(Progress::Empty { consumed }) => at += consumed,
+                // What is not whole, or wrong, is looked at when it is its turn.
+                Ok(Progress::Incomplete { .. }) | Err(_) => return self.input.len(),
+            }
+        }
+        at
     }
 
     async fn write(&mut self, stream: &mut TcpStream) -> io::Result<()> {

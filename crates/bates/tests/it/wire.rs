@@ -29,6 +29,25 @@ fn a_pipeline_is_answered_in_its_order() {
 }
 
 #[test]
+fn new_scopes_of_a_pipeline_share_commits_and_each_begins_at_one() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let asked = |n: u32| format!("INCR counter:{n}\r\nINCR counter:{n}\r\nLPOP id-pool:P:{n}\r\n");
+    let answered = |n: u32| {
+        let id = format!("P-{n}-1001");
+        format!(":1\r\n:2\r\n${}\r\n{id}\r\n", id.len())
+    };
+    let commands: Vec<String> = (0..3_000).map(asked).collect();
+    let expected: Vec<String> = (0..3_000).map(answered).collect();
+    assert_eq!(talk(&server, commands.concat().as_bytes()), expected.concat());
+    // What is no scope is not begun by looking ahead.
+    let bad = talk(&server, b"INCR counter:new\r\nLPOP id-pool:../:1\r\nLPOP id-pool:P\r\nINCR short\r\n");
+    assert!(bad.starts_with(":1\r\n-ERR bad_key") && bad.contains("WRONGTYPE not_a_count"), "{bad}");
+    let said = server.stop();
+    assert!(said.contains(" 0 gaps left"), "{said}");
+}
+
+#[test]
 fn what_breaks_the_protocol_is_answered_and_closed_and_what_is_unknown_stays_open() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());

@@ -93,6 +93,16 @@ pub(super) fn execute<S: Store>(
     }
 }
 
+/// Has the numbers fetched that a command will ask for, if it is one that gives numbers by key.
+pub(super) fn warm<S: Store>(command: Command<'_>, machine: &Machine<S>) {
+    let mut name = [0; NAME_BYTES_MAX];
+    let gives = table::find(lower(command.name(), &mut name))
+        .is_some_and(|spec| matches!(spec.verb, Verb::Incr | Verb::Pop) && spec.takes(command.arg_count()));
+    if gives && let Some(Ok(key)) = command.arg(1).map(std::str::from_utf8) {
+        machine.warm_by_key(key);
+    }
+}
+
 /// What clients say before and between the commands that give numbers.
 fn converse<S: Store>(
     verb: Verb,
