@@ -53,9 +53,9 @@ impl SqliteStore {
         if schema::migrate(&mut connection)? && folder.was_store {
             return Err(folder.gone());
         }
+        let reader = connect(&folder)?;
         folder.mark_open()?;
         folder.sync()?;
-        let reader = connect(&folder)?;
         let (writes, waiting) = mpsc::channel();
         let writer = thread::Builder::new()
             .name("bates-writer".to_owned())

@@ -6,6 +6,7 @@
 use std::sync::mpsc::Receiver;
 
 use bates_core::StoreError;
+use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -71,7 +72,7 @@ pub(crate) fn run(mut connection: Connection, writes: &Receiver<Box<dyn Write>>)
     while let Ok(first) = writes.recv() {
         batch.push(first);
         batch.extend(writes.try_iter().take(BATCH_MAX - 1));
-        let committed = commit(&mut connection, &mut batch).map_err(|error| of_write(&error));
+        let committed = commit_making_room(&mut connection, &mut batch).map_err(|error| of_write(&error));
         for write in batch.drain(..) {
             write.answer(committed.clone());
         }
@@ -81,6 +82,19 @@ pub(crate) fn run(mut connection: Connection, writes: &Receiver<Box<dyn Write>>)
             }
             return;
         }
+    }
+}
+
+/// On a full disk the log may be what fills it. What is in it is then written into the database, which gives its
+/// room back, and the batch is tried once more: nothing of it was committed.
+fn commit_making_room(connection: &mut Connection, batch: &mut [Box<dyn Write>]) -> rusqlite::Result<()> {
+    match commit(connection, batch) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+            // If there is no room for that either, the second try says so.
+            let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+            commit(connection, batch)
+        }
+        committed => committed,
     }
 }
 

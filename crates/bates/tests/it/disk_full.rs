@@ -103,3 +103,21 @@ fn a_start_without_room_does_not_make_a_folder_forget_that_it_was_a_store() {
     }
     assert!(refused > 0, "a start needs room");
 }
+
+/// The log of the store may grow larger than the disk has room for, with nobody else to blame. What is in it goes
+/// into the database, which has room for its own.
+#[test]
+fn a_log_that_fills_the_disk_makes_room_for_itself() {
+    let disk = Disk::mount("8m");
+    let key = |addition: u64| format!("counter:{}", addition % 50);
+    // Each addition is larger than any lease, so each is a commit; together they are thrice the disk.
+    for additions in [50, 6_000] {
+        let server = disk.serve();
+        let mut client = Client::connect(server.port).unwrap();
+        for addition in 0..additions {
+            let answer = client.send(&["INCRBY", &key(addition), "1000000"]);
+            assert!(answer.as_ref().is_some_and(|answer| answer.starts_with(':')), "{addition}: {answer:?}");
+        }
+        server.stop();
+    }
+}

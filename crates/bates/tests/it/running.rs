@@ -132,7 +132,15 @@ impl Client {
 
     /// The line of the answer, or `None` if the connection is gone.
     pub(crate) fn incr_raw(&mut self, key: &str) -> Option<String> {
-        let request = format!("*2\r\n$4\r\nINCR\r\n${}\r\n{key}\r\n", key.len());
+        self.send(&["INCR", key])
+    }
+
+    /// The first line of the answer, or `None` if the connection is gone.
+    pub(crate) fn send(&mut self, words: &[&str]) -> Option<String> {
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            request.extend([&format!("${}\r\n", word.len()), *word, "\r\n"]);
+        }
         self.stream.get_mut().write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         self.stream.read_line(&mut answer).ok()?;
