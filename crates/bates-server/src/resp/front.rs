@@ -1,8 +1,8 @@
-//! What all connections of one port share: who is let in, the clock on the wall, how long a client is waited
+//! What all connections of one port share: who is let in, how long a client is waited
 //! for, and who is connected.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -14,8 +14,6 @@ use crate::Access;
 pub struct Settings {
     /// Who is let in.
     pub access: Arc<Access>,
-    /// The time of day, for `TIME`. No number depends on it.
-    pub wall_clock: fn() -> SystemTime,
     /// A command that does not arrive whole in this time is dropped with its connection; between commands a
     /// client may be silent as long as it likes, once it is admitted.
     pub command_timeout: Duration,
@@ -25,9 +23,9 @@ pub struct Settings {
 
 impl Settings {
     /// With a patience that slow networks do not exhaust.
-    pub fn new(access: Arc<Access>, wall_clock: fn() -> SystemTime) -> Self {
+    pub fn new(access: Arc<Access>) -> Self {
         let (command_timeout, write_timeout) = (Duration::from_mins(1), Duration::from_secs(30));
-        Self { access, wall_clock, command_timeout, write_timeout }
+        Self { access, command_timeout, write_timeout }
     }
 }
 

@@ -5,15 +5,14 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime};
 
-use bates_core::{KeyTemplate, Machine, Place, Promise, ScopeKey, SeriesSpec, Store as _, SystemClock};
+use bates_core::{KeyTemplate, Machine, Place, Promise, ScopeKey, SeriesSpec, Store as _};
 use bates_server::{Access, resp};
-use bates_testkit::MemoryStore;
+use bates_testkit::{FakeClock, MemoryStore};
 use tokio::sync::oneshot;
 
 /// A microsecond before a second was over, so that no digit is lost unseen.
-pub(crate) const NOW: Duration = Duration::new(1_800_000_000, 999_999_000);
+const NOW: &str = "2027-01-15T08:00:00.999999Z";
 
 /// Stops when dropped.
 pub(crate) struct Port {
@@ -23,7 +22,7 @@ pub(crate) struct Port {
 }
 
 pub(crate) fn settings(secret: Option<&str>) -> resp::Settings {
-    resp::Settings::new(Arc::new(Access::new(secret)), || SystemTime::UNIX_EPOCH + NOW)
+    resp::Settings::new(Arc::new(Access::new(secret)))
 }
 
 impl Port {
@@ -39,7 +38,8 @@ impl Port {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-                let machine = Arc::new(Machine::open(store, series(), Arc::new(SystemClock)).await.unwrap());
+                let machine =
+                    Arc::new(Machine::open(store, series(), Arc::new(FakeClock::at(NOW))).await.unwrap());
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 // Dropping the other end stops it as well.
                 let stop = async { drop(stopped.await) };
@@ -84,7 +84,7 @@ pub(crate) fn nearly_at_its_end(left: u64) -> Arc<MemoryStore> {
     let store: Arc<MemoryStore> = Arc::default();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        Machine::open(store.clone(), series(), Arc::new(SystemClock)).await.unwrap();
+        Machine::open(store.clone(), series(), Arc::new(FakeClock::at(NOW))).await.unwrap();
         store.raise_floor(counter("a"), (1 << 53) - left).await.unwrap();
     });
     store

@@ -85,7 +85,7 @@ async fn listen<S: Store>(
     stop: impl Future<Output = ()>,
 ) {
     let (stopping, stopped) = watch::channel(false);
-    let (over_http, over_resp) = (http::Settings::new(access.clone()), resp::Settings::new(access, now));
+    let (over_http, over_resp) = (http::Settings::new(access.clone()), resp::Settings::new(access));
     let http = async {
         if let Some(listener) = http {
             http::serve(listener, machine.clone(), over_http, told(stopped.clone())).await;
@@ -128,10 +128,6 @@ async fn bind(key: &str, address: Address) -> anyhow::Result<Option<TcpListener>
 async fn told(mut stopped: watch::Receiver<bool>) {
     // It changes once; or whoever would change it is gone, which is as good.
     let _ = stopped.changed().await;
-}
-
-fn now() -> std::time::SystemTime {
-    jiff::Timestamp::now().into()
 }
 
 async fn evict<S: Store>(machine: Arc<Machine<S>>) {

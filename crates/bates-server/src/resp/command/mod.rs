@@ -122,7 +122,7 @@ fn converse<S: Store>(
         Verb::Ping => talk::ping(command, session, output),
         Verb::Echo => talk::echo(command, session, output),
         Verb::Select => talk::select(command, session, output),
-        Verb::Time => talk::time(session, output),
+        Verb::Time => talk::time(session, machine, output),
         Verb::Client => client::execute(command, session, output),
         Verb::Command => about::execute(command, session, output),
         Verb::Config => report::config(command, session, output),

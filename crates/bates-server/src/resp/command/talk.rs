@@ -1,6 +1,6 @@
 //! Small talk: `PING`, `ECHO`, `SELECT`, `TIME`.
 
-use std::time::SystemTime;
+use bates_core::{Machine, Store};
 
 use super::super::session::Session;
 use super::{Command, Reply, wrong_arguments};
@@ -27,12 +27,10 @@ pub(super) fn select(command: Command<'_>, session: &Session, output: &mut Vec<u
 }
 
 /// Seconds since 1970, and the microseconds within the second.
-pub(super) fn time(session: &Session, output: &mut Vec<u8>) {
-    let now = (session.front.settings.wall_clock)();
-    // A clock before 1970 is wrong in any case.
-    let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+pub(super) fn time<S: Store>(session: &Session, machine: &Machine<S>, output: &mut Vec<u8>) {
+    let micros = machine.now().as_microsecond();
     let mut reply = Reply::new(output, session.protocol);
     reply.array(2);
-    reply.bulk(since.as_secs().to_string().as_bytes());
-    reply.bulk(since.subsec_micros().to_string().as_bytes());
+    reply.bulk(micros.div_euclid(1_000_000).to_string().as_bytes());
+    reply.bulk(micros.rem_euclid(1_000_000).to_string().as_bytes());
 }
