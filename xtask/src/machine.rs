@@ -15,10 +15,11 @@ struct Program {
     product: &'static str,
 }
 
-const PROGRAMS: [Program; 11] = [
+const PROGRAMS: [Program; 12] = [
     Program { binary: "initdb", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "postgres", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "psql", package: "postgresql-client", product: "the PostgreSQL client" },
+    Program { binary: "pgbouncer", package: "pgbouncer", product: "PgBouncer" },
     Program { binary: "redis-server", package: "redis-server", product: "the Redis server" },
     Program { binary: "redis-cli", package: "redis-tools", product: "the Redis client" },
     Program { binary: "redis-benchmark", package: "redis-tools", product: "the Redis client" },
@@ -112,6 +113,7 @@ mod tests {
             [
                 "postgresql",
                 "postgresql-client",
+                "pgbouncer",
                 "redis-server",
                 "redis-tools",
                 "strace",

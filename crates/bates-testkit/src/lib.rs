@@ -9,6 +9,7 @@ pub mod clients;
 mod clock;
 mod error;
 pub mod history;
+mod pgbouncer;
 mod postgres;
 mod process;
 pub mod programs;
@@ -18,6 +19,7 @@ mod store;
 
 pub use clock::FakeClock;
 pub use error::ServerError;
+pub use pgbouncer::PrivatePgBouncer;
 pub use postgres::PrivatePostgres;
 pub use redis::PrivateRedis;
 pub use store::{DataSet, Fault, FaultyStore, MemoryStore, exercise_store};

@@ -25,7 +25,7 @@ const POSTGRES: Server = Server {
 };
 
 /// The user that the packages create to run the server, and the superuser inside the cluster.
-const USER: &str = "postgres";
+pub(crate) const USER: &str = "postgres";
 
 /// A PostgreSQL of one's own, ended and removed when dropped.
 pub struct PrivatePostgres {
@@ -92,9 +92,9 @@ struct Installation {
 
 /// The user that stands in for root.
 #[derive(Clone, Copy)]
-struct Owner {
-    uid: u32,
-    gid: u32,
+pub(crate) struct Owner {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
 }
 
 impl Installation {
@@ -143,7 +143,7 @@ impl Installation {
 
 impl Owner {
     /// `None` for every user but root, as which PostgreSQL refuses to run.
-    fn instead_of_root() -> Result<Option<Self>, ServerError> {
+    pub(crate) fn instead_of_root() -> Result<Option<Self>, ServerError> {
         if id(&["-u"])? != Some(0) {
             return Ok(None);
         }

@@ -9,12 +9,14 @@ use std::{
 /// Where Debian and Ubuntu keep PostgreSQL: `15/bin`, `17/bin`, …
 const VERSIONS_DIR: &str = "/usr/lib/postgresql";
 
-/// Finds a program: in the newest PostgreSQL of the machine, then on PATH.
+/// Finds a program: in the newest PostgreSQL of the machine, on PATH, then where Debian keeps servers.
 pub fn find(program: &str) -> Option<PathBuf> {
     let on_path = env::var_os("PATH").unwrap_or_default();
     newest_version_bin(Path::new(VERSIONS_DIR))
         .into_iter()
         .chain(env::split_paths(&on_path))
+        // Servers are there, and not on everybody's PATH.
+        .chain([PathBuf::from("/usr/sbin")])
         .map(|folder| folder.join(program))
         .find(|path| path.is_file())
 }

@@ -11,7 +11,9 @@ use std::{
     process::Command,
 };
 
-use bates_testkit::{DataSet, MemoryStore, PrivatePostgres, PrivateRedis, exercise_store, programs, shared};
+use bates_testkit::{
+    DataSet, MemoryStore, PrivatePgBouncer, PrivatePostgres, PrivateRedis, exercise_store, programs, shared,
+};
 
 /// Runs SQL and returns what it prints, bare.
 fn query(url: &str, sql: &str) -> String {
@@ -47,6 +49,26 @@ fn private_postgres_answers_a_query() {
     assert_eq!(query(&server.url(), "SHOW fsync"), "on");
     assert_eq!(query(&server.url(), "SHOW server_encoding"), "UTF8");
     assert_eq!(query(&server.url(), "SHOW listen_addresses"), "127.0.0.1");
+}
+
+#[test]
+fn a_private_pgbouncer_forgets_a_session_between_transactions() {
+    let server = PrivatePostgres::start().unwrap();
+    let bouncer = PrivatePgBouncer::start(&server).unwrap();
+    assert_eq!(query(&bouncer.url(), "SELECT 6 * 7"), "42");
+    query(&bouncer.url(), "CREATE TABLE seen (pid int)");
+    // More clients than connections: each transaction may come from another.
+    let clients: Vec<_> = (0..20)
+        .map(|_| {
+            let url = bouncer.url();
+            std::thread::spawn(move || query(&url, "INSERT INTO seen SELECT pg_backend_pid()"))
+        })
+        .collect();
+    for client in clients {
+        client.join().unwrap();
+    }
+    let sessions: u32 = query(&server.url(), "SELECT count(DISTINCT pid) FROM seen").parse().unwrap();
+    assert!((1..=4).contains(&sessions), "{sessions} connections for 20 clients");
 }
 
 #[test]

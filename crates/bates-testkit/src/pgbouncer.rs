@@ -1,0 +1,82 @@
+//! A private PgBouncer in transaction mode, before a private PostgreSQL: what many installations put between, and
+//! what forgets everything about a session between two transactions.
+
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::postgres::{Owner, PrivatePostgres, USER};
+use crate::process::{Server, ServerProcess};
+use crate::{ServerError, programs};
+
+const PGBOUNCER: Server =
+    Server { name: "PgBouncer", ready: "process up", stop_signal: "INT", end_signal: "KILL" };
+
+/// A PgBouncer of one's own, ended when dropped.
+pub struct PrivatePgBouncer {
+    // Invariant: before `_dir`, so that the server is gone when its folder is removed.
+    process: ServerProcess,
+    _dir: TempDir,
+    port: u16,
+}
+
+impl PrivatePgBouncer {
+    /// Starts one before a PostgreSQL, with few connections to it, so that clients share them.
+    pub fn start(postgres: &PrivatePostgres) -> Result<Self, ServerError> {
+        let program = program()?;
+        let dir = TempDir::with_prefix("bates-pgbouncer-")
+            .map_err(ServerError::refused(PGBOUNCER.name, "make a temporary folder"))?;
+        // It refuses to run as root, as PostgreSQL does.
+        let owner = Owner::instead_of_root()?;
+        let (process, port) = ServerProcess::start_on_free_port(PGBOUNCER, dir.path(), |port| {
+            // A file that cannot be written is a server that does not start, and says so.
+            let _ = configure(dir.path(), postgres.port(), port, owner);
+            command(&program, dir.path(), owner)
+        })?;
+        Ok(Self { process, _dir: dir, port })
+    }
+
+    /// Where clients connect: the same database, through it.
+    pub fn url(&self) -> String {
+        format!("postgres://{USER}@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// The id of its process.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+}
+
+fn program() -> Result<PathBuf, ServerError> {
+    programs::find("pgbouncer").ok_or(ServerError::ProgramMissing { program: "pgbouncer" })
+}
+
+fn configure(dir: &Path, postgres: u16, port: u16, owner: Option<Owner>) -> std::io::Result<()> {
+    let file = dir.join("pgbouncer.ini");
+    std::fs::write(
+        &file,
+        format!(
+            "[databases]\npostgres = host=127.0.0.1 port={postgres} dbname=postgres user={USER}\n\
+             [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
+             auth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 1000\n\
+             server_reset_query =\nignore_startup_parameters = extra_float_digits\n"
+        ),
+    )?;
+    if let Some(Owner { uid, gid }) = owner {
+        chown(dir, Some(uid), Some(gid))?;
+        chown(&file, Some(uid), Some(gid))?;
+    }
+    Ok(())
+}
+
+fn command(program: &Path, dir: &Path, owner: Option<Owner>) -> Command {
+    let mut command = Command::new(program);
+    command.arg(dir.join("pgbouncer.ini")).current_dir(dir);
+    if let Some(Owner { uid, gid }) = owner {
+        command.uid(uid).gid(gid);
+    }
+    command
+}
