@@ -49,6 +49,10 @@ impl<S: Store> Store for Measured<S> {
         granted
     }
 
+    fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
         self.store.pin(definition, fresh_key).await
     }

@@ -15,6 +15,11 @@ use crate::place::{Place, ScopeKey};
 /// Invariant: when a call answers with a grant, the cursor past it is on disk. A call that was cancelled or
 /// failed may have moved a cursor all the same: its range is then lost, never granted again.
 pub trait Store: Send + Sync + 'static {
+    /// Whether other nodes issue from the same cursors: then no lease in memory keeps an order.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Pins what decides the text of a series on its first use, and compares it ever after. Answers with the
     /// permutation key that the series was pinned with, which is `fresh_key` the first time.
     fn pin(
@@ -68,6 +73,10 @@ pub trait Store: Send + Sync + 'static {
 
 /// A store that is shared is a store.
 impl<S: Store> Store for Arc<S> {
+    fn is_shared(&self) -> bool {
+        (**self).is_shared()
+    }
+
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
         (**self).pin(definition, fresh_key).await
     }
@@ -201,8 +210,17 @@ pub struct Want {
 pub enum Purpose {
     /// They are held in memory and handed out later.
     Lease,
+    /// They are handed out by this very answer: all or none.
+    HandOut,
     /// They are handed out by this very answer: all or none, and written to the ledger in the same commit.
     Issue,
+}
+
+impl Purpose {
+    /// Whether a part of what was wanted is of no use.
+    pub const fn is_all_or_none(self) -> bool {
+        matches!(self, Self::HandOut | Self::Issue)
+    }
 }
 
 /// Positions that were granted.
@@ -267,7 +285,7 @@ pub enum StoreError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GrantError {
-    /// The space has no more, or for [`Purpose::Issue`] not as many.
+    /// The space has no more, or where a part is of no use, not as many.
     #[error("only {left} positions are left")]
     Exhausted {
         /// How many are left.

@@ -84,8 +84,7 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want) -> Refusable<Gra
         },
     };
     let left = want.end.saturating_sub(next);
-    let all_or_none = want.purpose == Purpose::Issue;
-    let count = if all_or_none && left < want.count { 0 } else { want.count.min(left) };
+    let count = if want.purpose.is_all_or_none() && left < want.count { 0 } else { want.count.min(left) };
     let Some(lease) = Lease::new(next, next + count) else { return Ok(Err(GrantError::Exhausted { left })) };
     let moved = Cursor { next: lease.to(), version: version + 1 };
     put(transaction, series_id, want.place.scope.as_str(), moved, is_new)?;

@@ -9,6 +9,7 @@
 
 mod account;
 mod cell;
+mod direct;
 mod held;
 mod shards;
 mod text;
@@ -24,17 +25,12 @@ use crate::error::IssueError;
 use crate::lease::Taken;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
-use crate::promise::Promise;
 use crate::series::Series;
 use crate::store::{Purpose, Store, StoreError, Surrendered, Tail, Want};
 use cell::{Cell, Fetch, Outcome};
 use shards::{At, Shards};
 
 pub use account::{Closed, Level};
-
-/// How many calls of gapless series may be on their way to the store together. They share commits, so more
-/// would only wait in memory.
-const GAPLESS_CALLS_MAX: usize = 10_000;
 
 /// Tails that are on their way back to the store together.
 const SURRENDERS_MAX: usize = 1_024;
@@ -53,7 +49,7 @@ impl<S> Clone for Dispenser<S> {
 struct Inner<S> {
     store: S,
     shards: Shards,
-    gapless_calls: Semaphore,
+    direct_calls: Semaphore,
     is_closing: AtomicBool,
     refills: AtomicUsize,
     refill_ended: Notify,
@@ -65,7 +61,7 @@ impl<S: Store> Dispenser<S> {
         let inner = Inner {
             store,
             shards: Shards::new(),
-            gapless_calls: Semaphore::new(GAPLESS_CALLS_MAX),
+            direct_calls: Semaphore::new(direct::CALLS_MAX),
             is_closing: AtomicBool::new(false),
             refills: AtomicUsize::new(0),
             refill_ended: Notify::new(),
@@ -79,8 +75,8 @@ impl<S: Store> Dispenser<S> {
     /// Panics on a count of 0, which no answer could be.
     pub async fn take(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
         assert!(count > 0, "at least one position is asked for");
-        if series.promise() == Promise::Gapless {
-            return self.issue(series, scope, count).await;
+        if let Some(purpose) = self.direct(series.promise()) {
+            return self.issue(series, scope, count, purpose).await;
         }
         let inner = &self.inner;
         let at = At { series, scope: scope.as_str() };
@@ -110,7 +106,7 @@ impl<S: Store> Dispenser<S> {
     /// and without taking any: whoever has many questions lets their answers share a commit this way.
     pub fn warm(&self, series: &Series, scope: &ScopeKey) {
         let at = At { series, scope: scope.as_str() };
-        let may_make = || series.promise() != Promise::Gapless && !self.is_closing();
+        let may_make = || self.direct(series.promise()).is_none() && !self.is_closing();
         let fetch = self.inner.shards.look_or_make(at, may_make, Cell::warm).flatten();
         self.inner.start_refill(fetch);
     }
@@ -191,21 +187,6 @@ impl<S: Store> Dispenser<S> {
     /// The store behind it.
     pub fn store(&self) -> &S {
         &self.inner.store
-    }
-
-    /// One durable grant for this very call; calls that wait together share a commit.
-    async fn issue(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
-        let place = Place { series: series.name().clone(), scope: scope.clone() };
-        if self.inner.is_closing.load(Ordering::Acquire) {
-            return Err(IssueError::Stopping);
-        }
-        let Ok(_permit) = self.inner.gapless_calls.try_acquire() else {
-            return Err(IssueError::Busy { place, waiting: GAPLESS_CALLS_MAX });
-        };
-        match self.inner.store.grant(want(place.clone(), series, count, Purpose::Issue)).await {
-            Ok(grant) => Ok(Taken { first: grant.lease, rest: Vec::new() }),
-            Err(error) => Err(IssueError::of_grant(&place, count, series.end(), error)),
-        }
     }
 }
 

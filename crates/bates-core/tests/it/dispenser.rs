@@ -442,3 +442,26 @@ async fn warming_what_may_not_be_leaves_no_trace() {
     dispenser.warm(&counter(Promise::Gapless), &scope("c"));
     assert_eq!(dispenser.scopes_held(), 1, "a gapless scope is never held");
 }
+
+/// Two nodes on one store, asked in turn by a client that switches between them.
+#[tokio::test]
+async fn an_ordered_series_on_a_shared_store_is_ordered_across_nodes_and_holds_nothing() {
+    let store = Arc::new(MemoryStore::shared());
+    let nodes = [watched(&store).await, watched(&store).await].map(Dispenser::new);
+    let ordered = counter(Promise::Ordered);
+    for turn in 0..20_u64 {
+        let node = &nodes[usize::from(turn % 3 == 0)];
+        node.warm(&ordered, &scope("a"));
+        assert_eq!(take(node, &ordered, "a", 2).await, [2 * turn + 1, 2 * turn + 2]);
+        assert!(node.try_take(&ordered, scope("a").as_str(), 1).is_none(), "nothing is held in memory");
+    }
+    assert_eq!(nodes[0].level(&ordered, &scope("a")), None);
+    assert_eq!(nodes[0].peek(&ordered, &scope("a")).await, Ok(Some(41)));
+    // Without that promise each node has leases of its own.
+    let unique = counter(Promise::Unique);
+    assert_eq!(take(&nodes[0], &unique, "b", 1).await, [1]);
+    assert_eq!(take(&nodes[1], &unique, "b", 1).await, [33]);
+    let refused =
+        nodes[0].take(&series("{seq:1}", Promise::Ordered, Limits::default()), &scope("c"), 10).await;
+    assert_eq!(refused.unwrap_err().code().name(), "exhausted", "all or none, with the right code");
+}

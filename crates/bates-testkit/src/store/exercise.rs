@@ -3,6 +3,7 @@
 
 use std::future::Future;
 
+use super::together;
 use bates_core::{
     Cursor, Definition, Grant, GrantError, Lease, Place, Purpose, ScopeKey, SeriesName, Store, StoreError,
     Surrendered, Tail, Want,
@@ -19,7 +20,8 @@ pub trait DataSet {
 
 /// Runs every claim, each on fresh data.
 pub async fn exercise_store<D: DataSet>(fresh: impl AsyncFn() -> D) {
-    grants_of_concurrent_callers_are_disjoint_and_without_holes(&fresh().await).await;
+    together::grants_of_concurrent_callers_are_disjoint_and_without_holes(&fresh().await).await;
+    together::callers_of_many_scopes_at_once_get_each_its_own(&fresh().await).await;
     a_grant_survives_reopening(&fresh().await).await;
     the_end_of_the_space_is_exact(&fresh().await).await;
     scopes_and_series_are_apart(&fresh().await).await;
@@ -28,7 +30,7 @@ pub async fn exercise_store<D: DataSet>(fresh: impl AsyncFn() -> D) {
     a_tail_does_not_go_back_to_a_cursor_that_only_looks_the_same(&fresh().await).await;
     a_floor_is_raised_never_lowered_and_kept(&fresh().await).await;
     what_decides_the_text_is_pinned_for_ever(&fresh().await).await;
-    what_is_issued_is_in_the_ledger_and_what_is_leased_is_not(&fresh().await).await;
+    what_is_issued_is_in_the_ledger_and_nothing_else_is(&fresh().await).await;
     a_series_that_was_never_pinned_gets_nothing(&fresh().await).await;
     scopes_are_listed_in_pages(&fresh().await).await;
     a_description_is_kept_until_the_series_is_retired_and_its_cursors_longer(&fresh().await).await;
@@ -38,7 +40,7 @@ fn series(name: &str) -> SeriesName {
     name.parse().expect("a good name")
 }
 
-fn place(scope: &str) -> Place {
+pub(super) fn place(scope: &str) -> Place {
     let scope =
         if scope.is_empty() { ScopeKey::new([], None) } else { ScopeKey::new([("scope", scope)], None) };
     Place { series: series("document"), scope: scope.expect("a good scope") }
@@ -57,49 +59,26 @@ fn definition(name: &str) -> Definition {
     }
 }
 
-fn want(place: Place, count: u64) -> Want {
+pub(super) fn want(place: Place, count: u64) -> Want {
     Want { place, count, start: 1001, end: 10_000, scopes_max: 100, purpose: Purpose::Lease }
 }
 
-fn lease(from: u64, to: u64) -> Lease {
+pub(super) fn lease(from: u64, to: u64) -> Lease {
     Lease::new(from, to).expect("not empty")
 }
 
-async fn open_pinned<D: DataSet>(data: &D) -> D::Store {
+pub(super) async fn open_pinned<D: DataSet>(data: &D) -> D::Store {
     let store = data.open().await;
     store.pin(definition("document"), None).await.expect("a first pin");
     store
 }
 
-async fn granted<S: Store>(store: &S, want: Want) -> Grant {
+pub(super) async fn granted<S: Store>(store: &S, want: Want) -> Grant {
     store.grant(want).await.expect("a grant")
 }
 
-async fn next<S: Store>(store: &S, place: Place) -> Option<u64> {
+pub(super) async fn next<S: Store>(store: &S, place: Place) -> Option<u64> {
     store.cursor(place).await.expect("a read").map(|cursor| cursor.next)
-}
-
-async fn grants_of_concurrent_callers_are_disjoint_and_without_holes<D: DataSet>(data: &D) {
-    let store = std::sync::Arc::new(open_pinned(data).await);
-    let callers: Vec<_> = (1..=50)
-        .map(|count| {
-            let store = store.clone();
-            tokio::spawn(async move { granted(&*store, want(place("a"), count)).await })
-        })
-        .collect();
-    let mut leases = Vec::new();
-    let mut versions = Vec::new();
-    for caller in callers {
-        let grant = caller.await.expect("a caller ends");
-        leases.push(grant.lease);
-        versions.push(grant.version);
-    }
-    leases.sort();
-    assert_eq!(leases[0].from(), 1001, "the first grant begins at the start");
-    assert!(leases.windows(2).all(|pair| pair[0].to() == pair[1].from()), "{leases:?}");
-    versions.sort_unstable();
-    versions.dedup();
-    assert_eq!(versions.len(), 50, "every write has a version of its own");
 }
 
 async fn a_grant_survives_reopening<D: DataSet>(data: &D) {
@@ -116,8 +95,10 @@ async fn the_end_of_the_space_is_exact<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let near_end = |count, purpose| Want { end: 1_101, purpose, ..want(place("a"), count) };
     assert_eq!(granted(&store, near_end(60, Purpose::Lease)).await.lease, lease(1001, 1061));
-    let all_or_none = store.grant(near_end(41, Purpose::Issue)).await;
-    assert_eq!(all_or_none, Err(GrantError::Exhausted { left: 40 }));
+    for all_or_none in [Purpose::HandOut, Purpose::Issue] {
+        let refused = store.grant(near_end(41, all_or_none)).await;
+        assert_eq!(refused, Err(GrantError::Exhausted { left: 40 }), "{all_or_none:?}");
+    }
     assert_eq!(granted(&store, near_end(60, Purpose::Lease)).await.lease, lease(1061, 1101), "what is left");
     assert_eq!(store.grant(near_end(1, Purpose::Lease)).await, Err(GrantError::Exhausted { left: 0 }));
     assert_eq!(next(&store, place("a")).await, Some(1_101), "a refusal moves nothing");
@@ -214,12 +195,13 @@ async fn what_decides_the_text_is_pinned_for_ever<D: DataSet>(data: &D) {
     assert!(store.pin(shuffled, None).await.is_ok(), "a refusal changes nothing");
 }
 
-async fn what_is_issued_is_in_the_ledger_and_what_is_leased_is_not<D: DataSet>(data: &D) {
+async fn what_is_issued_is_in_the_ledger_and_nothing_else_is<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let issue = |count| Want { purpose: Purpose::Issue, ..want(place("a"), count) };
     granted(&store, issue(1)).await;
     granted(&store, issue(3)).await;
-    granted(&store, want(place("a"), 6)).await;
+    granted(&store, want(place("a"), 4)).await;
+    granted(&store, Want { purpose: Purpose::HandOut, ..want(place("a"), 2) }).await;
     granted(&store, issue(2)).await;
     drop(store);
     let store = data.open().await;

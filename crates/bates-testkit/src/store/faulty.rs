@@ -91,6 +91,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<S: Store> Store for FaultyStore<S> {
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
         self.begin(&want);
         let place = want.place.clone();

@@ -13,6 +13,7 @@ use bates_core::{
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    is_shared: bool,
 }
 
 #[derive(Default)]
@@ -24,6 +25,11 @@ struct State {
 }
 
 impl MemoryStore {
+    /// One that several dispensers issue from, as nodes do.
+    pub fn shared() -> Self {
+        Self { is_shared: true, ..Self::default() }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -47,7 +53,7 @@ impl State {
         }
         let Cursor { next, version } = found.unwrap_or(Cursor { next: want.start, version: 0 });
         let left = want.end.saturating_sub(next);
-        let fits = want.purpose == Purpose::Lease || left >= want.count;
+        let fits = !want.purpose.is_all_or_none() || left >= want.count;
         let lease = Lease::new(next, next + want.count.min(left)).filter(|_| fits);
         let lease = lease.ok_or(GrantError::Exhausted { left })?;
         self.cursors.insert(want.place.clone(), Cursor { next: lease.to(), version: version + 1 });
@@ -59,6 +65,10 @@ impl State {
 }
 
 impl Store for MemoryStore {
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     async fn pin(&self, asked: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
         let mut state = self.state();
         let Some((pinned, key)) = state.series.get(&asked.series) else {

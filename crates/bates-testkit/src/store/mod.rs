@@ -3,6 +3,7 @@
 mod exercise;
 mod faulty;
 mod memory;
+mod together;
 
 pub use exercise::{DataSet, exercise_store};
 pub use faulty::{Fault, FaultyStore};
