@@ -20,6 +20,7 @@ mod key;
 mod lease;
 mod machine;
 mod measured;
+mod moving;
 mod name;
 mod place;
 mod promise;
@@ -37,6 +38,7 @@ pub use machine::{
     Entry, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek, Registry, SERIES_MAX,
     ScopeName, ScopeRefused, SeriesSpec, Value,
 };
+pub use moving::{Adopted, Mark, Movable, MoveError, Moved, Pinning, move_store};
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
 pub use promise::Promise;

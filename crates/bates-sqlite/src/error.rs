@@ -20,6 +20,12 @@ pub enum OpenError {
          on purpose, with --new"
     )]
     Gone(PathBuf),
+    /// The store was moved.
+    #[error("this store was left for {0}, and numbering goes on there: it is not served again")]
+    Left(Box<str>),
+    /// The store is not complete.
+    #[error("this store is being filled from {0}: run `bates move-store` again, which finishes it")]
+    Arriving(Box<str>),
     /// The database is of a later version of the program.
     #[error(
         "the database has schema {found}, and this program knows up to {known}: it was written by a later version"
@@ -30,6 +36,9 @@ pub enum OpenError {
         /// What this program knows.
         known: u32,
     },
+    /// The database could not be read.
+    #[error("cannot read the database: {0}")]
+    Unreadable(Box<str>),
     /// The operating system refused something.
     #[error("cannot {doing} {path}: {error}")]
     Io {

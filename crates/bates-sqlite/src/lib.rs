@@ -5,6 +5,7 @@
 
 mod error;
 mod folder;
+mod moving;
 mod planted;
 mod read;
 mod schema;

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::OpenError;
 
 /// Migration n brings the schema to version n + 1. Whoever opens the file with `sqlite3` should understand it.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "-- What decides how positions read. Written once; a configuration that disagrees is refused.
      CREATE TABLE series (
          id              INTEGER PRIMARY KEY,
@@ -51,6 +51,12 @@ const MIGRATIONS: [&str; 2] = [
      -- Written to find out whether anything can be written.
      CREATE TABLE probe (count INTEGER NOT NULL) STRICT;
      INSERT INTO probe VALUES (0);",
+    "-- Whether the store was left for another one, or is still being filled from one: then it is not served.
+     CREATE TABLE mark (
+         kind      TEXT NOT NULL CHECK (kind IN ('left', 'arriving')),
+         store     TEXT NOT NULL,
+         marked_at TEXT NOT NULL DEFAULT (datetime('now'))
+     ) STRICT;",
 ];
 
 /// Brings the schema up to date. Answers whether there was none at all.

@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, ScopeKey, SeriesName, Store, StoreError,
-    Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, ScopeKey, SeriesName, Store,
+    StoreError, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction};
@@ -17,7 +17,7 @@ use crate::folder::{Folder, Opening};
 use crate::planted::{Bug, is_planted};
 use crate::write::Refusable;
 use crate::writer::{Awaited, Write};
-use crate::{read, schema, write, writer};
+use crate::{moving, read, schema, write, writer};
 
 /// Only an operator with `sqlite3` can be in the way; that is waited for, not failed on.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -47,6 +47,16 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the store in a folder, and makes it if the folder may become one.
     pub fn open(path: &Path, opening: Opening) -> Result<Self, OpenError> {
+        let store = Self::open_to_move(path, opening)?;
+        match store.read(moving::marked).map_err(|error| OpenError::Unreadable(error.to_string().into()))? {
+            None => Ok(store),
+            Some(Mark::Left(to)) => Err(OpenError::Left(to)),
+            Some(Mark::Arriving(from)) => Err(OpenError::Arriving(from)),
+        }
+    }
+
+    /// The same for a store that is moved, whether or not it may be served.
+    pub fn open_to_move(path: &Path, opening: Opening) -> Result<Self, OpenError> {
         let folder = Folder::open(path, opening)?;
         let mut connection = connect(&folder)?;
         // An empty database where cursors should be would begin again at the first number.
@@ -64,7 +74,7 @@ impl SqliteStore {
         Ok(Self { writes: Some(writes), writer: Some(writer), reader: Mutex::new(Some(reader)), folder })
     }
 
-    async fn write<T, E>(
+    pub(crate) async fn write<T, E>(
         &self,
         work: impl Fn(&Transaction<'_>) -> Refusable<T, E> + Send + 'static,
     ) -> Result<T, E>
@@ -79,7 +89,10 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(gone().into()))
     }
 
-    fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         let reader = self.reader.lock();
         let reader = reader.as_ref().ok_or_else(|| StoreError::Unavailable("the store is closed".into()))?;
         work(reader).map_err(|error| of_read(&error))

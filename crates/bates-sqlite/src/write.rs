@@ -75,7 +75,7 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want) -> Refusable<Gra
     // Only a new scope asks for its series: nearly every grant is of one that is there.
     let (series_id, Cursor { next, version }) = match found {
         Some(found) => found,
-        None => match series(transaction, &want.place)? {
+        None => match series(transaction, &want.place.series)? {
             None => return Ok(Err(unknown(&want.place).into())),
             Some((_, scopes)) if scopes >= want.scopes_max => {
                 return Ok(Err(GrantError::TooManyScopes(want.scopes_max)));
@@ -104,7 +104,7 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want) -> Refusable<Gra
 /// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: it
 /// may have come back to the same place after another holder's give-back.
 pub(crate) fn surrender(transaction: &Transaction<'_>, tail: &Tail) -> Refusable<Surrendered, StoreError> {
-    let Some((series_id, _)) = series(transaction, &tail.place)? else {
+    let Some((series_id, _)) = series(transaction, &tail.place.series)? else {
         return Ok(Err(unknown(&tail.place)));
     };
     let mut expected = Cursor { next: tail.lease.to(), version: tail.version };
@@ -131,7 +131,7 @@ pub(crate) fn raise_floor(
     place: &Place,
     floor: u64,
 ) -> Refusable<Cursor, StoreError> {
-    let Some((series_id, _)) = series(transaction, place)? else { return Ok(Err(unknown(place))) };
+    let Some((series_id, _)) = series(transaction, &place.series)? else { return Ok(Err(unknown(place))) };
     let scope = place.scope.as_str();
     let found = cursor(transaction, series_id, scope)?;
     let raised = match found {
@@ -159,9 +159,9 @@ pub(crate) fn describe(
     Ok(if changed == 1 { Ok(()) } else { Err(StoreError::UnknownSeries(series.as_str().into())) })
 }
 
-fn series(transaction: &Transaction<'_>, place: &Place) -> Result<Option<(i64, u64)>> {
+pub(crate) fn series(transaction: &Transaction<'_>, series: &SeriesName) -> Result<Option<(i64, u64)>> {
     let mut statement = transaction.prepare_cached("SELECT id, scopes FROM series WHERE name = ?")?;
-    statement.query_row([place.series.as_str()], |row| Ok((row.get(0)?, whole(row.get(1)?)))).optional()
+    statement.query_row([series.as_str()], |row| Ok((row.get(0)?, whole(row.get(1)?)))).optional()
 }
 
 /// The cursor of a place, with the id of its series.
@@ -187,7 +187,7 @@ pub(crate) fn cursor(
     statement.query_row(params![series_id, scope], read).optional()
 }
 
-fn put(
+pub(crate) fn put(
     transaction: &Transaction<'_>,
     series_id: i64,
     scope: &str,
@@ -215,7 +215,7 @@ pub(crate) fn unknown(place: &Place) -> StoreError {
 }
 
 /// Positions are below 2^53 and versions count writes, so both fit SQLite's signed integers.
-fn integer(value: u64) -> i64 {
+pub(crate) fn integer(value: u64) -> i64 {
     i64::try_from(value).expect("positions and versions are far below 2^63")
 }
 

@@ -2,8 +2,9 @@
 
 use std::process::Command;
 
+use bates_core::{Mark, Movable as _};
 use bates_sqlite::{Opening, SqliteStore};
-use bates_testkit::{DataSet, exercise_store};
+use bates_testkit::{DataSet, exercise_move, exercise_store};
 use tempfile::TempDir;
 
 struct InFolder(TempDir);
@@ -19,6 +20,20 @@ impl DataSet for InFolder {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_store_conforms() {
     exercise_store(async || InFolder(TempDir::new().unwrap())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_embedded_store_can_be_moved_and_is_served_in_one_place_only() {
+    let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let open = |folder: &TempDir| SqliteStore::open(folder.path(), Opening::First);
+    exercise_move(&open(&from).unwrap(), &open(&to).unwrap()).await;
+    let left = open(&from).err().unwrap().to_string();
+    assert!(left.contains("was left for to"), "{left}");
+    let store = open(&to).unwrap();
+    store.mark(Some(Mark::Arriving("from".into()))).await.unwrap();
+    drop(store);
+    let arriving = open(&to).err().unwrap().to_string();
+    assert!(arriving.contains("is being filled from from"), "{arriving}");
 }
 
 /// The suite is worth as much as the bugs it finds. A process has one environment, so this one runs itself.

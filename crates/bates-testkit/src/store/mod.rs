@@ -3,8 +3,10 @@
 mod exercise;
 mod faulty;
 mod memory;
+mod moving;
 mod together;
 
 pub use exercise::{DataSet, exercise_store};
 pub use faulty::{Fault, FaultyStore};
 pub use memory::MemoryStore;
+pub use moving::exercise_move;

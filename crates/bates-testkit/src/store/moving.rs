@@ -1,0 +1,82 @@
+//! What every store that can be moved must do: everything arrives, nothing is served twice, and a move that was
+//! interrupted is finished by doing it again.
+
+use bates_core::{
+    Definition, Mark, Movable, MoveError, Moved, Place, Purpose, ScopeKey, SeriesName, Want, move_store,
+};
+
+/// Moves one store to another, which must be empty, and checks that numbering goes on there.
+pub async fn exercise_move<A: Movable, B: Movable>(from: &A, to: &B) {
+    fill(from).await;
+    let expected = told(from).await;
+    to.mark(Some(Mark::Arriving("from".into()))).await.expect("as if it was interrupted");
+    let mut last = Moved::default();
+    let moved = move_store((from, "from"), (to, "to"), |moved| last = moved).await.expect("a move");
+    assert_eq!((moved, last.scopes), (Moved { series: 2, scopes: 2_502 }, 2_502));
+    assert_eq!(told(to).await, expected, "everything is as it was");
+    assert_eq!(from.marked().await, Ok(Some(Mark::Left("to".into()))));
+    assert_eq!(to.marked().await, Ok(None));
+    let next = to.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease)).await;
+    assert_eq!(next.expect("a grant").lease.from(), 5, "it goes on where the old one was");
+    let again = move_store((from, "from"), (to, "to"), |_| {}).await;
+    assert!(
+        matches!(again, Err(MoveError::LeftBefore { .. })),
+        "what was issued since is not written over: {again:?}"
+    );
+    let elsewhere = move_store((from, "from"), (to, "elsewhere"), |_| {}).await;
+    assert!(matches!(elsewhere, Err(MoveError::LeftBefore { .. })), "{elsewhere:?}");
+    let back = move_store((to, "to"), (from, "from"), |_| {}).await;
+    assert!(
+        matches!(back, Err(MoveError::NotEmpty(_))),
+        "a store that was left is not written over: {back:?}"
+    );
+}
+
+fn series(name: &str) -> SeriesName {
+    name.parse().expect("a good name")
+}
+
+fn want(name: &str, scope: ScopeKey, purpose: Purpose) -> Want {
+    let place = Place { series: series(name), scope };
+    Want { place, count: 5, start: 0, end: 10_000, scopes_max: 10_000, purpose }
+}
+
+async fn fill<A: Movable>(from: &A) {
+    let definition = |name: &str, shuffled| Definition {
+        series: series(name),
+        template: "{seq:5}".into(),
+        parameters: if shuffled { "" } else { "scope" }.into(),
+        shuffled,
+        start: 0,
+        reset: "never".into(),
+        time_zone: "UTC".into(),
+        construction: 1,
+    };
+    from.pin(definition("short", true), Some(vec![7; 32])).await.expect("a pin");
+    from.pin(definition("invoice", false), None).await.expect("a pin");
+    from.describe(series("invoice"), Some("{}".into())).await.expect("a description");
+    from.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease))
+        .await
+        .expect("a grant");
+    for scope in 0..2_501 {
+        let scope = ScopeKey::new([("scope", &*scope.to_string())], None).expect("a scope");
+        for purpose in [Purpose::Issue, Purpose::Lease] {
+            from.grant(want("invoice", scope.clone(), purpose)).await.expect("a grant");
+        }
+    }
+}
+
+/// Everything that a store says of itself.
+async fn told<S: Movable>(store: &S) -> Vec<String> {
+    let mut told = vec![format!("{:?}", store.descriptions().await.expect("a read"))];
+    for (definition, key) in store.definitions().await.expect("a read") {
+        let scopes = store.scopes(definition.series.clone(), None, 10_000).await.expect("a read");
+        for (scope, cursor) in scopes {
+            let place = Place { series: definition.series.clone(), scope };
+            let ledger = store.ledger(place.clone()).await.expect("a read");
+            told.push(format!("{place} {cursor:?} {ledger:?}"));
+        }
+        told.push(format!("{definition:?} {key:?}"));
+    }
+    told
+}
