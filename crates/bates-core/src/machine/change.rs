@@ -66,14 +66,14 @@ impl<S: Store> Machine<S> {
         Ok(self.dispenser.close_series(name).await)
     }
 
-    /// Opens a series of a description that the store kept.
+    /// Opens a series of a description that the store kept. One that the configuration describes as well is the
+    /// configuration's from now on: taken out of it, it does not come back.
     pub async fn restore(&self, spec: SeriesSpec) -> Result<(), MachineError> {
         let _changing = self.changing.lock().await;
-        match self.registry().named(spec.name.as_str()) {
-            // The configuration has taken it over.
-            Some(_) => Ok(()),
-            None => self.put(spec).await,
+        if self.registry().named(spec.name.as_str()).is_some() {
+            return Ok(self.dispenser.store().describe(spec.name, None).await?);
         }
+        self.put(spec).await
     }
 
     /// Raises the cursor of a scope to `floor`, so that nothing below it is ever issued again; one that is higher

@@ -433,3 +433,22 @@ fn scopes_are_listed_page_by_page() {
         assert_eq!(code(server.http, "GET", &format!("/v1/series/counter/scopes?{bad}"), "").0, 422, "{bad}");
     }
 }
+
+#[test]
+fn a_series_that_the_configuration_takes_over_is_the_configurations_for_good() {
+    let (data, server) = start();
+    let described = r#"{"pattern":"T-{seq}","key":"t"}"#;
+    assert_eq!(ask(server.http, "PUT", "/v1/series/taken", described).0, 201);
+    assert_eq!(server.redis_cli(&["LPOP", "t"]), "T-1");
+    server.stop();
+    let in_file = [("BATES_SERIES__TAKEN__PATTERN", "T-{seq}")];
+    let server = Server::start_with(data.path(), "127.0.0.1:0", &in_file);
+    let (_, taken) = ask(server.http, "GET", "/v1/series/taken", "");
+    assert_eq!((&taken["origin"], &taken["key"]), (&json!("file"), &json!(null)));
+    assert_eq!(ask(server.http, "POST", "/v1/series/taken/next", "").1, json!({"ids": ["T-2"]}));
+    server.stop();
+    let server = Server::start(data.path());
+    assert_eq!(code(server.http, "GET", "/v1/series/taken", ""), (404, "unknown_series".to_owned()));
+    assert_eq!(ask(server.http, "PUT", "/v1/series/taken", described).0, 201);
+    assert_eq!(server.redis_cli(&["LPOP", "t"]), "T-3", "and its cursor is where it was");
+}
