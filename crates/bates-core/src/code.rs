@@ -162,7 +162,7 @@ table! {
         "A series of this name is there with another description.",
         "Choose another name; limits and rejection rules can be changed with PATCH.";
     SERIES_PINNED: "series_pinned", 409, "ERR", exit 2, burns false,
-        "The series issued numbers before with another pattern, order, start, reset or time zone.",
+        "A series of this name was there before with another pattern, parameters, order, start, reset or time zone.",
         "Go on as it was, or choose another name: its numbers could come twice.";
     SERIES_IN_FILE: "series_in_file", 409, "ERR", exit 2, burns false,
         "The series is described in the configuration file and cannot be changed through the API.",

@@ -36,6 +36,12 @@ pub enum IssueError {
         /// The limit of the series.
         limit: u64,
     },
+    /// The series was retired, or changed, while it was asked. Nothing was taken.
+    #[error("{place} was retired")]
+    Retired {
+        /// Where.
+        place: Place,
+    },
     /// The dispenser is closing. Nothing was taken.
     #[error("the server is stopping")]
     Stopping,
@@ -65,6 +71,7 @@ impl IssueError {
             Self::Exhausted { .. } => Code::EXHAUSTED,
             Self::Busy { .. } => Code::BUSY,
             Self::TooManyScopes { .. } => Code::TOO_MANY_SCOPES,
+            Self::Retired { .. } => Code::UNKNOWN_SERIES,
             Self::Stopping => Code::STOPPING,
             Self::Store { error: StoreError::Poisoned(_), .. } => Code::STORE_POISONED,
             Self::Store { .. } => Code::STORE_UNAVAILABLE,

@@ -1,6 +1,7 @@
 //! A series: a named numbering, and the limits within which it is handed out.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bates_pattern::{Pattern, Position};
 
@@ -69,6 +70,8 @@ struct Definition {
     promise: Promise,
     start: Position,
     limits: Limits,
+    /// Set once, when the series is retired or another description takes its place.
+    is_retired: AtomicBool,
 }
 
 impl Series {
@@ -80,7 +83,14 @@ impl Series {
         start: Position,
         limits: Limits,
     ) -> Self {
-        Self(Arc::new(Definition { name, pattern, promise, start, limits }))
+        Self(Arc::new(Definition {
+            name,
+            pattern,
+            promise,
+            start,
+            limits,
+            is_retired: AtomicBool::new(false),
+        }))
     }
 
     /// Its name.
@@ -112,6 +122,16 @@ impl Series {
     #[inline]
     pub(crate) fn is_named_as(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0.name == other.0.name
+    }
+
+    /// From now on nothing new is begun in the name of this series.
+    pub(crate) fn retire(&self) {
+        self.0.is_retired.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn is_retired(&self) -> bool {
+        self.0.is_retired.load(Ordering::Acquire)
     }
 
     /// The first position past the last one of each scope.

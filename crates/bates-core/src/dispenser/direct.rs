@@ -1,8 +1,6 @@
 //! Positions that the store grants for one call, without a lease in between: where what is held in memory could not
 //! keep the promise of the series. Must never hold a position.
 
-use std::sync::atomic::Ordering;
-
 use super::{Dispenser, want};
 use crate::error::IssueError;
 use crate::lease::Taken;
@@ -26,6 +24,14 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
+    /// Why a call is not begun.
+    pub(super) fn refusal(&self, series: &Series, scope: &ScopeKey) -> IssueError {
+        if self.is_closing() {
+            return IssueError::Stopping;
+        }
+        IssueError::Retired { place: Place { series: series.name().clone(), scope: scope.clone() } }
+    }
+
     /// One durable grant for this very call; calls that wait together share a commit.
     pub(super) async fn issue(
         &self,
@@ -35,8 +41,8 @@ impl<S: Store> Dispenser<S> {
         purpose: Purpose,
     ) -> Result<Taken, IssueError> {
         let place = Place { series: series.name().clone(), scope: scope.clone() };
-        if self.inner.is_closing.load(Ordering::Acquire) {
-            return Err(IssueError::Stopping);
+        if self.is_closing() || series.is_retired() {
+            return Err(self.refusal(series, scope));
         }
         let Ok(_permit) = self.inner.direct_calls.try_acquire() else {
             return Err(IssueError::Busy { place, waiting: CALLS_MAX });

@@ -80,10 +80,10 @@ impl<S: Store> Dispenser<S> {
         }
         let inner = &self.inner;
         let at = At { series, scope: scope.as_str() };
-        // Asked under the shard's lock: once a closing dispenser has swept a shard, nothing comes into it.
-        let is_open = || !inner.is_closing.load(Ordering::Acquire);
-        let (outcome, fetch) =
-            inner.shards.look_or_make(at, is_open, |cell| cell.take(count)).ok_or(IssueError::Stopping)?;
+        // Asked under the shard's lock: once what is closed was swept out of a shard, nothing of it comes into it.
+        let is_open = || !self.is_closing() && !series.is_retired();
+        let seen = inner.shards.look_or_make(at, is_open, |cell| cell.take(count));
+        let (outcome, fetch) = seen.ok_or_else(|| self.refusal(series, scope))?;
         inner.start_refill(fetch);
         match outcome {
             Outcome::Answered(answer) => answer,
@@ -94,7 +94,7 @@ impl<S: Store> Dispenser<S> {
     /// The next `count` positions of a scope if they are held in memory and nobody waits for them, without
     /// waiting and without building a key: for the hot path. `None` means: ask [`Dispenser::take`].
     pub fn try_take(&self, series: &Series, scope: &str, count: u64) -> Option<Taken> {
-        if count == 0 || self.inner.is_closing.load(Ordering::Acquire) {
+        if count == 0 || self.is_closing() || series.is_retired() {
             return None;
         }
         let (taken, fetch) = self.inner.shards.look(At { series, scope }, |cell| cell.try_take(count))??;
@@ -106,7 +106,8 @@ impl<S: Store> Dispenser<S> {
     /// and without taking any: whoever has many questions lets their answers share a commit this way.
     pub fn warm(&self, series: &Series, scope: &ScopeKey) {
         let at = At { series, scope: scope.as_str() };
-        let may_make = || self.direct(series.promise()).is_none() && !self.is_closing();
+        let is_held = self.direct(series.promise()).is_none();
+        let may_make = || is_held && !self.is_closing() && !series.is_retired();
         let fetch = self.inner.shards.look_or_make(at, may_make, Cell::warm).flatten();
         self.inner.start_refill(fetch);
     }
@@ -154,12 +155,19 @@ impl<S: Store> Dispenser<S> {
     /// Refuses new calls, lets those under way end, and gives all tails back.
     pub async fn close(&self) -> Closed {
         self.inner.is_closing.store(true, Ordering::Release);
+        self.close_all(None).await
+    }
+
+    /// Seals the cells of a series, or all, until none is left. Whoever calls it has seen to it that no new one comes.
+    async fn close_all(&self, of: Option<&SeriesName>) -> Closed {
         let mut closed = Closed::default();
         loop {
             let ended = self.inner.refill_ended.notified();
-            let sealed = self.inner.seal(None, false);
+            let sealed = self.inner.seal(of, false);
             closed = closed.and(self.inner.give_back(sealed).await);
-            if self.inner.shards.len() == 0 {
+            let mut is_left = false;
+            self.inner.shards.each(|cell| is_left |= of.is_none_or(|series| cell.series().name() == series));
+            if !is_left {
                 return closed;
             }
             // A cell that could not be sealed has a refill under way; its end is what there is to wait for.
@@ -172,11 +180,11 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
-    /// Seals what a series holds, and gives its tails back. What is just being refilled or waited for stays
-    /// until it is evicted.
-    pub async fn close_series(&self, series: &SeriesName) -> Closed {
-        let sealed = self.inner.seal(Some(series), false);
-        self.inner.give_back(sealed).await
+    /// Retires a series: nothing new is begun in its name, what is under way ends, and its tails are given back.
+    /// Afterwards nothing of it is in memory.
+    pub(crate) async fn retire(&self, series: &Series) -> Closed {
+        series.retire();
+        self.close_all(Some(series.name())).await
     }
 
     /// Whether new calls are refused.

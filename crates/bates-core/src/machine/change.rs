@@ -1,10 +1,11 @@
 //! Series made, changed and retired at run time.
 //!
 //! What could go wrong, and why it does not: a series that is retired keeps its pin and its cursors, so one of
-//! its name is the same series again or is refused; the leases of a series that changes are sealed and given
-//! back, and who still holds the old entry takes from the same cursors.
+//! its name is the same series again or is refused. Before a change is answered, everything that the old entry
+//! holds in memory is sealed and given back, and nothing new can be begun in its name: whoever still has it is
+//! sent to the entry in its place, or refused.
 
-use super::{Entry, Machine, MachineError, NextError, Origin, ScopeName, SeriesSpec, open};
+use super::{Entry, Machine, MachineError, NextError, Origin, Registry, ScopeName, SeriesSpec, open};
 use crate::dispenser::Closed;
 use crate::error::IssueError;
 use crate::name::SeriesName;
@@ -42,43 +43,57 @@ impl<S: Store> Machine<S> {
         Ok(Made::New)
     }
 
-    /// Changes the limits and the rejection rules of a series that was made at run time.
-    pub async fn amend(&self, spec: SeriesSpec) -> Result<(), MachineError> {
+    /// Changes the limits and the rejection rules of a series that was made at run time. `change` is given the
+    /// series as it is, and nobody else changes it meanwhile.
+    pub async fn amend<E: From<MachineError>>(
+        &self,
+        name: &SeriesName,
+        change: impl FnOnce(&SeriesSpec) -> Result<SeriesSpec, E>,
+    ) -> Result<(), E> {
         let _changing = self.changing.lock().await;
-        let entry = self.made_at_run_time(&spec.name)?;
+        let entry = self.made_at_run_time(name)?;
+        let spec = change(&entry.spec)?;
         if !entry.spec.differs_in_limits_and_rules_only(&spec) {
-            return Err(MachineError::Exists(spec.name));
+            return Err(MachineError::Exists(spec.name).into());
         }
-        let name = spec.name.clone();
         self.put(spec).await?;
         // What is in memory has the old limits; it comes back with the new ones.
-        self.dispenser.close_series(&name).await;
+        self.dispenser.retire(&entry.series).await;
         Ok(())
     }
 
-    /// Retires a series that was made at run time. Its pin and its cursors stay for ever.
+    /// Retires a series that was made at run time. When it answers, nothing is issued in its name any more. Its pin
+    /// and its cursors stay for ever.
     pub async fn retire(&self, name: &SeriesName) -> Result<Closed, MachineError> {
         let _changing = self.changing.lock().await;
-        self.made_at_run_time(name)?;
+        let entry = self.made_at_run_time(name)?;
         self.dispenser.store().describe(name.clone(), None).await?;
         let registry = self.registry().without(name);
         self.registry.store(registry.into());
-        Ok(self.dispenser.close_series(name).await)
+        Ok(self.dispenser.retire(&entry.series).await)
     }
 
-    /// Opens a series of a description that the store kept. One that the configuration describes as well is the
+    /// Opens series of descriptions that the store kept. One that the configuration describes as well is the
     /// configuration's from now on: taken out of it, it does not come back.
-    pub async fn restore(&self, spec: SeriesSpec) -> Result<(), MachineError> {
+    pub async fn restore(&self, specs: Vec<SeriesSpec>) -> Result<(), MachineError> {
         let _changing = self.changing.lock().await;
-        if self.registry().named(spec.name.as_str()).is_some() {
-            return Ok(self.dispenser.store().describe(spec.name, None).await?);
+        let store = self.dispenser.store();
+        let mut registry = Registry::clone(&self.registry());
+        for spec in specs {
+            if registry.named(spec.name.as_str()).is_some() {
+                store.describe(spec.name, None).await?;
+                continue;
+            }
+            registry.check_apart(&spec)?;
+            registry.insert(open::open_series(store, spec, Origin::Api).await?);
         }
-        self.put(spec).await
+        self.registry.store(registry.into());
+        Ok(())
     }
 
     /// Raises the cursor of a scope to `floor`, so that nothing below it is ever issued again; one that is higher
-    /// stays. Answers where the cursor stands. The series is paused while its leases are closed: nobody else may
-    /// issue from the store.
+    /// stays. Answers where the cursor stands. The machine must not have issued: leases of the scope would lie below
+    /// the floor, and nobody else may issue from the store.
     pub async fn raise_floor(
         &self,
         entry: &Entry,
@@ -86,7 +101,6 @@ impl<S: Store> Machine<S> {
         floor: u64,
     ) -> Result<u64, NextError> {
         let (_, scope) = entry.scope(name, || self.clock.now())?;
-        self.dispenser.close_series(entry.series.name()).await;
         let place = Place { series: entry.series.name().clone(), scope };
         let raised = self.dispenser.store().raise_floor(place.clone(), floor.min(entry.series.end())).await;
         Ok(raised.map_err(|error| IssueError::Store { place, error })?.next)

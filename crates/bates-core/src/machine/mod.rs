@@ -199,7 +199,14 @@ impl<S: Store> Machine<S> {
             return Ok(taken);
         }
         entry.counts.add_wait();
-        self.dispenser.take(&entry.series, key, count).await
+        match self.dispenser.take(&entry.series, key, count).await {
+            // Its limits were changed meanwhile: the series that stands in its place has the same cursors.
+            Err(refused @ IssueError::Retired { .. }) => match self.named(entry.series.name().as_str()) {
+                Some(current) => self.dispenser.take(&current.series, key, count).await,
+                None => Err(refused),
+            },
+            answer => answer,
+        }
     }
 
     /// What is known of a scope without touching it. Never creates one.

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 
 use super::{Entry, MachineError, Origin, Registry, SeriesSpec};
 use crate::measured::Measured;
+use crate::promise::Promise;
 use crate::series::{Limits, Series};
 use crate::store::{Definition, Store, StoreError};
 
@@ -35,7 +36,7 @@ pub(super) async fn open_series<S: Store>(
     spec: SeriesSpec,
     origin: Origin,
 ) -> Result<Entry, MachineError> {
-    let Judged { time_zone, definition, start, .. } = judge(&spec)?;
+    let (spec, accepted, Judged { time_zone, definition, start, .. }) = weigh(spec).await?;
     let fresh_key = if spec.shuffled { Some(fresh_key()?) } else { None };
     let pinned = store.pin(definition, fresh_key).await?;
     let order = match pinned.permutation_key {
@@ -45,12 +46,25 @@ pub(super) async fn open_series<S: Store>(
         None => Order::Counting,
     };
     let pattern = compile(&spec, order)?;
-    let accepted = accepted(&pattern);
     let limits = in_accepted(spec.limits, accepted);
     let parameters = parameters(&spec, &pattern);
     let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits);
     let counts = store.counts(&spec.name);
     Ok(Entry { series, spec, origin, time_zone, parameters, accepted, counts })
+}
+
+/// Judges a description, and counts what its rules accept, which may take a second: not on a thread that others
+/// wait for.
+async fn weigh(spec: SeriesSpec) -> Result<(SeriesSpec, (u64, u64), Judged), MachineError> {
+    let weighed = tokio::task::spawn_blocking(move || {
+        let judged = judge(&spec)?;
+        let accepted = accepted(&judged.pattern);
+        if accepted.0 == 0 {
+            return Err(MachineError::Empty(spec.name));
+        }
+        Ok((spec, accepted, judged))
+    });
+    weighed.await.unwrap_or(Err(MachineError::Stopping))
 }
 
 /// What a description amounts to, once nothing speaks against it.
@@ -72,6 +86,7 @@ pub(super) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
     };
     let pattern = compile(spec, order)?;
     check_key(spec, &pattern)?;
+    check_promise(spec)?;
     spec.limits.check().map_err(|problem| MachineError::Limits { series: spec.name.clone(), problem })?;
     let time_zone = TimeZone::get(&spec.time_zone)
         .map_err(|_| MachineError::TimeZone { series: spec.name.clone(), name: spec.time_zone.clone() })?;
@@ -101,6 +116,20 @@ fn compile(spec: &SeriesSpec, order: Order) -> Result<Pattern, MachineError> {
         template: spec.template.clone(),
         error,
     })
+}
+
+/// Promises that could not be kept, or not in a time that anybody waits.
+fn check_promise(spec: &SeriesSpec) -> Result<(), MachineError> {
+    let problem = match spec.promise {
+        Promise::Ordered | Promise::Gapless if spec.shuffled => {
+            "numbers in a shuffled order do not ascend, so the series can only be unique"
+        }
+        Promise::Gapless if !spec.reject.is_empty() => {
+            "a gapless series skips no position, so it cannot reject numbers"
+        }
+        _ => return Ok(()),
+    };
+    Err(MachineError::Promise { series: spec.name.clone(), promise: spec.promise, problem })
 }
 
 fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: no key belongs to two series, so one look finds the only one that it may belong to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::name::SeriesName;
 pub struct Registry {
     by_name: BTreeMap<SeriesName, Arc<Entry>>,
     /// Keys without a parameter, whole.
-    by_key: HashMap<Box<str>, Arc<Entry>>,
+    by_key: BTreeMap<Box<str>, Arc<Entry>>,
     /// Keys with parameters, by what stands before the first. No prefix begins with another.
     by_prefix: BTreeMap<Box<str>, Arc<Entry>>,
 }
@@ -53,24 +53,39 @@ impl Registry {
         }
     }
 
-    /// Refuses a series whose key could be one of another series.
+    /// Refuses a series whose key could be one of another series. Only those that begin alike are compared: with
+    /// thousands of series, comparing all would take seconds at every start.
     pub(super) fn check_apart(&self, spec: &SeriesSpec) -> Result<(), MachineError> {
-        let mut others = self.entries().filter(|other| other.spec.name != spec.name);
+        let Some(key) = &spec.key else { return Ok(()) };
+        let prefix = key.prefix();
+        let behind = |keys: &BTreeMap<Box<str>, Arc<Entry>>| {
+            let from = keys.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+            from.take_while(|(other, _)| other.starts_with(prefix)).map(|(_, entry)| entry.clone()).collect()
+        };
+        let mut alike: Vec<Arc<Entry>> = behind(&self.by_prefix);
+        alike.extend::<Vec<_>>(behind(&self.by_key));
+        alike.extend((0..=prefix.len()).filter_map(|end| self.by_prefix.get(prefix.get(..end)?).cloned()));
+        let mut others = alike.iter().filter(|other| other.spec.name != spec.name);
         others.try_for_each(|other| spec.check_apart(&other.spec))
     }
 
     /// With this series, in the place of one of its name.
     pub(super) fn with(&self, entry: Entry) -> Self {
         let mut registry = self.without(&entry.spec.name);
+        registry.insert(entry);
+        registry
+    }
+
+    /// Takes a series in, of whose name there is none.
+    pub(super) fn insert(&mut self, entry: Entry) {
         let entry = Arc::new(entry);
         if let Some(key) = entry.key() {
             match key.parameters().next() {
-                Some(_) => registry.by_prefix.insert(key.prefix().into(), entry.clone()),
-                None => registry.by_key.insert(key.to_string().into(), entry.clone()),
+                Some(_) => self.by_prefix.insert(key.prefix().into(), entry.clone()),
+                None => self.by_key.insert(key.to_string().into(), entry.clone()),
             };
         }
-        registry.by_name.insert(entry.spec.name.clone(), entry);
-        registry
+        self.by_name.insert(entry.spec.name.clone(), entry);
     }
 
     /// Without the series of this name.

@@ -156,6 +156,19 @@ pub enum MachineError {
         /// The last position.
         last: u64,
     },
+    /// A promise that the series could not keep.
+    #[error("series {series:?}: promise {}: {problem}", promise.name())]
+    Promise {
+        /// The series.
+        series: SeriesName,
+        /// What was to be promised.
+        promise: Promise,
+        /// Why it cannot be.
+        problem: &'static str,
+    },
+    /// Rules that reject every number.
+    #[error("series {0:?}: its rules reject every number")]
+    Empty(SeriesName),
     /// Limits that make no sense.
     #[error("series {series:?}: {problem}")]
     Limits {
@@ -196,6 +209,7 @@ impl MachineError {
             Self::TimeZone { .. } => Some("time_zone"),
             Self::Start { .. } => Some("start"),
             Self::Limits { .. } => Some("limits"),
+            Self::Promise { .. } => Some("promise"),
             _ => None,
         }
     }
@@ -208,6 +222,8 @@ impl MachineError {
             | Self::KeyLacks { .. }
             | Self::TimeZone { .. }
             | Self::Start { .. }
+            | Self::Promise { .. }
+            | Self::Empty(_)
             | Self::Limits { .. } => Code::BAD_SERIES,
             Self::KeysMeet { .. } => Code::KEYS_MEET,
             Self::Exists(_) => Code::SERIES_EXISTS,

@@ -3,13 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bates_core::{Limits, Machine, Made, Promise, SeriesSpec, SystemClock, Value};
+use bates_core::{Limits, Machine, MachineError, Made, Promise, SeriesSpec, SystemClock, Value};
 use bates_pattern::{Position, Reject, Reset};
 use bates_testkit::MemoryStore;
 
 use super::machine::spec;
 
 type Numbering = Machine<Arc<MemoryStore>>;
+
+fn without(words: &[&str]) -> Reject {
+    Reject::default().with_restricted(words).unwrap()
+}
 
 fn tenant() -> SeriesSpec {
     SeriesSpec { description: "tenant".into(), ..spec("tenant", "T-{seq}", Some("tenant")) }
@@ -26,7 +30,11 @@ async fn take(machine: &Numbering, count: u64) -> Vec<String> {
     numbers.values().map(str::to_owned).collect()
 }
 
-async fn code_of(outcome: impl Future<Output = Result<Made, bates_core::MachineError>>) -> &'static str {
+async fn amend(machine: &Numbering, spec: SeriesSpec) -> Result<(), MachineError> {
+    machine.amend(&spec.name.clone(), |_| Ok(spec)).await
+}
+
+async fn code_of(outcome: impl Future<Output = Result<Made, MachineError>>) -> &'static str {
     outcome.await.unwrap_err().code().name()
 }
 
@@ -40,11 +48,12 @@ async fn a_series_retired_and_made_again_goes_on_where_it_was() {
     let held = machine.named("tenant").unwrap();
     machine.retire(&"tenant".parse().unwrap()).await.unwrap();
     assert!(machine.named("tenant").is_none() && machine.of_key("tenant").is_none());
-    // A request that found the series before it was retired takes from the same cursor.
-    let late = machine.next(&held, (&[]).into(), 1).await.unwrap();
-    assert_eq!(late.values().collect::<Vec<_>>(), ["T-3"]);
+    // A request that found the series before it was retired gets nothing more.
+    let late = machine.next(&held, (&[]).into(), 1).await.unwrap_err();
+    assert_eq!(late.code().name(), "unknown_series");
+    assert!(machine.try_next_by_key(&held, "tenant", 1, &mut String::new()).is_none());
     assert_eq!(machine.create(tenant()).await.unwrap(), Made::New);
-    assert_eq!(take(&machine, 1).await, ["T-4"], "what the retired series gave back, and nothing twice");
+    assert_eq!(take(&machine, 1).await, ["T-3"], "what the retired series gave back, and nothing twice");
 }
 
 #[tokio::test]
@@ -69,7 +78,7 @@ async fn what_the_configuration_describes_cannot_be_changed_at_run_time() {
     assert_eq!(code_of(machine.create(spec("fixed", "{seq}", None))).await, "series_in_file");
     let retired = machine.retire(&"fixed".parse().unwrap()).await;
     assert_eq!(retired.unwrap_err().code().name(), "series_in_file");
-    let amended = machine.amend(spec("fixed", "{seq}", None)).await;
+    let amended = amend(&machine, spec("fixed", "{seq}", None)).await;
     assert_eq!(amended.unwrap_err().code().name(), "series_in_file");
     let unknown = machine.retire(&"never".parse().unwrap()).await;
     assert_eq!(unknown.unwrap_err().code().name(), "unknown_series");
@@ -95,6 +104,25 @@ async fn bad_descriptions_are_refused_and_change_nothing() {
         (spec("other", "{seq}", Some("fixed:{x}")), "keys_meet"),
         (spec("other", "{seq}", Some("tenant")), "keys_meet"),
         (SeriesSpec { shuffled: true, ..spec("other", "{seq}", None) }, "bad_series"),
+        (
+            SeriesSpec { shuffled: true, promise: Promise::Ordered, ..spec("other", "{seq:4}", None) },
+            "bad_series",
+        ),
+        (
+            SeriesSpec {
+                reject: without(&["7"]),
+                promise: Promise::Gapless,
+                ..spec("other", "{seq:4}", None)
+            },
+            "bad_series",
+        ),
+        (
+            SeriesSpec {
+                reject: without(&["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
+                ..spec("other", "{seq:4}", None)
+            },
+            "bad_series",
+        ),
     ] {
         assert_eq!(code_of(machine.create(bad.clone())).await, code, "{bad:?}");
     }
@@ -124,7 +152,7 @@ async fn limits_and_rules_change_under_load_without_a_number_coming_twice() {
     for round in 1..20 {
         let limits = Limits { lease_max: 32 * round, ..Limits::default() };
         let reject = Reject::default().with_restricted(&[round.to_string()]).unwrap();
-        machine.amend(SeriesSpec { limits, reject, ..tenant() }).await.unwrap();
+        amend(&machine, SeriesSpec { limits, reject, ..tenant() }).await.unwrap();
         tokio::task::yield_now().await;
     }
     let mut seen = HashSet::new();
@@ -134,8 +162,13 @@ async fn limits_and_rules_change_under_load_without_a_number_coming_twice() {
         }
     }
     assert_eq!(seen.len(), 8 * 200 * 3);
-    let promise = SeriesSpec { promise: Promise::Ordered, ..tenant() };
-    assert_eq!(machine.amend(promise).await.unwrap_err().code().name(), "series_exists");
+    for other in [
+        SeriesSpec { promise: Promise::Ordered, ..tenant() },
+        SeriesSpec { value: Value::Seq, ..tenant() },
+        SeriesSpec { key: None, ..tenant() },
+    ] {
+        assert_eq!(amend(&machine, other).await.unwrap_err().code().name(), "series_exists");
+    }
 }
 
 #[tokio::test]
@@ -161,4 +194,60 @@ async fn an_identifier_is_traced_to_its_series_scope_and_position() {
     let bare = machine.find("7").await.unwrap();
     assert_eq!((bare.len(), bare[0].granted), (1, None));
     assert!(machine.find("nothing like it").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_changed_series_held_goes_back_before_the_change_is_answered() {
+    let machine = open(&Arc::default()).await;
+    machine.create(tenant()).await.unwrap();
+    let before = machine.named("tenant").unwrap();
+    take(&machine, 1).await;
+    assert_eq!(machine.levels()[before.series().name()].held, 31);
+    let limits = Limits { lease_min: 2, lease_max: 2, ..Limits::default() };
+    amend(&machine, SeriesSpec { limits, ..tenant() }).await.unwrap();
+    assert!(!machine.levels().contains_key(before.series().name()), "nothing is held under the old limits");
+    // Whoever found the series before the change is sent on to what stands in its place.
+    let late = machine.next(&before, (&[]).into(), 1).await.unwrap();
+    assert_eq!(late.values().collect::<Vec<_>>(), ["T-2"]);
+    assert_eq!(machine.levels()[before.series().name()].held, 1, "under the new limits");
+}
+
+#[tokio::test]
+async fn two_changes_at_once_both_count() {
+    let machine = Arc::new(open(&Arc::default()).await);
+    machine.create(tenant()).await.unwrap();
+    let changes: Vec<_> = (0..20_u64)
+        .map(|_| {
+            let machine = machine.clone();
+            tokio::spawn(async move {
+                let name = "tenant".parse().unwrap();
+                let more = |spec: &SeriesSpec| {
+                    let limits = Limits { lease_max: spec.limits.lease_max + 1, ..spec.limits };
+                    Ok::<_, MachineError>(SeriesSpec { limits, ..spec.clone() })
+                };
+                machine.amend(&name, more).await.unwrap();
+            })
+        })
+        .collect();
+    for change in changes {
+        change.await.unwrap();
+    }
+    let expected = Limits::default().lease_max + 20;
+    assert_eq!(machine.named("tenant").unwrap().spec().limits.lease_max, expected);
+}
+
+#[tokio::test]
+async fn series_of_the_store_that_meet_the_configuration_are_refused() {
+    let machine = open(&Arc::default()).await;
+    for bad in [
+        spec("other", "{seq}", Some("fixed:{x}")),
+        spec("other", "{seq}", Some("fixed:total")),
+        spec("other", "{seq}", Some("fix{x}")),
+    ] {
+        let refused = machine.restore(vec![tenant(), bad]).await.unwrap_err();
+        assert_eq!(refused.code().name(), "keys_meet", "{refused}");
+        assert!(machine.named("tenant").is_none(), "all or none");
+    }
+    machine.restore(vec![tenant(), spec("other", "{seq}", Some("fixes"))]).await.unwrap();
+    assert_eq!(machine.registry().len(), 3);
 }
