@@ -13,6 +13,9 @@ pub enum OpenError {
     /// Another process has it open.
     #[error("{0} is in use by another process: two would hand out the same numbers")]
     InUse(PathBuf),
+    /// There is no store where one must be.
+    #[error("{0} holds no store: no bates.db is in it")]
+    NoStore(PathBuf),
     /// The folder was used before, and its database or the log that belongs to it is gone.
     #[error(
         "{0} was a store before, but its database is missing, empty, or without the log (bates.db-wal) that \

@@ -26,6 +26,8 @@ pub enum Opening {
     First,
     /// Any folder becomes a store: numbering begins again, on purpose.
     New,
+    /// Only a folder that is a store: nothing is made.
+    Existing,
 }
 
 /// A folder that this process alone has open.
@@ -44,6 +46,9 @@ impl Folder {
             let path = path.to_owned();
             move |error| OpenError::Io { doing, path, error }
         };
+        if opening == Opening::Existing && !path.join(DATABASE).exists() {
+            return Err(OpenError::NoStore(path.to_owned()));
+        }
         fs::create_dir_all(path).map_err(failed("make the folder", path))?;
         let lock_path = path.join(LOCK);
         let lock = File::options()
@@ -59,7 +64,7 @@ impl Folder {
             Err(TryLockError::Error(error)) => return Err(failed("lock", &lock_path)(error)),
         }
         let said = fs::read_to_string(&lock_path).map_err(failed("read", &lock_path))?;
-        let was_store = !said.is_empty() && opening == Opening::First;
+        let was_store = !said.is_empty() && opening != Opening::New;
         let is_there = |name: &str| path.join(name).exists();
         if was_store && (!is_there(DATABASE) || said == OPEN && !is_there(LOG)) {
             return Err(OpenError::Gone(path.to_owned()));

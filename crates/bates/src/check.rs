@@ -1,7 +1,9 @@
 //! `bates check`: what a configuration amounts to.
 
-use bates_core::{Promise, SeriesSpec};
-use bates_pattern::{Pattern, Position, Scope};
+use anyhow::bail;
+use bates_core::{Promise, SeriesSpec, Value};
+use bates_pattern::{Capacity, Pattern, Position, Scope};
+use bates_server::series::Description;
 use clap::Args;
 use serde::Serialize;
 
@@ -43,6 +45,11 @@ struct Told<'s> {
     capacity_is_estimate: bool,
     /// Numbers of one scope that a crash may skip: right at its start, and at most.
     crash_skips: (u64, u64),
+    /// What numbers must keep.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rules: Vec<String>,
+    value: &'static str,
+    time_zone: &'s str,
 }
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Answer> {
@@ -74,6 +81,10 @@ fn tell(spec: &SeriesSpec) -> anyhow::Result<Told<'_>> {
             (spec.limits.lease_min, spec.limits.lease_max.saturating_mul(2))
         }
     };
+    let all = capacity.map_or(u64::MAX, Capacity::count);
+    if all == 0 {
+        bail!("series {:?}: its rules reject every number", spec.name.as_str());
+    }
     Ok(Told {
         series: spec.name.as_str(),
         pattern: &spec.template,
@@ -89,8 +100,19 @@ fn tell(spec: &SeriesSpec) -> anyhow::Result<Told<'_>> {
             if c.is_exact() && spec.reject.is_empty() { c.count() - start.value() } else { c.count() }
         }),
         capacity_is_estimate: capacity.is_some_and(|capacity| !capacity.is_exact()),
-        crash_skips: skipped,
+        crash_skips: (skipped.0.min(all), skipped.1.min(all)),
+        rules: rules(spec)?,
+        value: if spec.value == Value::Seq { "seq" } else { "id" },
+        time_zone: &spec.time_zone,
     })
+}
+
+/// What numbers must keep, as it was written.
+fn rules(spec: &SeriesSpec) -> anyhow::Result<Vec<String>> {
+    let described = Description::read(&spec.description)?;
+    let words =
+        (!described.restrict.is_empty()).then(|| format!("without {}", described.restrict.join(", ")));
+    Ok(described.reject.into_iter().chain(words).collect())
 }
 
 fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
@@ -102,30 +124,34 @@ fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
     if let Some(key) = &told.key {
         line("key", key)?;
     }
-    if reset != "never" {
-        line("reset", reset)?;
+    if told.value == "seq" {
+        line("value", "seq: LPOP gives the bare sequence part")?;
     }
-    let show = if *order == "shuffled" {
-        " (in an order for show: the key is made with the first number)"
-    } else {
-        ""
-    };
-    line("samples", &format!("{}{show}", told.samples.join("  ")))?;
+    if reset != "never" {
+        line("reset", &format!("{reset}, in {}", told.time_zone))?;
+    }
+    if !told.rules.is_empty() {
+        line("rules", &told.rules.join("; "))?;
+    }
+    let show =
+        if *order == "shuffled" { " (in an order for show: the key is made with the first use)" } else { "" };
+    let none = "none within the first million positions, so a request would be refused";
+    line(
+        "samples",
+        &if told.samples.is_empty() { none.to_owned() } else { format!("{}{show}", told.samples.join("  ")) },
+    )?;
     let about = if told.capacity_is_estimate { "about " } else { "" };
     match told.capacity {
         Some(count) => line("capacity", &format!("{about}{} a scope", counted(count, "number")))?,
         None => line("capacity", "another one in each scope: its check characters cover the parameters")?,
     }
-    match told.crash_skips {
-        (0, _) => line("a crash", "skips nothing"),
+    let skipped = match told.crash_skips {
+        (0, _) => "nothing".to_owned(),
         (first, most) => {
-            let (first, most) = (grouped(first), grouped(most));
-            line(
-                "a crash",
-                &format!("skips up to {first} numbers of a scope just begun, {most} of a busy one"),
-            )
+            format!("up to {} numbers of a scope just begun, {} of a busy one", grouped(first), grouped(most))
         }
-    }
+    };
+    line("a crash", &format!("skips {skipped}"))
 }
 
 /// The first numbers of a scope that is made up.

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &FloorArgs) -> anyhow::Result<Answer> {
 
 async fn raise(args: &FloorArgs, floor: u64, parameters: &[(&str, &str)]) -> anyhow::Result<Answer> {
     let config = args.config.load(None, None)?;
-    let store = Arc::new(SqliteStore::open(&config.data, Opening::First)?);
+    let store = Arc::new(SqliteStore::open(&config.data, Opening::Existing)?);
     let machine = Machine::open(store.clone(), config.series, Arc::new(SystemClock)).await?;
     crate::serve::restore(&machine, &store).await?;
     let Some(entry) = machine.named(&args.series) else { bail!("there is no series {:?}", args.series) };

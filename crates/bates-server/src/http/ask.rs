@@ -60,9 +60,15 @@ impl Ask {
     /// `count` and `date` are themselves, everything else is a parameter of the scope.
     pub(super) fn of_query(query: &str) -> Result<Self, Problem> {
         let mut ask = Self { scope: Pairs::default(), count: 1, date: None };
+        let mut is_counted = false;
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
-                "count" => ask.count = count(&value)?,
+                "count" | "date"
+                    if (is_counted && name == "count") || (ask.date.is_some() && name == "date") =>
+                {
+                    return Err(Problem::new(Code::BAD_ARGUMENTS, format!("{name} is given twice")));
+                }
+                "count" => (ask.count, is_counted) = (count(&value)?, true),
                 "date" => ask.date = Some(Day::of(&value).ok_or_else(|| bad_date(&value))?),
                 _ => ask.scope.0.push((name.into_owned(), value.into_owned())),
             }
@@ -99,9 +105,17 @@ pub(super) async fn bytes(body: Body, bytes_max: usize, timeout: Duration) -> Re
     }
     match tokio::time::timeout(timeout, to_bytes(body, bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(too_large()),
+        Ok(Err(error)) if is_over_limit(&error) => Err(too_large()),
+        Ok(Err(_)) => {
+            Err(Problem::new(Code::BAD_REQUEST, "the body broke off, or is not chunked as it says"))
+        }
         Err(_) => Err(Problem::new(Code::BAD_REQUEST, "the body did not arrive in time")),
     }
+}
+
+fn is_over_limit(error: &axum::Error) -> bool {
+    let source = std::error::Error::source(error);
+    source.is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
 }
 
 /// A body as one JSON object: 400 if it is none, 422 if it says something else than was expected.

@@ -1,9 +1,10 @@
 //! The door: who is let in, before anything of a request is looked at.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderMap, Request, header};
+use axum::http::{HeaderMap, HeaderValue, Request, header};
 use bates_core::Code;
 
 use super::problem::Problem;
@@ -19,12 +20,15 @@ pub struct Settings {
     pub head_timeout: Duration,
     /// A body that does not arrive whole in this time is refused.
     pub body_timeout: Duration,
+    /// A client that takes nothing of its answer in this time is gone.
+    pub write_timeout: Duration,
 }
 
 impl Settings {
     /// With a patience that slow networks do not exhaust.
     pub fn new(access: Arc<Access>) -> Self {
-        Self { access, head_timeout: Duration::from_mins(1), body_timeout: Duration::from_secs(30) }
+        let patience = Duration::from_mins(1);
+        Self { access, head_timeout: patience, body_timeout: patience / 2, write_timeout: patience }
     }
 
     /// Why a request is not let in, if it is not.
@@ -38,12 +42,22 @@ impl Settings {
         }
         // A browser names the page that made it ask. Without this, any page that somebody looks at on this
         // machine could take numbers.
-        is_cross_origin(request.headers())
+        self.is_foreign(request.headers())
             .then(|| Problem::new(Code::CROSS_ORIGIN, "the request comes from a page of another site"))
     }
 
+    /// Whether a browser sent it for a page that is not the server's own. Without a secret the page must also be of
+    /// this machine by name: a name of an attacker's may point here as well.
+    fn is_foreign(&self, headers: &HeaderMap) -> bool {
+        let Some(origin) = headers.get(header::ORIGIN) else { return false };
+        let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
+        let of_origin = origin.as_bytes().splitn(2, |byte| *byte == b':').nth(1);
+        let of_origin = of_origin.and_then(|rest| rest.strip_prefix(b"//"));
+        of_origin != host || self.access.is_open() && !of_origin.is_some_and(is_this_machine)
+    }
+
     fn admits(&self, headers: &HeaderMap) -> bool {
-        let given = headers.get(header::AUTHORIZATION).map(axum::http::HeaderValue::as_bytes);
+        let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let token = given.and_then(|given| match given.split_at_checked(7) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"bearer ") => Some(token),
             _ => None,
@@ -57,9 +71,13 @@ fn is_public(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz" | "/openapi.json" | "/docs") || path.starts_with("/docs/")
 }
 
-fn is_cross_origin(headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(header::ORIGIN) else { return false };
-    let host = headers.get(header::HOST).map(axum::http::HeaderValue::as_bytes);
-    let of_origin = origin.as_bytes().splitn(2, |byte| *byte == b':').nth(1);
-    of_origin.and_then(|rest| rest.strip_prefix(b"//")) != host
+/// Whether a host, with or without its port, can only be this machine.
+fn is_this_machine(host: &[u8]) -> bool {
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }

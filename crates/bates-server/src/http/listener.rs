@@ -16,6 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::patient::Patient;
 use super::{Settings, routes};
 use crate::port;
 
@@ -43,7 +44,7 @@ async fn connection(stream: TcpStream, door: Door, mut stopped: watch::Receiver<
         .timer(TokioTimer::new())
         .header_read_timeout(door.settings.head_timeout)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), door);
+        .serve_connection(TokioIo::new(Patient::new(stream, door.settings.write_timeout)), door);
     tokio::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,

@@ -11,6 +11,7 @@ mod listener;
 mod metrics;
 mod next;
 mod openapi;
+mod patient;
 mod problem;
 mod routes;
 mod scopes;

@@ -70,6 +70,7 @@ pub(super) async fn next<S: Store>(
 
 fn wants_lines(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accepted = accepted.to_ascii_lowercase();
     let mut kinds = accepted.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
     // Whoever accepts both is given what programs read.
     kinds.any(|kind| kind == "text/plain") && !accepted.contains("application/json")
@@ -98,19 +99,34 @@ fn answer(kind: &'static str, body: Body) -> Response {
 /// later breaks the connection off: what was sent was issued, and the client sees that it is not all.
 async fn lines<S: Store>(machine: Arc<Machine<S>>, entry: Arc<Entry>, ask: Ask) -> Result<Response, Problem> {
     let (first, left) = some_lines(&machine, &entry, &ask, ask.count).await?;
-    let rest = stream::try_unfold((machine, entry, ask, left), async |(machine, entry, ask, left)| {
-        if left == 0 {
-            return Ok(None);
-        }
-        match some_lines(&machine, &entry, &ask, left).await {
-            Ok((lines, left)) => Ok(Some((lines, (machine, entry, ask, left)))),
-            // The space ended between two pieces: that is all there is.
-            Err(error) if error.code() == Code::EXHAUSTED => Ok(None),
-            Err(error) => Err(error),
+    let name = entry.series().name().clone();
+    let rest = stream::try_unfold((machine, ask, left), move |(machine, ask, left)| {
+        let name = name.clone();
+        async move {
+            if left == 0 {
+                return Ok(None);
+            }
+            // Looked up anew: what was retired issues nothing more, however much was asked for.
+            let Some(entry) = machine.named(name.as_str()) else { return Err(Broken::Retired) };
+            match some_lines(&machine, &entry, &ask, left).await {
+                Ok((lines, left)) => Ok(Some((lines, (machine, ask, left)))),
+                // The space ended between two pieces: that is all there is.
+                Err(error) if error.code() == Code::EXHAUSTED => Ok(None),
+                Err(error) => Err(Broken::Next(error)),
+            }
         }
     });
-    let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, NextError>(first)]), rest);
+    let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, Broken>(first)]), rest);
     Ok(answer("text/plain; charset=utf-8", Body::from_stream(all)))
+}
+
+/// Why a stream breaks off.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error(transparent)]
+    Next(NextError),
+    #[error("the series was retired")]
+    Retired,
 }
 
 /// Some lines, and how many are left to make. Where the space ends there are fewer, and the next call says so.

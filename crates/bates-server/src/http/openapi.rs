@@ -1,8 +1,9 @@
 //! `/openapi.json`, and a page at `/docs` that shows it and tries it. Both come out of the binary.
 
-use std::sync::{Arc, LazyLock};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use bates_core::Code;
@@ -82,16 +83,27 @@ pub(super) async fn file(Path(file): Path<String>) -> Result<Response, Problem> 
     embedded(&file)
 }
 
-fn embedded(file: &str) -> Result<Response, Problem> {
-    match utoipa_swagger_ui::serve(file, PAGE.clone()) {
-        Ok(Some(file)) => {
-            let kind = HeaderValue::from_str(&file.content_type).ok();
-            let mut response = Body::from(file.bytes.into_owned()).into_response();
-            response.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
-            Ok(response)
+/// Files of the page, each in memory once, however many clients ask for it and read slowly.
+static FILES: LazyLock<Mutex<HashMap<String, (Bytes, HeaderValue)>>> = LazyLock::new(Mutex::default);
+
+fn embedded(name: &str) -> Result<Response, Problem> {
+    let known = FILES.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+    let (bytes, kind) = match known {
+        Some(known) => known,
+        None => {
+            let found = utoipa_swagger_ui::serve(name, PAGE.clone()).ok().flatten();
+            let file = found.ok_or_else(|| Problem::new(Code::NOT_FOUND, "nothing is at this path"))?;
+            let kind = HeaderValue::from_str(&file.content_type);
+            let kind = kind.unwrap_or(HeaderValue::from_static("application/octet-stream"));
+            let file = (Bytes::from(file.bytes.into_owned()), kind);
+            // There are about ten of them, and names that are none never come here.
+            FILES.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), file.clone());
+            file
         }
-        _ => Err(Problem::new(Code::NOT_FOUND, "nothing is at this path")),
-    }
+    };
+    let mut response = Body::from(bytes).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
 }
 
 fn answer(kind: &'static str, body: &'static str) -> Response {

@@ -57,6 +57,7 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .route("/readyz", get(health::ready::<S>))
         .route("/metrics", get(metrics::metrics::<S>))
         .route("/openapi.json", get(openapi::json))
+        .route("/", get(openapi::page))
         .route("/docs", get(openapi::page))
         .route("/docs/", get(openapi::index))
         .route("/docs/{*file}", get(openapi::file))

@@ -38,8 +38,8 @@ pub(super) struct KnownScope {
     /// Its period, if the series starts again by date.
     #[serde(skip_serializing_if = "Option::is_none")]
     period: Option<String>,
-    /// The first position that is not granted.
-    next: u64,
+    /// The first position that is not granted. Some below it may still be held in memory.
+    cursor: u64,
 }
 
 /// What is known of a scope.
@@ -85,7 +85,7 @@ pub(super) async fn list<S: Store>(
     let scopes = found.iter().map(|(key, cursor)| {
         let (parameters, period) = key.parts();
         let scope = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        KnownScope { scope, period: period.map(str::to_owned), next: cursor.next }
+        KnownScope { scope, period: period.map(str::to_owned), cursor: cursor.next }
     });
     Ok(Json(Page { scopes: scopes.collect(), after }))
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
-use bates_core::{Code, Entry, Made, Origin, Store};
+use bates_core::{Code, Entry, Made, Origin, SeriesSpec, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -38,13 +38,12 @@ pub(super) struct Series {
 
 impl Series {
     fn of(entry: &Entry) -> Result<Self, Problem> {
-        let description = Description::read(&entry.spec().description);
-        let unread =
-            |error| Problem::new(Code::BAD_SERIES, format!("its description cannot be read: {error}"));
+        let mut description = read(entry.spec())?;
         let (start, end) = (entry.series().start().value(), entry.series().end());
+        description.start = Some(start);
         Ok(Self {
             name: entry.series().name().to_string(),
-            description: description.map_err(unread)?,
+            description,
             parameters: entry.parameters().map(str::to_owned).collect(),
             last: end - 1,
             capacity: entry.numbers_in(end - start),
@@ -57,6 +56,11 @@ impl Series {
     }
 }
 
+fn read(spec: &SeriesSpec) -> Result<Description, Problem> {
+    let unread = |error| Problem::new(Code::BAD_SERIES, format!("its description cannot be read: {error}"));
+    Description::read(&spec.description).map_err(unread)
+}
+
 /// All series.
 #[derive(Serialize, ToSchema)]
 pub(super) struct AllSeries {
@@ -64,16 +68,49 @@ pub(super) struct AllSeries {
     series: Vec<Series>,
 }
 
-/// What may be changed of a series at any time; what is left out stays.
-#[derive(Deserialize, ToSchema)]
+/// What may be changed of a series at any time. What is left out stays; `null` is the default again.
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Amendment {
-    /// The limits; those that are left out get their defaults.
-    limits: Option<DescribedLimits>,
-    /// A rule set that numbers must keep, or `none`.
-    reject: Option<String>,
-    /// Digits or words that may not occur in a number.
-    restrict: Option<Vec<String>>,
+    /// Some of the limits, or all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DescribedLimits>)]
+    limits: Option<serde_json::Value>,
+    /// A rule set that numbers must keep; `null` for none.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    reject: Option<serde_json::Value>,
+    /// Digits or words that may not occur in a number; `null` for none.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    restrict: Option<serde_json::Value>,
+}
+
+/// Tells `null` from nothing at all.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<serde_json::Value>, D::Error> {
+    serde_json::Value::deserialize(deserializer).map(Some)
+}
+
+impl Amendment {
+    /// The description with the changes, as a JSON merge patch makes them.
+    fn apply(&self, description: &Description) -> Result<Description, Problem> {
+        let unread = |error: serde_json::Error| Problem::new(Code::BAD_BODY, error.to_string());
+        let mut merged = serde_json::to_value(description).map_err(unread)?;
+        merge(&mut merged, serde_json::to_value(self).map_err(unread)?);
+        serde_json::from_value(merged).map_err(unread)
+    }
+}
+
+/// RFC 7396: objects are merged, `null` removes, everything else replaces.
+fn merge(target: &mut serde_json::Value, patch: serde_json::Value) {
+    let (Some(fields), serde_json::Value::Object(changes)) = (target.as_object_mut(), patch) else { return };
+    for (name, change) in changes {
+        match (fields.get_mut(&name), change) {
+            (_, serde_json::Value::Null) => drop(fields.remove(&name)),
+            (Some(inner), change) if inner.is_object() && change.is_object() => merge(inner, change),
+            (_, change) => drop(fields.insert(name, change)),
+        }
+    }
 }
 
 /// What became of the numbers that a retired series held in memory.
@@ -138,14 +175,14 @@ pub(super) async fn patch<S: Store>(
     Path(series): Path<String>,
     body: Body,
 ) -> Result<Json<Series>, Problem> {
-    let entry = context.series(&series)?;
+    let name = context.series(&series)?.series().name().clone();
     let body = ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?;
-    let Amendment { limits, reject, restrict } = ask::json(&body)?;
-    let Series { mut description, .. } = Series::of(&entry)?;
-    description.limits = limits.unwrap_or(description.limits);
-    description.reject = reject.or(description.reject).filter(|rules| rules != "none");
-    description.restrict = restrict.unwrap_or(description.restrict);
-    context.machine.amend(description.spec(entry.series().name().clone())?).await?;
+    let amendment: Amendment = ask::json(&body)?;
+    let change = |spec: &SeriesSpec| {
+        let description = amendment.apply(&read(spec)?)?;
+        Ok::<_, Problem>(description.spec(spec.name.clone())?)
+    };
+    context.machine.amend(&name, change).await?;
     Ok(Json(Series::of(&*context.series(&series)?)?))
 }
 

@@ -164,7 +164,9 @@ impl<S: Store> Connection<S> {
             match reader.read(&self.input[at..]) {
                 Ok(Progress::Command(command)) => {
                     at += command.consumed();
-                    command::warm(command, &self.machine);
+                    if !command::warm(command, &self.machine) {
+                        return at;
+                    }
                 }
                 Ok(Progress::Empty { consumed }) => at += consumed,
                 // What is not whole, or wrong, is looked at when it is its turn.

@@ -66,7 +66,13 @@ impl ServerArgs {
         let given = self.url.clone().or_else(|| std::env::var("BATES_URL").ok());
         let base = given.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
         let address = format!("{}{path}", base.trim_end_matches('/'));
-        address.parse().with_context(|| format!("{} is no address of a server", printable(&base)))
+        let uri: Option<Uri> = address.parse().ok().filter(|uri: &Uri| uri.scheme().is_some());
+        uri.with_context(|| {
+            format!(
+                "{} is no address of a server: expected one such as http://127.0.0.1:8080",
+                printable(&base)
+            )
+        })
     }
 }
 

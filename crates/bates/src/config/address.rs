@@ -105,10 +105,20 @@ pub(super) fn access(tree: &Node, mistakes: &mut Vec<Mistake>) -> Option<Access>
         },
         (None, None) => None,
     };
-    if let Some((key, secret)) = &secret
-        && secret.is_empty()
-    {
-        wrong(tree, key, format!("{key} is empty: give it a secret, or leave it out"), mistakes);
+    match &secret {
+        Some((key, secret)) if secret.is_empty() => {
+            wrong(tree, key, format!("{key} is empty: give it a secret, or leave it out"), mistakes);
+        }
+        Some((key, secret))
+            if !secret.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+                || secret.trim() != secret =>
+        {
+            let problem = format!(
+                "{key} has spaces around it, or what is not visible ASCII: a header could not hold it"
+            );
+            wrong(tree, key, problem, mistakes);
+        }
+        _ => {}
     }
     (mistakes.len() == before).then(|| Access::new(secret.as_ref().map(|(_, secret)| secret.as_str())))
 }

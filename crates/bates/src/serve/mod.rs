@@ -1,6 +1,7 @@
 //! `bates serve`: the numbering server.
 
-use std::path::Path;
+mod greeting;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::config::{Address, Config, ConfigArgs};
-use crate::output::{self, Answer, Output, counted};
+use crate::output::{self, Answer, counted};
+use greeting::Greeting;
 
 /// Scopes that nobody asked for in this time leave memory.
 const EVICTION_PERIOD: Duration = Duration::from_mins(5);
@@ -66,7 +68,9 @@ async fn serve(config: Config, opening: Opening) -> anyhow::Result<Answer> {
         bail!("http and resp are both off: nobody could ask for a number");
     }
     let stop = stop_signal()?;
-    greet(&config.data, config.file.as_deref(), http.as_ref(), resp.as_ref())?;
+    let greeting =
+        Greeting { data: &config.data, file: config.file.as_deref(), is_open: config.access.is_open() };
+    greeting.print(&machine, http.as_ref(), resp.as_ref())?;
     let evicting = tokio::spawn(evict(machine.clone()));
     listen(&machine, Arc::new(config.access), http, resp, stop).await;
     evicting.abort();
@@ -106,13 +110,12 @@ async fn listen<S: Store>(
 
 /// Opens the series that were made at run time.
 pub(crate) async fn restore<S: Store>(machine: &Machine<S>, store: &impl Store) -> anyhow::Result<()> {
+    let mut specs = Vec::new();
     for (name, text) in store.descriptions().await? {
         let context = || format!("series {:?}, which was made at run time", name.as_str());
-        let spec =
-            Description::read(&text).with_context(context)?.spec(name.clone()).with_context(context)?;
-        machine.restore(spec).await.with_context(context)?;
+        specs.push(Description::read(&text).with_context(context)?.spec(name.clone()).with_context(context)?);
     }
-    Ok(())
+    machine.restore(specs).await.context("a series that was made at run time")
 }
 
 async fn bind(key: &str, address: Address) -> anyhow::Result<Option<TcpListener>> {
@@ -148,32 +151,4 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
             Ok(()) = tokio::signal::ctrl_c() => {}
         }
     })
-}
-
-fn greet(
-    data: &Path,
-    file: Option<&Path>,
-    http: Option<&TcpListener>,
-    resp: Option<&TcpListener>,
-) -> anyhow::Result<()> {
-    let mut out = Output::new();
-    let address = |listener: Option<&TcpListener>| listener.map(TcpListener::local_addr).transpose();
-    let (http, resp) = (address(http)?, address(resp)?);
-    let shown =
-        |address: Option<std::net::SocketAddr>| address.map_or("off".into(), |address| address.to_string());
-    out.line(format_args!("bates {} hands out numbers", env!("CARGO_PKG_VERSION")))?;
-    out.line(format_args!("  HTTP            {}", shown(http)))?;
-    out.line(format_args!("  Redis protocol  {}", shown(resp)))?;
-    out.line(format_args!("  data            {}", data.display()))?;
-    let file = file.map_or("built in".into(), |file| file.display().to_string());
-    out.line(format_args!("  configuration   {file}"))?;
-    out.line(format_args!("try:"))?;
-    if let Some(resp) = resp {
-        out.line(format_args!("  redis-cli -p {} INCR seq:conv_abc123", resp.port()))?;
-        out.line(format_args!("  redis-cli -p {} LPOP id-pool:PROJ:9012 3", resp.port()))?;
-    }
-    if let Some(http) = http {
-        out.line(format_args!("  curl -X POST 'http://{http}/v1/series/short/next?count=3'"))?;
-    }
-    out.flush()
 }

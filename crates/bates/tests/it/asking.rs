@@ -44,6 +44,7 @@ fn numbers_are_taken_looked_at_and_judged_from_the_command_line() {
         (&["next", "short", "--date", "tomorrow"], 2, "YYYY-MM-DD"),
         (&["next", "short", "--url", "http://127.0.0.1:1"], 3, "is `bates serve` running there?"),
         (&["next", "../series", "a=b"], 2, "bad_name"),
+        (&["next", "short", "--url", "127.0.0.1:8080"], 2, "expected one such as http://127.0.0.1:8080"),
     ] {
         let (status, out, err) = ask(arguments);
         assert!(status == code && out.is_empty() && err.contains(words), "{arguments:?}: {status} {err}");
@@ -86,6 +87,8 @@ fn a_floor_is_raised_on_a_stopped_server_and_nothing_below_it_comes() {
         let arguments = [&["floor", "--data", "data"], arguments].concat();
         said(&bates(data.path(), &[], &arguments))
     };
+    let (code, _, err) = floor(&["counter", "name=a", "500"]);
+    assert!(code == 2 && err.contains("holds no store") && !folder.exists(), "nothing is made: {err}");
     let server = Server::start(&folder);
     assert_eq!(server.redis_cli(&["INCR", "counter:a"]), "1");
     let (code, _, err) = floor(&["counter", "name=a", "500"]);
@@ -212,4 +215,12 @@ fn every_mistake_of_a_file_is_told_with_its_line() {
     assert!(check("series: [").contains("line 1"), "what is no YAML has a line too");
     assert!(check("- a\n").contains("expected a map"));
     assert!(check("http: 0.0.0.0:8080\n").contains("anybody could take numbers"));
+    assert!(check("secret: ' a'\n").contains("has spaces around it"));
+    let promises = "series:\n  a: {pattern: \"{seq:4}\", order: shuffled, promise: ordered}\n  b: {pattern: \"{seq:4}\", reject: mosip, promise: gapless}\n";
+    let err = check(promises);
+    assert!(
+        err.contains("line 2: series \"a\": promise ordered")
+            && err.contains("line 3: series \"b\": promise gapless"),
+        "{err}"
+    );
 }

@@ -65,7 +65,7 @@ fn numbers_come_by_body_and_by_query_from_the_scope_that_redis_clients_see() {
     let (_, scopes) = ask(port, "GET", "/v1/series/document/scopes", "");
     assert_eq!(
         scopes,
-        json!({"scopes": [{"scope": {"project": "PROJ", "type": "9012"}, "next": 1033}]}),
+        json!({"scopes": [{"scope": {"project": "PROJ", "type": "9012"}, "cursor": 1033}]}),
         "a look creates nothing"
     );
     let (_, trace) = ask(port, "GET", "/v1/ids/PROJ-9012-1002", "");
@@ -110,7 +110,7 @@ fn series_are_made_changed_retired_and_made_again_and_survive_a_restart() {
     let (data, server) = start();
     let port = server.http;
     let tenant = "/v1/series/invoice-acme";
-    let described = r#"{"pattern":"ACME-{seq:4}","promise":"gapless","key":"acme"}"#;
+    let described = r#"{"pattern":"ACME-{seq:4}","promise":"ordered","key":"acme"}"#;
     let (status, made) = ask(port, "PUT", tenant, described);
     assert_eq!((status, &made["origin"], &made["capacity"]), (201, &json!("api"), &json!(9_999)));
     assert_eq!(ask(port, "PUT", tenant, described).0, 200, "the same again");
@@ -151,7 +151,11 @@ fn series_are_made_changed_retired_and_made_again_and_survive_a_restart() {
     let server = Server::start(data.path());
     assert_eq!(code(server.http, "GET", tenant, ""), (404, "unknown_series".to_owned()), "retired for good");
     assert_eq!(ask(server.http, "PUT", tenant, described).0, 201);
-    assert_eq!(server.redis_cli(&["LPOP", "acme"]), "ACME-0005", "it goes on where it was");
+    assert_eq!(
+        server.redis_cli(&["LPOP", "acme"]),
+        "ACME-0035",
+        "it goes on where its cursor is: above the crash"
+    );
 }
 
 #[test]
@@ -164,7 +168,7 @@ fn bad_input_gets_a_clear_error_and_changes_nothing() {
             code(port, "POST", next, &format!(r#"{{"scope":{{"name":"a"}},"count":{count}}}"#));
         assert!(status == 422 && ["bad_body", "bad_count"].contains(&&*code), "{count}: {status} {code}");
     }
-    for count in ["0", "-1", "1.5", "", "x", "1000000000"] {
+    for count in ["0", "-1", "1.5", "", "x", "100001", "1000000000"] {
         assert_eq!(
             code(port, "POST", &format!("{next}?name=a&count={count}"), ""),
             (422, "bad_count".to_owned()),
@@ -241,6 +245,9 @@ fn what_is_not_utf8_or_not_http_is_refused() {
         " ".repeat(70_000)
     );
     assert_eq!(exchange(server.http, endless.as_bytes()).0, 413);
+    let broken = b"POST /v1/series/counter/next HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n";
+    assert_eq!(exchange(server.http, broken).0, 400);
+    assert_eq!(code(server.http, "POST", "/v1/series/counter/next?name=a&count=1&count=3", "").0, 422);
 }
 
 #[test]
@@ -301,6 +308,8 @@ fn a_secret_guards_http_and_a_page_of_another_site_takes_no_number() {
     assert_eq!(post("Origin: https://evil.example\r\n"), 403);
     assert_eq!(post("Origin: null\r\n"), 403);
     assert_eq!(post("Origin: http://127.0.0.1:1\r\n"), 200, "the server's own page");
+    let rebound = b"POST /v1/series/short/next HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n";
+    assert_eq!(exchange(server.http, rebound).0, 403, "a name of an attacker's that points here");
     assert_eq!(post(""), 200, "a program");
 }
 
@@ -411,7 +420,7 @@ fn programs_that_add_the_prefix_themselves_get_the_bare_sequence_part() {
         assert_eq!(answer, json!({"ids": [id]}));
     }
     let (_, scopes) = ask(server.http, "GET", "/v1/series/daily/scopes", "");
-    assert_eq!(scopes["scopes"][0], json!({"scope": {}, "period": "2026-12-31", "next": 3}));
+    assert_eq!(scopes["scopes"][0], json!({"scope": {}, "period": "2026-12-31", "cursor": 3}));
 }
 
 #[test]
@@ -451,4 +460,71 @@ fn a_series_that_the_configuration_takes_over_is_the_configurations_for_good() {
     assert_eq!(code(server.http, "GET", "/v1/series/taken", ""), (404, "unknown_series".to_owned()));
     assert_eq!(ask(server.http, "PUT", "/v1/series/taken", described).0, 201);
     assert_eq!(server.redis_cli(&["LPOP", "t"]), "T-3", "and its cursor is where it was");
+}
+
+/// However much was asked for: when the retirement is answered, nothing more is issued, and what comes after it
+/// under another promise keeps that promise.
+#[test]
+fn a_stream_of_a_series_that_is_retired_breaks_off() {
+    let (data, server) = start();
+    let described = |promise: &str| format!(r#"{{"pattern":"{{seq}}","promise":"{promise}"}}"#);
+    assert_eq!(ask(server.http, "PUT", "/v1/series/gone", &described("unique")).0, 201);
+    let mut stream = TcpStream::connect(("127.0.0.1", server.http)).unwrap();
+    let request = "POST /v1/series/gone/next?count=1000000 HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    // Something of it is there, and most of it is not: it waits for its reader.
+    stream.read_exact(&mut [0; 1024]).unwrap();
+    assert_eq!(ask(server.http, "DELETE", "/v1/series/gone", "").0, 200);
+    assert_eq!(ask(server.http, "PUT", "/v1/series/gone", &described("gapless")).0, 201);
+    let numbers = |_| -> u64 {
+        let (_, answer) = ask(server.http, "POST", "/v1/series/gone/next", "");
+        answer["ids"][0].as_str().unwrap().parse().unwrap()
+    };
+    let first = numbers(0);
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "it breaks off, so that its reader sees that it is not all");
+    assert_eq!(
+        (1..=50).map(numbers).collect::<Vec<_>>(),
+        (first + 1..=first + 50).collect::<Vec<_>>(),
+        "without a gap"
+    );
+    server.kill();
+    let server = Server::start(data.path());
+    let (_, answer) = ask(server.http, "POST", "/v1/series/gone/next", "");
+    assert_eq!(answer["ids"][0], (first + 51).to_string(), "not even after a crash");
+}
+
+#[test]
+fn a_change_is_merged_field_by_field_and_null_is_the_default_again() {
+    let (_data, server) = start();
+    let path = "/v1/series/tenant";
+    assert_eq!(ask(server.http, "PUT", path, r#"{"pattern":"{seq:6}","restrict":["13"]}"#).0, 201);
+    for (change, pointer, expected) in [
+        (r#"{"limits":{"lease_min":16}}"#, "/limits/lease_min", json!(16)),
+        (r#"{"limits":{"lease_max":128}}"#, "/limits/lease_min", json!(16)),
+        (r#"{"limits":{"lease_min":null}}"#, "/limits/lease_min", json!(32)),
+        (r#"{"reject":"mosip"}"#, "/restrict", json!(["13"])),
+        (r#"{"reject":null,"restrict":["7"]}"#, "/restrict", json!(["7"])),
+    ] {
+        let (status, changed) = ask(server.http, "PATCH", path, change);
+        assert_eq!((status, changed.pointer(pointer)), (200, Some(&expected)), "{change}: {changed}");
+    }
+    let (_, bare) = ask(server.http, "PATCH", path, r#"{"restrict":null}"#);
+    assert_eq!(
+        (bare.get("reject"), bare.get("restrict"), &bare["limits"]["lease_max"]),
+        (None, None, &json!(128))
+    );
+    for bad in [
+        r#"{"limits":{"lease_min":-1}}"#,
+        r#"{"limits":7}"#,
+        r#"{"reject":7}"#,
+        r#"{"restrict":"x"}"#,
+        r#"{"start":5}"#,
+    ] {
+        assert_eq!(code(server.http, "PATCH", path, bad), (422, "bad_body".to_owned()), "{bad}");
+    }
+    let all = r#"{"restrict":["0","1","2","3","4","5","6","7","8","9"]}"#;
+    assert_eq!(code(server.http, "PATCH", path, all), (422, "bad_series".to_owned()));
+    assert_eq!(ask(server.http, "POST", "/v1/series/tenant/next", "").1, json!({"ids": ["000001"]}));
 }

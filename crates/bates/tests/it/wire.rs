@@ -40,7 +40,12 @@ fn new_scopes_of_a_pipeline_share_commits_and_each_begins_at_one() {
     let commands: Vec<String> = (0..3_000).map(asked).collect();
     let expected: Vec<String> = (0..3_000).map(answered).collect();
     assert_eq!(talk(&server, commands.concat().as_bytes()), expected.concat());
-    // What is no scope is not begun by looking ahead.
+    // What will be refused, or not run at all, is not begun by looking ahead.
+    let refused = b"INCR counter:x\r\nLPOP id-pool:Z:1 0\r\nLPOP id-pool:Z:2 x\r\nLPOP id-pool:Z:3 100001\r\nINCR id-pool:Z:4\r\nQUIT\r\nINCR counter:behind\r\n";
+    assert!(talk(&server, refused).starts_with(":1\r\n*0\r\n-ERR"));
+    for key in ["counter:behind", "id-pool:Z:1", "id-pool:Z:2", "id-pool:Z:3", "id-pool:Z:4"] {
+        assert_eq!(server.redis_cli(&["EXISTS", key]), "0", "{key}");
+    }
     let bad = talk(&server, b"INCR counter:new\r\nLPOP id-pool:../:1\r\nLPOP id-pool:P\r\nINCR short\r\n");
     assert!(bad.starts_with(":1\r\n-ERR bad_key") && bad.contains("WRONGTYPE not_a_count"), "{bad}");
     let said = server.stop();

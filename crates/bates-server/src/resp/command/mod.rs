@@ -93,13 +93,22 @@ pub(super) fn execute<S: Store>(
     }
 }
 
-/// Has the numbers fetched that a command will ask for, if it is one that gives numbers by key.
-pub(super) fn warm<S: Store>(command: Command<'_>, machine: &Machine<S>) {
+/// Has the numbers fetched that a command will ask for, if it is one that gives numbers by key and nothing speaks
+/// against it. Answers whether commands behind it may be looked at: not behind one after which they may not be run.
+pub(super) fn warm<S: Store>(command: Command<'_>, machine: &Machine<S>) -> bool {
     let mut name = [0; NAME_BYTES_MAX];
-    let gives = table::find(lower(command.name(), &mut name))
-        .is_some_and(|spec| matches!(spec.verb, Verb::Incr | Verb::Pop) && spec.takes(command.arg_count()));
-    if gives && let Some(Ok(key)) = command.arg(1).map(std::str::from_utf8) {
-        machine.warm_by_key(key);
+    let Some(spec) = table::find(lower(command.name(), &mut name)) else { return true };
+    match spec.verb {
+        Verb::Auth | Verb::Hello | Verb::Reset | Verb::Quit => false,
+        verb => {
+            if spec.takes(command.arg_count())
+                && let Some(Ok(key)) = command.arg(1).map(std::str::from_utf8)
+                && number::would_give(verb, command, key, machine)
+            {
+                machine.warm_by_key(key);
+            }
+            true
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bates_core::{Code, Entry, Machine, NextError, Numbers, Peek, ScopeName, Store};
 
 use super::super::session::Session;
-use super::{Command, Done, Reply, shown, wrong_arguments};
+use super::{Command, Done, Reply, Verb, shown, wrong_arguments};
 
 /// What one addition may take.
 const COUNT_MAX: u64 = 1_000_000;
@@ -111,6 +111,23 @@ pub(super) fn look<S: Store>(
     };
     let Some((_, key)) = find(key, session, machine, output) else { return Done::Answered };
     Done::Later(super::Request::Key(Request { key: key.into(), count: 0, form: Form::Look(look) }))
+}
+
+/// Whether a command gives numbers of this key, as far as that can be told before it is run.
+pub(super) fn would_give<S: Store>(
+    verb: Verb,
+    command: Command<'_>,
+    key: &str,
+    machine: &Machine<S>,
+) -> bool {
+    match verb {
+        Verb::Incr => machine.of_key(key).is_some_and(|entry| entry.counts_plainly()),
+        Verb::Pop => match command.arg(2) {
+            None => true,
+            Some(count) => command.arg_count() == 3 && matches!(whole(count), Some(1..=LIST_MAX)),
+        },
+        _ => false,
+    }
 }
 
 fn integer<S: Store>(

@@ -1,0 +1,67 @@
+//! HTTP on a store that fails.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+use bates_core::{Machine, SeriesSpec, SystemClock};
+use bates_server::{Access, http};
+use bates_testkit::{Fault, FaultyStore, MemoryStore};
+use tokio::sync::oneshot;
+
+/// Serves one series until what it answers with is dropped.
+fn serve(
+    store: Arc<FaultyStore<MemoryStore>>,
+    settings: http::Settings,
+) -> (SocketAddr, oneshot::Sender<()>) {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (tell, told) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let series = SeriesSpec::new("counter".parse().unwrap(), "{seq}");
+            let machine = Machine::open(store, vec![series], Arc::new(SystemClock)).await.unwrap();
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            let stop = async {
+                let _ = stopped.await;
+            };
+            http::serve(listener, Arc::new(machine), settings, stop).await;
+        });
+    });
+    (told.recv().unwrap(), stop)
+}
+
+fn settings() -> http::Settings {
+    http::Settings::new(Arc::new(Access::new(None)))
+}
+
+fn ask_for_lines(address: SocketAddr, count: u64) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "POST /v1/series/counter/next?count={count} HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\nConnection: close\r\n\r\n").unwrap();
+    stream
+}
+
+#[test]
+fn a_stream_whose_store_fails_breaks_off_and_does_not_look_complete() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::default()));
+    store.plan(&[Fault::None, Fault::None, Fault::None, Fault::None, Fault::BeforeWrite]);
+    let (address, _stop) = serve(store, settings());
+    let mut answer = Vec::new();
+    // The other side may break off in the middle of a chunk.
+    let _ = ask_for_lines(address, 1_000_000).read_to_end(&mut answer);
+    let text = String::from_utf8_lossy(&answer);
+    assert!(text.starts_with("HTTP/1.1 200") && text.contains("\r\n1\n2\n3\n"), "{}", &text[..200]);
+    assert!(!text.ends_with("0\r\n\r\n"), "the last chunk says that it is all");
+}
+
+#[test]
+fn an_error_before_the_first_line_has_a_status() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::default()));
+    store.plan(&[Fault::BeforeWrite]);
+    let (address, _stop) = serve(store, settings());
+    let mut answer = String::new();
+    ask_for_lines(address, 10).read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("\"may_burn\":true"), "{answer}");
+}
