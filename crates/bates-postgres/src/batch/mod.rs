@@ -1,0 +1,152 @@
+//! Calls combined: those that wait at a node are served together, scope by scope, in one transaction a batch, with
+//! several batches under way. Owns who is told what, and what becomes of a commit whose outcome is unknown.
+//!
+//! Invariant: a caller is told of positions only once their commit is known to be there.
+
+mod attempt;
+mod queue;
+mod reckon;
+pub(crate) mod sql;
+mod unknown;
+
+use std::sync::Arc;
+
+use bates_core::{Place, StoreError};
+use deadpool_postgres::Pool;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::error::{Failed, OpenError};
+use crate::retry::{Patience, retried};
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::truth::{self, Truth};
+use attempt::{Broken, Reckonings, attempt};
+use queue::{Batch, Group, Queue};
+pub(crate) use reckon::{Ask, Outcome};
+
+/// What the batches of a node share.
+pub(crate) struct Shared {
+    pub(crate) pool: Pool,
+    pub(crate) settings: Settings,
+    pub(crate) truth: Truth,
+    queue: Mutex<Queue<Job>>,
+}
+
+/// A call that waits.
+struct Job {
+    ask: Ask,
+    answer: oneshot::Sender<Outcome>,
+}
+
+impl Job {
+    /// Who no longer waits loses what it asked for: its range becomes a gap.
+    fn tell(self, outcome: Outcome) {
+        let _ = self.answer.send(outcome);
+    }
+
+    fn fail(self, error: StoreError) {
+        let outcome = match self.ask {
+            Ask::Grant(_) => Outcome::Grant(Err(error.into())),
+            Ask::Surrender(_) => Outcome::Surrender(Err(error)),
+        };
+        self.tell(outcome);
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(pool: Pool, settings: Settings, truth: Truth) -> Self {
+        let queue = Mutex::new(Queue::new(settings.connections));
+        Self { pool, settings, truth, queue }
+    }
+
+    /// Asks, together with whoever asks just now. `None` if the batch was dropped with its runtime.
+    pub(crate) async fn ask(self: &Arc<Self>, place: Place, ask: Ask) -> Option<Outcome> {
+        let (answer, receiver) = oneshot::channel();
+        let batch = self.queue.lock().push(place, Job { ask, answer });
+        if let Some(batch) = batch {
+            tokio::spawn(run(self.clone(), batch));
+        }
+        receiver.await.ok()
+    }
+}
+
+/// Serves batch after batch on a line, as long as calls wait.
+async fn run(shared: Arc<Shared>, mut batch: Batch<Job>) {
+    loop {
+        let places: Vec<Place> = batch.groups.iter().map(|group| group.place.clone()).collect();
+        let line = serve(&shared, batch.line, batch.groups).await;
+        let next = shared.queue.lock().ended(line, &places);
+        match next {
+            Some(next) => batch = next,
+            None => return,
+        }
+    }
+}
+
+/// Serves one batch: first the scopes that are there, then those that are not. Answers with the line to go on with.
+async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> i32 {
+    let mut makes = false;
+    let mut left = Patience::new(shared.settings.patience);
+    while !groups.is_empty() {
+        match attempt(shared, line, &groups, makes).await {
+            Ok(reckonings) => {
+                groups = tell(groups, reckonings);
+                makes = true;
+                left = Patience::new(shared.settings.patience);
+            }
+            Err(Broken::Failed(failed)) => {
+                let may_pass = matches!(failed, Failed::Passing(_));
+                if !may_pass || !left.pause().await {
+                    note_taken_back(shared, &failed).await;
+                    fail(groups, &failed.into_store_error());
+                    return line;
+                }
+            }
+            Err(Broken::Unknown { entry, reckonings, reason }) => {
+                match unknown::decide(shared, entry, &mut left).await {
+                    Some(true) => (groups, makes) = (tell(groups, reckonings), true),
+                    // It is not there and never will be: another try gives nothing twice.
+                    Some(false) => {}
+                    None => {
+                        unknown::give_up(shared, entry, groups, reckonings, &reason);
+                        return shared.queue.lock().fresh_line();
+                    }
+                }
+            }
+        }
+    }
+    line
+}
+
+/// Tells everybody what came of their calls; those whose scope was not there are left.
+fn tell(groups: Vec<Group<Job>>, reckonings: Reckonings) -> Vec<Group<Job>> {
+    let mut left = Vec::new();
+    for (group, reckoned) in groups.into_iter().zip(reckonings) {
+        match reckoned {
+            None => left.push(group),
+            Some(reckoned) => {
+                group.jobs.into_iter().zip(reckoned.outcomes).for_each(|(job, outcome)| job.tell(outcome));
+            }
+        }
+    }
+    left
+}
+
+fn fail(groups: Vec<Group<Job>>, error: &StoreError) {
+    groups.into_iter().flat_map(|group| group.jobs).for_each(|job| job.fail(error.clone()));
+}
+
+/// Lets the other nodes know what this one has seen: they may have nothing to see it by.
+async fn note_taken_back(shared: &Arc<Shared>, failed: &Failed) {
+    if let Failed::Refused(OpenError::Stopped(reason)) = failed {
+        let noted = retried(shared.settings.patience, || async {
+            let session = Session::take(&shared.pool, shared.settings).await?;
+            truth::stop(&session, reason).await?;
+            session.give_back();
+            Ok(())
+        });
+        // This node refuses in any case.
+        let _ = noted.await;
+    }
+}

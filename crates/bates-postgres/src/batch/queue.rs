@@ -1,0 +1,146 @@
+//! Calls that wait, by scope, and the lines on which batches of them are under way. Pure: knows no database and no
+//! task.
+//!
+//! Invariant: a scope is in one batch at a time. Who comes meanwhile waits for the next one, and so the calls of a
+//! busy scope are combined, one addition for all of them.
+
+use std::collections::{HashMap, VecDeque};
+
+use bates_core::Place;
+
+/// Scopes in one batch. More would hold the locks of many for longer without making a commit much cheaper.
+const PLACES_MAX: usize = 1_000;
+
+/// Calls that wait, of any kind.
+pub(crate) struct Queue<J> {
+    /// Scopes with calls that no batch has, in the order in which they came.
+    ready: VecDeque<Place>,
+    /// Every scope with calls that wait, or a batch under way.
+    places: HashMap<Place, Waiting<J>>,
+    /// Lines on which nothing is under way.
+    free: Vec<i32>,
+    lines: i32,
+}
+
+struct Waiting<J> {
+    jobs: Vec<J>,
+    is_under_way: bool,
+}
+
+/// The calls of one scope, in the order in which they came.
+pub(crate) struct Group<J> {
+    pub(crate) place: Place,
+    pub(crate) jobs: Vec<J>,
+}
+
+/// What is to be done next, and on which line.
+pub(crate) struct Batch<J> {
+    pub(crate) line: i32,
+    /// In the order of places, in which all nodes take their locks: so none waits for one that waits for it.
+    pub(crate) groups: Vec<Group<J>>,
+}
+
+impl<J> Queue<J> {
+    pub(crate) fn new(lines: usize) -> Self {
+        let lines = i32::try_from(lines.max(1)).unwrap_or(i32::MAX);
+        Self { ready: VecDeque::new(), places: HashMap::new(), free: (0..lines).rev().collect(), lines }
+    }
+
+    /// A call comes; answers with a batch if a line is free for one.
+    pub(crate) fn push(&mut self, place: Place, job: J) -> Option<Batch<J>> {
+        let waiting =
+            self.places.entry(place.clone()).or_insert(Waiting { jobs: Vec::new(), is_under_way: false });
+        if waiting.jobs.is_empty() && !waiting.is_under_way {
+            self.ready.push_back(place);
+        }
+        waiting.jobs.push(job);
+        self.next()
+    }
+
+    /// A batch of these scopes has ended; answers with the next one.
+    pub(crate) fn ended(&mut self, line: i32, places: &[Place]) -> Option<Batch<J>> {
+        for place in places {
+            match self.places.get_mut(place) {
+                Some(waiting) if !waiting.jobs.is_empty() => {
+                    waiting.is_under_way = false;
+                    self.ready.push_back(place.clone());
+                }
+                _ => drop(self.places.remove(place)),
+            }
+        }
+        self.free.push(line);
+        self.next()
+    }
+
+    /// A line in the place of one that must not be used again.
+    pub(crate) fn fresh_line(&mut self) -> i32 {
+        self.lines += 1;
+        self.lines - 1
+    }
+
+    fn next(&mut self) -> Option<Batch<J>> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        let line = self.free.pop()?;
+        let count = self.ready.len().min(PLACES_MAX);
+        let mut groups = Vec::with_capacity(count);
+        for place in self.ready.drain(..count) {
+            if let Some(waiting) = self.places.get_mut(&place) {
+                waiting.is_under_way = true;
+                groups.push(Group { place, jobs: std::mem::take(&mut waiting.jobs) });
+            }
+        }
+        groups.sort_unstable_by(|one, other| one.place.cmp(&other.place));
+        Some(Batch { line, groups })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bates_core::ScopeKey;
+
+    use super::*;
+
+    fn place(scope: &str) -> Place {
+        let scope = ScopeKey::new([("scope", scope)], None).unwrap();
+        Place { series: "counter".parse().unwrap(), scope }
+    }
+
+    fn shown(batch: Option<&Batch<u32>>) -> Vec<(String, Vec<u32>)> {
+        let groups = batch.into_iter().flat_map(|batch| &batch.groups);
+        groups.map(|group| (group.place.scope.to_string(), group.jobs.clone())).collect()
+    }
+
+    #[test]
+    fn calls_that_come_while_their_scope_is_under_way_are_one_group_of_the_next_batch() {
+        let mut queue = Queue::new(2);
+        let first = queue.push(place("a"), 1).unwrap();
+        assert!(queue.push(place("a"), 2).is_none() && queue.push(place("a"), 3).is_none());
+        let second = queue.push(place("b"), 4);
+        assert_eq!(shown(second.as_ref()), [("scope=b".to_owned(), vec![4])], "another line is free");
+        assert!(queue.push(place("d"), 5).is_none() && queue.push(place("c"), 6).is_none());
+        let third = queue.ended(first.line, &[place("a")]);
+        let expected = [("a", vec![2, 3]), ("c", vec![6]), ("d", vec![5])];
+        assert_eq!(shown(third.as_ref()), expected.map(|(scope, jobs)| (format!("scope={scope}"), jobs)));
+    }
+
+    #[test]
+    fn what_is_served_leaves_nothing_behind() {
+        let mut queue = Queue::new(1);
+        let batch = queue.push(place("a"), 1).unwrap();
+        assert!(queue.ended(batch.line, &[place("a")]).is_none());
+        assert!(queue.places.is_empty() && queue.ready.is_empty());
+        assert_eq!(queue.push(place("a"), 2).unwrap().line, batch.line);
+    }
+
+    #[test]
+    fn a_line_that_is_given_up_is_replaced_by_one_that_never_was() {
+        let mut queue = Queue::new(3);
+        let batch = queue.push(place("a"), 1).unwrap();
+        let fresh = queue.fresh_line();
+        assert!(queue.ended(fresh, &[place("a")]).is_none());
+        let lines: Vec<i32> = ["a", "b", "c"].map(|scope| queue.push(place(scope), 1).unwrap().line).to_vec();
+        assert!(lines.contains(&fresh) && !lines.contains(&batch.line), "{lines:?}");
+    }
+}

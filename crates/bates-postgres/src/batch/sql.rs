@@ -1,0 +1,148 @@
+//! The statements of a batch: arrays in, so that one statement serves all its scopes. Pure SQL: nothing here begins,
+//! commits or decides.
+
+use bates_core::{Cursor, Lease, Place};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, Row};
+use uuid::Uuid;
+
+use crate::session::Session;
+
+/// Locks the series, in the order of their names, against others that make scopes in them.
+pub(crate) async fn lock_series(session: &Session, names: &[&str]) -> Result<Vec<(String, u64)>, Error> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT name, scopes FROM bates.series WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE";
+    let rows = session.query_typed(sql, &[(&names, Type::TEXT_ARRAY)]).await?;
+    Ok(rows.iter().map(|row| (row.get(0), whole(row, 1))).collect())
+}
+
+/// Locks the cursors, in the order of their places, and tells where they stand; with each, which place it is of.
+pub(crate) async fn lock_cursors(
+    session: &Session,
+    places: &[&Place],
+) -> Result<Vec<(usize, Cursor)>, Error> {
+    let sql = "SELECT wanted.at, cursor.next, cursor.version
+               FROM UNNEST($1, $2) WITH ORDINALITY AS wanted (series, scope, at)
+               JOIN bates.cursor ON cursor.series = wanted.series AND cursor.scope = wanted.scope
+               ORDER BY cursor.series, cursor.scope FOR UPDATE OF cursor";
+    let (series, scopes) = columns(places.iter().copied());
+    let rows = session.query_typed(sql, &[(&series, Type::TEXT_ARRAY), (&scopes, Type::TEXT_ARRAY)]).await?;
+    let read = |row: &Row| {
+        let at = usize::try_from(whole(row, 0) - 1).expect("an array has fewer elements");
+        (at, Cursor { next: whole(row, 1), version: whole(row, 2) })
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Moves cursors, all of them locked or new.
+pub(crate) async fn move_cursors(session: &Session, moved: &[(&Place, Cursor)]) -> Result<(), Error> {
+    let sql = "INSERT INTO bates.cursor (series, scope, next, version) SELECT * FROM UNNEST($1, $2, $3, $4)
+               ON CONFLICT (series, scope) DO UPDATE SET next = excluded.next, version = excluded.version";
+    let (series, scopes) = columns(moved.iter().map(|(place, _)| *place));
+    let next: Vec<i64> = moved.iter().map(|(_, cursor)| integer(cursor.next)).collect();
+    let version: Vec<i64> = moved.iter().map(|(_, cursor)| integer(cursor.version)).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&series, Type::TEXT_ARRAY),
+        (&scopes, Type::TEXT_ARRAY),
+        (&next, Type::INT8_ARRAY),
+        (&version, Type::INT8_ARRAY),
+    ];
+    session.query_typed(sql, &parameters).await.map(drop)
+}
+
+/// Counts new scopes in their series, which are locked.
+pub(crate) async fn count_scopes(session: &Session, made: &[(&str, u64)]) -> Result<(), Error> {
+    if made.is_empty() {
+        return Ok(());
+    }
+    let sql = "UPDATE bates.series SET scopes = scopes + made.count
+               FROM UNNEST($1, $2) AS made (name, count) WHERE series.name = made.name";
+    let (names, counts): (Vec<&str>, Vec<i64>) =
+        made.iter().map(|(name, count)| (*name, integer(*count))).unzip();
+    session.query_typed(sql, &[(&names, Type::TEXT_ARRAY), (&counts, Type::INT8_ARRAY)]).await.map(drop)
+}
+
+/// A table of ranges, each with who wrote it and in which batch.
+#[derive(Clone, Copy)]
+pub(crate) enum Table {
+    Lease,
+    Ledger,
+    Burned,
+}
+
+/// Writes ranges down. Invariant: the key of each table is where a range begins, so a position that was granted twice
+/// would fail here.
+pub(crate) async fn write_ranges(
+    session: &Session,
+    table: Table,
+    ranges: &[(&Place, Lease)],
+    (node, batch): (Uuid, Uuid),
+) -> Result<(), Error> {
+    if ranges.is_empty() {
+        return Ok(());
+    }
+    let sql = match table {
+        Table::Lease => {
+            "INSERT INTO bates.lease (series, scope, first, last, node, batch)
+             SELECT series, scope, first, last, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)"
+        }
+        Table::Ledger => {
+            "INSERT INTO bates.ledger (series, scope, first, last, node, batch)
+             SELECT series, scope, first, last, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)"
+        }
+        Table::Burned => {
+            "INSERT INTO bates.burned (series, scope, first, last, node, batch)
+             SELECT series, scope, first, last, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)
+             ON CONFLICT DO NOTHING"
+        }
+    };
+    let (series, scopes) = columns(ranges.iter().map(|(place, _)| *place));
+    let first: Vec<i64> = ranges.iter().map(|(_, lease)| integer(lease.from())).collect();
+    let last: Vec<i64> = ranges.iter().map(|(_, lease)| integer(lease.to() - 1)).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 6] = [
+        (&series, Type::TEXT_ARRAY),
+        (&scopes, Type::TEXT_ARRAY),
+        (&first, Type::INT8_ARRAY),
+        (&last, Type::INT8_ARRAY),
+        (&node, Type::UUID),
+        (&batch, Type::UUID),
+    ];
+    session.query_typed(sql, &parameters).await.map(drop)
+}
+
+/// Takes what was given back out of the leases: from a position on, nobody holds anything of the scope any more.
+pub(crate) async fn shorten_leases(session: &Session, returned: &[(&Place, u64)]) -> Result<(), Error> {
+    if returned.is_empty() {
+        return Ok(());
+    }
+    let remove = "DELETE FROM bates.lease USING UNNEST($1, $2, $3) AS r (series, scope, begin)
+                  WHERE lease.series = r.series AND lease.scope = r.scope AND lease.first >= r.begin";
+    let shorten =
+        "UPDATE bates.lease SET last = r.begin - 1 FROM UNNEST($1, $2, $3) AS r (series, scope, begin)
+                   WHERE lease.series = r.series AND lease.scope = r.scope
+                   AND lease.first < r.begin AND lease.last >= r.begin";
+    let (series, scopes) = columns(returned.iter().map(|(place, _)| *place));
+    let begin: Vec<i64> = returned.iter().map(|(_, from)| integer(*from)).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&series, Type::TEXT_ARRAY), (&scopes, Type::TEXT_ARRAY), (&begin, Type::INT8_ARRAY)];
+    let removed = session.query_typed(remove, &parameters);
+    let shortened = session.query_typed(shorten, &parameters);
+    let (removed, shortened) = tokio::join!(biased; removed, shortened);
+    removed.and(shortened).map(drop)
+}
+
+fn columns<'p>(places: impl Iterator<Item = &'p Place>) -> (Vec<&'p str>, Vec<&'p str>) {
+    places.map(|place| (place.series.as_str(), place.scope.as_str())).unzip()
+}
+
+/// Positions are below 2^53 and versions count writes, so both fit a signed integer.
+pub(crate) fn integer(value: u64) -> i64 {
+    i64::try_from(value).expect("positions and versions are far below 2^63")
+}
+
+/// Only [`integer`] writes these columns.
+pub(crate) fn whole(row: &Row, column: usize) -> u64 {
+    u64::try_from(row.get::<_, i64>(column)).expect("the column holds what was written: no negative number")
+}

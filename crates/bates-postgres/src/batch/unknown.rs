@@ -1,0 +1,110 @@
+//! A commit whose outcome is unknown, because the connection broke while it was made. It is looked up, and as long as
+//! it cannot be, nothing of it is handed out. Must never guess.
+
+use std::sync::{Arc, Weak};
+
+use bates_core::{Lease, Place, Purpose, StoreError};
+
+use super::attempt::Reckonings;
+use super::queue::Group;
+use super::reckon::{Ask, Outcome};
+use super::sql::{self, Table};
+use super::{Job, Shared};
+use crate::error::Failed;
+use crate::retry::Patience;
+use crate::session::Session;
+use crate::truth::Entry;
+
+/// Whether a batch was committed; `None` if that cannot be learned in time.
+pub(super) async fn decide(shared: &Shared, entry: Entry, left: &mut Patience) -> Option<bool> {
+    loop {
+        match tokio::time::timeout_at(left.ends(), look_up(shared, entry)).await {
+            Ok(Ok(committed)) => return Some(committed),
+            Ok(Err(_)) if left.pause().await => {}
+            _ => return None,
+        }
+    }
+}
+
+async fn look_up(shared: &Shared, entry: Entry) -> Result<bool, Failed> {
+    let session = Session::take(&shared.pool, shared.settings).await?;
+    let committed = shared.truth.look_up(&session, entry).await?;
+    session.give_back();
+    if committed {
+        shared.truth.committed(entry);
+    }
+    Ok(committed)
+}
+
+/// Patience is over. Whoever waits for a lease or an ordered number is told so, and what it would have got is burned;
+/// whoever waits for a gapless number waits until it is known, however long that takes.
+pub(super) fn give_up(
+    shared: &Arc<Shared>,
+    entry: Entry,
+    groups: Vec<Group<Job>>,
+    reckonings: Reckonings,
+    reason: &str,
+) {
+    let error = StoreError::Unavailable(
+        format!("{reason}; it is not known whether it was committed, and its numbers are not used").into(),
+    );
+    let mut patient = Vec::new();
+    let mut burned: Vec<(Place, Lease)> = Vec::new();
+    for (group, reckoned) in groups.into_iter().zip(reckonings) {
+        let outcomes = reckoned.map(|reckoned| reckoned.outcomes).unwrap_or_default();
+        let mut outcomes = outcomes.into_iter();
+        for job in group.jobs {
+            match (&job.ask, outcomes.next()) {
+                (Ask::Grant(want), Some(outcome)) if want.purpose == Purpose::Issue => {
+                    patient.push((job, outcome));
+                }
+                (_, outcome) => {
+                    if let Some(Outcome::Grant(Ok(grant))) = outcome {
+                        burned.push((group.place.clone(), grant.lease));
+                    }
+                    job.fail(error.clone());
+                }
+            }
+        }
+    }
+    tokio::spawn(learn_late(Arc::downgrade(shared), entry, patient, burned, error));
+}
+
+/// Goes on looking until it is known, or the store is dropped.
+async fn learn_late(
+    shared: Weak<Shared>,
+    entry: Entry,
+    patient: Vec<(Job, Outcome)>,
+    burned: Vec<(Place, Lease)>,
+    error: StoreError,
+) {
+    let mut left = Patience::new(std::time::Duration::ZERO);
+    let committed = loop {
+        left.pause_anyway().await;
+        let Some(shared) = shared.upgrade() else { return };
+        let looked = async {
+            let committed = look_up(&shared, entry).await?;
+            if committed {
+                write_burned(&shared, entry, &burned).await?;
+            }
+            Ok::<_, Failed>(committed)
+        };
+        if let Ok(Ok(committed)) = tokio::time::timeout(shared.settings.patience, looked).await {
+            break committed;
+        }
+    };
+    for (job, outcome) in patient {
+        if committed { job.tell(outcome) } else { job.fail(error.clone()) }
+    }
+}
+
+/// Writes down what nobody was given.
+async fn write_burned(shared: &Shared, entry: Entry, burned: &[(Place, Lease)]) -> Result<(), Failed> {
+    let ranges: Vec<(&Place, Lease)> = burned.iter().map(|(place, lease)| (place, *lease)).collect();
+    let session = Session::take(&shared.pool, shared.settings).await?;
+    session.begin().await?;
+    sql::write_ranges(&session, Table::Burned, &ranges, (shared.truth.node, entry.batch)).await?;
+    session.batch_execute("COMMIT").await?;
+    session.give_back();
+    Ok(())
+}

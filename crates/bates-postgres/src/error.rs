@@ -1,0 +1,142 @@
+//! Why a database could not be opened as a store, and what an error of PostgreSQL means for numbers.
+//!
+//! Must never show a password or the address that holds it.
+
+use bates_core::StoreError;
+use deadpool_postgres::{HookError, PoolError};
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+/// Why a database could not be opened as a store.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The address is none. It is not shown: it may hold a password.
+    #[error("the address of the store is none such as postgres://user@host/database: {0}")]
+    Address(Box<str>),
+    /// TLS could not be set up.
+    #[error("TLS to the store: {0}")]
+    Tls(Box<str>),
+    /// The server could take back what it said was committed.
+    #[error("the database has {setting} = {value}: {danger}. Set it to on")]
+    Unsafe {
+        /// The setting of PostgreSQL.
+        setting: &'static str,
+        /// What it is set to.
+        value: Box<str>,
+        /// What could happen.
+        danger: &'static str,
+    },
+    /// The server follows another one.
+    #[error("the database is a standby, which cannot be written: connect to the primary")]
+    Standby,
+    /// There is no store in the database, and none was to be made.
+    #[error(
+        "the database {0} holds no Bates store. If it should, do not go on: numbers would begin again. If this is \
+         the first start, make one with `bates migrate`, or start with --new"
+    )]
+    NoStore(Box<str>),
+    /// The tables are there, and what they must hold is not.
+    #[error("the schema bates lacks its row of bates.store: it was emptied, and numbers could come twice")]
+    Emptied,
+    /// The schema is of a later version of the program.
+    #[error("the schema bates has version {found}, and this program knows up to {known}")]
+    TooNew {
+        /// What the database has.
+        found: i32,
+        /// What this program knows.
+        known: i32,
+    },
+    /// The schema is of an earlier version, and the role may not change it.
+    #[error(
+        "the schema bates needs version {known}: run `bates migrate` as a role that may create tables: {reason}"
+    )]
+    Migrate {
+        /// What this program knows.
+        known: i32,
+        /// Why it could not be changed.
+        reason: Box<str>,
+    },
+    /// The store has stopped issuing until an operator looks at it.
+    #[error("{0}")]
+    Stopped(Box<str>),
+    /// The database could not be reached or refused something.
+    #[error("the database: {0}")]
+    Database(Box<str>),
+}
+
+/// Why something was not done. Nothing of it was committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// Another try may do it.
+    Passing(Box<str>),
+    /// Another try would end in the same way.
+    Lasting(StoreError),
+    /// The database itself must not be used.
+    Refused(OpenError),
+}
+
+impl Failed {
+    /// What the caller is told when there is no more time.
+    pub(crate) fn into_store_error(self) -> StoreError {
+        match self {
+            Self::Passing(reason) => StoreError::Unavailable(reason),
+            Self::Lasting(error) => error,
+            Self::Refused(error @ OpenError::Stopped(_)) => StoreError::Poisoned(error.to_string().into()),
+            Self::Refused(error) => StoreError::Unavailable(error.to_string().into()),
+        }
+    }
+
+    pub(crate) fn into_open_error(self) -> OpenError {
+        match self {
+            Self::Passing(reason) => OpenError::Database(reason),
+            Self::Lasting(error) => OpenError::Database(error.to_string().into()),
+            Self::Refused(error) => error,
+        }
+    }
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Lasting(error)
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        let reason = told(&error);
+        match error.code() {
+            Some(code) if !is_passing(code) => Self::Lasting(StoreError::Unavailable(reason)),
+            _ => Self::Passing(reason),
+        }
+    }
+}
+
+impl From<PoolError> for Failed {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => error.into(),
+            other => Self::Passing(other.to_string().into()),
+        }
+    }
+}
+
+/// What went wrong, in the words of the server where it has any.
+pub(crate) fn told(error: &Error) -> Box<str> {
+    match (error.as_db_error(), std::error::Error::source(error)) {
+        (Some(said), _) => format!("{} ({})", said.message(), said.code().code()).into(),
+        // The words of the library are `error connecting to server`; why is behind them.
+        (None, Some(source)) => format!("{error}: {source}").into(),
+        (None, None) => error.to_string().into(),
+    }
+}
+
+/// Whether what was refused now may be done a moment later.
+fn is_passing(code: &SqlState) -> bool {
+    // 08: the connection; 40: a conflict or deadlock; 53: no room, no memory, no connection left; 55: a lock that
+    // was not given; 57: the server is stopping or starting; 58 and XX: the system beneath it.
+    const CLASSES: [&str; 7] = ["08", "40", "53", "55", "57", "58", "XX"];
+    let is_read_only = *code == SqlState::READ_ONLY_SQL_TRANSACTION;
+    let was_idle = *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT;
+    is_read_only || was_idle || CLASSES.iter().any(|class| code.code().starts_with(class))
+}

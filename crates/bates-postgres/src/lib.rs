@@ -1,0 +1,25 @@
+//! The shared store: cursors in PostgreSQL, moved in short transactions by as many nodes as there are.
+//!
+//! Owns the schema, the connections, and what becomes of a commit whose outcome is unknown. Must never take a
+//! session advisory lock, keep state in a session, use a bare `nextval` (PostgreSQL only promises it once the
+//! transaction commits), or show a password. Everything works behind PgBouncer in transaction mode.
+
+mod address;
+mod batch;
+mod connect;
+mod error;
+mod read;
+mod retry;
+mod schema;
+mod session;
+mod settings;
+mod store;
+mod tls;
+mod truth;
+mod write;
+
+pub use address::Address;
+pub use error::OpenError;
+pub use schema::plan;
+pub use settings::Settings;
+pub use store::{Opening, PostgresStore};

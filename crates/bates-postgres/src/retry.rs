@@ -1,0 +1,103 @@
+//! Trying again: with growing pauses that differ from node to node, until patience ends. Owns when to stop.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::error::Failed;
+
+/// The first pause. A deadlock or a conflict is over by then.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+
+/// The longest pause: how late at most a database that came back is noticed.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Tries that are left.
+pub(crate) struct Patience {
+    ends: Instant,
+    pause: Duration,
+}
+
+impl Patience {
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self { ends: Instant::now() + patience, pause: PAUSE_MIN }
+    }
+
+    pub(crate) fn ends(&self) -> Instant {
+        self.ends
+    }
+
+    /// Waits before the next try. `false`: there is no time for one.
+    pub(crate) async fn pause(&mut self) -> bool {
+        let pause = self.next_pause();
+        if Instant::now() + pause > self.ends {
+            return false;
+        }
+        tokio::time::sleep(pause).await;
+        true
+    }
+
+    /// Waits before the next try, however often there was one.
+    pub(crate) async fn pause_anyway(&mut self) {
+        let pause = self.next_pause();
+        tokio::time::sleep(pause).await;
+    }
+
+    /// Between a half and the whole of a pause that doubles, so that nodes which failed together do not try again
+    /// together.
+    fn next_pause(&mut self) -> Duration {
+        let whole = self.pause;
+        self.pause = (whole * 2).min(PAUSE_MAX);
+        let share =
+            getrandom::u32().map_or(0.75, |random| 0.5 + f64::from(random) / f64::from(u32::MAX) / 2.0);
+        whole.mul_f64(share)
+    }
+}
+
+/// Does something that may be done twice, until it is done, cannot be, or patience ends.
+pub(crate) async fn retried<T, F>(patience: Duration, mut work: impl FnMut() -> F) -> Result<T, Failed>
+where
+    F: Future<Output = Result<T, Failed>>,
+{
+    let mut left = Patience::new(patience);
+    loop {
+        let tried = tokio::time::timeout_at(left.ends(), work()).await;
+        match tried.unwrap_or_else(|_| Err(Failed::Passing("it did not answer in time".into()))) {
+            Err(Failed::Passing(reason)) => {
+                if !left.pause().await {
+                    return Err(Failed::Passing(reason));
+                }
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_pass_is_tried_until_patience_ends_and_what_lasts_is_not() {
+        let mut tries = 0;
+        let outcome = retried(Duration::from_secs(2), || {
+            tries += 1;
+            std::future::ready(Err::<(), _>(Failed::Passing("away".into())))
+        });
+        assert_eq!(outcome.await, Err(Failed::Passing("away".into())));
+        assert!((5..40).contains(&tries), "{tries}");
+        let mut tries = 0;
+        let lasting = Failed::Lasting(bates_core::StoreError::Unavailable("no rights".into()));
+        let outcome = retried(Duration::from_secs(2), || {
+            tries += 1;
+            std::future::ready(Err::<(), _>(lasting.clone()))
+        });
+        assert_eq!((outcome.await, tries), (Err(lasting.clone()), 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_never_answers_is_given_up() {
+        let outcome = retried(Duration::from_secs(2), std::future::pending::<Result<(), _>>);
+        assert!(matches!(outcome.await, Err(Failed::Passing(_))));
+    }
+}

@@ -1,0 +1,60 @@
+//! A connection for one piece of work. Owns that none goes back to the others with a transaction open: whatever was
+//! not ended is closed, whether it failed or whoever waited for it went away.
+
+use std::ops::Deref;
+
+use deadpool_postgres::{Object, Pool};
+use tokio_postgres::Client;
+
+use crate::error::Failed;
+use crate::settings::Settings;
+
+/// A connection, closed when dropped unless it was given back.
+pub(crate) struct Session {
+    connection: Option<Object>,
+    settings: Settings,
+}
+
+impl Session {
+    pub(crate) async fn take(pool: &Pool, settings: Settings) -> Result<Self, Failed> {
+        Ok(Self { connection: Some(pool.get().await?), settings })
+    }
+
+    /// What begins every transaction. All that the session itself or its role may have set is overridden, because
+    /// behind PgBouncer the session is anybody's: what is committed is on disk, a statement sees what others
+    /// committed before it, and neither a lock nor a node that sleeps holds others up for ever.
+    pub(crate) fn opening(&self) -> String {
+        let patience = self.settings.patience.as_millis();
+        format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+             SET LOCAL synchronous_commit = on; \
+             SET LOCAL lock_timeout = {patience}; \
+             SET LOCAL idle_in_transaction_session_timeout = {patience}"
+        )
+    }
+
+    pub(crate) async fn begin(&self) -> Result<(), Failed> {
+        Ok(self.batch_execute(&self.opening()).await?)
+    }
+
+    /// Gives the connection back. Invariant: no transaction is open.
+    pub(crate) fn give_back(mut self) {
+        drop(self.connection.take());
+    }
+}
+
+impl Deref for Session {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        self.connection.as_deref().expect("it is there until the session is given back")
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            drop(Object::take(connection));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The store itself: a node with its connections, behind the port of the core.
+
+use std::sync::Arc;
+
+use bates_core::{
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, ScopeKey, SeriesName, Store, StoreError,
+    Surrendered, Tail, Want,
+};
+use deadpool_postgres::Pool;
+use uuid::Uuid;
+
+use crate::address::Address;
+use crate::batch::{Ask, Outcome, Shared};
+use crate::error::{Failed, OpenError};
+use crate::retry::retried;
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::truth::{self, Truth};
+use crate::{connect, read, schema, write};
+
+/// What may be done with a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// A store that is there is opened; a database without one is refused.
+    Existing,
+    /// Where there is none, one is made. One that is there is opened as it is.
+    New,
+    /// As [`Opening::Existing`], but also if it has stopped issuing: for whoever puts it right.
+    Stopped,
+}
+
+/// Cursors in PostgreSQL, shared with other nodes.
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+    host: Box<str>,
+}
+
+impl PostgresStore {
+    /// Opens the store in a database, as a node of its own.
+    pub async fn open(address: &Address, settings: Settings, opening: Opening) -> Result<Self, OpenError> {
+        let pool = connect::pool(address, settings)?;
+        let truth = Truth::new(Uuid::now_v7());
+        let host = host();
+        let opened = retried(settings.patience, || async {
+            let session = Session::take(&pool, settings).await?;
+            connect::check_server(&session).await?;
+            prepare(&session, address, opening).await?;
+            match truth.learn(&session).await {
+                Err(Failed::Refused(OpenError::Stopped(_))) if opening == Opening::Stopped => {}
+                learned => learned?,
+            }
+            write::be_seen(&session, truth.node, &host).await?;
+            session.give_back();
+            Ok(())
+        });
+        opened.await.map_err(Failed::into_open_error)?;
+        Ok(Self { shared: Arc::new(Shared::new(pool, settings, truth)), host })
+    }
+
+    /// Makes the schema, or brings it up to date. Answers with the version that was there before.
+    pub async fn migrate(address: &Address, settings: Settings) -> Result<i32, OpenError> {
+        let pool = connect::pool(address, settings)?;
+        let migrated = retried(settings.patience, || async {
+            let session = Session::take(&pool, settings).await?;
+            connect::check_server(&session).await?;
+            let before = schema::version(&session).await?;
+            prepare(&session, address, Opening::New).await?;
+            session.give_back();
+            Ok(before)
+        });
+        migrated.await.map_err(Failed::into_open_error)
+    }
+
+    /// The version of the schema that a database has; 0 if it has none.
+    pub async fn schema_version(address: &Address, settings: Settings) -> Result<i32, OpenError> {
+        let pool = connect::pool(address, settings)?;
+        let asked = retried(settings.patience, || asked(&pool, settings));
+        asked.await.map_err(Failed::into_open_error)
+    }
+
+    /// Lets all nodes go on with the database as it is, after it was taken back. Answers with its timeline.
+    pub async fn accept(&self) -> Result<i64, StoreError> {
+        self.done(|session| async move { truth::accept(&session).await }).await
+    }
+
+    /// Does something that may be done twice, on a connection.
+    async fn done<T, F>(&self, work: impl Fn(Arc<Session>) -> F + Sync) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, Failed>>,
+    {
+        let Shared { pool, settings, .. } = &*self.shared;
+        let done = retried(settings.patience, || async {
+            let session = Arc::new(Session::take(pool, *settings).await?);
+            let done = work(session.clone()).await?;
+            if let Some(session) = Arc::into_inner(session) {
+                session.give_back();
+            }
+            Ok(done)
+        });
+        done.await.map_err(Failed::into_store_error)
+    }
+}
+
+async fn asked(pool: &Pool, settings: Settings) -> Result<i32, Failed> {
+    let session = Session::take(pool, settings).await?;
+    let version = schema::version(&session).await?;
+    session.give_back();
+    Ok(version)
+}
+
+/// Sees to it that the schema is the one that the program knows.
+async fn prepare(session: &Session, address: &Address, opening: Opening) -> Result<(), Failed> {
+    let found = schema::version(session).await?;
+    schema::check(found).map_err(Failed::Refused)?;
+    match found {
+        schema::VERSION => Ok(()),
+        0 if opening != Opening::New => Err(Failed::Refused(OpenError::NoStore(address.to_string().into()))),
+        _ => schema::migrate(session).await,
+    }
+}
+
+/// The machine and the process, for whoever wonders what a node was.
+fn host() -> Box<str> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "unknown".to_owned());
+    format!("{} process {}", name.trim(), std::process::id()).into()
+}
+
+fn gone() -> StoreError {
+    StoreError::Unavailable("the store is closed".into())
+}
+
+impl Store for PostgresStore {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+        let (asked, key) = (&definition, fresh_key.as_deref());
+        self.done(|session| async move { write::pin(&session, asked, key).await }).await
+    }
+
+    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        match self.shared.ask(want.place.clone(), Ask::Grant(want)).await {
+            Some(Outcome::Grant(granted)) => granted,
+            _ => Err(gone().into()),
+        }
+    }
+
+    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+        match self.shared.ask(tail.place.clone(), Ask::Surrender(tail)).await {
+            Some(Outcome::Surrender(surrendered)) => surrendered,
+            _ => Err(gone()),
+        }
+    }
+
+    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+        let place = &place;
+        self.done(|session| async move { Ok(read::cursor(&session, place).await?) }).await
+    }
+
+    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+        let place = &place;
+        self.done(|session| async move { write::raise_floor(&session, place, floor).await }).await
+    }
+
+    async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        let (series, after) = (&series, after.as_ref());
+        self.done(|session| async move { Ok(read::scopes(&session, series, after, limit).await?) }).await
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.done(|session| async move {
+            self.shared.truth.ask(&session).await?;
+            write::be_seen(&session, self.shared.truth.node, &self.host).await
+        })
+        .await
+    }
+
+    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
+        let (series, text) = (&series, description.as_deref());
+        self.done(|session| async move { write::describe(&session, series, text).await }).await
+    }
+
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+        self.done(|session| async move { Ok(read::descriptions(&session).await?) }).await
+    }
+
+    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+        let place = &place;
+        self.done(|session| async move { Ok(read::ledger(&session, place).await?) }).await
+    }
+}

@@ -1,0 +1,192 @@
+//! Whether the database still is what this node knew: the same history, with all that the node committed in it.
+//!
+//! PostgreSQL that was restored, or failed over to a standby that lagged, is an earlier state of itself. Its commits
+//! are a prefix of those that were made, so it holds all that this node committed if it holds the last commit of
+//! each of the node's lines. That is asked in the statement that each batch begins with.
+//! Must never let a batch commit on a database that was taken back.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::connect::check_disk;
+use crate::error::{Failed, OpenError};
+use crate::session::Session;
+
+/// What the database says of itself: columns that follow a `SELECT` or a `RETURNING`.
+macro_rules! said_of_itself {
+    () => {
+        "(SELECT stopped FROM bates.store),
+         (SELECT timeline FROM bates.store),
+         (SELECT acceptances FROM bates.store),
+         ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint,
+         current_setting('fsync'),
+         current_setting('full_page_writes')"
+    };
+}
+
+const ASK: &str = concat!("SELECT ", said_of_itself!());
+
+/// Writes down the batch that is about to be committed on a line, and counts the lines on which the last commit that
+/// the node knows of, or a later one, is there.
+const ENTER: &str = concat!(
+    "INSERT INTO bates.last_commit (node, line, batch, number) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (node, line) DO UPDATE
+         SET batch = excluded.batch, number = excluded.number, committed_at = now()
+     RETURNING ",
+    said_of_itself!(),
+    ", (SELECT count(*) FROM UNNEST($5, $6) AS known (line, number)
+        JOIN bates.last_commit AS found ON found.node = $1 AND found.line = known.line
+        WHERE found.number >= known.number)"
+);
+
+/// Waits for whoever is about to write the line, and tells the batch that was committed on it last.
+const LOOK_UP: &str =
+    "INSERT INTO bates.last_commit AS found (node, line, batch, number) VALUES ($1, $2, $3, 0)
+     ON CONFLICT (node, line) DO UPDATE SET number = found.number
+     RETURNING batch";
+
+/// The lines of this node, and what it knows to be committed on them.
+pub(crate) struct Truth {
+    pub(crate) node: Uuid,
+    known: Mutex<Known>,
+}
+
+#[derive(Clone, Default)]
+struct Known {
+    /// How often an operator has accepted the database as it is.
+    acceptances: i64,
+    /// The last commit on each line, by number.
+    numbers: BTreeMap<i32, i64>,
+    /// The last batch of this node.
+    last: i64,
+}
+
+/// A batch that is about to be committed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) line: i32,
+    pub(crate) batch: Uuid,
+    number: i64,
+}
+
+impl Truth {
+    pub(crate) fn new(node: Uuid) -> Self {
+        Self { node, known: Mutex::default() }
+    }
+
+    /// A new batch for a line.
+    pub(crate) fn entry(&self, line: i32) -> Entry {
+        let mut known = self.known.lock();
+        known.last += 1;
+        Entry { line, batch: Uuid::now_v7(), number: known.last }
+    }
+
+    /// Enters a batch within its transaction; refuses if the database was taken back or stopped.
+    pub(crate) async fn enter(&self, session: &Session, entry: Entry) -> Result<(), Failed> {
+        let known = self.known.lock().clone();
+        let (lines, numbers): (Vec<i32>, Vec<i64>) = known.numbers.into_iter().unzip();
+        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 6] = [
+            (&self.node, Type::UUID),
+            (&entry.line, Type::INT4),
+            (&entry.batch, Type::UUID),
+            (&entry.number, Type::INT8),
+            (&lines, Type::INT4_ARRAY),
+            (&numbers, Type::INT8_ARRAY),
+        ];
+        let rows = session.query_typed(ENTER, &parameters).await?;
+        let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
+        judge(row)?;
+        if row.get::<_, i64>(2) != known.acceptances {
+            // An operator has looked at it since; what was known before is no measure any more.
+            *self.known.lock() = Known { acceptances: row.get(2), last: known.last, ..Known::default() };
+            return Err(Failed::Passing("an operator has accepted the database as it is".into()));
+        }
+        if row.get::<_, i64>(6) != i64::try_from(lines.len()).unwrap_or(i64::MAX) {
+            return Err(Failed::Refused(OpenError::Stopped(TAKEN_BACK.into())));
+        }
+        Ok(())
+    }
+
+    /// Notes that a batch is committed.
+    pub(crate) fn committed(&self, entry: Entry) {
+        let mut known = self.known.lock();
+        let number = known.numbers.entry(entry.line).or_default();
+        *number = entry.number.max(*number);
+    }
+
+    /// Whether a batch was committed. Whoever is about to commit it holds its line, so this waits until that is
+    /// decided: what is not there now never will be.
+    pub(crate) async fn look_up(&self, session: &Session, entry: Entry) -> Result<bool, Failed> {
+        session.begin().await?;
+        let none = Uuid::nil();
+        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+            [(&self.node, Type::UUID), (&entry.line, Type::INT4), (&none, Type::UUID)];
+        let rows = session.query_typed(LOOK_UP, &parameters).await?;
+        let found = rows.first().is_some_and(|row| row.get::<_, Uuid>(0) == entry.batch);
+        session.batch_execute("COMMIT").await?;
+        Ok(found)
+    }
+
+    /// Looks at the database before anything is known of it.
+    pub(crate) async fn learn(&self, session: &Session) -> Result<(), Failed> {
+        let row = asked(session).await?;
+        self.known.lock().acceptances = row.try_get(2).map_err(|_| Failed::Refused(OpenError::Emptied))?;
+        judge(&row)
+    }
+
+    /// Whether the database could be issued from just now.
+    pub(crate) async fn ask(&self, session: &Session) -> Result<(), Failed> {
+        judge(&asked(session).await?)
+    }
+}
+
+async fn asked(session: &Session) -> Result<Row, Failed> {
+    let rows = session.query_typed(ASK, &[]).await?;
+    rows.into_iter().next().ok_or(Failed::Refused(OpenError::Emptied))
+}
+
+const TAKEN_BACK: &str = "the database lacks what this node committed: it was restored from an old backup, or a \
+    standby that lagged was promoted. Nothing is issued, because numbers would come again. Raise the cursors above \
+    all that was issued with `bates floor`, then run `bates floor --accept-timeline`";
+
+/// Whether what the database says of itself allows to issue numbers.
+fn judge(row: &Row) -> Result<(), Failed> {
+    let stopped = |reason: String| Err(Failed::Refused(OpenError::Stopped(reason.into())));
+    let emptied = |_| Failed::Refused(OpenError::Emptied);
+    let accepted: i64 = row.try_get(1).map_err(emptied)?;
+    let timeline: i64 = row.get(3);
+    if let Some(reason) = row.get::<_, Option<String>>(0) {
+        return stopped(reason);
+    }
+    if timeline != accepted {
+        return stopped(format!(
+            "PostgreSQL is on timeline {timeline}, and numbers were last issued on timeline {accepted}: a standby was \
+             promoted or a backup restored, and commits may be missing. Nothing is issued. Where they are, raise the \
+             cursors above all that was issued with `bates floor`; then run `bates floor --accept-timeline`"
+        ));
+    }
+    check_disk(row.get(4), row.get(5)).map_err(Failed::Refused)
+}
+
+/// Stops all nodes, for a reason that each of them tells.
+pub(crate) async fn stop(session: &Session, reason: &str) -> Result<(), Failed> {
+    let sql = "UPDATE bates.store SET stopped = $1 WHERE stopped IS NULL";
+    session.begin().await?;
+    session.query_typed(sql, &[(&reason, Type::TEXT)]).await?;
+    Ok(session.batch_execute("COMMIT").await?)
+}
+
+/// Lets all nodes go on with the database as it is. Answers with its timeline.
+pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
+    let sql = "UPDATE bates.store SET stopped = NULL, acceptances = acceptances + 1,
+                   timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
+               RETURNING timeline";
+    session.begin().await?;
+    let rows = session.query_typed(sql, &[]).await?;
+    session.batch_execute("COMMIT").await?;
+    rows.first().map(|row| row.get(0)).ok_or(Failed::Refused(OpenError::Emptied))
+}

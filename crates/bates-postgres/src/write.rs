@@ -1,0 +1,111 @@
+//! What is written besides grants: seldom, one at a time, and each may be done twice without harm, so that whatever
+//! fails is simply tried again.
+
+use bates_core::{Cursor, Definition, Pinned, Place, SeriesName, StoreError};
+use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
+
+use crate::batch::sql::{self, integer, whole};
+use crate::error::Failed;
+use crate::read;
+use crate::session::Session;
+
+pub(crate) async fn pin(
+    session: &Session,
+    asked: &Definition,
+    fresh_key: Option<&[u8]>,
+) -> Result<Pinned, Failed> {
+    // Nearly always it is there, and nothing has to be written.
+    if let Some(pinned) = read::pinned(session, &asked.series).await? {
+        return compared(asked, pinned, false);
+    }
+    let is_new = insert(session, asked, fresh_key).await?;
+    let Some(pinned) = read::pinned(session, &asked.series).await? else {
+        return Err(Failed::Passing("a series that was written is not there".into()));
+    };
+    compared(asked, pinned, is_new)
+}
+
+fn compared(
+    asked: &Definition,
+    (pinned, permutation_key): (Definition, Option<Vec<u8>>),
+    is_new: bool,
+) -> Result<Pinned, Failed> {
+    match pinned.difference(asked) {
+        None => Ok(Pinned { permutation_key, is_new }),
+        Some((what, pinned, found)) => Err(Failed::Lasting(StoreError::Pinned {
+            series: asked.series.as_str().into(),
+            what: what.into(),
+            pinned: pinned.into(),
+            found: found.into(),
+        })),
+    }
+}
+
+/// Whether it was not there: of nodes that pin a series together, one is the first.
+async fn insert(session: &Session, asked: &Definition, fresh_key: Option<&[u8]>) -> Result<bool, Failed> {
+    let sql = "INSERT INTO bates.series
+                   (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (name) DO NOTHING RETURNING true";
+    let (start, construction) = (integer(asked.start), i32::from(asked.construction));
+    let parameters: [(&(dyn ToSql + Sync), Type); 9] = [
+        (&asked.series.as_str(), Type::TEXT),
+        (&asked.template, Type::TEXT),
+        (&asked.parameters, Type::TEXT),
+        (&asked.shuffled, Type::BOOL),
+        (&start, Type::INT8),
+        (&asked.reset, Type::TEXT),
+        (&asked.time_zone, Type::TEXT),
+        (&construction, Type::INT4),
+        (&fresh_key, Type::BYTEA),
+    ];
+    session.begin().await?;
+    let rows = session.query_typed(sql, &parameters).await?;
+    session.batch_execute("COMMIT").await?;
+    Ok(!rows.is_empty())
+}
+
+pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) -> Result<Cursor, Failed> {
+    let sql = "INSERT INTO bates.cursor AS found (series, scope, next, version) VALUES ($1, $2, $3, 1)
+               ON CONFLICT (series, scope) DO UPDATE SET
+                   next = greatest(found.next, excluded.next),
+                   version = found.version + (found.next < excluded.next)::integer
+               RETURNING next, version, (xmax = 0)";
+    session.begin().await?;
+    let series = place.series.as_str();
+    if sql::lock_series(session, &[series]).await?.is_empty() {
+        return Err(Failed::Lasting(StoreError::UnknownSeries(series.into())));
+    }
+    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&series, Type::TEXT), (&place.scope.as_str(), Type::TEXT), (&integer(floor), Type::INT8)];
+    let rows = session.query_typed(sql, &parameters).await?;
+    let Some(row) = rows.first() else { return Err(Failed::Passing("a floor was not written".into())) };
+    if row.get(2) {
+        sql::count_scopes(session, &[(series, 1)]).await?;
+    }
+    session.batch_execute("COMMIT").await?;
+    Ok(Cursor { next: whole(row, 0), version: whole(row, 1) })
+}
+
+pub(crate) async fn describe(
+    session: &Session,
+    series: &SeriesName,
+    description: Option<&str>,
+) -> Result<(), Failed> {
+    let sql = "UPDATE bates.series SET description = $2 WHERE name = $1 RETURNING true";
+    session.begin().await?;
+    let parameters: [(&(dyn ToSql + Sync), Type); 2] =
+        [(&series.as_str(), Type::TEXT), (&description, Type::TEXT)];
+    let rows = session.query_typed(sql, &parameters).await?;
+    session.batch_execute("COMMIT").await?;
+    if rows.is_empty() { Err(StoreError::UnknownSeries(series.as_str().into()).into()) } else { Ok(()) }
+}
+
+/// Writes down that the node lives.
+pub(crate) async fn be_seen(session: &Session, node: Uuid, host: &str) -> Result<(), Failed> {
+    let sql =
+        "INSERT INTO bates.node (id, host) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET seen_at = now()";
+    session.begin().await?;
+    session.query_typed(sql, &[(&node, Type::UUID), (&host, Type::TEXT)]).await?;
+    Ok(session.batch_execute("COMMIT").await?)
+}
