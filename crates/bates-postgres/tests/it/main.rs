@@ -2,7 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod conformance;
+mod opening;
+mod proxy;
+mod taken_back;
+mod unknown;
 
+use bates_core::{Definition, Place, Purpose, ScopeKey, Store, Want};
+use bates_postgres::{Address, OpenError, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 use tokio_postgres::{Client, NoTls};
 
@@ -17,4 +23,36 @@ pub(crate) async fn connect(url: &str) -> Client {
 pub(crate) async fn database(server: &PrivatePostgres, name: &str) -> String {
     connect(&server.url()).await.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
     format!("{}/{name}", server.url().strip_suffix("/postgres").unwrap())
+}
+
+pub(crate) async fn opened(
+    url: &str,
+    settings: Settings,
+    opening: Opening,
+) -> Result<PostgresStore, OpenError> {
+    PostgresStore::open(&Address::parse(url).unwrap(), settings, opening).await
+}
+
+pub(crate) fn place(scope: &str) -> Place {
+    let scope = ScopeKey::new([("scope", scope)], None).unwrap();
+    Place { series: "document".parse().unwrap(), scope }
+}
+
+pub(crate) fn want(scope: &str, count: u64, purpose: Purpose) -> Want {
+    Want { place: place(scope), count, start: 1, end: 1_000_000, scopes_max: 1_000, purpose }
+}
+
+/// Pins the series that [`want`] is of.
+pub(crate) async fn pinned(store: &PostgresStore) {
+    let definition = Definition {
+        series: "document".parse().unwrap(),
+        template: "{scope}-{seq}".into(),
+        parameters: "scope".into(),
+        shuffled: false,
+        start: 1,
+        reset: "never".into(),
+        time_zone: "UTC".into(),
+        construction: 1,
+    };
+    store.pin(definition, None).await.unwrap();
 }

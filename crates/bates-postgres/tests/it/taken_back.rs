@@ -1,0 +1,80 @@
+//! A database that was taken back: restored from an old backup, or failed over to a standby that lagged. No node
+//! issues from it until an operator has accepted it.
+
+use bates_core::{GrantError, Purpose, Store, StoreError};
+use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
+use bates_testkit::PrivatePostgres;
+
+use super::{connect, opened, pinned, place, want};
+
+async fn node(server: &PrivatePostgres, opening: Opening) -> Result<PostgresStore, OpenError> {
+    opened(&server.url(), Settings::default(), opening).await
+}
+
+async fn refusal(store: &PostgresStore) -> String {
+    match store.grant(want("a", 10, Purpose::HandOut)).await {
+        Err(GrantError::Store(StoreError::Poisoned(reason))) => reason.into(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// All tables as they are now, and back again: what a restore does to a node that runs on.
+const BACKUP: &str = "CREATE SCHEMA backup;
+    CREATE TABLE backup.cursor AS TABLE bates.cursor; CREATE TABLE backup.last_commit AS TABLE bates.last_commit;
+    CREATE TABLE backup.lease AS TABLE bates.lease";
+const RESTORE: &str = "BEGIN; TRUNCATE bates.cursor, bates.last_commit, bates.lease;
+    INSERT INTO bates.cursor TABLE backup.cursor; INSERT INTO bates.last_commit TABLE backup.last_commit;
+    INSERT INTO bates.lease TABLE backup.lease; COMMIT";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_database_is_noticed_by_whoever_committed_to_it_and_stops_all_nodes() {
+    let server = PrivatePostgres::start().unwrap();
+    let (one, other) =
+        (node(&server, Opening::New).await.unwrap(), node(&server, Opening::Existing).await.unwrap());
+    pinned(&one).await;
+    one.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
+    other.grant(want("b", 10, Purpose::HandOut)).await.unwrap();
+    let client = connect(&server.url()).await;
+    client.batch_execute(BACKUP).await.unwrap();
+    let lost = one.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
+    client.batch_execute(RESTORE).await.unwrap();
+    let reason = refusal(&one).await;
+    assert!(reason.contains("lacks what this node committed") && reason.contains("bates floor"), "{reason}");
+    assert!(refusal(&other).await.contains("lacks what this node committed"), "others are told, too");
+    assert!(matches!(one.probe().await, Err(StoreError::Poisoned(_))), "and are not ready");
+    assert!(matches!(node(&server, Opening::Existing).await, Err(OpenError::Stopped(_))));
+    let operator = node(&server, Opening::Stopped).await.unwrap();
+    operator.raise_floor(place("a"), lost.lease.to()).await.unwrap();
+    operator.accept().await.unwrap();
+    let granted = one.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
+    assert_eq!(granted.lease.from(), lost.lease.to(), "nodes go on by themselves, above the floor");
+    other.grant(want("b", 10, Purpose::HandOut)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_timeline_is_refused_until_it_is_accepted() {
+    let server = PrivatePostgres::start().unwrap();
+    let store = node(&server, Opening::New).await.unwrap();
+    pinned(&store).await;
+    store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
+    let client = connect(&server.url()).await;
+    client.batch_execute("UPDATE bates.store SET timeline = timeline + 1").await.unwrap();
+    let reason = refusal(&store).await;
+    assert!(reason.contains("timeline 1") && reason.contains("timeline 2"), "{reason}");
+    assert!(matches!(node(&server, Opening::New).await, Err(OpenError::Stopped(_))));
+    let operator = node(&server, Opening::Stopped).await.unwrap();
+    assert_eq!(operator.accept().await, Ok(1));
+    assert_eq!(store.grant(want("a", 10, Purpose::HandOut)).await.unwrap().lease.from(), 11);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn emptied_tables_are_no_first_start() {
+    let server = PrivatePostgres::start().unwrap();
+    let store = node(&server, Opening::New).await.unwrap();
+    pinned(&store).await;
+    connect(&server.url()).await.batch_execute("DELETE FROM bates.store").await.unwrap();
+    assert!(store.grant(want("a", 10, Purpose::HandOut)).await.is_err());
+    for opening in [Opening::New, Opening::Existing, Opening::Stopped] {
+        assert_eq!(node(&server, opening).await.err(), Some(OpenError::Emptied), "{opening:?}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Commits of unknown outcome: the connection is cut while a commit is on its way. They are looked up, and nothing of
+//! them is given twice.
+
+use std::time::Duration;
+
+use bates_core::{GrantError, Lease, Purpose, Store, StoreError, Surrendered, Tail};
+use bates_postgres::{Opening, PostgresStore, Settings};
+use bates_testkit::PrivatePostgres;
+
+use super::proxy::{Cut, Proxy};
+use super::{connect, opened, pinned, place, want};
+
+/// A server, a proxy before it, and a store that knows only the proxy.
+async fn behind_proxy(patience: Duration) -> (PrivatePostgres, Proxy, PostgresStore) {
+    let server = PrivatePostgres::start().unwrap();
+    let proxy = Proxy::start(server.port()).await;
+    let url = server.url().replace(&server.port().to_string(), &proxy.port.to_string());
+    let settings = Settings { patience, ..Settings::default() };
+    let store = opened(&url, settings, Opening::New).await.unwrap();
+    pinned(&store).await;
+    (server, proxy, store)
+}
+
+fn lease(from: u64, to: u64) -> Lease {
+    Lease::new(from, to).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_was_made_is_found_and_one_that_was_not_is_made_again() {
+    let (server, proxy, store) = behind_proxy(Duration::from_secs(30)).await;
+    let mut next = 1;
+    for purpose in [Purpose::Lease, Purpose::HandOut, Purpose::Issue] {
+        for cut in [Cut::After, Cut::Before] {
+            for scope in ["a", "b", "a"] {
+                proxy.cut(cut);
+                let granted = store.grant(want(scope, 3, purpose)).await.unwrap();
+                if scope == "a" {
+                    assert_eq!(
+                        granted.lease,
+                        lease(next, next + 3),
+                        "{purpose:?} {cut:?}: no gap, nothing twice"
+                    );
+                    next += 3;
+                }
+            }
+        }
+    }
+    assert_eq!(store.ledger(place("a")).await, Ok(vec![lease(25, 37)]));
+    let client = connect(&server.url()).await;
+    let burned = client.query_one("SELECT count(*) FROM bates.burned", &[]).await.unwrap();
+    assert_eq!(burned.get::<_, i64>(0), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tail_goes_back_once_however_its_commit_is_cut() {
+    let (_server, proxy, store) = behind_proxy(Duration::from_secs(30)).await;
+    for cut in [Cut::After, Cut::Before] {
+        let granted = store.grant(want("a", 32, Purpose::Lease)).await.unwrap();
+        assert_eq!(granted.lease, lease(1, 33));
+        proxy.cut(cut);
+        let tail = Tail { place: place("a"), lease: granted.lease, version: granted.version };
+        assert_eq!(store.surrender(tail.clone()).await, Ok(Surrendered::Returned), "{cut:?}");
+        assert_eq!(store.surrender(tail).await, Ok(Surrendered::Gap), "{cut:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_looked_up_in_time_is_burned_and_written_down_when_the_store_is_back() {
+    let (server, proxy, store) = behind_proxy(Duration::from_millis(300)).await;
+    store.grant(want("a", 10, Purpose::Lease)).await.unwrap();
+    proxy.cut_and_close(Cut::After);
+    let refused = store.grant(want("a", 10, Purpose::Lease)).await.unwrap_err();
+    let GrantError::Store(StoreError::Unavailable(reason)) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains("not known whether it was committed"), "{reason}");
+    proxy.open();
+    let client = connect(&server.url()).await;
+    let burned = loop {
+        let rows = client.query("SELECT scope, first, last FROM bates.burned", &[]).await.unwrap();
+        if let Some(row) = rows.first() {
+            break (row.get::<_, String>(0), row.get::<_, i64>(1), row.get::<_, i64>(2));
+        }
+    };
+    assert_eq!(burned, ("scope=a".to_owned(), 11, 20));
+    let after = store.grant(want("a", 10, Purpose::Lease)).await.unwrap();
+    assert_eq!(after.lease, lease(21, 31), "it is never handed out");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gapless_number_is_waited_for_until_its_commit_is_known() {
+    let (_server, proxy, store) = behind_proxy(Duration::from_millis(300)).await;
+    let store = std::sync::Arc::new(store);
+    for (cut, expected) in [(Cut::After, true), (Cut::Before, false)] {
+        proxy.cut_and_close(cut);
+        let asking = store.clone();
+        let waiting = tokio::spawn(async move { asking.grant(want("a", 1, Purpose::Issue)).await });
+        proxy.has_cut().await;
+        // Longer than patience: that much later it is still waited for.
+        for _ in 0..3 {
+            assert!(matches!(store.cursor(place("a")).await, Err(StoreError::Unavailable(_))));
+        }
+        assert!(!waiting.is_finished(), "neither told nor burned");
+        proxy.open();
+        let granted = waiting.await.unwrap();
+        assert_eq!(granted.is_ok(), expected, "{cut:?}: {granted:?}");
+    }
+    assert_eq!(store.grant(want("a", 1, Purpose::Issue)).await.unwrap().lease, lease(2, 3));
+    assert_eq!(store.ledger(place("a")).await, Ok(vec![lease(1, 3)]), "no gap");
+}
