@@ -58,7 +58,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Answer> {
     if !args.json {
         let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
         out.line(format_args!("configuration   {file}"))?;
-        out.line(format_args!("data            {}", config.data.display()))?;
+        out.line(format_args!("data            {}", config.store))?;
         out.line(format_args!("HTTP            {}", config.http))?;
         out.line(format_args!("Redis protocol  {}", config.resp))?;
         let access = if config.access.is_open() { "none: whoever can connect may ask" } else { "is set" };

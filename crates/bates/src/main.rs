@@ -9,6 +9,7 @@ mod command;
 mod config;
 mod floor;
 mod init;
+mod migrate;
 mod output;
 mod pattern;
 mod scope;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Init(args) => init::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Floor(args) => floor::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

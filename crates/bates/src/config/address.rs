@@ -1,8 +1,7 @@
-//! Where the server listens, where it keeps its cursors, and who is let in.
+//! Where the server listens, and who is let in.
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use bates_server::Access;
 
@@ -26,7 +25,7 @@ impl fmt::Display for Address {
 }
 
 /// A text at a key of the configuration; `None` if there is none, or a mistake.
-fn text<'t>(tree: &'t Node, key: &str, mistakes: &mut Vec<Mistake>) -> Option<&'t str> {
+pub(super) fn text<'t>(tree: &'t Node, key: &str, mistakes: &mut Vec<Mistake>) -> Option<&'t str> {
     let node = tree.get(key)?;
     match &node.value {
         Value::Scalar(serde_json::Value::String(text)) => Some(text),
@@ -41,7 +40,7 @@ fn text<'t>(tree: &'t Node, key: &str, mistakes: &mut Vec<Mistake>) -> Option<&'
     }
 }
 
-fn wrong(tree: &Node, key: &str, problem: String, mistakes: &mut Vec<Mistake>) {
+pub(super) fn wrong(tree: &Node, key: &str, problem: String, mistakes: &mut Vec<Mistake>) {
     mistakes.push(Mistake { origin: tree.origin_of([key]).clone(), problem });
 }
 
@@ -69,21 +68,6 @@ pub(super) fn listen(
         wrong(tree, key, problem, mistakes);
     }
     Some(Address::At(address))
-}
-
-/// The folder of the embedded store.
-pub(super) fn store(tree: &Node, mistakes: &mut Vec<Mistake>) -> Option<PathBuf> {
-    let given = text(tree, "store", mistakes).unwrap_or("sqlite:bates-data");
-    match given.split_once(':') {
-        Some(("sqlite", path)) if !path.is_empty() => Some(PathBuf::from(path)),
-        _ => {
-            // What is not a path may hold a password.
-            let problem =
-                "store: expected sqlite: and the path of a folder, such as sqlite:/var/lib/bates".to_owned();
-            wrong(tree, "store", problem, mistakes);
-            None
-        }
-    }
 }
 
 /// The secret, which is never shown, not even a bad one.

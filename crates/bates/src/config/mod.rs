@@ -4,6 +4,7 @@
 mod address;
 mod environment;
 mod series;
+mod store;
 mod tree;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use clap::Args;
 
 use crate::output;
 pub(crate) use address::Address;
+pub(crate) use store::StoreAt;
 use tree::{Node, Origin};
 
 /// What is the case without a file; also what `bates init` writes.
@@ -25,7 +27,17 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 pub(crate) const FILE: &str = "bates.yaml";
 
 /// What a configuration may say.
-const KEYS: [&str; 6] = ["store", "http", "resp", "secret", "secret_file", "series"];
+const KEYS: [&str; 9] = [
+    "store",
+    "store_password_file",
+    "store_connections",
+    "store_patience_ms",
+    "http",
+    "resp",
+    "secret",
+    "secret_file",
+    "series",
+];
 
 /// Where the configuration comes from.
 #[derive(Debug, Default, Args)]
@@ -44,8 +56,8 @@ pub(crate) struct ConfigArgs {
 
 /// A configuration that can be served.
 pub(crate) struct Config {
-    /// The folder of the embedded store.
-    pub(crate) data: PathBuf,
+    /// Where cursors are kept.
+    pub(crate) store: StoreAt,
     pub(crate) http: Address,
     pub(crate) resp: Address,
     pub(crate) access: Access,
@@ -136,12 +148,12 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Opti
         let problem = format!("{key} is not known; there is {}", KEYS.join(", "));
         mistakes.push(Mistake { origin: node.origin.clone(), problem });
     }
-    let data = address::store(tree, mistakes);
+    let store = store::store(tree, mistakes);
     let access = address::access(tree, mistakes);
     let http = address::listen(tree, "http", "127.0.0.1:8080", access.as_ref(), mistakes);
     let resp = address::listen(tree, "resp", "127.0.0.1:6380", access.as_ref(), mistakes);
     let series = series::read(tree.get("series"), mistakes);
-    Some(Config { data: data?, http: http?, resp: resp?, access: access?, series, file })
+    Some(Config { store: store?, http: http?, resp: resp?, access: access?, series, file })
 }
 
 fn tell(file: &Path, mistakes: &[Mistake]) -> String {

@@ -6,6 +6,7 @@ use std::path::Path;
 use bates_core::{Entry, Machine, Store};
 use tokio::net::TcpListener;
 
+use crate::config::StoreAt;
 use crate::output::Output;
 
 /// Lines to try.
@@ -13,7 +14,7 @@ const TRIES_MAX: usize = 3;
 
 /// What is said besides the series.
 pub(super) struct Greeting<'a> {
-    pub(super) data: &'a Path,
+    pub(super) store: &'a StoreAt,
     pub(super) file: Option<&'a Path>,
     /// Whether no secret is needed.
     pub(super) is_open: bool,
@@ -33,7 +34,7 @@ impl Greeting<'_> {
         out.line(format_args!("bates {} hands out numbers", env!("CARGO_PKG_VERSION")))?;
         out.line(format_args!("  HTTP            {}", shown(http)))?;
         out.line(format_args!("  Redis protocol  {}", shown(resp)))?;
-        out.line(format_args!("  data            {}", self.data.display()))?;
+        out.line(format_args!("  data            {}", self.store))?;
         let file = self.file.map_or("built in".into(), |file| file.display().to_string());
         out.line(format_args!("  configuration   {file}"))?;
         out.line(format_args!("try:"))?;

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bates_core::{Closed, Machine, Store, SystemClock};
+use bates_postgres::PostgresStore;
 use bates_server::series::Description;
 use bates_server::{Access, http, resp};
-use bates_sqlite::{Opening, SqliteStore};
+use bates_sqlite::SqliteStore;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::config::{Address, Config, ConfigArgs};
+use crate::config::{Address, Config, ConfigArgs, StoreAt};
 use crate::output::{self, Answer, counted};
 use greeting::Greeting;
 
@@ -47,20 +48,37 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR")]
     resp: Option<String>,
 
-    /// Begin again with an empty store where one was before and its database is gone
+    /// Begin again with an empty store where one was before and its database is gone; on PostgreSQL, make a store
+    /// where the database has none
     #[arg(long)]
     new: bool,
 }
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Answer> {
     let config = args.config.load(args.http.as_deref(), args.resp.as_deref())?;
-    let opening = if args.new { Opening::New } else { Opening::First };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(config, opening))
+    runtime.block_on(serve(config, args.new))
 }
 
-async fn serve(config: Config, opening: Opening) -> anyhow::Result<Answer> {
-    let store = Arc::new(SqliteStore::open(&config.data, opening)?);
+async fn serve(config: Config, is_new: bool) -> anyhow::Result<Answer> {
+    match &config.store {
+        StoreAt::Folder(path) => {
+            use bates_sqlite::Opening;
+            let opening = if is_new { Opening::New } else { Opening::First };
+            let store = SqliteStore::open(path, opening)?;
+            serve_from(store, config).await
+        }
+        StoreAt::Postgres(address, settings) => {
+            use bates_postgres::Opening;
+            let opening = if is_new { Opening::New } else { Opening::Existing };
+            let store = PostgresStore::open(address, *settings, opening).await?;
+            serve_from(store, config).await
+        }
+    }
+}
+
+async fn serve_from(store: impl Store, config: Config) -> anyhow::Result<Answer> {
+    let store = Arc::new(store);
     let machine = Arc::new(Machine::open(store.clone(), config.series, Arc::new(SystemClock)).await?);
     restore(&machine, &store).await?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
@@ -69,7 +87,7 @@ async fn serve(config: Config, opening: Opening) -> anyhow::Result<Answer> {
     }
     let stop = stop_signal()?;
     let greeting =
-        Greeting { data: &config.data, file: config.file.as_deref(), is_open: config.access.is_open() };
+        Greeting { store: &config.store, file: config.file.as_deref(), is_open: config.access.is_open() };
     greeting.print(&machine, http.as_ref(), resp.as_ref())?;
     let evicting = tokio::spawn(evict(machine.clone()));
     listen(&machine, Arc::new(config.access), http, resp, stop).await;

@@ -4,16 +4,19 @@
 mod asking;
 mod clients;
 mod clock;
+mod cluster;
 mod crash;
 mod disk;
 mod disk_full;
 mod errors;
 mod http;
 mod load;
+mod nodes;
 mod process;
 mod running;
 mod secret;
 mod server;
+mod shared_store;
 mod wire;
 
 #[test]

@@ -45,15 +45,34 @@ impl Server {
 
     /// What runs the program, which is the last word of the command; its last words if it ends before it listens.
     pub(crate) fn try_start(mut command: Command, data: &Path, address: &str) -> Result<Self, String> {
+        command.args(["serve", "--http", LOOPBACK, "--resp", address, "--data"]).arg(data);
+        Self::run(command)
+    }
+
+    /// A node on a store that is shared; its last words if it refuses to start.
+    pub(crate) fn try_node(
+        store: &str,
+        flags: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self, String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+        command.envs(environment.iter().copied()).env("BATES_STORE", store);
+        command.args(["serve", "--http", LOOPBACK, "--resp", LOOPBACK]).args(flags);
+        Self::run(command)
+    }
+
+    pub(crate) fn node(store: &str) -> Self {
+        Self::try_node(store, &["--new"], &[]).unwrap_or_else(|said| panic!("no server: {said}"))
+    }
+
+    fn run(mut command: Command) -> Result<Self, String> {
         // Whatever the environment of who runs this is like.
-        for variable in ["BATES_SECRET", "BATES_PLANTED_BUG"] {
+        for variable in ["BATES_SECRET", "BATES_PLANTED_BUG", "BATES_STORE", "PGPASSWORD"] {
             if command.get_envs().all(|(name, _)| name != variable) {
                 command.env_remove(variable);
             }
         }
         let mut child = command
-            .args(["serve", "--http", LOOPBACK, "--resp", address, "--data"])
-            .arg(data)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // A group of its own: whoever kills strace must kill what it traces too.
@@ -100,6 +119,12 @@ impl Server {
 
     pub(crate) fn kill(self) {
         drop(self);
+    }
+
+    /// Sends a signal by name: `STOP`, `CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("sh").args(["-c", "kill -s $1 $0", &pid, name]).status().unwrap().success());
     }
 }
 

@@ -1,0 +1,122 @@
+//! Where cursors are kept: a folder of this machine, or a PostgreSQL that nodes share. Owns where the password comes
+//! from. Must never show one, nor an address that may hold one.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bates_postgres::{Address, Settings};
+
+use super::Mistake;
+use super::address::{text, wrong};
+use super::tree::{Node, Value};
+
+/// Where cursors are kept.
+#[derive(Clone, Debug)]
+pub(crate) enum StoreAt {
+    /// The folder of the embedded store.
+    Folder(PathBuf),
+    /// The database of the shared store.
+    Postgres(Box<Address>, Settings),
+}
+
+impl fmt::Display for StoreAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) => path.display().fmt(f),
+            Self::Postgres(address, _) => address.fmt(f),
+        }
+    }
+}
+
+/// What belongs to a shared store only.
+const SHARED_KEYS: [&str; 3] = ["store_password_file", "store_connections", "store_patience_ms"];
+
+pub(super) fn store(tree: &Node, mistakes: &mut Vec<Mistake>) -> Option<StoreAt> {
+    let given = text(tree, "store", mistakes).unwrap_or("sqlite:bates-data");
+    match given.split_once(':') {
+        Some(("sqlite", path)) if !path.is_empty() => {
+            for key in SHARED_KEYS.iter().filter(|key| tree.get(key).is_some()) {
+                wrong(tree, key, format!("{key} is for a store on PostgreSQL"), mistakes);
+            }
+            Some(StoreAt::Folder(PathBuf::from(path)))
+        }
+        Some(("postgres" | "postgresql", _)) => postgres(tree, given, mistakes),
+        _ => {
+            // What is not a path may hold a password.
+            let problem =
+                "store: expected sqlite: and the path of a folder, such as sqlite:/var/lib/bates, or an \
+                           address such as postgres://user@host/database"
+                    .to_owned();
+            wrong(tree, "store", problem, mistakes);
+            None
+        }
+    }
+}
+
+fn postgres(tree: &Node, given: &str, mistakes: &mut Vec<Mistake>) -> Option<StoreAt> {
+    let before = mistakes.len();
+    let default = Settings::default();
+    let connections = number(tree, "store_connections", default.connections as u64, 1..=1_000, mistakes);
+    let patience = u64::try_from(default.patience.as_millis()).unwrap_or(u64::MAX);
+    let patience = number(tree, "store_patience_ms", patience, 100..=600_000, mistakes);
+    let settings = Settings {
+        connections: usize::try_from(connections).unwrap_or(default.connections),
+        patience: Duration::from_millis(patience),
+    };
+    let address = match Address::parse(given) {
+        Ok(address) => address,
+        Err(error) => {
+            wrong(tree, "store", format!("store: {error}"), mistakes);
+            return None;
+        }
+    };
+    let address = with_password(tree, address, mistakes);
+    (mistakes.len() == before).then(|| StoreAt::Postgres(Box::new(address), settings))
+}
+
+/// The password of the address itself, of a file, or of the variable that `psql` reads.
+fn with_password(tree: &Node, address: Address, mistakes: &mut Vec<Mistake>) -> Address {
+    const KEY: &str = "store_password_file";
+    let Some(file) = text(tree, KEY, mistakes) else {
+        return match std::env::var("PGPASSWORD") {
+            Ok(password) if !address.has_password() => address.with_password(&password),
+            _ => address,
+        };
+    };
+    if address.has_password() {
+        wrong(tree, KEY, format!("store holds a password, and {KEY} is given too"), mistakes);
+        return address;
+    }
+    match std::fs::read_to_string(file) {
+        Ok(password) => address.with_password(password.trim_end_matches(['\r', '\n'])),
+        Err(error) => {
+            wrong(tree, KEY, format!("{KEY}: cannot read {file}: {error}"), mistakes);
+            address
+        }
+    }
+}
+
+/// A whole number within bounds; the environment gives it as a text.
+fn number(
+    tree: &Node,
+    key: &str,
+    default: u64,
+    bounds: std::ops::RangeInclusive<u64>,
+    mistakes: &mut Vec<Mistake>,
+) -> u64 {
+    let given = match tree.get(key).map(|node| &node.value) {
+        None | Some(Value::Scalar(serde_json::Value::Null)) => return default,
+        Some(Value::Scalar(serde_json::Value::Number(number))) => number.as_u64(),
+        Some(Value::Scalar(serde_json::Value::String(text))) => text.parse().ok(),
+        Some(_) => None,
+    };
+    match given.filter(|number| bounds.contains(number)) {
+        Some(number) => number,
+        None => {
+            let problem = format!("{key} is a whole number from {} to {}", bounds.start(), bounds.end());
+            wrong(tree, key, problem, mistakes);
+            default
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Several nodes on one PostgreSQL, and clients that go from one to the next and write down what they are answered.
+
+use std::fs;
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+
+use bates_testkit::history::{Client as Log, History, Scope};
+use bates_testkit::{PrivatePostgres, programs};
+use tempfile::TempDir;
+
+use super::running::{Client, Server};
+
+/// One series of each promise.
+const CONFIGURATION: &str = r#"
+series:
+  ticket: { pattern: "{seq}", promise: unique, key: "ticket:{name}" }
+  counter: { pattern: "{seq}", promise: ordered, key: "counter:{name}" }
+  invoice: { pattern: "{seq}", promise: gapless, key: "invoice:{name}" }
+"#;
+
+/// A PostgreSQL, and how nodes on it are configured.
+pub(crate) struct Cluster {
+    pub(crate) postgres: PrivatePostgres,
+    folder: TempDir,
+}
+
+impl Cluster {
+    pub(crate) fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("bates.yaml"), CONFIGURATION).unwrap();
+        Self { postgres: PrivatePostgres::start().unwrap(), folder }
+    }
+
+    pub(crate) fn node(&self) -> Server {
+        let file = self.folder.path().join("bates.yaml");
+        let node =
+            Server::try_node(&self.postgres.url(), &["--new"], &[("BATES_CONFIG", file.to_str().unwrap())]);
+        node.unwrap_or_else(|said| panic!("no server: {said}"))
+    }
+
+    /// Runs SQL and answers with what it prints, bare.
+    pub(crate) fn query(&self, sql: &str) -> String {
+        let psql = programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
+        let output = Command::new(psql)
+            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"])
+            .args(["--command", sql, &self.postgres.url()])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Whether the ledger of a gapless scope holds every position from the first to the cursor.
+    pub(crate) fn is_gapless(&self, name: &str) -> bool {
+        let sql = format!(
+            "SELECT sum(last - first + 1) = max(last) AND max(last) + 1 = (SELECT next FROM bates.cursor
+             WHERE series = 'invoice' AND scope = 'name={name}')
+             FROM bates.ledger WHERE series = 'invoice' AND scope = 'name={name}'"
+        );
+        self.query(&sql) == "t"
+    }
+}
+
+/// Clients that ask for the same keys at one node after the other, until they are told to end.
+pub(crate) struct Switching {
+    history: History,
+    shared: Arc<Shared>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The ports of the nodes; one that is gone has another one's place later.
+    ports: Vec<u16>,
+    is_over: bool,
+    answers: u64,
+    enough: u64,
+}
+
+impl Switching {
+    /// So many clients, which ask for so many keys in turn.
+    pub(crate) fn begin(clients: usize, keys: &[String], nodes: &[&Server]) -> Self {
+        let (history, shared) = (History::default(), Arc::<Shared>::default());
+        shared.state.lock().unwrap().ports = nodes.iter().map(|node| node.port).collect();
+        let begin = |client| {
+            let (history, shared, keys) = (history.clone(), shared.clone(), keys.to_vec());
+            thread::spawn(move || run(&history, &shared, client, &keys))
+        };
+        let clients = (0..clients).map(begin).collect();
+        Self { history, shared, clients }
+    }
+
+    /// Another node in the place of one.
+    pub(crate) fn replace(&self, at: usize, node: &Server) {
+        self.shared.state.lock().unwrap().ports[at] = node.port;
+    }
+
+    /// Waits for so many answers more.
+    pub(crate) fn wait_for(&self, answers: u64) {
+        let mut state = self.shared.state.lock().unwrap();
+        state.enough = state.answers + answers;
+        drop(self.shared.changed.wait_while(state, |state| state.answers < state.enough).unwrap());
+    }
+
+    pub(crate) fn end(self) -> History {
+        self.shared.state.lock().unwrap().is_over = true;
+        for client in self.clients {
+            client.join().unwrap();
+        }
+        self.history
+    }
+}
+
+fn run(history: &History, shared: &Shared, client: usize, keys: &[String]) {
+    let scopes: Vec<Scope> = keys.iter().map(|key| history.scope(key)).collect();
+    let mut log = history.client();
+    let mut connections: Vec<(u16, Option<Client>)> = Vec::new();
+    for turn in client.. {
+        let ports = shared.state.lock().unwrap().ports.clone();
+        connections.resize_with(ports.len(), || (0, None));
+        // Neither the next node nor the next key follows from the other.
+        let (node, key) = ((turn + turn / 7) % ports.len(), turn % keys.len());
+        let (port, connection) = &mut connections[node];
+        if *port != ports[node] || connection.is_none() {
+            (*port, *connection) = (ports[node], Client::connect(ports[node]));
+        }
+        let answered =
+            connection.as_mut().is_some_and(|client| ask(client, &mut log, scopes[key], &keys[key]));
+        if !answered {
+            *connection = None;
+        }
+        if !shared.count(answered) {
+            return;
+        }
+    }
+}
+
+/// Whether a number was answered.
+fn ask(client: &mut Client, log: &mut Log, scope: Scope, key: &str) -> bool {
+    let asked = log.ask(scope);
+    let number = client.incr(key);
+    if let Some(number) = number {
+        log.answered(asked, number, number);
+    }
+    number.is_some()
+}
+
+impl Shared {
+    /// Counts an answer, or that there was none; says whether to go on.
+    fn count(&self, answered: bool) -> bool {
+        let mut state = self.state.lock().unwrap();
+        state.answers += u64::from(answered);
+        if state.answers >= state.enough {
+            self.changed.notify_all();
+        }
+        !state.is_over
+    }
+}

@@ -1,0 +1,96 @@
+//! The commands on a store in PostgreSQL: making its tables, raising cursors, and that no password is ever shown.
+
+use std::process::{Command, Output};
+
+use bates_testkit::PrivatePostgres;
+
+use super::running::Server;
+
+fn bates(store: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    command.env_remove("PGPASSWORD").env("BATES_STORE", store).args(arguments).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn tables_are_made_once_shown_before_and_needed_to_serve() {
+    let postgres = PrivatePostgres::start().unwrap();
+    let url = postgres.url();
+    let plan = said(&bates(&url, &["migrate", "--plan"]));
+    assert!(plan.contains("CREATE TABLE bates.cursor") && plan.ends_with("COMMIT;\n"), "{plan}");
+    let refused = Server::try_node(&url, &[], &[]).err().unwrap();
+    assert!(refused.contains("holds no Bates store"), "to show is not to make: {refused}");
+    assert!(said(&bates(&url, &["migrate"])).contains("is a store now"));
+    assert!(said(&bates(&url, &["migrate"])).contains("is up to date"));
+    assert_eq!(said(&bates(&url, &["migrate", "--plan"])), "");
+    let node = Server::try_node(&url, &[], &[]).unwrap();
+    assert_eq!(node.redis_cli(&["INCR", "counter:a"]), "1");
+    let folder = said(&bates("sqlite:nowhere", &["migrate"]));
+    assert!(folder.contains("needs no migration"), "{folder}");
+}
+
+#[test]
+fn a_cursor_is_raised_while_nodes_run_and_a_stopped_store_is_accepted() {
+    let postgres = PrivatePostgres::start().unwrap();
+    let url = postgres.url();
+    let node = Server::node(&url);
+    assert_eq!(node.redis_cli(&["INCR", "counter:a"]), "1");
+    let raised = said(&bates(&url, &["floor", "counter", "name=a", "500"]));
+    assert!(raised.contains("raised from 2 to 500"), "{raised}");
+    assert_eq!(node.redis_cli(&["INCR", "counter:a"]), "500");
+    let stop = "UPDATE bates.store SET timeline = 7";
+    let psql = bates_testkit::programs::find("psql").unwrap();
+    assert!(Command::new(psql).args(["--quiet", "--command", stop, &url]).status().unwrap().success());
+    let refused = node.redis_cli(&["INCR", "counter:a"]);
+    assert!(refused.contains("store_poisoned") && refused.contains("--accept-timeline"), "{refused}");
+    assert!(Server::try_node(&url, &[], &[]).err().unwrap().contains("timeline 7"));
+    assert!(said(&bates(&url, &["floor", "counter", "name=a", "900"])).contains("raised from 501 to 900"));
+    let accepted = said(&bates(&url, &["floor", "--accept-timeline"]));
+    assert!(accepted.contains("timeline 1 is accepted"), "{accepted}");
+    assert_eq!(node.redis_cli(&["INCR", "counter:a"]), "900", "the node goes on by itself");
+}
+
+#[test]
+fn a_password_comes_from_many_places_and_is_shown_in_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    std::fs::write(&file, "hunter2\n").unwrap();
+    let file = file.to_str().unwrap();
+    let with = "postgres://bates:hunter2@127.0.0.1:1/numbers";
+    let without = "postgres://bates@127.0.0.1:1/numbers";
+    for (store, variables) in [
+        (with, vec![]),
+        (without, vec![("PGPASSWORD", "hunter2")]),
+        (without, vec![("BATES_STORE_PASSWORD_FILE", file)]),
+        (with, vec![("BATES_STORE_PASSWORD_FILE", file)]),
+        ("postgres://bates:hunter2@127.0.0.1:1/numbers?sslmode=none", vec![]),
+        ("postgres://bates:hunter2@127.0.0.1:port/numbers", vec![]),
+        ("mysql://bates:hunter2@127.0.0.1/numbers", vec![]),
+    ] {
+        for command in ["serve", "check", "migrate"] {
+            let output = Command::new(env!("CARGO_BIN_EXE_bates"))
+                .env_remove("PGPASSWORD")
+                .env("BATES_STORE", store)
+                .env("BATES_STORE_PATIENCE_MS", "100")
+                .envs(variables.iter().copied())
+                .args([command])
+                .output()
+                .unwrap();
+            assert!(!said(&output).contains("hunter2"), "{command}: {}", said(&output));
+            assert!(command == "check" || !output.status.success());
+        }
+    }
+    let both = Command::new(env!("CARGO_BIN_EXE_bates"))
+        .envs([("BATES_STORE", with), ("BATES_STORE_PASSWORD_FILE", file)])
+        .arg("check")
+        .output()
+        .unwrap();
+    assert!(
+        said(&both).contains("holds a password, and store_password_file is given too"),
+        "{}",
+        said(&both)
+    );
+}
