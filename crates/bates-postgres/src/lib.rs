@@ -8,6 +8,7 @@ mod address;
 mod batch;
 mod connect;
 mod error;
+mod moving;
 mod read;
 mod retry;
 mod schema;

@@ -83,8 +83,13 @@ impl PostgresStore {
         self.done(|session| async move { truth::accept(&session).await }).await
     }
 
+    /// Who this node is.
+    pub(crate) fn node(&self) -> Uuid {
+        self.shared.truth.node
+    }
+
     /// Does something that may be done twice, on a connection.
-    async fn done<T, F>(&self, work: impl Fn(Arc<Session>) -> F + Sync) -> Result<T, StoreError>
+    pub(crate) async fn done<T, F>(&self, work: impl Fn(Arc<Session>) -> F + Sync) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, Failed>>,
     {

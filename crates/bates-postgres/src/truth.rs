@@ -180,9 +180,10 @@ pub(crate) async fn stop(session: &Session, reason: &str) -> Result<(), Failed> 
     Ok(session.batch_execute("COMMIT").await?)
 }
 
-/// Lets all nodes go on with the database as it is. Answers with its timeline.
+/// Lets all nodes go on with the database as it is, unless it was left for another store. Answers with its timeline.
 pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
-    let sql = "UPDATE bates.store SET stopped = NULL, acceptances = acceptances + 1,
+    let sql = "UPDATE bates.store SET acceptances = acceptances + 1,
+                   stopped = CASE WHEN mark IS NULL THEN NULL ELSE stopped END,
                    timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
                RETURNING timeline";
     session.begin().await?;

@@ -44,6 +44,11 @@ impl PrivatePgBouncer {
         format!("postgres://{USER}@127.0.0.1:{}/postgres", self.port)
     }
 
+    /// The loopback port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The id of its process.
     pub fn pid(&self) -> u32 {
         self.process.pid()
@@ -59,7 +64,7 @@ fn configure(dir: &Path, postgres: u16, port: u16, owner: Option<Owner>) -> std:
     std::fs::write(
         &file,
         format!(
-            "[databases]\npostgres = host=127.0.0.1 port={postgres} dbname=postgres user={USER}\n\
+            "[databases]\n* = host=127.0.0.1 port={postgres} user={USER}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
              auth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 1000\n\
              server_reset_query =\nignore_startup_parameters = extra_float_digits\n"

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{ask, check, floor, init, migrate, pattern, serve};
+use crate::{ask, check, floor, init, migrate, move_store, pattern, serve};
 
 /// A numbering machine: identifiers that are never repeated, fast, and accounted for.
 #[derive(Debug, Parser)]
@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Init(init::InitArgs),
     Check(check::CheckArgs),
     Floor(floor::FloorArgs),
+    MoveStore(move_store::MoveStoreArgs),
     Migrate(migrate::MigrateArgs),
     /// Try a pattern: positions into identifiers and back, without a server.
     #[command(

@@ -10,6 +10,7 @@ mod config;
 mod floor;
 mod init;
 mod migrate;
+mod move_store;
 mod output;
 mod pattern;
 mod scope;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Init(args) => init::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Floor(args) => floor::run(&args),
+        Command::MoveStore(args) => move_store::run(&args),
         Command::Migrate(args) => migrate::run(&args),
     };
     match answer {

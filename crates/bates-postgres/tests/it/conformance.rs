@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
-use bates_testkit::{DataSet, PrivatePostgres, exercise_store};
+use bates_testkit::{DataSet, PrivatePgBouncer, PrivatePostgres, exercise_move, exercise_store};
 
 /// A database of its own in a server that all claims share.
 struct InDatabase(Address);
@@ -24,4 +24,50 @@ async fn the_shared_store_conforms() {
         InDatabase(Address::parse(&super::database(&server, &name).await).unwrap())
     })
     .await;
+}
+
+/// Fault 10: four connections to the server for all who ask, each transaction on another.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shared_store_conforms_behind_pgbouncer_in_transaction_mode() {
+    let (server, count) = (PrivatePostgres::start().unwrap(), AtomicU32::new(0));
+    let bouncer = PrivatePgBouncer::start(&server).unwrap();
+    exercise_store(async || {
+        let name = format!("set{}", count.fetch_add(1, Ordering::Relaxed));
+        let url = super::database(&server, &name).await;
+        let through = url.replace(&server.port().to_string(), &bouncer.port().to_string());
+        InDatabase(Address::parse(&through).unwrap())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
+    let server = PrivatePostgres::start().unwrap();
+    let open = async |name: &str, opening| {
+        let url = format!("{}/{name}", server.url().strip_suffix("/postgres").unwrap());
+        PostgresStore::open(&Address::parse(&url).unwrap(), Settings::default(), opening).await
+    };
+    for name in ["first", "second"] {
+        super::database(&server, name).await;
+    }
+    let from = open("first", Opening::New).await.unwrap();
+    exercise_move(&from, &open("second", Opening::New).await.unwrap()).await;
+    let left = open("first", Opening::Existing).await.err().unwrap().to_string();
+    assert!(left.contains("was left for to"), "{left}");
+    // A node that runs notices it with its next grant, and no operator can undo it by mistake.
+    from.accept().await.unwrap();
+    let place = bates_core::Place {
+        series: "short".parse().unwrap(),
+        scope: bates_core::ScopeKey::new([], None).unwrap(),
+    };
+    let want = bates_core::Want {
+        place,
+        count: 1,
+        start: 0,
+        end: 10_000,
+        scopes_max: 10,
+        purpose: bates_core::Purpose::Lease,
+    };
+    let refused = bates_core::Store::grant(&from, want).await.unwrap_err().to_string();
+    assert!(refused.contains("was left for to"), "{refused}");
 }

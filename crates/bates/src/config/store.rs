@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use bates_postgres::{Address, Settings};
@@ -26,6 +27,29 @@ impl fmt::Display for StoreAt {
             Self::Folder(path) => path.display().fmt(f),
             Self::Postgres(address, _) => address.fmt(f),
         }
+    }
+}
+
+/// A store that is named on the command line, with the password that `psql` would take.
+impl FromStr for StoreAt {
+    type Err = String;
+
+    fn from_str(given: &str) -> Result<Self, String> {
+        match given.split_once(':') {
+            Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Folder(PathBuf::from(path))),
+            Some(("postgres" | "postgresql", _)) => {
+                let address = Address::parse(given).map_err(|error| error.to_string())?;
+                Ok(Self::Postgres(Box::new(with_variable(address)), Settings::default()))
+            }
+            _ => Err("expected sqlite: and the path of a folder, or an address such as postgres://user@host/database".to_owned()),
+        }
+    }
+}
+
+fn with_variable(address: Address) -> Address {
+    match std::env::var("PGPASSWORD") {
+        Ok(password) if !address.has_password() => address.with_password(&password),
+        _ => address,
     }
 }
 
@@ -79,10 +103,7 @@ fn postgres(tree: &Node, given: &str, mistakes: &mut Vec<Mistake>) -> Option<Sto
 fn with_password(tree: &Node, address: Address, mistakes: &mut Vec<Mistake>) -> Address {
     const KEY: &str = "store_password_file";
     let Some(file) = text(tree, KEY, mistakes) else {
-        return match std::env::var("PGPASSWORD") {
-            Ok(password) if !address.has_password() => address.with_password(&password),
-            _ => address,
-        };
+        return with_variable(address);
     };
     if address.has_password() {
         wrong(tree, KEY, format!("store holds a password, and {KEY} is given too"), mistakes);

@@ -94,3 +94,47 @@ fn a_password_comes_from_many_places_and_is_shown_in_none() {
         said(&both)
     );
 }
+
+#[test]
+fn an_installation_moves_to_postgres_and_back_and_numbering_goes_on() {
+    let (folder, postgres) = (tempfile::tempdir().unwrap(), PrivatePostgres::start().unwrap());
+    let (data, back, url) = (folder.path().join("data"), folder.path().join("back"), postgres.url());
+    let (from, to) = (format!("sqlite:{}", data.display()), format!("sqlite:{}", back.display()));
+    let moved = |from: &str, to: &str| said(&bates("", &["move-store", from, to]));
+    let server = Server::start(&data);
+    assert_eq!(server.redis_cli(&["INCRBY", "counter:a", "100"]), "100");
+    let short = server.redis_cli(&["LPOP", "short", "50"]);
+    super::http::ask(
+        server.http,
+        "PUT",
+        "/v1/series/tenant",
+        r#"{"pattern":"T-{seq}","promise":"gapless","key":"t"}"#,
+    );
+    assert_eq!(server.redis_cli(&["LPOP", "t", "3"]), "T-1\nT-2\nT-3");
+    let refused = moved(&from, &url);
+    assert!(refused.contains("in use by another process"), "{refused}");
+    server.stop();
+    let told = moved(&from, &url);
+    assert!(told.contains("6 series with 3 scopes are moved"), "{told}");
+    let left =
+        Server::try_start(Command::new(env!("CARGO_BIN_EXE_bates")), &data, "127.0.0.1:0").err().unwrap();
+    assert!(left.contains("was left for"), "{left}");
+    let node = Server::try_node(&url, &[], &[]).unwrap();
+    assert_eq!(node.redis_cli(&["INCR", "counter:a"]), "101");
+    assert_eq!(node.redis_cli(&["LPOP", "t"]), "T-4");
+    let more = node.redis_cli(&["LPOP", "short", "50"]);
+    assert!(more.lines().all(|key| !short.contains(key)), "the same permutation, further on");
+    let again = moved(&from, &url);
+    assert!(again.contains("was left for"), "what was issued since is not written over: {again}");
+    // Away from PostgreSQL while a node runs: it stops issuing by itself.
+    let told = moved(&url, &to);
+    assert!(told.contains("6 series with 3 scopes are moved"), "{told}");
+    let refused = node.redis_cli(&["INCR", "counter:a"]);
+    assert!(refused.contains("was left for"), "{refused}");
+    node.stop();
+    let server = Server::start(&back);
+    assert_eq!(server.redis_cli(&["INCR", "counter:a"]), "102");
+    assert_eq!(server.redis_cli(&["LPOP", "t"]), "T-5");
+    let wrong = moved("mysql://root:hunter2@db", &to);
+    assert!(wrong.contains("the old store: expected") && !wrong.contains("hunter2"), "{wrong}");
+}

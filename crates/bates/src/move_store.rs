@@ -1,0 +1,85 @@
+//! `bates move-store`: everything from one store to another, where numbering goes on.
+
+use std::io::{IsTerminal, Write};
+
+use anyhow::anyhow;
+use bates_core::{Movable, Moved, move_store};
+use bates_postgres::PostgresStore;
+use bates_sqlite::SqliteStore;
+use clap::Args;
+
+use crate::config::StoreAt;
+use crate::output::{Answer, Output, counted, grouped};
+
+/// Move everything from one store to another, where numbering goes on
+///
+/// Cursors, permutation keys, the ledger and the series that were made at run time. The old store is marked as left
+/// before anything is copied, and is never served again; the new one is not served until everything is there. A
+/// move that was interrupted is finished by running it again. Servers on a folder must be stopped; nodes on
+/// PostgreSQL stop issuing by themselves.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bates move-store sqlite:bates-data postgres://bates@db/numbers\n  \
+    bates move-store postgres://bates@db/numbers sqlite:/var/lib/bates\n\n\
+    Passwords are taken from the address, or from PGPASSWORD.")]
+pub(crate) struct MoveStoreArgs {
+    /// The old store: `sqlite:` and a folder, or `postgres://` and an address
+    from: String,
+
+    /// The new store, which must be empty
+    to: String,
+}
+
+pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // Read here and not by clap, whose errors show what was given: it may hold a password.
+    let store = |which: &str, given: &str| {
+        given.parse::<StoreAt>().map_err(|error| anyhow!("the {which} store: {error}"))
+    };
+    let (old, new) = (store("old", &args.from)?, store("new", &args.to)?);
+    let (from, to) = (old.to_string(), new.to_string());
+    let moved = runtime.block_on(async {
+        match &old {
+            StoreAt::Folder(path) => {
+                let store = SqliteStore::open_to_move(path, bates_sqlite::Opening::Existing)?;
+                into(&store, &from, &new, &to).await
+            }
+            StoreAt::Postgres(address, settings) => {
+                let opening = bates_postgres::Opening::Stopped;
+                let store = PostgresStore::open(address, *settings, opening).await?;
+                into(&store, &from, &new, &to).await
+            }
+        }
+    })?;
+    let mut out = Output::new();
+    let (series, scopes) = (grouped(moved.series), counted(moved.scopes, "scope"));
+    out.line(format_args!(
+        "{series} series with {scopes} are moved: {from} is left, and numbering goes on in {to}"
+    ))?;
+    out.flush()?;
+    Ok(Answer::Yes)
+}
+
+async fn into(from: &impl Movable, from_name: &str, to: &StoreAt, to_name: &str) -> anyhow::Result<Moved> {
+    let from = (from, from_name);
+    Ok(match to {
+        StoreAt::Folder(path) => {
+            let store = SqliteStore::open_to_move(path, bates_sqlite::Opening::First)?;
+            move_store(from, (&store, to_name), tell).await?
+        }
+        StoreAt::Postgres(address, settings) => {
+            PostgresStore::migrate(address, *settings).await?;
+            let store = PostgresStore::open(address, *settings, bates_postgres::Opening::Stopped).await?;
+            move_store(from, (&store, to_name), tell).await?
+        }
+    })
+}
+
+/// How far it has come, in one line of a terminal.
+fn tell(moved: Moved) {
+    let mut terminal = std::io::stderr();
+    if terminal.is_terminal() {
+        // Nobody reads what cannot be written.
+        let _ = write!(terminal, "\r{} … ", counted(moved.scopes, "scope"));
+    }
+}
