@@ -14,10 +14,11 @@ struct Bench {
     targets: &'static [&'static str],
 }
 
-const BENCHES: [Bench; 3] = [
+const BENCHES: [Bench; 4] = [
     Bench { name: "pattern", package: "bates-pattern", targets: &["pattern"] },
     Bench { name: "resp", package: "bates-server", targets: &["resp"] },
     Bench { name: "serve", package: "bates", targets: &["serve", "http", "scopes"] },
+    Bench { name: "postgres", package: "bates", targets: &["postgres"] },
 ];
 
 #[derive(clap::Args)]
@@ -63,6 +64,6 @@ mod tests {
     #[test]
     fn an_unknown_benchmark_is_answered_with_the_known_ones() {
         let message = find("patern").map(|_| ()).unwrap_err().to_string();
-        assert_eq!(message, "there is no benchmark `patern`; there is: pattern, resp, serve");
+        assert_eq!(message, "there is no benchmark `patern`; there is: pattern, resp, serve, postgres");
     }
 }
