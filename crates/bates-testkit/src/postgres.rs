@@ -24,6 +24,10 @@ const POSTGRES: Server = Server {
     end_signal: "QUIT",
 };
 
+/// A server that follows another one says so when it is ready.
+const STANDBY: Server =
+    Server { ready: "database system is ready to accept read-only connections", ..POSTGRES };
+
 /// The user that the packages create to run the server, and the superuser inside the cluster.
 pub(crate) const USER: &str = "postgres";
 
@@ -47,6 +51,28 @@ impl PrivatePostgres {
             installation.server_command(dir.path(), port)
         })?;
         Ok(Self { process, dir, port, installation })
+    }
+
+    /// Starts a standby of this server, which follows it.
+    pub fn start_standby(&self) -> Result<Self, ServerError> {
+        let installation = Installation::find()?;
+        let dir = TempDir::with_prefix("bates-pg-")
+            .map_err(ServerError::refused(POSTGRES.name, "make a temporary folder"))?;
+        installation.copy_cluster(dir.path(), self.port)?;
+        let (process, port) = ServerProcess::start_on_free_port(STANDBY, dir.path(), |port| {
+            installation.server_command(dir.path(), port)
+        })?;
+        Ok(Self { process, dir, port, installation })
+    }
+
+    /// Starts again on the port of a server that is gone, as a failover does: whoever knew that one now finds this.
+    /// A standby must have been promoted before.
+    pub fn take_over(&mut self, gone: &Self) -> Result<(), ServerError> {
+        self.process.stop()?;
+        self.port = gone.port;
+        let command = self.installation.server_command(self.dir.path(), self.port);
+        self.process = ServerProcess::start(POSTGRES, self.dir.path(), command)?;
+        Ok(())
     }
 
     /// Where clients connect, as the superuser: `postgres://postgres@127.0.0.1:PORT/postgres`.
@@ -119,6 +145,26 @@ impl Installation {
         }
         let log = String::from_utf8_lossy(&output.stderr).into_owned();
         Err(ServerError::Ended { server: "PostgreSQL's initdb", log })
+    }
+
+    /// A copy of a server that runs, which follows it once it is started.
+    fn copy_cluster(&self, dir: &Path, port: u16) -> Result<(), ServerError> {
+        let refused = |doing| ServerError::refused(POSTGRES.name, doing);
+        if let Some(Owner { uid, gid }) = self.owner {
+            chown(dir, Some(uid), Some(gid)).map_err(refused("hand over its folder"))?;
+        }
+        let program = self.initdb.with_file_name("pg_basebackup");
+        let output = self
+            .command(&program, dir)
+            .args(["--host", "127.0.0.1", "--port", &port.to_string(), "--username", USER])
+            .args(["--wal-method", "stream", "--checkpoint", "fast", "--write-recovery-conf", "--no-sync"])
+            .output()
+            .map_err(refused("run pg_basebackup"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(ServerError::Ended { server: "PostgreSQL's pg_basebackup", log })
     }
 
     fn server_command(&self, dir: &Path, port: u16) -> Command {

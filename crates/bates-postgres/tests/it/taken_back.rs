@@ -78,3 +78,36 @@ async fn emptied_tables_are_no_first_start() {
         assert_eq!(node(&server, opening).await.err(), Some(OpenError::Emptied), "{opening:?}");
     }
 }
+
+/// Fault 11: the standby has not got the last commits when the primary is gone, and is promoted all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standby_that_lagged_and_was_promoted_issues_nothing_until_it_is_accepted() {
+    let mut primary = PrivatePostgres::start().unwrap();
+    let store = node(&primary, Opening::New).await.unwrap();
+    pinned(&store).await;
+    store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
+    let mut standby = primary.start_standby().unwrap();
+    let following = connect(&standby.url()).await;
+    // From here on it gets nothing any more.
+    following.batch_execute("ALTER SYSTEM SET primary_conninfo = ''").await.unwrap();
+    following.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let receivers = "SELECT count(*) FROM pg_stat_wal_receiver";
+    while following.query_one(receivers, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+        tokio::task::yield_now().await;
+    }
+    let lost = store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
+    primary.kill().unwrap();
+    following.query_one("SELECT pg_promote()", &[]).await.unwrap();
+    drop(following);
+    standby.take_over(&primary).unwrap();
+    let reason = refusal(&store).await;
+    assert!(reason.contains("timeline 1") && reason.contains("timeline 2"), "{reason}");
+    assert!(matches!(node(&standby, Opening::Existing).await, Err(OpenError::Stopped(_))));
+    let operator = node(&standby, Opening::Stopped).await.unwrap();
+    let cursor = operator.cursor(place("a")).await.unwrap().unwrap();
+    assert_eq!(cursor.next, lost.lease.from(), "what it would have issued again");
+    operator.raise_floor(place("a"), lost.lease.to()).await.unwrap();
+    operator.accept().await.unwrap();
+    let granted = store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
+    assert_eq!(granted.lease.from(), lost.lease.to(), "above the floor");
+}
