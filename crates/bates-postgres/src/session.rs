@@ -25,11 +25,13 @@ impl Session {
     /// committed before it, and neither a lock nor a node that sleeps holds others up for ever.
     pub(crate) fn opening(&self) -> String {
         let patience = self.settings.patience.as_millis();
+        // Sooner than others lose patience with its locks.
+        let idle = patience / 2;
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
              SET LOCAL synchronous_commit = on; \
              SET LOCAL lock_timeout = {patience}; \
-             SET LOCAL idle_in_transaction_session_timeout = {patience}"
+             SET LOCAL idle_in_transaction_session_timeout = {idle}"
         )
     }
 

@@ -8,7 +8,7 @@ pub struct Settings {
     /// Connections at the most, and so batches under way. A few are enough: calls that wait share a commit.
     pub connections: usize,
     /// How long a call is tried again while the database is away; then it fails. Also how long a lock is waited
-    /// for, and how long a node that sleeps in a transaction may hold others up.
+    /// for; a node that sleeps in a transaction holds others up for half as long.
     pub patience: Duration,
 }
 

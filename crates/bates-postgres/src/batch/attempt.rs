@@ -5,15 +5,20 @@ use std::collections::BTreeMap;
 
 use bates_core::{Cursor, Lease, Place};
 use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
 
 use super::Job;
 use super::Shared;
 use super::queue::Group;
 use super::reckon::{Found, Reckoned, reckon};
 use super::sql::{self, Table};
-use crate::error::{Failed, told};
+use crate::error::{Failed, OpenError, told};
 use crate::session::Session;
 use crate::truth::Entry;
+
+const GRANTED_BEFORE: &str = "a cursor stands below positions that were granted before: somebody moved it back, or \
+    restored a part of the database. Nothing is issued, because numbers would come again. Raise the cursors above all \
+    that was issued with `bates floor`, then run `bates floor --accept-timeline`";
 
 /// What is to be written for each group; `None` for one whose scope is not there and was not to be made.
 pub(crate) type Reckonings = Vec<Option<Reckoned>>;
@@ -168,11 +173,19 @@ impl<'b> Writes<'b> {
         let before = returned.and(moved).and(made).and(issued).and(leased);
         match (before, committed) {
             (Ok(()), Ok(())) => Ok(()),
-            // Refused in so many words: what follows it in the transaction is void.
-            (Err(error), _) if error.as_db_error().is_some() => Err(Uncommitted::Surely(error.into())),
-            (Err(error), _) | (Ok(()), Err(error)) => Err(Uncommitted::Perhaps(told_of(&error))),
+            // The commit was answered, and after a refusal it is a rollback. That alone proves it: PgBouncer tells of
+            // a server that it lost in the same way as of a statement that was refused.
+            (Err(error), Ok(())) => Err(Uncommitted::Surely(refused(error))),
+            (_, Err(error)) => Err(Uncommitted::Perhaps(told_of(&error))),
         }
     }
+}
+
+fn refused(error: Error) -> Failed {
+    if error.code() == Some(&SqlState::UNIQUE_VIOLATION) {
+        return Failed::Refused(OpenError::Stopped(GRANTED_BEFORE.into()));
+    }
+    error.into()
 }
 
 fn told_of(error: &Error) -> Box<str> {

@@ -68,6 +68,27 @@ async fn another_timeline_is_refused_until_it_is_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_that_somebody_moved_back_is_noticed_by_what_was_written_down() {
+    let server = PrivatePostgres::start().unwrap();
+    let store = node(&server, Opening::New).await.unwrap();
+    pinned(&store).await;
+    let client = connect(&server.url()).await;
+    for purpose in [Purpose::Lease, Purpose::Issue] {
+        let granted = store.grant(want("a", 10, purpose)).await.unwrap();
+        let back = format!("UPDATE bates.cursor SET next = {}", granted.lease.from());
+        client.batch_execute(&back).await.unwrap();
+        let refused = store.grant(want("a", 10, purpose)).await;
+        assert!(
+            matches!(refused, Err(GrantError::Store(StoreError::Poisoned(_)))),
+            "{purpose:?}: {refused:?}"
+        );
+        store.raise_floor(place("a"), granted.lease.to()).await.unwrap();
+        store.accept().await.unwrap();
+    }
+    assert_eq!(store.grant(want("a", 10, Purpose::Issue)).await.unwrap().lease.from(), 21);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn emptied_tables_are_no_first_start() {
     let server = PrivatePostgres::start().unwrap();
     let store = node(&server, Opening::New).await.unwrap();
