@@ -26,6 +26,7 @@ const PROGRAMS: [Program; 12] = [
     Program { binary: "strace", package: "strace", product: "strace, which injects faults" },
     Program { binary: "faketime", package: "faketime", product: "libfaketime, which makes clocks jump" },
     Program { binary: "unshare", package: "util-linux", product: "util-linux, for a disk of a test's own" },
+    Program { binary: "openssl", package: "openssl", product: "OpenSSL, which makes certificates" },
     Program { binary: "pip3", package: "python3-pip", product: "pip, for the Redis client of Python" },
     Program { binary: "npm", package: "npm", product: "npm, for the Redis client of Node" },
 ];
@@ -119,6 +120,7 @@ mod tests {
                 "strace",
                 "faketime",
                 "util-linux",
+                "openssl",
                 "python3-pip",
                 "npm"
             ]

@@ -5,6 +5,7 @@ mod conformance;
 mod opening;
 mod proxy;
 mod taken_back;
+mod tls;
 mod unknown;
 
 use bates_core::{Definition, Place, Purpose, ScopeKey, Store, Want};

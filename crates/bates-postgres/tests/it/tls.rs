@@ -1,0 +1,88 @@
+//! TLS to a real server: what `sslmode` asks for is what happens.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
+use bates_testkit::{PrivatePostgres, programs};
+use tempfile::TempDir;
+
+use super::{connect, opened};
+
+fn openssl(folder: &Path, arguments: &str) {
+    let openssl = programs::find("openssl").expect("openssl; run `cargo xtask test`, which installs it");
+    let output = Command::new(openssl).current_dir(folder).args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// An authority, and a certificate of its for the name localhost.
+fn certificates() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout";
+    openssl(folder.path(), &format!("req -x509 {key} ca.key -out ca.pem -days 2 -subj /CN=authority"));
+    let names = "-addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE";
+    openssl(folder.path(), &format!("req -new {key} server.key -out server.csr -subj /CN=localhost {names}"));
+    let sign =
+        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copyall";
+    openssl(folder.path(), &format!("{sign} -out server.pem"));
+    folder
+}
+
+/// Turns TLS on, with files that belong to whom the server runs as.
+async fn turn_on_tls(server: &PrivatePostgres, certificates: &Path) {
+    let client = connect(&server.url()).await;
+    let folder: String = client.query_one("SHOW data_directory", &[]).await.unwrap().get(0);
+    let owner = std::fs::metadata(&folder).unwrap();
+    for name in ["server.key", "server.pem"] {
+        let path = Path::new(&folder).join(name);
+        std::fs::copy(certificates.join(name), &path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        chown(&path, Some(owner.uid()), Some(owner.gid())).unwrap();
+    }
+    for sql in ["ssl_cert_file = 'server.pem'", "ssl_key_file = 'server.key'", "ssl = on"] {
+        client.batch_execute(&format!("ALTER SYSTEM SET {sql}")).await.unwrap();
+    }
+    client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+}
+
+/// Opens with a mode, and tells whether the connection is encrypted.
+async fn open(server: &PrivatePostgres, host: &str, query: &str) -> Result<bool, OpenError> {
+    // A name of its own: connections of the call before may not be gone yet.
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let name = format!("call{}", CALLS.fetch_add(1, Ordering::Relaxed));
+    let url =
+        format!("postgres://postgres@{host}:{}/postgres?application_name={name}&{query}", server.port());
+    let settings = Settings { patience: Duration::from_secs(2), ..Settings::default() };
+    let _store: PostgresStore = opened(&url, settings, Opening::New).await?;
+    let sql =
+        "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = $1";
+    Ok(connect(&server.url()).await.query_one(sql, &[&name]).await.unwrap().get(0))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_mode_asks_for_is_what_happens() {
+    let (server, certificates) = (PrivatePostgres::start().unwrap(), certificates());
+    let file = certificates.path().join("ca.pem");
+    let (file, other) = (file.display(), certificates.path().join("server.key"));
+    assert_eq!(open(&server, "localhost", "sslmode=prefer").await, Ok(false), "the server offers none");
+    assert!(open(&server, "localhost", "sslmode=require").await.is_err(), "then there is no connection");
+    turn_on_tls(&server, certificates.path()).await;
+    // The server reads its configuration when it comes to it.
+    while open(&server, "localhost", "sslmode=require").await != Ok(true) {}
+    for (host, query, encrypted) in [
+        ("localhost", "sslmode=disable".to_owned(), Some(false)),
+        ("localhost", "sslmode=prefer".to_owned(), Some(true)),
+        ("127.0.0.1", "sslmode=require".to_owned(), Some(true)),
+        ("localhost", format!("sslmode=verify-full&sslrootcert={file}"), Some(true)),
+        // Another name than the certificate's, an authority that nobody knows, and a file without one.
+        ("127.0.0.1", format!("sslmode=verify-full&sslrootcert={file}"), None),
+        ("localhost", "sslmode=verify-full".to_owned(), None),
+        ("localhost", format!("sslmode=verify-full&sslrootcert={}", other.display()), None),
+    ] {
+        let opened = open(&server, host, &query).await;
+        assert_eq!(opened.clone().ok(), encrypted, "{host} {query}: {opened:?}");
+    }
+}
