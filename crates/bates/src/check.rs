@@ -7,7 +7,7 @@ use bates_server::series::Description;
 use clap::Args;
 use serde::Serialize;
 
-use crate::config::ConfigArgs;
+use crate::config::{ConfigArgs, StoreAt};
 use crate::output::{Answer, FAINT, GOOD, Output, counted, grouped, printable};
 
 /// Examples of each series.
@@ -65,18 +65,20 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Answer> {
         out.line(format_args!("secret          {access}"))?;
     }
     for spec in &config.series {
-        let told = tell(spec)?;
+        let told = tell(spec, matches!(config.store, StoreAt::Postgres(..)))?;
         if args.json { out.json(&told)? } else { print(&mut out, &told)? }
     }
     out.flush()?;
     Ok(Answer::Yes)
 }
 
-fn tell(spec: &SeriesSpec) -> anyhow::Result<Told<'_>> {
+fn tell(spec: &SeriesSpec, is_shared: bool) -> anyhow::Result<Told<'_>> {
     let (pattern, start) = spec.check()?;
     let capacity = pattern.capacity().ok();
     let skipped = match spec.promise {
         Promise::Gapless => (0, 0),
+        // On a shared store nothing of it is held in memory.
+        Promise::Ordered if is_shared => (0, 0),
         Promise::Unique | Promise::Ordered => {
             (spec.limits.lease_min, spec.limits.lease_max.saturating_mul(2))
         }

@@ -54,6 +54,14 @@ impl Job {
     }
 }
 
+impl Group<Job> {
+    /// Who gave up while the database was away takes no number when it is back.
+    fn is_waited_for(&mut self) -> bool {
+        self.jobs.retain(|job| !job.answer.is_closed());
+        !self.jobs.is_empty()
+    }
+}
+
 impl Shared {
     pub(crate) fn new(pool: Pool, settings: Settings, truth: Truth) -> Self {
         let queue = Mutex::new(Queue::new(settings.connections));
@@ -88,7 +96,11 @@ async fn run(shared: Arc<Shared>, mut batch: Batch<Job>) {
 async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> i32 {
     let mut makes = false;
     let mut left = Patience::new(shared.settings.patience);
-    while !groups.is_empty() {
+    loop {
+        groups.retain_mut(Group::is_waited_for);
+        if groups.is_empty() {
+            return line;
+        }
         match attempt(shared, line, &groups, makes).await {
             Ok(reckonings) => {
                 groups = tell(groups, reckonings);
@@ -104,6 +116,7 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
                 }
             }
             Err(Broken::Unknown { entry, reckonings, reason }) => {
+                left = Patience::new(shared.settings.patience);
                 match unknown::decide(shared, entry, &mut left).await {
                     Some(true) => (groups, makes) = (tell(groups, reckonings), true),
                     // It is not there and never will be: another try gives nothing twice.
@@ -116,7 +129,6 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
             }
         }
     }
-    line
 }
 
 /// Tells everybody what came of their calls; those whose scope was not there are left.

@@ -106,3 +106,26 @@ async fn a_gapless_number_is_waited_for_until_its_commit_is_known() {
     assert_eq!(store.grant(want("a", 1, Purpose::Issue)).await.unwrap().lease, lease(2, 3));
     assert_eq!(store.ledger(place("a")).await, Ok(vec![lease(1, 3)]), "no gap");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gave_up_while_the_database_was_away_takes_no_number_when_it_is_back() {
+    let (mut server, _proxy, store) = behind_proxy(Duration::from_mins(1)).await;
+    store.grant(want("a", 1, Purpose::Issue)).await.unwrap();
+    server.kill().unwrap();
+    let (store, mut gone) = (std::sync::Arc::new(store), Vec::new());
+    for _ in 0..20 {
+        let asking = store.clone();
+        let mut asked = Box::pin(async move { asking.grant(want("a", 1, Purpose::Issue)).await });
+        // Polled once, so that it waits in line.
+        assert!(
+            std::future::poll_fn(|context| std::task::Poll::Ready(asked.as_mut().poll(context)))
+                .await
+                .is_pending()
+        );
+        gone.push(asked);
+    }
+    drop(gone);
+    server.restart().unwrap();
+    assert_eq!(store.grant(want("a", 1, Purpose::Issue)).await.unwrap().lease, lease(2, 3));
+    assert_eq!(store.ledger(place("a")).await, Ok(vec![lease(1, 3)]));
+}

@@ -28,6 +28,8 @@ fn tables_are_made_once_shown_before_and_needed_to_serve() {
     assert_eq!(said(&bates(&url, &["migrate", "--plan"])), "");
     let node = Server::try_node(&url, &[], &[]).unwrap();
     assert_eq!(node.redis_cli(&["INCR", "counter:a"]), "1");
+    let checked = said(&bates(&url, &["check"]));
+    assert!(checked.contains(&url) && checked.contains("skips nothing"), "{checked}");
     let folder = said(&bates("sqlite:nowhere", &["migrate"]));
     assert!(folder.contains("needs no migration"), "{folder}");
 }
