@@ -87,14 +87,19 @@ struct State {
 impl Switching {
     /// So many clients, which ask for so many keys in turn.
     pub(crate) fn begin(clients: usize, keys: &[String], nodes: &[&Server]) -> Self {
-        let (history, shared) = (History::default(), Arc::<Shared>::default());
+        Self::begin_in(&History::default(), clients, keys, nodes)
+    }
+
+    /// Clients that write along in a history of others.
+    pub(crate) fn begin_in(history: &History, clients: usize, keys: &[String], nodes: &[&Server]) -> Self {
+        let shared = Arc::<Shared>::default();
         shared.state.lock().unwrap().ports = nodes.iter().map(|node| node.port).collect();
         let begin = |client| {
             let (history, shared, keys) = (history.clone(), shared.clone(), keys.to_vec());
             thread::spawn(move || run(&history, &shared, client, &keys))
         };
         let clients = (0..clients).map(begin).collect();
-        Self { history, shared, clients }
+        Self { history: history.clone(), shared, clients }
     }
 
     /// Another node in the place of one.

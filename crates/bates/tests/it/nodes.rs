@@ -1,6 +1,6 @@
 //! Several nodes on one PostgreSQL: what holds across them, whichever of them is killed, stopped or cut off.
 
-use bates_testkit::history::{Gaps, Rules};
+use bates_testkit::history::{Gaps, History, Rules};
 
 use super::cluster::{Cluster, Switching};
 use super::running::{Client, Server};
@@ -159,6 +159,28 @@ fn a_zombie_does_not_give_back_what_others_have_passed() {
     assert_eq!(cluster.query("SELECT next FROM bates.cursor"), "66", "no cursor falls");
     third.kill();
     assert_eq!(cluster.node().redis_cli(&["INCR", "ticket:a"]), "66");
+}
+
+/// A node may be stopped while it holds locks: PostgreSQL ends its transaction, and it finds that out when it wakes.
+#[test]
+fn a_node_that_is_stopped_in_the_middle_of_its_work_holds_nobody_up_for_ever() {
+    let cluster = Cluster::start();
+    let (zombie, other) = (cluster.node(), cluster.node());
+    let history = History::default();
+    let keys = [keys("counter", 2), keys("invoice", 2)].concat();
+    let at_zombie = Switching::begin_in(&history, 8, &keys, &[&zombie]);
+    let at_other = Switching::begin_in(&history, 8, &keys, &[&other]);
+    for _ in 0..5 {
+        at_zombie.wait_for(50);
+        zombie.signal("STOP");
+        at_other.wait_for(200);
+        zombie.signal("CONT");
+    }
+    at_zombie.wait_for(50);
+    at_other.end();
+    at_zombie.end();
+    let gaps = Gaps::AtMost { start: 1, skipped_max: 0 };
+    assert_eq!(history.check(Rules { is_ordered: true, gaps }), []);
 }
 
 #[test]
