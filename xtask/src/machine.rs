@@ -15,7 +15,7 @@ struct Program {
     product: &'static str,
 }
 
-const PROGRAMS: [Program; 12] = [
+const PROGRAMS: [Program; 13] = [
     Program { binary: "initdb", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "postgres", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "psql", package: "postgresql-client", product: "the PostgreSQL client" },
