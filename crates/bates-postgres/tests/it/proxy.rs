@@ -40,8 +40,10 @@ impl Proxy {
         let shared = state.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                if !shared.is_closed.load(Ordering::SeqCst) {
-                    let server = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
+                // Where the server is away, so is the proxy: the client sees its connection end.
+                if !shared.is_closed.load(Ordering::SeqCst)
+                    && let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await
+                {
                     tokio::spawn(pass(client, server, shared.clone()));
                 }
             }
