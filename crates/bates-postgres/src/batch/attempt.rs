@@ -42,7 +42,7 @@ impl<E: Into<Failed>> From<E> for Broken {
 pub(crate) async fn attempt(
     shared: &Shared,
     line: i32,
-    groups: &[Group<Job>],
+    groups: &mut [Group<Job>],
     makes: bool,
 ) -> Result<Reckonings, Broken> {
     let late = |_| Failed::Passing("it did not answer in time".into());
@@ -54,6 +54,8 @@ pub(crate) async fn attempt(
     let found = tokio::time::timeout(patience, read(shared, &session, entry, groups, makes))
         .await
         .map_err(late)??;
+    // The locks are held: from here on nobody else has a turn at these scopes.
+    shared.queue.lock().board(groups);
     let reckonings = reckon_all(&found, groups, makes);
     if reckonings.iter().flatten().all(|reckoned| reckoned.moved.is_none()) {
         session.batch_execute("ROLLBACK").await.map_err(Failed::from)?;

@@ -101,7 +101,7 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
         if groups.is_empty() {
             return line;
         }
-        match attempt(shared, line, &groups, makes).await {
+        match attempt(shared, line, &mut groups, makes).await {
             Ok(reckonings) => {
                 groups = tell(groups, reckonings);
                 makes = true;

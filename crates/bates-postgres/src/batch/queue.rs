@@ -1,8 +1,8 @@
 //! Calls that wait, by scope, and the lines on which batches of them are under way. Pure: knows no database and no
 //! task.
 //!
-//! Invariant: a scope is in one batch at a time. Who comes meanwhile waits for the next one, and so the calls of a
-//! busy scope are combined, one addition for all of them.
+//! Invariant: a scope is in one batch at a time. Who comes meanwhile boards it once its locks are held, or waits for
+//! the next one, and so the calls of a busy scope are combined, one addition for all of them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -55,6 +55,16 @@ impl<J> Queue<J> {
         }
         waiting.jobs.push(job);
         self.next()
+    }
+
+    /// Calls that came after their batch was made join it. Several nodes take turns at a busy scope: who had to wait
+    /// for the others' turns takes along all that came meanwhile, so that a turn serves everybody who waits.
+    pub(crate) fn board(&mut self, groups: &mut [Group<J>]) {
+        for group in groups {
+            if let Some(waiting) = self.places.get_mut(&group.place) {
+                group.jobs.append(&mut waiting.jobs);
+            }
+        }
     }
 
     /// A batch of these scopes has ended; answers with the next one.
@@ -123,6 +133,21 @@ mod tests {
         let third = queue.ended(first.line, &[place("a")]);
         let expected = [("a", vec![2, 3]), ("c", vec![6]), ("d", vec![5])];
         assert_eq!(shown(third.as_ref()), expected.map(|(scope, jobs)| (format!("scope={scope}"), jobs)));
+    }
+
+    #[test]
+    fn calls_board_the_batch_of_their_scope_and_are_in_no_other() {
+        let mut queue = Queue::new(1);
+        let mut batch = queue.push(place("a"), 1).unwrap();
+        assert!(queue.push(place("b"), 2).is_none() && queue.push(place("a"), 3).is_none());
+        queue.board(&mut batch.groups);
+        assert_eq!(shown(Some(&batch)), [("scope=a".to_owned(), vec![1, 3])]);
+        assert!(queue.push(place("a"), 4).is_none(), "too late for this one");
+        let next = queue.ended(batch.line, &[place("a")]);
+        assert_eq!(
+            shown(next.as_ref()),
+            ["a", "b"].map(|scope| (format!("scope={scope}"), vec![if scope == "a" { 4 } else { 2 }]))
+        );
     }
 
     #[test]
