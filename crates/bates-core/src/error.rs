@@ -1,8 +1,9 @@
 //! Why no number was issued.
 
 use crate::code::Code;
+use crate::grant::GrantError;
 use crate::place::Place;
-use crate::store::{GrantError, StoreError};
+use crate::store::StoreError;
 
 /// Why no number was issued. Names the subject and the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

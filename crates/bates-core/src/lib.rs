@@ -16,6 +16,7 @@ mod code;
 mod counts;
 mod dispenser;
 mod error;
+mod grant;
 mod key;
 mod lease;
 mod machine;
@@ -32,17 +33,16 @@ pub use code::Code;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
 pub use dispenser::{Closed, Dispenser, Level};
 pub use error::IssueError;
+pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use machine::{
-    Entry, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek, Registry, SERIES_MAX,
-    ScopeName, ScopeRefused, SeriesSpec, Value,
+    Entry, Followed, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek, ReadSpec,
+    Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
 };
 pub use moving::{Adopted, Mark, Movable, MoveError, Moved, Pinning, move_store};
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
 pub use promise::Promise;
 pub use series::{Limits, Series};
-pub use store::{
-    Cursor, Definition, Grant, GrantError, Pinned, Purpose, Store, StoreError, Surrendered, Tail, Want,
-};
+pub use store::{Cursor, Definition, News, Pinned, Store, StoreError};

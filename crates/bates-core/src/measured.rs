@@ -7,12 +7,11 @@ use parking_lot::RwLock;
 
 use crate::clock::Clock;
 use crate::counts::{Counts, Latency};
+use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
-use crate::store::{
-    Cursor, Definition, Grant, GrantError, Pinned, Store, StoreError, Surrendered, Tail, Want,
-};
+use crate::store::{Cursor, Definition, News, Pinned, Store, StoreError};
 
 /// A store, and what was seen of it.
 pub(crate) struct Measured<S> {
@@ -84,6 +83,10 @@ impl<S: Store> Store for Measured<S> {
 
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
         self.store.describe(series, description).await
+    }
+
+    async fn watch(&self) -> Result<News, StoreError> {
+        self.store.watch().await
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

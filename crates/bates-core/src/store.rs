@@ -6,6 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
@@ -64,6 +65,12 @@ pub trait Store: Send + Sync + 'static {
         description: Option<Box<str>>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
+    /// What other nodes and operators have changed, and whether the store still is what it was: one that was taken
+    /// back is poisoned. What is not shared has no others.
+    fn watch(&self) -> impl Future<Output = Result<News, StoreError>> + Send {
+        async { Ok(News::default()) }
+    }
+
     /// The series that were made at run time and not retired, by name, each with its description.
     fn descriptions(&self) -> impl Future<Output = Result<Vec<(SeriesName, Box<str>)>, StoreError>> + Send;
 
@@ -114,6 +121,10 @@ impl<S: Store> Store for Arc<S> {
         (**self).describe(series, description).await
     }
 
+    async fn watch(&self) -> Result<News, StoreError> {
+        (**self).watch().await
+    }
+
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
         (**self).descriptions().await
     }
@@ -121,6 +132,16 @@ impl<S: Store> Store for Arc<S> {
     async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
         (**self).ledger(place).await
     }
+}
+
+/// What others have changed in a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// A number that changes whenever somebody describes or retires a series.
+    pub described: u64,
+    /// A number that changes whenever an operator raises a floor, or accepts a store that was taken back: what was
+    /// granted before may lie above the floor and be granted again.
+    pub raised: u64,
 }
 
 /// What decides how the positions of a series read: pinned for ever by its first use.
@@ -188,70 +209,6 @@ pub struct Cursor {
     pub version: u64,
 }
 
-/// Positions that somebody wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Want {
-    /// Where.
-    pub place: Place,
-    /// How many; fewer are granted at the end of the space, never none. At least 1.
-    pub count: u64,
-    /// Where a new scope begins.
-    pub start: u64,
-    /// The first position past the space.
-    pub end: u64,
-    /// How many scopes the series may have.
-    pub scopes_max: u64,
-    /// What becomes of them.
-    pub purpose: Purpose,
-}
-
-/// What becomes of granted positions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// They are held in memory and handed out later.
-    Lease,
-    /// They are handed out by this very answer: all or none.
-    HandOut,
-    /// They are handed out by this very answer: all or none, and written to the ledger in the same commit.
-    Issue,
-}
-
-impl Purpose {
-    /// Whether a part of what was wanted is of no use.
-    pub const fn is_all_or_none(self) -> bool {
-        matches!(self, Self::HandOut | Self::Issue)
-    }
-}
-
-/// Positions that were granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// The range.
-    pub lease: Lease,
-    /// The version of the cursor after the grant.
-    pub version: u64,
-}
-
-/// The unused end of a lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tail {
-    /// Where.
-    pub place: Place,
-    /// The unused positions; they end where the cursor stood after the grant.
-    pub lease: Lease,
-    /// The version of the cursor after the grant.
-    pub version: u64,
-}
-
-/// What became of a tail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Surrendered {
-    /// The cursor went back; the positions will be granted again.
-    Returned,
-    /// Something was granted since; the positions are a gap.
-    Gap,
-}
-
 /// A store that could not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -279,22 +236,4 @@ pub enum StoreError {
     /// The series was never pinned.
     #[error("series {0:?} is not known to the store")]
     UnknownSeries(Box<str>),
-}
-
-/// A grant that was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GrantError {
-    /// The space has no more, or where a part is of no use, not as many.
-    #[error("only {left} positions are left")]
-    Exhausted {
-        /// How many are left.
-        left: u64,
-    },
-    /// The series has as many scopes as it may have.
-    #[error("the series has {0} scopes, its limit")]
-    TooManyScopes(u64),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }

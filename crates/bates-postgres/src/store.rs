@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, ScopeKey, SeriesName, Store, StoreError,
-    Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, News, Pinned, Place, ScopeKey, SeriesName, Store,
+    StoreError, Surrendered, Tail, Want,
 };
 use deadpool_postgres::Pool;
 use uuid::Uuid;
@@ -189,6 +189,14 @@ impl Store for PostgresStore {
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
         let (series, text) = (&series, description.as_deref());
         self.done(|session| async move { write::describe(&session, series, text).await }).await
+    }
+
+    async fn watch(&self) -> Result<News, StoreError> {
+        let watched = self.done(|session| async move { self.shared.truth.watch(&session).await }).await;
+        if let Err(StoreError::Poisoned(reason)) = &watched {
+            self.shared.note_taken_back(reason).await;
+        }
+        watched
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

@@ -7,11 +7,13 @@
 
 use std::collections::BTreeMap;
 
+use bates_core::News;
 use parking_lot::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use crate::batch::sql::whole;
 use crate::connect::check_disk;
 use crate::error::{Failed, OpenError};
 use crate::session::Session;
@@ -41,6 +43,16 @@ const ENTER: &str = concat!(
     ", (SELECT count(*) FROM UNNEST($5, $6) AS known (line, number)
         JOIN bates.last_commit AS found ON found.node = $1 AND found.line = known.line
         WHERE found.number >= known.number)"
+);
+
+/// What changes while nodes run, and the same count.
+const WATCH: &str = concat!(
+    "SELECT ",
+    said_of_itself!(),
+    ", (SELECT count(*) FROM UNNEST($2, $3) AS known (line, number)
+        JOIN bates.last_commit AS found ON found.node = $1 AND found.line = known.line
+        WHERE found.number >= known.number),
+       (SELECT floors FROM bates.store), (SELECT revision FROM bates.store)"
 );
 
 /// Waits for whoever is about to write the line, and tells the batch that was committed on it last.
@@ -101,14 +113,34 @@ impl Truth {
         let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
         judge(row)?;
         if row.get::<_, i64>(2) != known.acceptances {
-            // An operator has looked at it since; what was known before is no measure any more.
-            *self.known.lock() = Known { acceptances: row.get(2), last: known.last, ..Known::default() };
+            self.begin_anew(row.get(2));
             return Err(Failed::Passing("an operator has accepted the database as it is".into()));
         }
-        if row.get::<_, i64>(6) != i64::try_from(lines.len()).unwrap_or(i64::MAX) {
-            return Err(Failed::Refused(OpenError::Stopped(TAKEN_BACK.into())));
+        check_lines(row, lines.len())
+    }
+
+    /// An operator has accepted the database; what was known before is no measure any more.
+    fn begin_anew(&self, acceptances: i64) {
+        let mut known = self.known.lock();
+        *known = Known { acceptances, last: known.last, ..Known::default() };
+    }
+
+    /// Looks whether the database still is what this node knew, and what others have changed, without writing.
+    pub(crate) async fn watch(&self, session: &Session) -> Result<News, Failed> {
+        let known = self.known.lock().clone();
+        let (lines, numbers): (Vec<i32>, Vec<i64>) = known.numbers.into_iter().unzip();
+        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+            [(&self.node, Type::UUID), (&lines, Type::INT4_ARRAY), (&numbers, Type::INT8_ARRAY)];
+        let rows = session.query_typed(WATCH, &parameters).await?;
+        let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
+        judge(row)?;
+        let acceptances: i64 = row.get(2);
+        if acceptances == known.acceptances {
+            check_lines(row, lines.len())?;
+        } else {
+            self.begin_anew(acceptances);
         }
-        Ok(())
+        Ok(News { described: whole(row, 8), raised: whole(row, 2) + whole(row, 7) })
     }
 
     /// Notes that a batch is committed.
@@ -152,6 +184,14 @@ async fn asked(session: &Session) -> Result<Row, Failed> {
 const TAKEN_BACK: &str = "the database lacks what this node committed: it was restored from an old backup, or a \
     standby that lagged was promoted. Nothing is issued, because numbers would come again. Raise the cursors above \
     all that was issued with `bates floor`, then run `bates floor --accept-timeline`";
+
+/// Whether the last commit that the node knows of, or a later one, is there on each of its lines.
+fn check_lines(row: &Row, lines: usize) -> Result<(), Failed> {
+    if row.get::<_, i64>(6) == i64::try_from(lines).unwrap_or(i64::MAX) {
+        return Ok(());
+    }
+    Err(Failed::Refused(OpenError::Stopped(TAKEN_BACK.into())))
+}
 
 /// Whether what the database says of itself allows to issue numbers.
 fn judge(row: &Row) -> Result<(), Failed> {

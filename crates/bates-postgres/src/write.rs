@@ -65,11 +65,13 @@ async fn insert(session: &Session, asked: &Definition, fresh_key: Option<&[u8]>)
     Ok(!rows.is_empty())
 }
 
+/// The version rises by more than there ever were grants: who was granted a lease in a history that a restore took
+/// back must not mistake the cursor for the one it knew.
 pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) -> Result<Cursor, Failed> {
     let sql = "INSERT INTO bates.cursor AS found (series, scope, next, version) VALUES ($1, $2, $3, 1)
                ON CONFLICT (series, scope) DO UPDATE SET
                    next = greatest(found.next, excluded.next),
-                   version = found.version + (found.next < excluded.next)::integer
+                   version = found.version + CASE WHEN found.next < excluded.next THEN 4294967296 ELSE 0 END
                RETURNING next, version, (xmax = 0)";
     session.begin().await?;
     let series = place.series.as_str();
@@ -80,6 +82,7 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
         [(&series, Type::TEXT), (&place.scope.as_str(), Type::TEXT), (&integer(floor), Type::INT8)];
     let rows = session.query_typed(sql, &parameters).await?;
     let Some(row) = rows.first() else { return Err(Failed::Passing("a floor was not written".into())) };
+    session.batch_execute("UPDATE bates.store SET floors = floors + 1").await?;
     if row.get(2) {
         sql::count_scopes(session, &[(series, 1)]).await?;
     }
@@ -92,7 +95,8 @@ pub(crate) async fn describe(
     series: &SeriesName,
     description: Option<&str>,
 ) -> Result<(), Failed> {
-    let sql = "UPDATE bates.series SET description = $2 WHERE name = $1 RETURNING true";
+    let sql = "WITH seen AS (UPDATE bates.store SET revision = revision + 1)
+               UPDATE bates.series SET description = $2 WHERE name = $1 RETURNING true";
     session.begin().await?;
     let parameters: [(&(dyn ToSql + Sync), Type); 2] =
         [(&series.as_str(), Type::TEXT), (&description, Type::TEXT)];

@@ -157,6 +157,12 @@ impl Description {
         serde_json::from_str(text)
     }
 
+    /// The series that a store kept the description of.
+    pub fn read_spec(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
+        let description = Self::read(text).map_err(|error| error.to_string())?;
+        Ok(description.spec(name.clone()).map_err(|errors| errors.to_string())?)
+    }
+
     /// As a store keeps it: the same for the same series, however it was written.
     fn text(&self) -> String {
         serde_json::to_string(self).expect("a description has no keys that are not texts")

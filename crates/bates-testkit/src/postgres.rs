@@ -100,6 +100,26 @@ impl PrivatePostgres {
         self.process.stop()
     }
 
+    /// A copy of all data, as of a cold backup: the server is stopped for it, and started again.
+    pub fn copy(&mut self) -> Result<TempDir, ServerError> {
+        let copy = TempDir::with_prefix("bates-pg-")
+            .map_err(ServerError::refused(POSTGRES.name, "make a temporary folder"))?;
+        self.process.stop()?;
+        copy_folder(&self.dir.path().join("data"), copy.path())?;
+        self.restart()?;
+        Ok(copy)
+    }
+
+    /// Puts a copy in the place of all data, and starts the server on it.
+    pub fn put_back(&mut self, copy: &TempDir) -> Result<(), ServerError> {
+        self.process.stop()?;
+        let data = self.dir.path().join("data");
+        let refused = ServerError::refused(POSTGRES.name, "remove its data");
+        std::fs::remove_dir_all(&data).map_err(refused)?;
+        copy_folder(&copy.path().join("data"), self.dir.path())?;
+        self.restart()
+    }
+
     /// Starts the server again with the same data on the same port; stops it first if it runs.
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.process.stop()?;
@@ -107,6 +127,17 @@ impl PrivatePostgres {
         self.process = ServerProcess::start(POSTGRES, self.dir.path(), command)?;
         Ok(())
     }
+}
+
+/// Copies a folder with its owners and rights into another one.
+fn copy_folder(from: &Path, into: &Path) -> Result<(), ServerError> {
+    let output = Command::new("cp").arg("-a").arg(from).arg(into).output();
+    let output = output.map_err(ServerError::refused(POSTGRES.name, "copy its data"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(ServerError::Ended { server: "a copy of PostgreSQL's data", log })
 }
 
 /// The programs, and whom to run them as.

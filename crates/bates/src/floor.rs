@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use bates_core::{Machine, ScopeName, Store, SystemClock};
 use bates_pattern::Date;
 use bates_postgres::PostgresStore;
+use bates_server::series::Description;
 use bates_sqlite::SqliteStore;
 use clap::Args;
 
@@ -78,9 +79,8 @@ async fn raise(store: impl Store, config: Config, args: &FloorArgs) -> anyhow::R
     let (floor, parameters) = args.words.split_last().context("a position is missing")?;
     let floor: u64 = floor.parse().with_context(|| format!("{floor:?} is no position"))?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());
-    let store = Arc::new(store);
-    let machine = Machine::open(store.clone(), config.series, Arc::new(SystemClock)).await?;
-    crate::serve::restore(&machine, &store).await?;
+    let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
+    machine.restore(Description::read_spec).await?;
     let Some(entry) = machine.named(series) else { bail!("there is no series {series:?}") };
     if floor > entry.series().end() {
         bail!("position {floor} lies behind {}, the last one of the series", entry.series().end() - 1);

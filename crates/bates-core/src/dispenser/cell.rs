@@ -3,17 +3,16 @@
 //! A state machine without a clock, a lock, a store or a task: callers tell it what happened and it says what to
 //! do. Small and in one piece, because there are as many as scopes in use and each is found far from the last.
 
-use std::collections::VecDeque;
-
 use tokio::sync::oneshot;
 
 use super::held::Held;
+use super::line::{Line, Waiter};
 use super::text::Text;
 use crate::error::IssueError;
+use crate::grant::{Grant, GrantError, Tail};
 use crate::lease::{Lease, Taken};
 use crate::place::{Place, ScopeKey};
 use crate::series::Series;
-use crate::store::{Grant, GrantError, Tail};
 
 /// How much larger than the one before a lease is. Each lease is a durable write, and a scope that is used a lot
 /// needs few of them this way. What it costs: a crash skips up to eleven times as many positions as the scope has
@@ -35,11 +34,19 @@ pub(super) struct Cell {
     version: u64,
     /// How often the lease has grown.
     growths: u8,
-    /// Invariant: at most one refill is under way.
-    is_refilling: bool,
+    refill: Refill,
     is_exhausted: bool,
     /// Whether it was asked for since the last sweep.
     is_used: bool,
+}
+
+/// Invariant: at most one refill is under way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refill {
+    None,
+    UnderWay,
+    /// It is under way, and what it brings must not be used.
+    Forsaken,
 }
 
 /// What a caller gets at once.
@@ -57,18 +64,6 @@ pub(super) struct Fetch {
     pub(super) count: u64,
 }
 
-#[derive(Default)]
-struct Line {
-    waiting: VecDeque<Waiter>,
-    /// How many positions they want together.
-    wanted: u64,
-}
-
-struct Waiter {
-    count: u64,
-    answer: oneshot::Sender<Answer>,
-}
-
 impl Cell {
     pub(super) fn new(series: Series, scope: &str) -> Self {
         Self {
@@ -79,7 +74,7 @@ impl Cell {
             scope: Text::new(scope),
             version: 0,
             growths: 0,
-            is_refilling: false,
+            refill: Refill::None,
             is_exhausted: false,
             is_used: false,
         }
@@ -103,7 +98,7 @@ impl Cell {
         }
         let taken = self.held.take(count)?;
         self.is_used = true;
-        Some((taken, self.refill()))
+        Some((taken, self.refill_if_low()))
     }
 
     /// Takes positions if enough are held and nobody waits; otherwise waits in line.
@@ -121,22 +116,24 @@ impl Cell {
         }
         let (answer, receiver) = oneshot::channel();
         self.line.get_or_insert_default().push_back(Waiter { count, answer });
-        (Outcome::Waits(receiver), self.refill())
+        (Outcome::Waits(receiver), self.refill_if_low())
     }
 
     /// Fetches the first positions of a scope that somebody is about to ask for, if nothing is there yet.
     pub(super) fn warm(&mut self) -> Option<Fetch> {
-        if self.version > 0 || self.is_refilling {
+        if self.version > 0 || self.refill != Refill::None {
             return None;
         }
-        self.is_refilling = true;
+        self.refill = Refill::UnderWay;
         Some(Fetch { place: self.place(), series: self.series.clone(), count: self.lease_size() })
     }
 
     /// A refill ended. Answers what to fetch next, if anything.
     pub(super) fn refilled(&mut self, outcome: Result<Grant, GrantError>) -> Option<Fetch> {
-        self.is_refilling = false;
+        let ended = std::mem::replace(&mut self.refill, Refill::None);
         match outcome {
+            // It was granted by a store that no longer knows of it: those who wait are fetched for anew.
+            Ok(_) if ended == Refill::Forsaken => {}
             Ok(Grant { lease, version }) => {
                 self.version = version;
                 self.watermark = share(lease.count(), self.series.limits().watermark_percent);
@@ -161,7 +158,7 @@ impl Cell {
                 return None;
             }
         }
-        self.refill()
+        self.refill_if_low()
     }
 
     /// Ends the cell if nothing is under way, and answers with its unused end. With `only_idle`, a cell that
@@ -171,7 +168,7 @@ impl Cell {
     /// and what is given back was never handed out.
     pub(super) fn seal(&mut self, only_idle: bool) -> Option<Sealed> {
         let is_used = std::mem::take(&mut self.is_used);
-        if self.is_refilling || self.line.is_some() || only_idle && is_used {
+        if self.refill != Refill::None || self.line.is_some() || only_idle && is_used {
             return None;
         }
         // Only what ends at the cursor can be given back; ranges before it are gaps.
@@ -180,11 +177,19 @@ impl Cell {
         Some(Sealed { tail, lost: held.into_iter().map(Lease::count).sum() })
     }
 
+    /// Gives up what is held and what is on its way.
+    pub(super) fn forsake(&mut self) {
+        drop(self.held.take_all());
+        if self.refill == Refill::UnderWay {
+            self.refill = Refill::Forsaken;
+        }
+    }
+
     /// Whether it holds nothing and has nothing to come: it was never granted anything, or the space is
     /// exhausted. Such a cell is removed. The store is asked again when somebody comes: a tail may have gone
     /// back to it meanwhile.
     pub(super) fn is_void(&self) -> bool {
-        let is_idle = !self.is_refilling && self.line.is_none() && self.held.is_empty();
+        let is_idle = self.refill == Refill::None && self.line.is_none() && self.held.is_empty();
         is_idle && (self.version == 0 || self.is_exhausted)
     }
 
@@ -239,9 +244,9 @@ impl Cell {
 
     /// Starts a refill if the level is low and none is under way.
     #[inline]
-    fn refill(&mut self) -> Option<Fetch> {
+    fn refill_if_low(&mut self) -> Option<Fetch> {
         let held = self.held.count();
-        if held > self.watermark && self.line.is_none() || self.is_refilling {
+        if held > self.watermark && self.line.is_none() || self.refill != Refill::None {
             return None;
         }
         self.refill_from(held)
@@ -254,7 +259,7 @@ impl Cell {
         if self.is_exhausted || !is_low {
             return None;
         }
-        self.is_refilling = true;
+        self.refill = Refill::UnderWay;
         let count = self.lease_size().max(wanted.saturating_sub(held));
         Some(Fetch { place: self.place(), series: self.series.clone(), count })
     }
@@ -272,27 +277,6 @@ pub(super) struct Sealed {
     pub(super) tail: Option<Tail>,
     /// Positions that cannot be given back.
     pub(super) lost: u64,
-}
-
-impl Line {
-    fn push_back(&mut self, waiter: Waiter) {
-        self.wanted = self.wanted.saturating_add(waiter.count);
-        self.waiting.push_back(waiter);
-    }
-
-    fn pop_front(&mut self) -> Option<Waiter> {
-        let waiter = self.waiting.pop_front()?;
-        // Once the sum was cut off, it says too little after this: then more is fetched later.
-        self.wanted = self.wanted.saturating_sub(waiter.count);
-        Some(waiter)
-    }
-}
-
-impl Waiter {
-    fn refuse(self, refusal: IssueError) {
-        // Who no longer waits needs no answer.
-        let _ = self.answer.send(Err(refusal));
-    }
 }
 
 fn share(of: u64, percent: u8) -> u64 {

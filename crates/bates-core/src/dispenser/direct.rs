@@ -3,11 +3,12 @@
 
 use super::{Dispenser, want};
 use crate::error::IssueError;
+use crate::grant::Purpose;
 use crate::lease::Taken;
 use crate::place::{Place, ScopeKey};
 use crate::promise::Promise;
 use crate::series::Series;
-use crate::store::{Purpose, Store};
+use crate::store::Store;
 
 /// How many calls that are granted one by one may be on their way to the store together. They share commits, so
 /// more would only wait in memory.

@@ -11,6 +11,7 @@ mod account;
 mod cell;
 mod direct;
 mod held;
+mod line;
 mod shards;
 mod text;
 
@@ -22,11 +23,12 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::error::IssueError;
+use crate::grant::{Purpose, Surrendered, Tail, Want};
 use crate::lease::Taken;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::series::Series;
-use crate::store::{Purpose, Store, StoreError, Surrendered, Tail, Want};
+use crate::store::{Store, StoreError};
 use cell::{Cell, Fetch, Outcome};
 use shards::{At, Shards};
 
@@ -185,6 +187,15 @@ impl<S: Store> Dispenser<S> {
     pub(crate) async fn retire(&self, series: &Series) -> Closed {
         series.retire();
         self.close_all(Some(series.name())).await
+    }
+
+    /// Gives up all that is held, and what is on its way: the store was taken back or its floors were raised, and
+    /// what it granted before may be granted again. Nothing goes back to it.
+    pub(crate) fn forsake(&self) {
+        self.inner.shards.sweep(|cell| {
+            cell.forsake();
+            false
+        });
     }
 
     /// Whether new calls are refused.

@@ -5,7 +5,7 @@
 //! holds in memory is sealed and given back, and nothing new can be begun in its name: whoever still has it is
 //! sent to the entry in its place, or refused.
 
-use super::{Entry, Machine, MachineError, NextError, Origin, Registry, ScopeName, SeriesSpec, open};
+use super::{Entry, Machine, MachineError, NextError, Origin, ScopeName, SeriesSpec, open};
 use crate::dispenser::Closed;
 use crate::error::IssueError;
 use crate::name::SeriesName;
@@ -27,7 +27,8 @@ pub enum Made {
 impl<S: Store> Machine<S> {
     /// Makes a series at run time. Its cursors begin, or go on if there was one of its name before.
     pub async fn create(&self, spec: SeriesSpec) -> Result<Made, MachineError> {
-        let _changing = self.changing.lock().await;
+        let mut changing = self.changing.lock().await;
+        self.catch_up(&mut changing).await?;
         let registry = self.registry();
         if let Some(entry) = registry.named(spec.name.as_str()) {
             return match entry.origin {
@@ -50,7 +51,8 @@ impl<S: Store> Machine<S> {
         name: &SeriesName,
         change: impl FnOnce(&SeriesSpec) -> Result<SeriesSpec, E>,
     ) -> Result<(), E> {
-        let _changing = self.changing.lock().await;
+        let mut changing = self.changing.lock().await;
+        self.catch_up(&mut changing).await?;
         let entry = self.made_at_run_time(name)?;
         let spec = change(&entry.spec)?;
         if !entry.spec.differs_in_limits_and_rules_only(&spec) {
@@ -62,33 +64,16 @@ impl<S: Store> Machine<S> {
         Ok(())
     }
 
-    /// Retires a series that was made at run time. When it answers, nothing is issued in its name any more. Its pin
-    /// and its cursors stay for ever.
+    /// Retires a series that was made at run time. When it answers, this node issues nothing in its name any more;
+    /// other nodes do so until they follow. Its pin and its cursors stay for ever.
     pub async fn retire(&self, name: &SeriesName) -> Result<Closed, MachineError> {
-        let _changing = self.changing.lock().await;
+        let mut changing = self.changing.lock().await;
+        self.catch_up(&mut changing).await?;
         let entry = self.made_at_run_time(name)?;
         self.dispenser.store().describe(name.clone(), None).await?;
         let registry = self.registry().without(name);
         self.registry.store(registry.into());
         Ok(self.dispenser.retire(&entry.series).await)
-    }
-
-    /// Opens series of descriptions that the store kept. One that the configuration describes as well is the
-    /// configuration's from now on: taken out of it, it does not come back.
-    pub async fn restore(&self, specs: Vec<SeriesSpec>) -> Result<(), MachineError> {
-        let _changing = self.changing.lock().await;
-        let store = self.dispenser.store();
-        let mut registry = Registry::clone(&self.registry());
-        for spec in specs {
-            if registry.named(spec.name.as_str()).is_some() {
-                store.describe(spec.name, None).await?;
-                continue;
-            }
-            registry.check_apart(&spec)?;
-            registry.insert(open::open_series(store, spec, Origin::Api).await?);
-        }
-        self.registry.store(registry.into());
-        Ok(())
     }
 
     /// Raises the cursor of a scope to `floor`, so that nothing below it is ever issued again; one that is higher

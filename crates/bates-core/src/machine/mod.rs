@@ -6,6 +6,7 @@
 mod change;
 mod entry;
 mod find;
+mod follow;
 mod numbers;
 mod open;
 mod registry;
@@ -13,6 +14,7 @@ mod spec;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::Mutex;
@@ -28,10 +30,12 @@ use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::promise::Promise;
 use crate::store::{Cursor, Store, StoreError};
+use follow::Follower;
 
 pub use change::{Made, SERIES_MAX};
 pub use entry::{Entry, Origin, ScopeName, ScopeRefused, Value};
 pub use find::Found;
+pub use follow::{Followed, ReadSpec};
 pub use numbers::Numbers;
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};
@@ -88,8 +92,10 @@ pub struct Peek {
 pub struct Machine<S> {
     dispenser: Dispenser<Measured<S>>,
     registry: ArcSwap<Registry>,
-    /// One change of the registry at a time.
-    changing: Mutex<()>,
+    /// One change of the registry at a time, and how far it has followed the store.
+    changing: Mutex<Follower>,
+    /// How often the store was looked at for what other nodes have changed.
+    looks: AtomicU64,
     clock: Arc<dyn Clock>,
 }
 
@@ -102,6 +108,7 @@ impl<S: Store> Machine<S> {
             dispenser: Dispenser::new(store),
             registry: ArcSwap::from_pointee(registry),
             changing: Mutex::default(),
+            looks: AtomicU64::new(0),
             clock,
         })
     }
@@ -114,6 +121,17 @@ impl<S: Store> Machine<S> {
     /// The series of that name.
     pub fn named(&self, name: &str) -> Option<Arc<Entry>> {
         self.registry().named(name).cloned()
+    }
+
+    /// The series of that name, also if another node has made it just now.
+    pub async fn named_anywhere(&self, name: &str) -> Option<Arc<Entry>> {
+        match self.named(name) {
+            // A store that cannot be asked knows no more than this node.
+            None => {
+                self.follow().await.ok().filter(|followed| followed.changed).and_then(|_| self.named(name))
+            }
+            found => found,
+        }
     }
 
     /// The series that a key belongs to. Keys of two series never meet.
@@ -199,7 +217,13 @@ impl<S: Store> Machine<S> {
             return Ok(taken);
         }
         entry.counts.add_wait();
-        match self.dispenser.take(&entry.series, key, count).await {
+        let answer = self.dispenser.take(&entry.series, key, count).await;
+        if let Err(IssueError::Store { error: StoreError::Poisoned(_), .. }) = &answer
+            && self.dispenser.store().is_shared()
+        {
+            self.dispenser.forsake();
+        }
+        match answer {
             // Its limits were changed meanwhile: the series that stands in its place has the same cursors.
             Err(refused @ IssueError::Retired { .. }) => match self.named(entry.series.name().as_str()) {
                 Some(current) => self.dispenser.take(&current.series, key, count).await,

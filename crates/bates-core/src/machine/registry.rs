@@ -91,9 +91,16 @@ impl Registry {
     /// Without the series of this name.
     pub(super) fn without(&self, name: &SeriesName) -> Self {
         let mut registry = self.clone();
-        registry.by_name.remove(name);
-        registry.by_key.retain(|_, entry| entry.spec.name != *name);
-        registry.by_prefix.retain(|_, entry| entry.spec.name != *name);
+        registry.remove(name);
         registry
+    }
+
+    /// Takes the series of this name out.
+    pub(super) fn remove(&mut self, name: &SeriesName) {
+        let Some(key) = self.by_name.remove(name).and_then(|entry| entry.spec.key.clone()) else { return };
+        match key.parameters().next() {
+            Some(_) => self.by_prefix.remove(key.prefix()),
+            None => self.by_key.remove(&*key.to_string()),
+        };
     }
 }

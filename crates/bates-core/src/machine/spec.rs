@@ -169,6 +169,14 @@ pub enum MachineError {
     /// Rules that reject every number.
     #[error("series {0:?}: its rules reject every number")]
     Empty(SeriesName),
+    /// A description in the store that cannot be read.
+    #[error("series {series:?}, which was made at run time: {problem}")]
+    Unreadable {
+        /// The series.
+        series: SeriesName,
+        /// Why.
+        problem: Box<str>,
+    },
     /// Limits that make no sense.
     #[error("series {series:?}: {problem}")]
     Limits {
@@ -224,6 +232,7 @@ impl MachineError {
             | Self::Start { .. }
             | Self::Promise { .. }
             | Self::Empty(_)
+            | Self::Unreadable { .. }
             | Self::Limits { .. } => Code::BAD_SERIES,
             Self::KeysMeet { .. } => Code::KEYS_MEET,
             Self::Exists(_) => Code::SERIES_EXISTS,

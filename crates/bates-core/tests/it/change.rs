@@ -235,19 +235,3 @@ async fn two_changes_at_once_both_count() {
     let expected = Limits::default().lease_max + 20;
     assert_eq!(machine.named("tenant").unwrap().spec().limits.lease_max, expected);
 }
-
-#[tokio::test]
-async fn series_of_the_store_that_meet_the_configuration_are_refused() {
-    let machine = open(&Arc::default()).await;
-    for bad in [
-        spec("other", "{seq}", Some("fixed:{x}")),
-        spec("other", "{seq}", Some("fixed:total")),
-        spec("other", "{seq}", Some("fix{x}")),
-    ] {
-        let refused = machine.restore(vec![tenant(), bad]).await.unwrap_err();
-        assert_eq!(refused.code().name(), "keys_meet", "{refused}");
-        assert!(machine.named("tenant").is_none(), "all or none");
-    }
-    machine.restore(vec![tenant(), spec("other", "{seq}", Some("fixes"))]).await.unwrap();
-    assert_eq!(machine.registry().len(), 3);
-}

@@ -3,6 +3,7 @@
 
 mod change;
 mod dispenser;
+mod follow;
 mod history;
 mod machine;
 mod periods;

@@ -77,6 +77,18 @@ impl Shared {
         }
         receiver.await.ok()
     }
+
+    /// Lets the other nodes know what this one has seen: they may have nothing to see it by.
+    pub(crate) async fn note_taken_back(&self, reason: &str) {
+        let noted = retried(self.settings.patience, || async {
+            let session = Session::take(&self.pool, self.settings).await?;
+            truth::stop(&session, reason).await?;
+            session.give_back();
+            Ok(())
+        });
+        // This node refuses in any case.
+        let _ = noted.await;
+    }
 }
 
 /// Serves batch after batch on a line, as long as calls wait.
@@ -110,7 +122,9 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
             Err(Broken::Failed(failed)) => {
                 let may_pass = matches!(failed, Failed::Passing(_));
                 if !may_pass || !left.pause().await {
-                    note_taken_back(shared, &failed).await;
+                    if let Failed::Refused(OpenError::Stopped(reason)) = &failed {
+                        shared.note_taken_back(reason).await;
+                    }
                     fail(groups, &failed.into_store_error());
                     return line;
                 }
@@ -147,18 +161,4 @@ fn tell(groups: Vec<Group<Job>>, reckonings: Reckonings) -> Vec<Group<Job>> {
 
 fn fail(groups: Vec<Group<Job>>, error: &StoreError) {
     groups.into_iter().flat_map(|group| group.jobs).for_each(|job| job.fail(error.clone()));
-}
-
-/// Lets the other nodes know what this one has seen: they may have nothing to see it by.
-async fn note_taken_back(shared: &Arc<Shared>, failed: &Failed) {
-    if let Failed::Refused(OpenError::Stopped(reason)) = failed {
-        let noted = retried(shared.settings.patience, || async {
-            let session = Session::take(&shared.pool, shared.settings).await?;
-            truth::stop(&session, reason).await?;
-            session.give_back();
-            Ok(())
-        });
-        // This node refuses in any case.
-        let _ = noted.await;
-    }
 }

@@ -134,10 +134,11 @@ async fn the_plan_applied_by_hand_is_the_store_and_serving_needs_no_right_to_mak
         rest.contains("ADD COLUMN mark") && !rest.contains("CREATE TABLE"),
         "only what is missing: {rest}"
     );
-    assert_eq!(plan(2), "", "nothing is missing");
+    let known: i32 = client.query_one("SELECT max(version) FROM bates.migration", &[]).await.unwrap().get(0);
+    assert_eq!(plan(known), "", "nothing is missing");
     client.batch_execute("INSERT INTO bates.migration VALUES (999)").await.unwrap();
     let newer = open(&url, Opening::Existing).await.err();
-    assert_eq!(newer, Some(OpenError::TooNew { found: 999, known: 2 }));
+    assert_eq!(newer, Some(OpenError::TooNew { found: 999, known }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

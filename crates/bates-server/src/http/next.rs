@@ -50,7 +50,7 @@ pub(super) async fn next<S: Store>(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let entry = context.series(&series)?;
+    let entry = context.series(&series).await?;
     let ask = Ask::read(&uri, body, context.body_timeout).await?;
     let as_lines = wants_lines(&headers);
     let count_max = if as_lines { LINES_MAX } else { OBJECT_MAX };

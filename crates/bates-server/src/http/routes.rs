@@ -29,8 +29,8 @@ impl<S> Clone for Context<S> {
 
 impl<S: Store> Context<S> {
     /// The series of that name, or why there is none.
-    pub(super) fn series(&self, name: &str) -> Result<Arc<Entry>, Problem> {
-        let found = self.machine.named(name);
+    pub(super) async fn series(&self, name: &str) -> Result<Arc<Entry>, Problem> {
+        let found = self.machine.named_anywhere(name).await;
         found.ok_or_else(|| match self::name(name) {
             Ok(name) => Problem::new(Code::UNKNOWN_SERIES, format!("there is no series {:?}", name.as_str())),
             Err(problem) => problem,

@@ -68,7 +68,7 @@ pub(super) async fn list<S: Store>(
     Path(series): Path<String>,
     uri: Uri,
 ) -> Result<Json<Page>, Problem> {
-    let entry = context.series(&series)?;
+    let entry = context.series(&series).await?;
     let (mut after, mut limit) = (None, PAGE);
     for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
         match &*name {
@@ -100,7 +100,7 @@ pub(super) async fn peek<S: Store>(
     Path(series): Path<String>,
     uri: Uri,
 ) -> Result<Json<Peek>, Problem> {
-    let entry = context.series(&series)?;
+    let entry = context.series(&series).await?;
     let ask = Ask::of_query(uri.query().unwrap_or_default())?;
     let parameters = ask.parameters();
     let peek = context.machine.peek(&entry, ask.name(&parameters)).await?;

@@ -138,7 +138,7 @@ pub(super) async fn one<S: Store>(
     State(context): State<Context<S>>,
     Path(series): Path<String>,
 ) -> Result<Json<Series>, Problem> {
-    Ok(Json(Series::of(&*context.series(&series)?)?))
+    Ok(Json(Series::of(&*context.series(&series).await?)?))
 }
 
 /// Make a series
@@ -160,7 +160,7 @@ pub(super) async fn put<S: Store>(
     let description: Description = ask::json(&body)?;
     let made = context.machine.create(description.spec(name)?).await?;
     let status = if made == Made::New { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(Series::of(&*context.series(&series)?)?)))
+    Ok((status, Json(Series::of(&*context.series(&series).await?)?)))
 }
 
 /// Change the limits or the rejection rules of a series
@@ -175,7 +175,7 @@ pub(super) async fn patch<S: Store>(
     Path(series): Path<String>,
     body: Body,
 ) -> Result<Json<Series>, Problem> {
-    let name = context.series(&series)?.series().name().clone();
+    let name = context.series(&series).await?.series().name().clone();
     let body = ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let amendment: Amendment = ask::json(&body)?;
     let change = |spec: &SeriesSpec| {
@@ -183,7 +183,7 @@ pub(super) async fn patch<S: Store>(
         Ok::<_, Problem>(description.spec(spec.name.clone())?)
     };
     context.machine.amend(&name, change).await?;
-    Ok(Json(Series::of(&*context.series(&series)?)?))
+    Ok(Json(Series::of(&*context.series(&series).await?)?))
 }
 
 /// Retire a series

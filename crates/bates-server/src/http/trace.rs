@@ -76,7 +76,7 @@ pub(super) async fn validate<S: Store>(
     State(context): State<Context<S>>,
     Path((series, id)): Path<(String, String)>,
 ) -> Result<Json<Verdict>, Problem> {
-    let verdict = context.series(&series)?.series().pattern().validate(&id);
+    let verdict = context.series(&series).await?.series().pattern().validate(&id);
     let reasons =
         verdict.reasons().iter().map(|reason| Reason { code: reason.code(), message: reason.to_string() });
     Ok(Json(Verdict { valid: verdict.is_valid(), reasons: reasons.collect() }))

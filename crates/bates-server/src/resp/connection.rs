@@ -111,7 +111,15 @@ impl<S: Store> Connection<S> {
     ) -> io::Result<bool> {
         let (mut at, mut warm_until) = (0, 0);
         let open = loop {
-            match self.step(&mut at) {
+            let (begin, answered) = (at, self.output.len());
+            let mut done = self.step(&mut at);
+            if std::mem::take(&mut self.session.has_missed) && self.has_followed().await {
+                at = begin;
+                self.output.truncate(answered);
+                done = self.step(&mut at);
+                self.session.has_missed = false;
+            }
+            match done {
                 None => break true,
                 Some(Done::Answered) => {}
                 Some(Done::Later(request)) => {
@@ -133,6 +141,11 @@ impl<S: Store> Connection<S> {
         };
         self.forget(at);
         Ok(open)
+    }
+
+    /// Whether other nodes have made series that this one has learned of just now.
+    async fn has_followed(&self) -> bool {
+        self.machine.follow().await.is_ok_and(|followed| followed.changed)
     }
 
     /// Executes the command at `at`, as far as that goes without waiting, and moves behind it. `None` if it has

@@ -20,6 +20,8 @@ pub(super) struct Session {
     pub(super) seat: Seat,
     /// What it shares with them.
     pub(super) front: Arc<Front>,
+    /// Whether the last command named a series that this node does not know; another one may have made it.
+    pub(super) has_missed: bool,
     is_admitted: bool,
     wrong_secrets: u32,
 }
@@ -39,7 +41,7 @@ impl Session {
     pub(super) fn new(front: Arc<Front>, seat: Seat) -> Self {
         let is_admitted = front.settings.access.is_open();
         let (protocol, scope) = (Protocol::default(), String::new());
-        Self { protocol, scope, seat, front, is_admitted, wrong_secrets: 0 }
+        Self { protocol, scope, seat, front, has_missed: false, is_admitted, wrong_secrets: 0 }
     }
 
     /// Whether the client has shown the secret, or needs none.

@@ -2,11 +2,12 @@
 //! through. Owns the fault; what it wraps is a real store.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, ScopeKey, SeriesName, Store, StoreError,
-    Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, News, Pinned, Place, ScopeKey, SeriesName, Store,
+    StoreError, Surrendered, Tail, Want,
 };
 use tokio::sync::Semaphore;
 
@@ -28,6 +29,7 @@ pub struct FaultyStore<S> {
     /// `None` lets every grant through.
     gate: Option<Semaphore>,
     seen: Mutex<Seen>,
+    is_taken_back: AtomicBool,
 }
 
 #[derive(Default)]
@@ -40,7 +42,13 @@ struct Seen {
 impl<S> FaultyStore<S> {
     /// Without faults: only looks on.
     pub fn new(inner: S) -> Self {
-        Self { inner, script: Mutex::default(), gate: None, seen: Mutex::default() }
+        Self {
+            inner,
+            script: Mutex::default(),
+            gate: None,
+            seen: Mutex::default(),
+            is_taken_back: false.into(),
+        }
     }
 
     /// Lets no grant through until [`FaultyStore::let_through`].
@@ -51,6 +59,16 @@ impl<S> FaultyStore<S> {
     /// What happens to the next grants, in their order; those after them succeed.
     pub fn plan(&self, faults: &[Fault]) {
         lock(&self.script).extend(faults);
+    }
+
+    /// As a database that was restored from an old backup: it grants nothing, and says why.
+    pub fn take_back(&self) {
+        self.is_taken_back.store(true, Ordering::SeqCst);
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        let is_taken_back = self.is_taken_back.load(Ordering::SeqCst);
+        if is_taken_back { Err(StoreError::Poisoned("taken back by a test".into())) } else { Ok(()) }
     }
 
     /// Lets so many grants through.
@@ -104,7 +122,10 @@ impl<S: Store> Store for FaultyStore<S> {
         let fault = lock(&self.script).pop_front().unwrap_or(Fault::None);
         let failed = || GrantError::Store(StoreError::Unavailable("planned by a test".into()));
         let outcome = match fault {
-            Fault::None => self.inner.grant(want).await,
+            Fault::None => match self.check() {
+                Ok(()) => self.inner.grant(want).await,
+                Err(poisoned) => Err(poisoned.into()),
+            },
             Fault::BeforeWrite => Err(failed()),
             Fault::AfterWrite => self.inner.grant(want).await.and(Err(failed())),
         };
@@ -143,6 +164,11 @@ impl<S: Store> Store for FaultyStore<S> {
 
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
         self.inner.describe(series, description).await
+    }
+
+    async fn watch(&self) -> Result<News, StoreError> {
+        self.check()?;
+        self.inner.watch().await
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

@@ -14,6 +14,7 @@ use bates_sqlite::SqliteStore;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 
 use crate::config::{Address, Config, ConfigArgs, StoreAt};
 use crate::output::{self, Answer, counted};
@@ -21,6 +22,9 @@ use greeting::Greeting;
 
 /// Scopes that nobody asked for in this time leave memory.
 const EVICTION_PERIOD: Duration = Duration::from_mins(5);
+
+/// So long after a node has changed a series, the others have, too.
+const FOLLOWING_PERIOD: Duration = Duration::from_secs(1);
 
 /// Hand out numbers over HTTP and the Redis protocol
 ///
@@ -78,9 +82,8 @@ async fn serve(config: Config, is_new: bool) -> anyhow::Result<Answer> {
 }
 
 async fn serve_from(store: impl Store, config: Config) -> anyhow::Result<Answer> {
-    let store = Arc::new(store);
-    let machine = Arc::new(Machine::open(store.clone(), config.series, Arc::new(SystemClock)).await?);
-    restore(&machine, &store).await?;
+    let machine = Arc::new(Machine::open(store, config.series, Arc::new(SystemClock)).await?);
+    machine.restore(Description::read_spec).await?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
     if http.is_none() && resp.is_none() {
         bail!("http and resp are both off: nobody could ask for a number");
@@ -90,8 +93,10 @@ async fn serve_from(store: impl Store, config: Config) -> anyhow::Result<Answer>
         Greeting { store: &config.store, file: config.file.as_deref(), is_open: config.access.is_open() };
     greeting.print(&machine, http.as_ref(), resp.as_ref())?;
     let evicting = tokio::spawn(evict(machine.clone()));
+    let following = tokio::spawn(follow(machine.clone()));
     listen(&machine, Arc::new(config.access), http, resp, stop).await;
     evicting.abort();
+    following.abort();
     let Closed { returned, gaps, .. } = machine.close().await;
     let (returned, gaps) = (counted(returned, "unused number"), counted(gaps, "gap"));
     output::print_note(&format!("stopped: {returned} given back, {gaps} left"));
@@ -126,16 +131,6 @@ async fn listen<S: Store>(
     tokio::join!(http, resp, stop);
 }
 
-/// Opens the series that were made at run time.
-pub(crate) async fn restore<S: Store>(machine: &Machine<S>, store: &impl Store) -> anyhow::Result<()> {
-    let mut specs = Vec::new();
-    for (name, text) in store.descriptions().await? {
-        let context = || format!("series {:?}, which was made at run time", name.as_str());
-        specs.push(Description::read(&text).with_context(context)?.spec(name.clone()).with_context(context)?);
-    }
-    machine.restore(specs).await.context("a series that was made at run time")
-}
-
 async fn bind(key: &str, address: Address) -> anyhow::Result<Option<TcpListener>> {
     match address {
         Address::Off => Ok(None),
@@ -156,6 +151,20 @@ async fn evict<S: Store>(machine: Arc<Machine<S>>) {
     loop {
         ticks.tick().await;
         machine.evict_idle().await;
+    }
+}
+
+/// Follows what other nodes make, change and retire.
+async fn follow<S: Store>(machine: Arc<Machine<S>>) {
+    let mut ticks = tokio::time::interval(FOLLOWING_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // A store that cannot be asked is told of by readiness.
+        let Ok(followed) = machine.follow().await else { continue };
+        for error in followed.refused {
+            output::print_note(&format!("cannot follow another node: {error}"));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod http;
 mod load;
 mod nodes;
 mod process;
+mod restored;
 mod running;
 mod secret;
 mod server;

@@ -3,6 +3,7 @@
 use bates_testkit::history::{Gaps, History, Rules};
 
 use super::cluster::{Cluster, Switching};
+use super::http::ask;
 use super::running::{Client, Server};
 
 const ORDERED: Rules = Rules { is_ordered: true, gaps: Gaps::Any };
@@ -197,4 +198,26 @@ fn ten_nodes_start_at_once_on_an_empty_database() {
     assert!(numbers.eq((1..=10).map(|number| number.to_string())));
     assert_eq!(cluster.query("SELECT count(*) FROM bates.node"), "10");
     assert!(Server::try_node(&url, &[], &[]).is_ok(), "once it is there, nobody has to ask for it");
+}
+
+#[test]
+fn a_series_that_is_made_changed_or_retired_on_one_node_is_so_on_all() {
+    let cluster = Cluster::start();
+    let (one, two) = (cluster.node(), cluster.node());
+    let unknown = two.redis_cli(&["INCR", "tenant:a"]);
+    assert!(unknown.contains("bad_key"), "{unknown}");
+    let tenant = r#"{"pattern":"{seq}","promise":"ordered","key":"tenant:{name}"}"#;
+    assert_eq!(ask(one.http, "PUT", "/v1/series/tenant", tenant).0, 201);
+    assert_eq!(two.redis_cli(&["INCR", "tenant:a"]), "1", "the first call finds it, by its key");
+    let by_name = r#"{"pattern":"{seq}"}"#;
+    assert_eq!(ask(two.http, "PUT", "/v1/series/other", by_name).0, 201);
+    assert_eq!(ask(one.http, "POST", "/v1/series/other/next", "").0, 200, "and by its name");
+    assert_eq!(ask(two.http, "PUT", "/v1/series/tenant", tenant).0, 200, "it is there already");
+    let changed = ask(two.http, "PATCH", "/v1/series/tenant", r#"{"limits":{"scopes_max":1}}"#);
+    assert_eq!(changed.0, 200, "{changed:?}");
+    while ask(one.http, "GET", "/v1/series/tenant", "").1["limits"]["scopes_max"] != 1 {}
+    assert!(one.redis_cli(&["INCR", "tenant:b"]).contains("too_many_scopes"));
+    assert_eq!(ask(two.http, "DELETE", "/v1/series/tenant", "").0, 200);
+    while ask(one.http, "GET", "/v1/series/tenant", "").0 != 404 {}
+    assert!(one.redis_cli(&["INCR", "tenant:a"]).contains("bad_key"));
 }

@@ -64,12 +64,13 @@ fn later(kind: Kind, command: Command<'_>, session: &Session, output: &mut Vec<u
 /// `BATES.VALIDATE series id`: whether it could be one of its numbers, and everything that speaks against it.
 pub(super) fn validate<S: Store>(
     command: Command<'_>,
-    session: &Session,
+    session: &mut Session,
     machine: &Machine<S>,
     output: &mut Vec<u8>,
 ) -> Done {
     let text = |at: usize| std::str::from_utf8(command.arg(at).unwrap_or_default());
     let Some(entry) = text(1).ok().and_then(|name| machine.named(name)) else {
+        session.has_missed = true;
         return unknown(command.arg(1).unwrap_or_default(), session, output);
     };
     let Ok(id) = text(2) else {
@@ -96,7 +97,7 @@ impl Request {
         machine: &Machine<S>,
         output: &mut Vec<u8>,
     ) {
-        let Some(entry) = machine.named(&self.series) else {
+        let Some(entry) = machine.named_anywhere(&self.series).await else {
             unknown(self.series.as_bytes(), session, output);
             return;
         };

@@ -152,13 +152,14 @@ fn integer<S: Store>(
 
 fn find<'k, S: Store>(
     key: &'k [u8],
-    session: &Session,
+    session: &mut Session,
     machine: &Machine<S>,
     output: &mut Vec<u8>,
 ) -> Option<(Arc<Entry>, &'k str)> {
     let text = std::str::from_utf8(key).ok();
     let found = text.and_then(|text| Some((machine.of_key(text)?, text)));
     if found.is_none() {
+        session.has_missed = true;
         no_such_key(&mut Reply::new(output, session.protocol), key);
     }
     found

@@ -1,0 +1,87 @@
+//! What is asked of a cursor and what comes of it: positions wanted, granted, and given back.
+
+use crate::lease::Lease;
+use crate::place::Place;
+use crate::store::StoreError;
+
+/// Positions that somebody wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// Where.
+    pub place: Place,
+    /// How many; fewer are granted at the end of the space, never none. At least 1.
+    pub count: u64,
+    /// Where a new scope begins.
+    pub start: u64,
+    /// The first position past the space.
+    pub end: u64,
+    /// How many scopes the series may have.
+    pub scopes_max: u64,
+    /// What becomes of them.
+    pub purpose: Purpose,
+}
+
+/// What becomes of granted positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// They are held in memory and handed out later.
+    Lease,
+    /// They are handed out by this very answer: all or none.
+    HandOut,
+    /// They are handed out by this very answer: all or none, and written to the ledger in the same commit.
+    Issue,
+}
+
+impl Purpose {
+    /// Whether a part of what was wanted is of no use.
+    pub const fn is_all_or_none(self) -> bool {
+        matches!(self, Self::HandOut | Self::Issue)
+    }
+}
+
+/// Positions that were granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The range.
+    pub lease: Lease,
+    /// The version of the cursor after the grant.
+    pub version: u64,
+}
+
+/// The unused end of a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// Where.
+    pub place: Place,
+    /// The unused positions; they end where the cursor stood after the grant.
+    pub lease: Lease,
+    /// The version of the cursor after the grant.
+    pub version: u64,
+}
+
+/// What became of a tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surrendered {
+    /// The cursor went back; the positions will be granted again.
+    Returned,
+    /// Something was granted since; the positions are a gap.
+    Gap,
+}
+
+/// A grant that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrantError {
+    /// The space has no more, or where a part is of no use, not as many.
+    #[error("only {left} positions are left")]
+    Exhausted {
+        /// How many are left.
+        left: u64,
+    },
+    /// The series has as many scopes as it may have.
+    #[error("the series has {0} scopes, its limit")]
+    TooManyScopes(u64),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,157 @@
+//! Series that the store keeps descriptions of: opened at the start, and followed while other nodes make, change and
+//! retire them.
+//!
+//! What could go wrong, and why it does not: a node that follows late issues from a series that was changed
+//! elsewhere. Its text is pinned, and its positions are granted to this node alone, so no number comes twice; only
+//! limits, and whether there is such a series at all, are late. Whoever follows seals what the old entry holds.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Entry, Machine, MachineError, Origin, Registry, SeriesSpec, open};
+use crate::name::SeriesName;
+use crate::store::{News, Store, StoreError};
+
+/// Reads the description of a series that a store kept.
+pub type ReadSpec = fn(&SeriesName, &str) -> Result<SeriesSpec, Box<str>>;
+
+/// What following the store came to.
+#[derive(Debug, Default)]
+pub struct Followed {
+    /// Whether the series are others than before.
+    pub changed: bool,
+    /// Series that cannot be opened here: their keys meet those of this node's configuration, say.
+    pub refused: Vec<MachineError>,
+}
+
+/// How far a machine has followed.
+#[derive(Debug, Default)]
+pub(super) struct Follower {
+    read: Option<ReadSpec>,
+    /// What was last seen of others.
+    news: Option<News>,
+}
+
+impl<S: Store> Machine<S> {
+    /// Opens the series that the store keeps descriptions of: all of them, or none. From now on the machine can
+    /// follow the store.
+    pub async fn restore(&self, read: ReadSpec) -> Result<(), MachineError> {
+        let mut follower = self.changing.lock().await;
+        // Series can be looked at, and floors raised, also in a store that issues nothing.
+        let news = self.dispenser.store().watch().await.ok();
+        let (registry, followed) = self.read_descriptions(read).await?;
+        match followed.refused.into_iter().next() {
+            Some(refused) => Err(refused),
+            None => {
+                *follower = Follower { read: Some(read), news };
+                self.registry.store(registry.into());
+                Ok(())
+            }
+        }
+    }
+
+    /// Follows what other nodes have made, changed or retired; looks at the store once for all who ask together.
+    /// What is not shared has no other nodes.
+    pub async fn follow(&self) -> Result<Followed, MachineError> {
+        if !self.dispenser.store().is_shared() {
+            return Ok(Followed::default());
+        }
+        let looks = self.looks.load(Ordering::Acquire);
+        let mut follower = self.changing.lock().await;
+        // A look that began after this call saw all that it could see.
+        if self.looks.load(Ordering::Acquire) > looks {
+            return Ok(Followed { changed: true, refused: Vec::new() });
+        }
+        self.catch_up(&mut follower).await
+    }
+
+    /// Follows, for whoever is about to change something.
+    pub(super) async fn catch_up(&self, follower: &mut Follower) -> Result<Followed, MachineError> {
+        let store = self.dispenser.store();
+        let Some(read) = follower.read.filter(|_| store.is_shared()) else { return Ok(Followed::default()) };
+        self.looks.fetch_add(1, Ordering::AcqRel);
+        let news = self.watch().await?;
+        if follower.news.is_some_and(|seen| seen.raised != news.raised) {
+            self.dispenser.forsake();
+        }
+        if let Some(seen) = &mut follower.news {
+            seen.raised = news.raised;
+        }
+        if follower.news == Some(news) {
+            return Ok(Followed::default());
+        }
+        let before = self.registry().clone();
+        // News from before the descriptions: what is described meanwhile is seen the next time.
+        let (registry, followed) = self.read_descriptions(read).await?;
+        follower.news = Some(news);
+        let is_gone = |entry: &&Arc<Entry>| {
+            let now = registry.named(entry.spec.name.as_str());
+            !now.is_some_and(|now| Arc::ptr_eq(now, entry))
+        };
+        let gone: Vec<Arc<Entry>> = before.entries().filter(is_gone).cloned().collect();
+        self.registry.store(registry.into());
+        for entry in gone {
+            self.dispenser.retire(&entry.series).await;
+        }
+        Ok(followed)
+    }
+
+    /// What others have changed. A store that was taken back vouches for nothing that it granted before.
+    async fn watch(&self) -> Result<News, StoreError> {
+        let watched = self.dispenser.store().watch().await;
+        if let Err(StoreError::Poisoned(_)) = watched {
+            self.dispenser.forsake();
+        }
+        watched
+    }
+
+    /// The series that there are by the store's descriptions, and those of the configuration. Entries that are as
+    /// they were stay the same.
+    async fn read_descriptions(&self, read: ReadSpec) -> Result<(Registry, Followed), MachineError> {
+        let descriptions = self.dispenser.store().descriptions().await?;
+        let mut registry = Registry::clone(&self.registry());
+        let retired = registry.entries().filter(|entry| {
+            entry.origin == Origin::Api && !descriptions.iter().any(|(name, _)| *name == entry.spec.name)
+        });
+        let retired: Vec<SeriesName> = retired.map(|entry| entry.spec.name.clone()).collect();
+        let mut followed = Followed { changed: !retired.is_empty(), refused: Vec::new() };
+        for name in retired {
+            registry.remove(&name);
+        }
+        for (name, text) in descriptions {
+            match registry.named(name.as_str()).map(|entry| (entry.origin, &entry.spec.description)) {
+                Some((Origin::File, _)) => self.leave_to_the_configuration(name).await?,
+                Some((Origin::Api, described)) if *described == text => {}
+                _ => match self.open_described(&mut registry, &name, &text, read).await {
+                    Ok(()) => followed.changed = true,
+                    // It may pass: the same news are looked at again.
+                    Err(error @ MachineError::Store(StoreError::Unavailable(_))) => return Err(error),
+                    Err(error) => followed.refused.push(error),
+                },
+            }
+        }
+        Ok((registry, followed))
+    }
+
+    /// A series that the configuration describes as well is the configuration's from now on: taken out of it, it
+    /// does not come back. Where other nodes have another configuration, they still need the description.
+    async fn leave_to_the_configuration(&self, name: SeriesName) -> Result<(), MachineError> {
+        let store = self.dispenser.store();
+        if store.is_shared() { Ok(()) } else { Ok(store.describe(name, None).await?) }
+    }
+
+    async fn open_described(
+        &self,
+        registry: &mut Registry,
+        name: &SeriesName,
+        text: &str,
+        read: ReadSpec,
+    ) -> Result<(), MachineError> {
+        let unreadable = |problem| MachineError::Unreadable { series: name.clone(), problem };
+        let spec = read(name, text).map_err(unreadable)?;
+        registry.remove(name);
+        registry.check_apart(&spec)?;
+        registry.insert(open::open_series(self.dispenser.store(), spec, Origin::Api).await?);
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! Series that a store keeps descriptions of: opened at the start, and followed from node to node.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bates_core::{Limits, Machine, MachineError, Made, SeriesName, SeriesSpec, SystemClock};
+use bates_testkit::{FaultyStore, MemoryStore};
+
+use super::machine::spec;
+
+type Node = Machine<Arc<MemoryStore>>;
+
+/// A description is the template, a space, the key, a space, and the largest lease.
+fn read(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
+    let [template, key, lease_max] = *text.split(' ').collect::<Vec<_>>() else {
+        return Err("three words".into());
+    };
+    let limits = Limits { lease_max: lease_max.parse().map_err(|_| "no number")?, ..Limits::default() };
+    Ok(SeriesSpec { description: text.into(), limits, ..spec(name.as_str(), template, Some(key)) })
+}
+
+fn described(name: &str, text: &str) -> SeriesSpec {
+    read(&name.parse().unwrap(), text).unwrap()
+}
+
+async fn node(store: &Arc<MemoryStore>, key: &str) -> Node {
+    let fixed = spec("fixed", "{seq}", Some(key));
+    let node = Machine::open(store.clone(), vec![fixed], Arc::new(SystemClock)).await.unwrap();
+    node.restore(read).await.unwrap();
+    node
+}
+
+async fn take(node: &Node, count: u64) -> Vec<String> {
+    let entry = node.named_anywhere("tenant").await.unwrap();
+    node.next(&entry, (&[]).into(), count).await.unwrap().values().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_series_that_one_node_makes_is_known_to_the_other_at_once() {
+    let store = Arc::new(MemoryStore::shared());
+    let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
+    assert!(other.named_anywhere("tenant").await.is_none());
+    assert_eq!(one.create(described("tenant", "T-{seq} tenant 100")).await, Ok(Made::New));
+    let mut numbers = take(&other, 50).await;
+    numbers.extend(take(&one, 50).await);
+    assert_eq!(numbers.iter().collect::<HashSet<_>>().len(), 100, "{numbers:?}");
+    assert!(other.of_key("tenant").is_some());
+    assert_eq!(other.create(described("tenant", "T-{seq} tenant 100")).await, Ok(Made::Already));
+    let differs = other.create(described("tenant", "T-{seq} tenant 200")).await.unwrap_err();
+    assert_eq!(differs.code().name(), "series_exists");
+}
+
+#[tokio::test]
+async fn what_one_node_changes_or_retires_the_other_follows_and_seals_what_it_held() {
+    let store = Arc::new(MemoryStore::shared());
+    let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
+    one.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+    take(&other, 1).await;
+    let old = other.named("tenant").unwrap();
+    let name: SeriesName = "tenant".parse().unwrap();
+    let amended = |_: &SeriesSpec| Ok::<_, MachineError>(described("tenant", "T-{seq} tenant 500"));
+    one.amend(&name, amended).await.unwrap();
+    assert!(other.follow().await.unwrap().changed);
+    assert_eq!(other.named("tenant").unwrap().spec().limits.lease_max, 500);
+    // Whoever looked it up before is sent to the one in its place.
+    assert_eq!(other.next(&old, (&[]).into(), 1).await.unwrap().len(), 1);
+    let current = other.named("tenant").unwrap();
+    one.retire(&name).await.unwrap();
+    assert!(other.follow().await.unwrap().changed && !other.follow().await.unwrap().changed);
+    assert!(other.named("tenant").is_none() && other.of_key("tenant").is_none());
+    let refused = other.next(&current, (&[]).into(), 1).await.unwrap_err();
+    assert_eq!(refused.code().name(), "unknown_series", "{refused}");
+    let level = other.levels();
+    assert!(!level.contains_key(&name), "what was held is given back: {level:?}");
+}
+
+#[tokio::test]
+async fn a_series_that_meets_the_configuration_of_a_node_is_refused_there_and_nothing_else_is() {
+    let store = Arc::new(MemoryStore::shared());
+    let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "bad:{x}").await);
+    one.create(described("bad", "{seq} bad:one 100")).await.unwrap();
+    one.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+    let followed = other.follow().await.unwrap();
+    assert_eq!(followed.refused.iter().map(|error| error.code().name()).collect::<Vec<_>>(), ["keys_meet"]);
+    assert!(other.named("tenant").is_some() && other.named("bad").is_none());
+}
+
+#[tokio::test]
+async fn series_of_the_store_that_meet_the_configuration_are_refused_at_the_start() {
+    for bad in ["fixed:{x}", "fixed:total", "fix{x}"] {
+        let store: Arc<MemoryStore> = Arc::default();
+        let first = node(&store, "elsewhere:{x}").await;
+        first.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+        first.create(described("other", &format!("{{seq}} {bad} 100"))).await.unwrap();
+        let fixed = spec("second", "{seq}", Some("fixed:{name}"));
+        let machine = Machine::open(store.clone(), vec![fixed], Arc::new(SystemClock)).await.unwrap();
+        let refused = machine.restore(read).await.unwrap_err();
+        assert_eq!(refused.code().name(), "keys_meet", "{refused}");
+        assert!(machine.named("tenant").is_none(), "all or none");
+    }
+}
+
+#[tokio::test]
+async fn a_series_that_came_into_the_configuration_stays_described_for_nodes_that_have_another() {
+    let store = Arc::new(MemoryStore::shared());
+    let one = node(&store, "fixed:{x}").await;
+    one.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+    let configured = spec("tenant", "T-{seq}", Some("tenant"));
+    let other = Machine::open(store.clone(), vec![configured], Arc::new(SystemClock)).await.unwrap();
+    other.restore(read).await.unwrap();
+    one.follow().await.unwrap();
+    assert!(one.named("tenant").is_some(), "the configuration of one node retires nothing on another");
+}
+
+#[tokio::test]
+async fn when_a_floor_is_raised_other_nodes_give_up_what_they_hold_below_it_and_above() {
+    let store = Arc::new(MemoryStore::shared());
+    let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
+    one.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+    assert_eq!(take(&other, 1).await, ["T-1"]);
+    let entry = one.named("tenant").unwrap();
+    one.raise_floor(&entry, (&[]).into(), 500).await.unwrap();
+    other.follow().await.unwrap();
+    assert_eq!(take(&other, 1).await, ["T-500"]);
+}
+
+#[tokio::test]
+async fn a_node_whose_store_was_taken_back_issues_nothing_that_it_held() {
+    let store = Arc::new(MemoryStore::shared());
+    let watched = Arc::new(FaultyStore::new(store.clone()));
+    let fixed = SeriesSpec { description: "".into(), ..spec("tenant", "T-{seq}", Some("tenant")) };
+    let node = Machine::open(watched.clone(), vec![fixed], Arc::new(SystemClock)).await.unwrap();
+    node.restore(read).await.unwrap();
+    let entry = node.named("tenant").unwrap();
+    let first = node.next(&entry, (&[]).into(), 1).await.unwrap();
+    assert_eq!(first.values().collect::<Vec<_>>(), ["T-1"]);
+    watched.take_back();
+    assert_eq!(node.follow().await.unwrap_err().code().name(), "store_poisoned");
+    let refused = node.next(&entry, (&[]).into(), 1).await.unwrap_err();
+    assert_eq!(refused.code().name(), "store_poisoned", "it has a lease that the store does not vouch for");
+}
