@@ -15,6 +15,7 @@ mod clock;
 mod code;
 mod counts;
 mod dispenser;
+mod document;
 mod error;
 mod grant;
 mod key;
@@ -32,6 +33,10 @@ pub use clock::{Clock, SystemClock};
 pub use code::Code;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
 pub use dispenser::{Closed, Dispenser, Level};
+pub use document::{
+    Assign, AssignError, Assigned, Claim, Claimed, Content, Decided, Decision, Delivering, Delivery,
+    Document, Filter, Idempotency, Outbox, Settlement, Sink, State, Undelivered, Verdict,
+};
 pub use error::IssueError;
 pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use key::{KeyTemplate, KeyTemplateError};

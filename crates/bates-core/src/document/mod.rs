@@ -1,0 +1,15 @@
+//! Documents: numbers that are assigned to something, and what becomes of it.
+//!
+//! A document gets its number, its row in the ledger and its place in the outbox in one commit: there is no moment in
+//! which a number is taken and not written. A reservation is the same without a body: somebody else saves the
+//! document, and says so in time.
+
+mod assign;
+mod outbox;
+mod record;
+mod sink;
+
+pub use assign::{Assign, AssignError, Assigned, Content, Idempotency};
+pub use outbox::{Claim, Claimed, Decided, Decision, Filter, Outbox, Settlement, Verdict};
+pub use record::{Document, State};
+pub use sink::{Delivering, Delivery, Sink, Undelivered};
