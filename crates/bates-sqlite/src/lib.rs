@@ -6,6 +6,7 @@
 mod error;
 mod folder;
 mod moving;
+mod outbox;
 mod planted;
 mod read;
 mod schema;

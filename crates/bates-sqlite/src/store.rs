@@ -6,14 +6,17 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, ScopeKey, SeriesName, Store,
+    Assign, AssignError, Assigned, Claim, Claimed, Cursor, Decided, Decision, Definition, Document, Filter,
+    Grant, GrantError, Lease, Mark, Outbox, Pinned, Place, ScopeKey, SeriesName, Settlement, State, Store,
     StoreError, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction};
+use uuid::Uuid;
 
 use crate::error::{OpenError, of_read};
 use crate::folder::{Folder, Opening};
+use crate::outbox::{Steady, assign, deliver, list};
 use crate::planted::{Bug, is_planted};
 use crate::write::Refusable;
 use crate::writer::{Awaited, Write};
@@ -40,6 +43,7 @@ pub struct SqliteStore {
     writer: Option<JoinHandle<()>>,
     /// `None` once the store is being dropped.
     reader: Mutex<Option<Connection>>,
+    steady: Steady,
     // Invariant: last, so that the lock is given up after the database is closed.
     folder: Folder,
 }
@@ -63,6 +67,7 @@ impl SqliteStore {
         if schema::migrate(&mut connection)? && folder.was_store {
             return Err(folder.gone());
         }
+        deliver::release(&connection)?;
         let reader = connect(&folder)?;
         folder.mark_open()?;
         folder.sync()?;
@@ -71,7 +76,8 @@ impl SqliteStore {
             .name("bates-writer".to_owned())
             .spawn(move || writer::run(connection, &waiting))
             .map_err(|error| OpenError::Io { doing: "start the writer of", path: path.to_owned(), error })?;
-        Ok(Self { writes: Some(writes), writer: Some(writer), reader: Mutex::new(Some(reader)), folder })
+        let reader = Mutex::new(Some(reader));
+        Ok(Self { writes: Some(writes), writer: Some(writer), reader, steady: Steady::new(), folder })
     }
 
     pub(crate) async fn write<T, E>(
@@ -173,5 +179,55 @@ impl Store for SqliteStore {
 
     async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
         self.read(|connection| read::ledger(connection, &place))
+    }
+}
+
+impl Outbox for SqliteStore {
+    async fn assign(&self, ask: Assign) -> Result<Assigned, AssignError> {
+        let now = self.steady.now();
+        self.write(move |transaction| assign::assign(transaction, &ask, now)).await
+    }
+
+    async fn documents(
+        &self,
+        filter: Filter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<Document>, StoreError> {
+        self.read(|connection| list::documents(connection, &filter, after, limit))
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::claim(transaction, &claim, now)).await
+    }
+
+    async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::settle(transaction, &settled, now)).await
+    }
+
+    async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::decide(transaction, event, decision, now)).await
+    }
+
+    async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::decide_all(transaction, &filter, decision, now)).await
+    }
+
+    async fn expire(&self, limit: usize) -> Result<u64, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::expire(transaction, limit, now)).await
+    }
+
+    async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::prune(transaction, age, limit, now)).await
+    }
+
+    async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
+        self.read(list::tally)
     }
 }

@@ -89,14 +89,7 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want) -> Refusable<Gra
     let moved = Cursor { next: lease.to(), version: version + 1 };
     put(transaction, series_id, want.place.scope.as_str(), moved, is_new)?;
     if want.purpose == Purpose::Issue {
-        transaction
-            .prepare_cached("INSERT INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)")?
-            .execute(params![
-                series_id,
-                want.place.scope.as_str(),
-                integer(lease.from()),
-                integer(lease.to() - 1)
-            ])?;
+        enter(transaction, series_id, want.place.scope.as_str(), lease)?;
     }
     Ok(Ok(Grant { lease, version: moved.version }))
 }
@@ -164,8 +157,26 @@ pub(crate) fn series(transaction: &Transaction<'_>, series: &SeriesName) -> Resu
     statement.query_row([series.as_str()], |row| Ok((row.get(0)?, whole(row.get(1)?)))).optional()
 }
 
+/// Enters positions in the ledger. What joins the last range makes it longer, so that the ledger grows with the
+/// number of gaps, not of numbers.
+pub(crate) fn enter(transaction: &Transaction<'_>, series_id: i64, scope: &str, lease: Lease) -> Result<()> {
+    let (first, last) = (integer(lease.from()), integer(lease.to() - 1));
+    let longer = transaction
+        .prepare_cached(
+            "UPDATE ledger SET last = ?4 WHERE series_id = ?1 AND scope = ?2 AND last = ?3 - 1 AND first =
+                 (SELECT max(first) FROM ledger WHERE series_id = ?1 AND scope = ?2)",
+        )?
+        .execute(params![series_id, scope, first, last])?;
+    if longer == 0 {
+        transaction
+            .prepare_cached("INSERT INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)")?
+            .execute(params![series_id, scope, first, last])?;
+    }
+    Ok(())
+}
+
 /// The cursor of a place, with the id of its series.
-fn found(transaction: &Transaction<'_>, place: &Place) -> Result<Option<(i64, Cursor)>> {
+pub(crate) fn found(transaction: &Transaction<'_>, place: &Place) -> Result<Option<(i64, Cursor)>> {
     let mut statement = transaction.prepare_cached(
         "SELECT series_id, next, version FROM cursor
          WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?",

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use bates_core::{Mark, Movable as _};
 use bates_sqlite::{Opening, SqliteStore};
-use bates_testkit::{DataSet, exercise_move, exercise_store};
+use bates_testkit::{DataSet, exercise_move, exercise_outbox, exercise_store};
 use tempfile::TempDir;
 
 struct InFolder(TempDir);
@@ -20,6 +20,11 @@ impl DataSet for InFolder {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_store_conforms() {
     exercise_store(async || InFolder(TempDir::new().unwrap())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_embedded_store_keeps_documents() {
+    exercise_outbox(async || InFolder(TempDir::new().unwrap())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,7 +36,7 @@ pub async fn exercise_store<D: DataSet>(fresh: impl AsyncFn() -> D) {
     a_description_is_kept_until_the_series_is_retired_and_its_cursors_longer(&fresh().await).await;
 }
 
-fn series(name: &str) -> SeriesName {
+pub(super) fn series(name: &str) -> SeriesName {
     name.parse().expect("a good name")
 }
 
@@ -46,7 +46,7 @@ pub(super) fn place(scope: &str) -> Place {
     Place { series: series("document"), scope: scope.expect("a good scope") }
 }
 
-fn definition(name: &str) -> Definition {
+pub(super) fn definition(name: &str) -> Definition {
     Definition {
         series: series(name),
         template: "{scope}-{seq}".into(),

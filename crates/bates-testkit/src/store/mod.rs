@@ -4,9 +4,11 @@ mod exercise;
 mod faulty;
 mod memory;
 mod moving;
+mod outbox;
 mod together;
 
 pub use exercise::{DataSet, exercise_store};
 pub use faulty::{Fault, FaultyStore};
 pub use memory::MemoryStore;
 pub use moving::exercise_move;
+pub use outbox::exercise_outbox;

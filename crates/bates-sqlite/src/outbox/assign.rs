@@ -1,0 +1,133 @@
+//! A number for a document: key, cursor, ledger and document, all in the transaction of one write.
+
+use bates_core::{Assign, AssignError, Assigned, Content, Cursor, GrantError, Idempotency, Lease, State};
+use rusqlite::{OptionalExtension, Result, Transaction, params};
+
+use super::{event, millis, strange};
+use crate::write::{self, Refusable, integer, whole};
+
+pub(crate) fn assign(
+    transaction: &Transaction<'_>,
+    ask: &Assign,
+    now: i64,
+) -> Refusable<Assigned, AssignError> {
+    let found = write::found(transaction, &ask.place)?;
+    let is_new = found.is_none();
+    let (series_id, Cursor { next, version }) = match found {
+        Some(found) => found,
+        None => match write::series(transaction, &ask.place.series)? {
+            None => return Ok(Err(write::unknown(&ask.place).into())),
+            Some((series_id, scopes)) => {
+                if let Some(known) = known(transaction, series_id, ask)? {
+                    return Ok(known);
+                }
+                if scopes >= ask.scopes_max {
+                    return Ok(Err(GrantError::TooManyScopes(ask.scopes_max).into()));
+                }
+                (series_id, Cursor { next: ask.start, version: 0 })
+            }
+        },
+    };
+    if let Some(known) = known(transaction, series_id, ask)? {
+        return Ok(known);
+    }
+    let (position, number) = match ask.first_accepted(next) {
+        Ok(accepted) => accepted,
+        Err(error) => return Ok(Err(error)),
+    };
+    let scope = ask.place.scope.as_str();
+    write::put(transaction, series_id, scope, Cursor { next: position + 1, version: version + 1 }, is_new)?;
+    if let Some(lease) = Lease::new(position, position + 1) {
+        write::enter(transaction, series_id, scope, lease)?;
+    }
+    let assigned = Assigned { event: ask.event, position, number, state: ask.content.state(), is_new: true };
+    insert(transaction, series_id, ask, &assigned, now)?;
+    if let Some(idempotency) = &ask.idempotency {
+        remember(transaction, series_id, idempotency, scope, &assigned)?;
+    }
+    Ok(Ok(assigned))
+}
+
+/// What became of the request before, if it is known.
+fn known(
+    transaction: &Transaction<'_>,
+    series_id: i64,
+    ask: &Assign,
+) -> Result<Option<std::result::Result<Assigned, AssignError>>> {
+    let Some(Idempotency { caller, key, digest }) = &ask.idempotency else { return Ok(None) };
+    let mut statement = transaction.prepare_cached(
+        "SELECT k.digest, k.event, k.position, k.number, coalesce(d.state, k.pruned_as)
+         FROM idempotency AS k LEFT JOIN document AS d ON d.event = k.event
+         WHERE k.series_id = ? AND k.caller = ? AND k.key = ?",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        if row.get::<_, [u8; 32]>(0)? != *digest {
+            return Ok(Err(AssignError::KeyReused));
+        }
+        Ok(Ok(Assigned {
+            event: event(row.get(1)?),
+            position: whole(row.get(2)?),
+            number: row.get::<_, String>(3)?.into(),
+            state: State::named(row.get_ref(4)?.as_str()?).ok_or_else(|| strange(4))?,
+            is_new: false,
+        }))
+    };
+    statement.query_row(params![series_id, caller, key], read).optional()
+}
+
+fn insert(
+    transaction: &Transaction<'_>,
+    series_id: i64,
+    ask: &Assign,
+    assigned: &Assigned,
+    now: i64,
+) -> Result<()> {
+    let (body, due) = match &ask.content {
+        Content::Document(body) => (Some(body), now),
+        Content::Reservation(lasts) => (None, now.saturating_add(millis(*lasts))),
+    };
+    transaction
+        .prepare_cached(
+            "INSERT INTO document
+                 (event, series_id, scope, position, number, state, body, created_at, updated_at, due_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            assigned.event.as_bytes(),
+            series_id,
+            ask.place.scope.as_str(),
+            integer(assigned.position),
+            assigned.number,
+            assigned.state.name(),
+            body,
+            now,
+            now,
+            due
+        ])?;
+    Ok(())
+}
+
+fn remember(
+    transaction: &Transaction<'_>,
+    series_id: i64,
+    Idempotency { caller, key, digest }: &Idempotency,
+    scope: &str,
+    assigned: &Assigned,
+) -> Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO idempotency (series_id, caller, key, digest, event, scope, position, number)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            series_id,
+            caller,
+            key,
+            digest,
+            assigned.event.as_bytes(),
+            scope,
+            integer(assigned.position),
+            assigned.number
+        ])?;
+    Ok(())
+}

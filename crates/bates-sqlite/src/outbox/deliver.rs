@@ -1,0 +1,150 @@
+//! What becomes of documents: claimed and settled by relays, decided on by people, and removed when they are old.
+
+use std::time::Duration;
+
+use bates_core::{
+    Claim, Claimed, Decided, Decision, Filter, Place, ScopeKey, Settlement, State, StoreError, Verdict,
+};
+use jiff::Timestamp;
+use rusqlite::{Result, Row, Transaction, params, params_from_iter};
+use uuid::Uuid;
+
+use super::list::{self, Condition};
+use super::{event, millis};
+use crate::write::{Refusable, whole};
+
+/// Claims belong to the process that made them: when it is gone, they are.
+pub(crate) fn release(connection: &rusqlite::Connection) -> Result<()> {
+    connection.execute("UPDATE document SET due_at = 0, is_claimed = 0 WHERE is_claimed = 1", []).map(drop)
+}
+
+pub(crate) fn claim(
+    transaction: &Transaction<'_>,
+    claim: &Claim,
+    now: i64,
+) -> Refusable<Vec<Claimed>, StoreError> {
+    let mut due = transaction.prepare_cached(
+        "SELECT event, scope, position, number, body, created_at, tries + 1, id FROM document
+         WHERE state = 'pending' AND due_at <= ?2 AND series_id = (SELECT id FROM series WHERE name = ?1)
+         ORDER BY tries, due_at, id LIMIT ?3",
+    )?;
+    let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
+    let read = |row: &Row<'_>| {
+        let scope = ScopeKey::from_store(row.get_ref(1)?.as_str()?);
+        let claimed = Claimed {
+            event: event(row.get(0)?),
+            place: Place { series: claim.series.clone(), scope },
+            position: whole(row.get(2)?),
+            number: row.get::<_, String>(3)?.into(),
+            body: row.get::<_, Option<String>>(4)?.unwrap_or_default().into(),
+            created: Timestamp::from_millisecond(row.get(5)?).unwrap_or(Timestamp::MAX),
+            attempt: row.get(6)?,
+        };
+        Ok((claimed, row.get(7)?))
+    };
+    let due = due.query_map(params![claim.series.as_str(), now, limit], read)?;
+    let due: Vec<(Claimed, i64)> = due.collect::<Result<_>>()?;
+    let mut take = transaction
+        .prepare_cached("UPDATE document SET tries = tries + 1, due_at = ?, is_claimed = 1 WHERE id = ?")?;
+    let until = now.saturating_add(millis(claim.lasts));
+    for (_, id) in &due {
+        take.execute(params![until, id])?;
+    }
+    Ok(Ok(due.into_iter().map(|(claimed, _)| claimed).collect()))
+}
+
+pub(crate) fn settle(
+    transaction: &Transaction<'_>,
+    settled: &[Settlement],
+    now: i64,
+) -> Refusable<u64, StoreError> {
+    // A document that was delivered is of no more use here.
+    let mut statement = transaction.prepare_cached(
+        "UPDATE document SET state = ?3, due_at = ?4, last_error = ?5, updated_at = ?6, is_claimed = 0,
+             body = CASE ?3 WHEN 'delivered' THEN NULL ELSE body END
+         WHERE event = ?1 AND tries = ?2 AND state = 'pending' AND is_claimed = 1",
+    )?;
+    let mut accepted = 0;
+    for Settlement { event, attempt, verdict } in settled {
+        let (state, due, error) = match verdict {
+            Verdict::Delivered => (State::Delivered, None, None),
+            Verdict::Again(after, error) => {
+                (State::Pending, Some(now.saturating_add(millis(*after))), Some(error))
+            }
+            Verdict::Dead(error) => (State::Dead, None, Some(error)),
+        };
+        let written = statement.execute(params![event.as_bytes(), attempt, state.name(), due, error, now])?;
+        accepted += written as u64;
+    }
+    Ok(Ok(accepted))
+}
+
+pub(crate) fn decide(
+    transaction: &Transaction<'_>,
+    event: Uuid,
+    decision: Decision,
+    now: i64,
+) -> Refusable<Decided, StoreError> {
+    let filter = Filter { event: Some(event), ..Filter::default() };
+    let changed = change(transaction, &filter, decision, now)?;
+    let Some(found) = list::documents(transaction, &filter, None, 1)?.pop() else {
+        return Ok(Ok(Decided::Unknown));
+    };
+    // Twice is once.
+    let is_so = changed == 1 || found.state == decision.changes().1 && decision != Decision::Retry;
+    Ok(Ok(if is_so { Decided::Done(found) } else { Decided::Refused(found) }))
+}
+
+pub(crate) fn decide_all(
+    transaction: &Transaction<'_>,
+    filter: &Filter,
+    decision: Decision,
+    now: i64,
+) -> Refusable<u64, StoreError> {
+    Ok(Ok(change(transaction, filter, decision, now)?))
+}
+
+fn change(transaction: &Transaction<'_>, filter: &Filter, decision: Decision, now: i64) -> Result<u64> {
+    let (from, to) = decision.changes();
+    let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
+    // A reservation whose time is over cannot be confirmed any more, even if it was not voided yet.
+    let in_time = if decision == Decision::Confirm { format!(" AND due_at > {now}") } else { String::new() };
+    let due = if decision == Decision::Retry { "0" } else { "NULL" };
+    let tries = if decision == Decision::Retry { "0" } else { "tries" };
+    let Condition { text, values } = Condition::of(filter, None);
+    let sql = format!(
+        "UPDATE document SET state = '{to}', due_at = {due}, tries = {tries}, updated_at = {now}, is_claimed = 0
+         WHERE state IN ({}){in_time} AND {text}",
+        from.join(", ")
+    );
+    Ok(transaction.prepare_cached(&sql)?.execute(params_from_iter(values))? as u64)
+}
+
+pub(crate) fn expire(transaction: &Transaction<'_>, limit: usize, now: i64) -> Refusable<u64, StoreError> {
+    let mut statement = transaction.prepare_cached(
+        "UPDATE document SET state = 'voided', due_at = NULL, updated_at = ?1 WHERE id IN
+             (SELECT id FROM document WHERE state = 'reserved' AND due_at <= ?1 LIMIT ?2)",
+    )?;
+    Ok(Ok(statement.execute(params![now, i64::try_from(limit).unwrap_or(i64::MAX)])? as u64))
+}
+
+pub(crate) fn prune(
+    transaction: &Transaction<'_>,
+    age: Duration,
+    limit: usize,
+    now: i64,
+) -> Refusable<u64, StoreError> {
+    let (before, limit) = (now.saturating_sub(millis(age)), i64::try_from(limit).unwrap_or(i64::MAX));
+    let old =
+        "SELECT id FROM document WHERE state IN ('delivered', 'confirmed') AND updated_at <= ?1 LIMIT ?2";
+    transaction
+        .prepare_cached(&format!(
+            "UPDATE idempotency SET pruned_as = document.state FROM document
+             WHERE document.event = idempotency.event AND document.id IN ({old})"
+        ))?
+        .execute(params![before, limit])?;
+    let removed = transaction
+        .prepare_cached(&format!("DELETE FROM document WHERE id IN ({old})"))?
+        .execute(params![before, limit])?;
+    Ok(Ok(removed as u64))
+}

@@ -1,0 +1,96 @@
+//! Documents as they are: one, a page of them, or how many there are.
+
+use bates_core::{Document, Filter, Place, ScopeKey, SeriesName, State};
+use jiff::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Result, Row, params_from_iter};
+use uuid::Uuid;
+
+use super::{event, strange};
+use crate::write::whole;
+
+/// A filter as SQL.
+pub(super) struct Condition {
+    pub(super) text: String,
+    pub(super) values: Vec<Value>,
+}
+
+impl Condition {
+    pub(super) fn of(filter: &Filter, after: Option<Uuid>) -> Self {
+        let blob = |event: Uuid| Value::Blob(event.as_bytes().to_vec());
+        let text = |text: &str| Value::Text(text.to_owned());
+        let series = "series_id = (SELECT id FROM series WHERE name = ?)";
+        let (place_series, scope) = match &filter.place {
+            Some(Place { series, scope }) => (Some(series), Some(scope)),
+            None => (None, None),
+        };
+        let conditions = [
+            (series, filter.series.as_ref().map(|name| text(name.as_str()))),
+            (series, place_series.map(|name| text(name.as_str()))),
+            ("scope = ?", scope.map(|scope| text(scope.as_str()))),
+            ("state = ?", filter.state.map(|state| text(state.name()))),
+            ("number = ?", filter.number.as_deref().map(text)),
+            ("event = ?", filter.event.map(blob)),
+            ("event > ?", after.map(blob)),
+        ];
+        let mut condition = Self { text: "true".to_owned(), values: Vec::new() };
+        for (sql, value) in conditions {
+            if let Some(value) = value {
+                condition.text.extend([" AND ", sql]);
+                condition.values.push(value);
+            }
+        }
+        condition
+    }
+}
+
+pub(crate) fn documents(
+    connection: &Connection,
+    filter: &Filter,
+    after: Option<Uuid>,
+    limit: usize,
+) -> Result<Vec<Document>> {
+    let Condition { text, mut values } = Condition::of(filter, after);
+    values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+    let sql = format!(
+        "SELECT event, (SELECT name FROM series WHERE id = series_id), scope, position, number, state, tries,
+             last_error, created_at, updated_at, due_at
+         FROM document WHERE {text} ORDER BY event LIMIT ?"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = statement.query_map(params_from_iter(values), read)?;
+    found.collect()
+}
+
+fn read(row: &Row<'_>) -> Result<Document> {
+    let moment = |millis: i64| Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
+    Ok(Document {
+        event: event(row.get(0)?),
+        place: Place {
+            series: row.get_ref(1)?.as_str()?.parse().map_err(|_| strange(1))?,
+            scope: ScopeKey::from_store(row.get_ref(2)?.as_str()?),
+        },
+        position: whole(row.get(3)?),
+        number: row.get::<_, String>(4)?.into(),
+        state: State::named(row.get_ref(5)?.as_str()?).ok_or_else(|| strange(5))?,
+        tries: row.get(6)?,
+        last_error: row.get::<_, Option<String>>(7)?.map(Into::into),
+        created: moment(row.get(8)?),
+        updated: moment(row.get(9)?),
+        due: row.get::<_, Option<i64>>(10)?.map(moment),
+    })
+}
+
+pub(crate) fn tally(connection: &Connection) -> Result<Vec<(SeriesName, State, u64)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT series.name, document.state, count(*) FROM document JOIN series ON series.id = document.series_id
+         GROUP BY series.name, document.state",
+    )?;
+    let read = |row: &Row<'_>| {
+        let series = row.get_ref(0)?.as_str()?.parse().map_err(|_| strange(0))?;
+        Ok((series, State::named(row.get_ref(1)?.as_str()?).ok_or_else(|| strange(1))?, whole(row.get(2)?)))
+    };
+    let mut tally: Vec<_> = statement.query_map([], read)?.collect::<Result<_>>()?;
+    tally.sort();
+    Ok(tally)
+}

@@ -1,0 +1,387 @@
+//! The conformance suite of outboxes: what every store must do with documents.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bates_core::{
+    Assign, AssignError, Assigned, Claim, Claimed, Content, Decided, Decision, Document, Filter, GrantError,
+    Idempotency, Outbox, Settlement, State, Store as _, Verdict,
+};
+use bates_pattern::{Options, Pattern, Reject};
+use uuid::Uuid;
+
+use super::exercise::{DataSet, definition, place, series};
+
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_hours(1);
+
+/// Runs every claim, each on fresh data.
+pub async fn exercise_outbox<D: DataSet<Store: Outbox>>(fresh: impl AsyncFn() -> D) {
+    a_document_is_numbered_written_and_in_the_ledger(&fresh().await).await;
+    documents_that_come_together_get_each_its_own_number(&fresh().await).await;
+    the_same_request_gets_the_same_number_and_another_is_refused(&fresh().await).await;
+    the_same_request_many_times_at_once_is_numbered_once(&fresh().await).await;
+    a_number_is_refused_and_nothing_written_where_there_is_none(&fresh().await).await;
+    positions_that_the_rules_reject_are_skipped(&fresh().await).await;
+    a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it(&fresh().await).await;
+    what_failed_comes_again_after_its_time_or_is_dead(&fresh().await).await;
+    those_with_the_fewest_tries_are_claimed_first(&fresh().await).await;
+    claims_made_together_share_no_document(&fresh().await).await;
+    a_dead_document_is_retried_or_abandoned_and_nothing_else_is(&fresh().await).await;
+    decisions_about_all_touch_only_those_that_are_meant(&fresh().await).await;
+    a_reservation_is_confirmed_or_voided_in_time(&fresh().await).await;
+    a_reservation_whose_time_is_over_is_voided(&fresh().await).await;
+    what_was_delivered_is_pruned_and_its_key_and_number_stay(&fresh().await).await;
+    documents_are_listed_in_pages_and_by_what_is_asked(&fresh().await).await;
+}
+
+async fn opened<D: DataSet<Store: Outbox>>(data: &D) -> D::Store {
+    let store = data.open().await;
+    for name in ["document", "other"] {
+        store.pin(definition(name), None).await.expect("a first pin");
+    }
+    store
+}
+
+fn numbered(scope: &str, content: Content) -> Assign {
+    let pattern = Pattern::compile("{scope}-{seq}", Options::default()).expect("a good pattern");
+    Assign {
+        place: place(scope),
+        start: 1001,
+        end: 100_000,
+        scopes_max: 10,
+        scope: Arc::new(pattern.scope([("scope", scope)], None).expect("a good scope")),
+        event: Uuid::now_v7(),
+        idempotency: None,
+        content,
+    }
+}
+
+fn document(scope: &str) -> Assign {
+    numbered(scope, Content::Document("{\"title\":\"é\"}".into()))
+}
+
+fn keyed(scope: &str, key: &str, content: u8) -> Assign {
+    let idempotency = Idempotency { caller: "somebody".into(), key: key.into(), digest: [content; 32] };
+    Assign { idempotency: Some(idempotency), ..document(scope) }
+}
+
+async fn assigned(store: &impl Outbox, assign: Assign) -> Assigned {
+    store.assign(assign).await.expect("a number")
+}
+
+async fn found(store: &impl Outbox, event: Uuid) -> Option<Document> {
+    let filter = Filter { event: Some(event), ..Filter::default() };
+    store.documents(filter, None, 10).await.expect("a read").pop()
+}
+
+async fn state(store: &impl Outbox, event: Uuid) -> State {
+    found(store, event).await.expect("it is there").state
+}
+
+async fn claimed(store: &impl Outbox, limit: usize, lasts: Duration) -> Vec<Claimed> {
+    let claim = Claim { series: series("document"), limit, lasts };
+    store.claim(claim).await.expect("a claim")
+}
+
+fn settlement(claimed: &Claimed, verdict: Verdict) -> Settlement {
+    Settlement { event: claimed.event, attempt: claimed.attempt, verdict }
+}
+
+async fn settled(store: &impl Outbox, claimed: &[Claimed], verdict: Verdict) -> u64 {
+    let all = claimed.iter().map(|claimed| settlement(claimed, verdict.clone())).collect();
+    store.settle(all).await.expect("a write")
+}
+
+async fn issued(store: &impl Outbox, scope: &str) -> Vec<(u64, u64)> {
+    let ledger = store.ledger(place(scope)).await.expect("a read");
+    ledger.iter().map(|lease| (lease.from(), lease.to())).collect()
+}
+
+async fn a_document_is_numbered_written_and_in_the_ledger<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let ask = document("a");
+    let given = assigned(&store, ask.clone()).await;
+    assert_eq!((&*given.number, given.position, given.state), ("a-1001", 1001, State::Pending));
+    assert!(given.is_new && given.event == ask.event);
+    drop(store);
+    let store = data.open().await;
+    let kept = found(&store, given.event).await.expect("it is there");
+    assert_eq!((kept.place, &*kept.number, kept.position), (place("a"), "a-1001", 1001));
+    assert_eq!((kept.state, kept.tries, kept.last_error), (State::Pending, 0, None));
+    assert_eq!(issued(&store, "a").await, [(1001, 1002)]);
+    assert_eq!(&*assigned(&store, document("a")).await.number, "a-1002");
+    assert_eq!(issued(&store, "a").await, [(1001, 1003)]);
+    let [first, second] = &*claimed(&store, 10, LONG).await else { panic!("both are due") };
+    assert_eq!((&*first.number, &*second.number, &*first.body), ("a-1001", "a-1002", "{\"title\":\"é\"}"));
+}
+
+async fn documents_that_come_together_get_each_its_own_number<D: DataSet<Store: Outbox>>(data: &D) {
+    const DOCUMENTS: usize = 200;
+    let store = Arc::new(opened(data).await);
+    let asks: Vec<_> = (0..DOCUMENTS)
+        .map(|at| {
+            let store = store.clone();
+            tokio::spawn(async move { assigned(&*store, document(["a", "b", "c"][at % 3])).await })
+        })
+        .collect();
+    let mut by_scope: BTreeMap<char, Vec<u64>> = BTreeMap::new();
+    for ask in asks {
+        let given = ask.await.expect("it ends");
+        by_scope.entry(given.number.chars().next().unwrap_or(' ')).or_default().push(given.position);
+    }
+    for (scope, mut positions) in by_scope {
+        positions.sort_unstable();
+        let expected: Vec<u64> = (1001..).take(positions.len()).collect();
+        assert_eq!(positions, expected, "{scope}: each once, and no hole");
+    }
+    assert_eq!(claimed(&*store, DOCUMENTS * 2, LONG).await.len(), DOCUMENTS);
+}
+
+async fn the_same_request_gets_the_same_number_and_another_is_refused<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let first = assigned(&store, keyed("a", "k", 1)).await;
+    drop(store);
+    let store = data.open().await;
+    let again = assigned(&store, keyed("a", "k", 1)).await;
+    assert_eq!(again, Assigned { is_new: false, ..first.clone() });
+    assert_eq!(store.assign(keyed("a", "k", 2)).await, Err(AssignError::KeyReused));
+    assert_eq!(store.assign(keyed("b", "k", 2)).await, Err(AssignError::KeyReused));
+    let mut elsewhere = keyed("a", "k", 2);
+    elsewhere.place.series = series("other");
+    assert!(assigned(&store, elsewhere).await.is_new, "keys belong to a series");
+    let mut another = keyed("a", "k", 2);
+    another.idempotency.as_mut().expect("it has one").caller = "another".into();
+    assert_eq!(&*assigned(&store, another).await.number, "a-1002", "and to a caller");
+    let claims = claimed(&store, 10, LONG).await;
+    settled(&store, &claims, Verdict::Delivered).await;
+    let late = assigned(&store, keyed("a", "k", 1)).await;
+    assert_eq!((late.event, late.state), (first.event, State::Delivered));
+    assert_eq!(issued(&store, "a").await, [(1001, 1003)], "nothing was taken for what was there");
+}
+
+async fn the_same_request_many_times_at_once_is_numbered_once<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = Arc::new(opened(data).await);
+    let asks: Vec<_> = (0..60)
+        .map(|at| {
+            let store = store.clone();
+            let key = format!("key {}", at % 3);
+            tokio::spawn(async move { (at % 3, assigned(&*store, keyed("a", &key, 1)).await) })
+        })
+        .collect();
+    let mut numbers: BTreeMap<usize, HashSet<Box<str>>> = BTreeMap::new();
+    let mut firsts = 0;
+    for ask in asks {
+        let (key, given) = ask.await.expect("it ends");
+        firsts += usize::from(given.is_new);
+        numbers.entry(key).or_default().insert(given.number);
+    }
+    assert!(numbers.values().all(|numbers| numbers.len() == 1), "{numbers:?}");
+    assert_eq!((firsts, claimed(&*store, 100, LONG).await.len()), (3, 3));
+    assert_eq!(issued(&*store, "a").await, [(1001, 1004)]);
+}
+
+async fn a_number_is_refused_and_nothing_written_where_there_is_none<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let short = || Assign { end: 1002, ..keyed("a", "first", 1) };
+    assert_eq!(assigned(&store, short()).await.position, 1001);
+    let exhausted = store.assign(Assign { end: 1002, ..keyed("a", "second", 1) }).await;
+    assert_eq!(exhausted, Err(AssignError::Grant(GrantError::Exhausted { left: 0 })));
+    let many = store.assign(Assign { scopes_max: 1, ..keyed("b", "third", 1) }).await;
+    assert_eq!(many, Err(AssignError::Grant(GrantError::TooManyScopes(1))));
+    let mut unknown = keyed("a", "fourth", 1);
+    unknown.place.series = series("never");
+    assert!(store.assign(unknown).await.is_err());
+    assert_eq!(claimed(&store, 10, LONG).await.len(), 1, "what was refused is not there");
+    for key in ["second", "third"] {
+        assert!(assigned(&store, keyed("a", key, 2)).await.is_new, "a refused request leaves its key");
+    }
+    assert_eq!(&*assigned(&store, short()).await.number, "a-1001", "also when the space has ended");
+}
+
+async fn positions_that_the_rules_reject_are_skipped<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let reject = Reject::default().with_restricted(&["100"]).expect("a word");
+    let pattern = Pattern::compile("{scope}-{seq}", Options { reject, ..Options::default() }).expect("good");
+    let scope = Arc::new(pattern.scope([("scope", "a")], None).expect("a good scope"));
+    let careful = || Assign { scope: scope.clone(), ..document("a") };
+    let numbers = [assigned(&store, careful()).await.number, assigned(&store, careful()).await.number];
+    assert_eq!(numbers, ["a-1010".into(), "a-1011".into()]);
+    assert_eq!(issued(&store, "a").await, [(1010, 1012)], "what is rejected is not issued");
+}
+
+async fn a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let event = assigned(&store, document("a")).await.event;
+    let first = claimed(&store, 10, Duration::ZERO).await;
+    assert_eq!(
+        first.iter().map(|claimed| (claimed.event, claimed.attempt)).collect::<Vec<_>>(),
+        [(event, 1)]
+    );
+    let second = claimed(&store, 10, LONG).await;
+    assert_eq!(second[0].attempt, 2, "whoever sleeps through a claim loses it");
+    assert!(claimed(&store, 10, LONG).await.is_empty(), "and whoever does not keeps it");
+    assert_eq!(settled(&store, &first, Verdict::Delivered).await, 0);
+    assert_eq!(settled(&store, &first, Verdict::Dead("late".into())).await, 0);
+    assert_eq!(state(&store, event).await, State::Pending, "a late verdict changes nothing");
+    assert_eq!(settled(&store, &second, Verdict::Delivered).await, 1);
+    assert_eq!(settled(&store, &second, Verdict::Dead("twice".into())).await, 0);
+    let kept = found(&store, event).await.expect("it is there");
+    assert_eq!((kept.state, kept.tries, kept.due), (State::Delivered, 2, None));
+}
+
+async fn what_failed_comes_again_after_its_time_or_is_dead<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let event = assigned(&store, document("a")).await.event;
+    let first = claimed(&store, 10, LONG).await;
+    settled(&store, &first, Verdict::Again(LONG, "no answer \u{0}".into())).await;
+    assert!(claimed(&store, 10, LONG).await.is_empty(), "its time has not come");
+    let kept = found(&store, event).await.expect("it is there");
+    assert!(kept.last_error.is_some_and(|error| error.starts_with("no answer")));
+    assert!(kept.due.is_some_and(|due| due > kept.updated));
+    let Decided::Done(_) = store.decide(event, Decision::Retry).await.expect("a write") else {
+        panic!("refused")
+    };
+    let again = claimed(&store, 10, LONG).await;
+    assert_eq!(again[0].attempt, 1, "its tries begin again");
+    settled(&store, &again, Verdict::Again(Duration::ZERO, "soon".into())).await;
+    let last = claimed(&store, 10, LONG).await;
+    settled(&store, &last, Verdict::Dead("for good".into())).await;
+    assert_eq!(state(&store, event).await, State::Dead);
+    assert!(claimed(&store, 10, LONG).await.is_empty());
+}
+
+async fn those_with_the_fewest_tries_are_claimed_first<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    assigned(&store, document("a")).await;
+    let old = claimed(&store, 1, LONG).await;
+    settled(&store, &old, Verdict::Again(Duration::ZERO, "again".into())).await;
+    let new = assigned(&store, document("a")).await.event;
+    assert_eq!(claimed(&store, 1, LONG).await[0].event, new, "one bad document holds up nothing");
+    assert_eq!(claimed(&store, 1, LONG).await[0].event, old[0].event);
+}
+
+async fn claims_made_together_share_no_document<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = Arc::new(opened(data).await);
+    for _ in 0..40 {
+        assigned(&*store, document("a")).await;
+    }
+    let claims: Vec<_> = (0..8)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move { claimed(&*store, 7, LONG).await })
+        })
+        .collect();
+    let mut events = Vec::new();
+    for claim in claims {
+        events.extend(claim.await.expect("it ends").into_iter().map(|claimed| claimed.event));
+    }
+    events.extend(claimed(&*store, 40, LONG).await.into_iter().map(|claimed| claimed.event));
+    assert_eq!((events.len(), events.iter().collect::<HashSet<_>>().len()), (40, 40));
+}
+
+async fn a_dead_document_is_retried_or_abandoned_and_nothing_else_is<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let event = assigned(&store, document("a")).await.event;
+    for decision in [Decision::Confirm, Decision::Void] {
+        let refused = store.decide(event, decision).await.expect("a write");
+        assert!(matches!(refused, Decided::Refused(document) if document.state == State::Pending));
+    }
+    let claims = claimed(&store, 1, LONG).await;
+    let Decided::Done(left) = store.decide(event, Decision::Abandon).await.expect("a write") else {
+        panic!()
+    };
+    assert_eq!(left.state, State::Abandoned);
+    assert_eq!(settled(&store, &claims, Verdict::Delivered).await, 0, "it was decided meanwhile");
+    assert!(matches!(store.decide(event, Decision::Abandon).await, Ok(Decided::Done(_))), "it is so already");
+    assert!(matches!(store.decide(event, Decision::Retry).await, Ok(Decided::Refused(_))));
+    assert_eq!(store.decide(Uuid::now_v7(), Decision::Retry).await, Ok(Decided::Unknown));
+}
+
+async fn decisions_about_all_touch_only_those_that_are_meant<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let mut events = Vec::new();
+    for scope in ["a", "a", "b"] {
+        events.push(assigned(&store, document(scope)).await.event);
+    }
+    let claims = claimed(&store, 10, LONG).await;
+    settled(&store, &claims, Verdict::Dead("down".into())).await;
+    let of_a = Filter { place: Some(place("a")), state: Some(State::Dead), ..Filter::default() };
+    assert_eq!(store.decide_all(of_a.clone(), Decision::Retry).await, Ok(2));
+    assert_eq!(store.decide_all(of_a, Decision::Retry).await, Ok(0));
+    assert_eq!(state(&store, events[2]).await, State::Dead);
+    let tally = store.tally().await.expect("a read");
+    assert_eq!(tally, [(series("document"), State::Pending, 2), (series("document"), State::Dead, 1)]);
+}
+
+async fn a_reservation_is_confirmed_or_voided_in_time<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let mut tokens = Vec::new();
+    for _ in 0..2 {
+        let given = assigned(&store, numbered("a", Content::Reservation(LONG))).await;
+        assert_eq!(given.state, State::Reserved);
+        tokens.push(given.event);
+    }
+    assert_eq!(store.expire(10).await, Ok(0));
+    assert!(claimed(&store, 10, LONG).await.is_empty(), "there is nothing to deliver");
+    for (token, decision, other) in
+        [(tokens[0], Decision::Confirm, Decision::Void), (tokens[1], Decision::Void, Decision::Confirm)]
+    {
+        assert!(matches!(store.decide(token, Decision::Retry).await, Ok(Decided::Refused(_))));
+        assert!(matches!(store.decide(token, decision).await, Ok(Decided::Done(_))));
+        assert!(matches!(store.decide(token, decision).await, Ok(Decided::Done(_))), "twice is once");
+        assert!(matches!(store.decide(token, other).await, Ok(Decided::Refused(_))));
+    }
+    assert_eq!(assigned(&store, document("a")).await.position, 1003, "what was voided never comes again");
+}
+
+async fn a_reservation_whose_time_is_over_is_voided<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let token = assigned(&store, numbered("a", Content::Reservation(Duration::ZERO))).await.event;
+    let late = store.decide(token, Decision::Confirm).await.expect("a write");
+    assert!(matches!(late, Decided::Refused(_)), "{late:?}");
+    store.expire(10).await.expect("a write");
+    assert_eq!(state(&store, token).await, State::Voided);
+    assert_eq!(store.expire(10).await, Ok(0));
+}
+
+async fn what_was_delivered_is_pruned_and_its_key_and_number_stay<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let first = assigned(&store, keyed("a", "k", 1)).await;
+    let dead = assigned(&store, document("a")).await.event;
+    let claims = claimed(&store, 2, LONG).await;
+    settled(&store, &claims[..1], Verdict::Delivered).await;
+    settled(&store, &claims[1..], Verdict::Dead("down".into())).await;
+    assert_eq!(store.prune(LONG, 10).await, Ok(0), "it is not old enough");
+    assert_eq!(store.prune(Duration::ZERO, 10).await, Ok(1));
+    assert_eq!(found(&store, first.event).await, None);
+    assert_eq!(state(&store, dead).await, State::Dead, "what is dead waits for somebody to decide");
+    let again = assigned(&store, keyed("a", "k", 1)).await;
+    assert_eq!((&again.number, again.state, again.is_new), (&first.number, State::Delivered, false));
+    assert_eq!(issued(&store, "a").await, [(1001, 1003)]);
+}
+
+async fn documents_are_listed_in_pages_and_by_what_is_asked<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let mut events = Vec::new();
+    for scope in ["a", "b", "a", "b", "a"] {
+        events.push(assigned(&store, document(scope)).await.event);
+    }
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.documents(Filter::default(), after, 2).await.expect("a page");
+        assert!(page.len() <= 2);
+        let Some(last) = page.last() else { break };
+        after = Some(last.event);
+        seen.extend(page.into_iter().map(|document| document.event));
+    }
+    events.sort_unstable();
+    assert_eq!(seen, events);
+    let listed = async |filter| store.documents(filter, None, 10).await.expect("a read").len();
+    let all = Filter::default;
+    assert_eq!(listed(Filter { place: Some(place("a")), ..all() }).await, 3);
+    assert_eq!(listed(Filter { series: Some(series("other")), ..all() }).await, 0);
+    assert_eq!(listed(Filter { number: Some("b-1002".into()), ..all() }).await, 1);
+    assert_eq!(listed(Filter { state: Some(State::Dead), ..all() }).await, 0);
+}
