@@ -4,8 +4,9 @@
 #
 #   cargo build --release && deploy/local/three-nodes.sh [FOLDER]
 #
-# Needs the server programs of PostgreSQL and PgBouncer (Debian: postgresql, pgbouncer). With nginx installed, a load
-# balancer stands before the nodes, as in deploy/compose.
+# Needs the server programs of PostgreSQL and PgBouncer (Debian: postgresql, pgbouncer). With nginx and its stream
+# module (Debian: nginx, libnginx-mod-stream), a load balancer stands before the nodes, as in deploy/compose;
+# BALANCER= does without.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -56,6 +57,8 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = 20
 max_client_conn = 1000
+; Not 15 seconds: PostgreSQL is asked again soon after it was away.
+server_login_retry = 1
 INI
 "${as[@]}" pgbouncer "$folder/pgbouncer.ini" >"$folder/pgbouncer.log" 2>&1 &
 pids+=($!)
@@ -72,18 +75,32 @@ for node in 1 2 3; do
     echo "node $node   http://127.0.0.1:808$node   redis-cli -p 638$node   log $folder/node-$node.log"
 done
 
-if command -v nginx >/dev/null && [ -n "${BALANCER:-1}" ]; then
-    sed -e 's/node-\([123]\):8080/127.0.0.1:808\1/; s/node-\([123]\):6380/127.0.0.1:638\1/' \
-        -e 's/listen 8080/listen 127.0.0.1:8080/; s/listen 6380/listen 127.0.0.1:6380/' \
-        "$root/deploy/compose/nginx.conf" >"$folder/nginx.conf"
-    nginx -e "$folder/nginx.log" -p "$folder" -c "$folder/nginx.conf" \
-        -g "daemon off; pid $folder/nginx.pid; error_log $folder/nginx.log;" >"$folder/nginx.log" 2>&1 &
-    pids+=($!)
-    echo "balancer http://127.0.0.1:8080   redis-cli -p 6380"
+if command -v nginx >/dev/null && [ -n "${BALANCER-1}" ]; then
+    # Debian keeps the stream module in a file of its own. Nothing is written outside of the folder.
+    {
+        for module in /usr/lib/nginx/modules/ngx_stream_module.so /usr/lib64/nginx/modules/ngx_stream_module.so; do
+            [ -f "$module" ] && echo "load_module $module;"
+        done
+        sed -e 's/node-\([123]\):8080/127.0.0.1:808\1/; s/node-\([123]\):6380/127.0.0.1:638\1/' \
+            -e 's/listen 8080/listen 127.0.0.1:8080/; s/listen 6380/listen 127.0.0.1:6380/' \
+            -e '/^http {/a\    access_log off;' \
+            -e '/^http {/a\    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;' \
+            -e '/^http {/a\    uwsgi_temp_path uwsgi; scgi_temp_path scgi;' \
+            "$root/deploy/compose/nginx.conf"
+    } >"$folder/nginx.conf"
+    balancer=(nginx -e "$folder/nginx.log" -p "$folder" -c "$folder/nginx.conf"
+        -g "daemon off; pid $folder/nginx.pid; error_log $folder/nginx.log;")
+    if "${balancer[@]}" -t >"$folder/nginx.log" 2>&1; then
+        "${balancer[@]}" >"$folder/nginx.log" 2>&1 &
+        pids+=($!)
+        echo "balancer http://127.0.0.1:8080   redis-cli -p 6380"
+    else
+        echo "no balancer: nginx refuses its configuration, see $folder/nginx.log"
+    fi
 fi
 
 echo "Ctrl-C ends them all."
 # One that ends by itself is told, and ends the others.
-wait -n "${pids[@]}"
+wait -n "${pids[@]}" || true
 echo "a process ended: look at the logs in $folder" >&2
 exit 1
