@@ -52,6 +52,13 @@ impl Address {
             .parse()
             // The error of the driver may quote what it could not read.
             .map_err(|_| wrong("it could not be read"))?;
+        // What is behind the first @ of such a password would be shown as part of the host.
+        if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
+            return Err(wrong("an @ in a password is written as %40"));
+        }
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(wrong("it names no host"));
+        }
         let (ssl_mode, verified) = match mode.as_deref() {
             Some("disable") => (SslMode::Disable, false),
             None | Some("prefer") => (SslMode::Prefer, false),
@@ -138,6 +145,8 @@ mod tests {
             "mysql://bates:hunter2@db/x",
             "postgres://bates:hunter2@db/x?sslmode=hunter2",
             "postgres://bates:hunter2@db/x?nonsense=hunter2",
+            "postgres://bates:a@hunter2@db/x",
+            "postgres://",
         ] {
             let refused = Address::parse(wrong).unwrap_err();
             assert!(!format!("{refused} {refused:?}").contains("hunter2"), "{refused:?}");
