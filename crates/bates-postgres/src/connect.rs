@@ -15,7 +15,7 @@ pub(crate) fn pool(address: &Address, settings: Settings) -> Result<Pool, OpenEr
     let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(address.config.clone(), tls, config);
     let pool = Pool::builder(manager).max_size(settings.connections.max(1)).build();
-    pool.map_err(|error| OpenError::Database(error.to_string().into()))
+    pool.map_err(|error| Failed::Passing(error.to_string().into()).into_open_error(address))
 }
 
 /// Refuses a server that could take back what it said was committed.

@@ -7,6 +7,8 @@ use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
+use crate::address::Address;
+
 /// Why a database could not be opened as a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -61,8 +63,13 @@ pub enum OpenError {
     #[error("{0}")]
     Stopped(Box<str>),
     /// The database could not be reached or refused something.
-    #[error("the database: {0}")]
-    Database(Box<str>),
+    #[error("the database {address} cannot be used: {reason}")]
+    Database {
+        /// Its address, without the password.
+        address: Box<str>,
+        /// What went wrong.
+        reason: Box<str>,
+    },
 }
 
 /// Why something was not done. Nothing of it was committed.
@@ -87,12 +94,14 @@ impl Failed {
         }
     }
 
-    pub(crate) fn into_open_error(self) -> OpenError {
-        match self {
-            Self::Passing(reason) => OpenError::Database(reason),
-            Self::Lasting(error) => OpenError::Database(error.to_string().into()),
-            Self::Refused(error) => error,
-        }
+    /// What is told when the database at an address could not be opened.
+    pub(crate) fn into_open_error(self, address: &Address) -> OpenError {
+        let reason = match self {
+            Self::Passing(reason) | Self::Lasting(StoreError::Unavailable(reason)) => reason,
+            Self::Lasting(error) => error.to_string().into(),
+            Self::Refused(error) => return error,
+        };
+        OpenError::Database { address: address.to_string().into(), reason }
     }
 }
 

@@ -53,7 +53,7 @@ impl PostgresStore {
             session.give_back();
             Ok(())
         });
-        opened.await.map_err(Failed::into_open_error)?;
+        opened.await.map_err(|failed| failed.into_open_error(address))?;
         Ok(Self { shared: Arc::new(Shared::new(pool, settings, truth)), host })
     }
 
@@ -68,14 +68,14 @@ impl PostgresStore {
             session.give_back();
             Ok(before)
         });
-        migrated.await.map_err(Failed::into_open_error)
+        migrated.await.map_err(|failed| failed.into_open_error(address))
     }
 
     /// The version of the schema that a database has; 0 if it has none.
     pub async fn schema_version(address: &Address, settings: Settings) -> Result<i32, OpenError> {
         let pool = connect::pool(address, settings)?;
         let asked = retried(settings.patience, || asked(&pool, settings));
-        asked.await.map_err(Failed::into_open_error)
+        asked.await.map_err(|failed| failed.into_open_error(address))
     }
 
     /// Lets all nodes go on with the database as it is, after it was taken back. Answers with its timeline.
