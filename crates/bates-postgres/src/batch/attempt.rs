@@ -56,6 +56,7 @@ pub(crate) async fn attempt(
         .map_err(late)??;
     // The locks are held: from here on nobody else has a turn at these scopes.
     shared.queue.lock().board(groups);
+    groups.iter_mut().for_each(Group::leave_out_who_gave_up);
     let reckonings = reckon_all(&found, groups, makes);
     if reckonings.iter().flatten().all(|reckoned| reckoned.moved.is_none()) {
         session.batch_execute("ROLLBACK").await.map_err(Failed::from)?;

@@ -55,9 +55,13 @@ impl Job {
 }
 
 impl Group<Job> {
-    /// Who gave up while the database was away takes no number when it is back.
-    fn is_waited_for(&mut self) -> bool {
+    /// Who gave up while the database was away, or others had their turn, takes no number any more.
+    fn leave_out_who_gave_up(&mut self) {
         self.jobs.retain(|job| !job.answer.is_closed());
+    }
+
+    fn is_waited_for(&mut self) -> bool {
+        self.leave_out_who_gave_up();
         !self.jobs.is_empty()
     }
 }

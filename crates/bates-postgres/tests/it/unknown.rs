@@ -129,3 +129,24 @@ async fn who_gave_up_while_the_database_was_away_takes_no_number_when_it_is_back
     assert_eq!(store.grant(want("a", 1, Purpose::Issue)).await.unwrap().lease, lease(2, 3));
     assert_eq!(store.ledger(place("a")).await, Ok(vec![lease(1, 3)]));
 }
+
+/// Fifteen calls wait behind one that is served; all but the last have gone when its locks are held.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gave_up_behind_a_call_that_is_served_takes_no_number_with_it() {
+    let (server, _proxy, store) = behind_proxy(Duration::from_mins(1)).await;
+    store.grant(want("a", 1, Purpose::Issue)).await.unwrap();
+    let other = connect(&server.url()).await;
+    other.batch_execute("BEGIN; SELECT * FROM bates.cursor FOR UPDATE").await.unwrap();
+    let mut asked: Vec<_> = (0..15).map(|_| Box::pin(store.grant(want("a", 1, Purpose::Issue)))).collect();
+    for call in &mut asked {
+        let polled = std::future::poll_fn(|context| std::task::Poll::Ready(call.as_mut().poll(context)));
+        assert!(polled.await.is_pending());
+    }
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    while connect(&server.url()).await.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+    let (last, first) = (asked.pop().unwrap(), asked.remove(0));
+    drop(asked);
+    other.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(first.await.unwrap().lease, lease(2, 3));
+    assert_eq!(last.await.unwrap().lease, lease(3, 4), "nobody between them is there any more");
+}
