@@ -59,8 +59,10 @@ pub(crate) async fn attempt(
     groups.iter_mut().for_each(Group::leave_out_who_gave_up);
     let reckonings = reckon_all(&found, groups, makes);
     if reckonings.iter().flatten().all(|reckoned| reckoned.moved.is_none()) {
-        session.batch_execute("ROLLBACK").await.map_err(Failed::from)?;
-        session.give_back();
+        // Nothing is written, whatever becomes of it; where it is not answered, the connection is closed.
+        if let Ok(Ok(())) = tokio::time::timeout(patience, session.batch_execute("ROLLBACK")).await {
+            session.give_back();
+        }
         return Ok(reckonings);
     }
     let committed = {

@@ -1,4 +1,5 @@
-//! A proxy in front of PostgreSQL that cuts connections at the worst moment: when a commit is on its way.
+//! A proxy in front of PostgreSQL that cuts connections at the worst moment: when a commit is on its way. Or it
+//! lets them hang, as a network does that loses everything and says nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,8 @@ pub(crate) enum Cut {
     Before,
     /// It reaches the server, and the answer never comes back.
     After,
+    /// It is a rollback, it never reaches the server, and nobody is told.
+    Silence,
 }
 
 /// A proxy; its connections end with the runtime.
@@ -75,8 +78,10 @@ impl Proxy {
 impl State {
     /// What becomes of these bytes, if they hold a commit that is to be cut.
     fn cut_of(&self, bytes: &[u8]) -> Option<Cut> {
-        let is_commit = bytes.windows(7).any(|window| window == b"COMMIT\0");
-        let cut = if is_commit { self.cut.lock().take() } else { None };
+        let cut = self.cut.lock().take_if(|cut| {
+            let end: &[u8] = if *cut == Cut::Silence { b"ROLLBACK\0" } else { b"COMMIT\0" };
+            bytes.windows(end.len()).any(|window| window == end)
+        });
         if cut.is_some() && self.closes.load(Ordering::SeqCst) {
             self.is_closed.store(true, Ordering::SeqCst);
         }
@@ -91,6 +96,7 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, state: Arc<State>) {
             Ok(count @ 1..) = client.read(&mut asked) => match state.cut_of(&asked[..count]) {
                 None => if server.write_all(&asked[..count]).await.is_err() { return },
                 Some(Cut::Before) => return state.has_cut.notify_one(),
+                Some(Cut::Silence) => return std::future::pending().await,
                 Some(Cut::After) => {
                     server.write_all(&asked[..count]).await.unwrap();
                     // The server has decided once it answers to the end; the client hears nothing of it.

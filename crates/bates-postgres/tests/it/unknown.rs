@@ -150,3 +150,14 @@ async fn who_gave_up_behind_a_call_that_is_served_takes_no_number_with_it() {
     assert_eq!(first.await.unwrap().lease, lease(2, 3));
     assert_eq!(last.await.unwrap().lease, lease(3, 4), "nobody between them is there any more");
 }
+
+/// A scope that is not there yet is made in a second transaction, behind the rollback of the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_that_is_never_answered_holds_its_scope_up_no_longer_than_patience() {
+    let (_server, proxy, store) = behind_proxy(Duration::from_millis(300)).await;
+    proxy.cut(Cut::Silence);
+    let asked = tokio::time::timeout(Duration::from_secs(20), store.grant(want("a", 1, Purpose::Issue)));
+    asked.await.expect("an answer").ok();
+    let next = tokio::time::timeout(Duration::from_secs(20), store.grant(want("a", 1, Purpose::Issue)));
+    next.await.expect("an answer").unwrap();
+}
