@@ -22,7 +22,15 @@ impl Movable for PostgresStore {
     }
 
     async fn marked(&self) -> Result<Option<Mark>, StoreError> {
-        self.done(|session| async move { marked(&session).await }).await
+        self.done(|session| async move {
+            let mark = marked(&session).await?;
+            // A store that has stopped for another reason is not moved: what it knows may be too little.
+            if mark.is_none() {
+                self.ask(&session).await?;
+            }
+            Ok(mark)
+        })
+        .await
     }
 
     async fn mark(&self, mark: Option<Mark>) -> Result<(), StoreError> {

@@ -88,6 +88,11 @@ impl PostgresStore {
         self.shared.truth.node
     }
 
+    /// Whether numbers could be issued just now.
+    pub(crate) async fn ask(&self, session: &Session) -> Result<(), Failed> {
+        self.shared.truth.ask(session).await
+    }
+
     /// Does something that may be done twice, on a connection.
     pub(crate) async fn done<T, F>(&self, work: impl Fn(Arc<Session>) -> F + Sync) -> Result<T, StoreError>
     where
@@ -180,7 +185,7 @@ impl Store for PostgresStore {
 
     async fn probe(&self) -> Result<(), StoreError> {
         self.done(|session| async move {
-            self.shared.truth.ask(&session).await?;
+            self.ask(&session).await?;
             write::be_seen(&session, self.shared.truth.node, &self.host).await
         })
         .await

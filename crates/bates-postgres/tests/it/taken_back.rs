@@ -1,7 +1,7 @@
 //! A database that was taken back: restored from an old backup, or failed over to a standby that lagged. No node
 //! issues from it until an operator has accepted it.
 
-use bates_core::{GrantError, Purpose, Store, StoreError};
+use bates_core::{GrantError, Movable, Purpose, Store, StoreError};
 use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
@@ -44,8 +44,11 @@ async fn a_restored_database_is_noticed_by_whoever_committed_to_it_and_stops_all
     assert!(matches!(one.probe().await, Err(StoreError::Poisoned(_))), "and are not ready");
     assert!(matches!(node(&server, Opening::Existing).await, Err(OpenError::Stopped(_))));
     let operator = node(&server, Opening::Stopped).await.unwrap();
+    let moved = operator.marked().await;
+    assert!(matches!(moved, Err(StoreError::Poisoned(_))), "nor does it move elsewhere: {moved:?}");
     operator.raise_floor(place("a"), lost.lease.to()).await.unwrap();
     operator.accept().await.unwrap();
+    assert_eq!(operator.marked().await, Ok(None));
     let granted = one.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
     assert_eq!(granted.lease.from(), lost.lease.to(), "nodes go on by themselves, above the floor");
     other.grant(want("b", 10, Purpose::HandOut)).await.unwrap();
