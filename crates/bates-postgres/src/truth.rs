@@ -69,7 +69,7 @@ pub(crate) struct Truth {
 
 #[derive(Clone, Default)]
 struct Known {
-    /// How often an operator has accepted the database as it is.
+    /// The last time that an operator has accepted the database as it is; 0 if none has.
     acceptances: i64,
     /// The last commit on each line, by number.
     numbers: BTreeMap<i32, i64>,
@@ -111,18 +111,37 @@ impl Truth {
         ];
         let rows = session.query_typed(ENTER, &parameters).await?;
         let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
-        judge(row)?;
-        if row.get::<_, i64>(2) != known.acceptances {
-            self.begin_anew(row.get(2));
+        if self.is_accepted_since(row, known.acceptances, lines.len())? {
             return Err(Failed::Passing("an operator has accepted the database as it is".into()));
         }
-        check_lines(row, lines.len())
+        Ok(())
     }
 
-    /// An operator has accepted the database; what was known before is no measure any more.
-    fn begin_anew(&self, acceptances: i64) {
+    /// Compares what the database holds with what the node knew before it asked; refuses if it was stopped or taken
+    /// back. Answers whether an operator has accepted it since.
+    fn is_accepted_since(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failed> {
+        judge(row)?;
+        let acceptances: i64 = row.get(2);
+        if acceptances > known {
+            self.accepted(acceptances);
+            return Ok(true);
+        }
+        let lacks = row.get::<_, i64>(6) != i64::try_from(lines).unwrap_or(i64::MAX);
+        // An earlier acceptance than before: the database was taken back behind the last one.
+        if lacks || acceptances < known {
+            return Err(Failed::Refused(OpenError::Stopped(TAKEN_BACK.into())));
+        }
+        Ok(false)
+    }
+
+    /// An operator has looked at the database since; what was known before is no measure any more. Several batches
+    /// may learn of it: only the first of them forgets. Invariant: the count of batches never falls.
+    fn accepted(&self, acceptances: i64) {
         let mut known = self.known.lock();
-        *known = Known { acceptances, last: known.last, ..Known::default() };
+        if known.acceptances < acceptances {
+            known.acceptances = acceptances;
+            known.numbers.clear();
+        }
     }
 
     /// Looks whether the database still is what this node knew, and what others have changed, without writing.
@@ -133,13 +152,7 @@ impl Truth {
             [(&self.node, Type::UUID), (&lines, Type::INT4_ARRAY), (&numbers, Type::INT8_ARRAY)];
         let rows = session.query_typed(WATCH, &parameters).await?;
         let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
-        judge(row)?;
-        let acceptances: i64 = row.get(2);
-        if acceptances == known.acceptances {
-            check_lines(row, lines.len())?;
-        } else {
-            self.begin_anew(acceptances);
-        }
+        self.is_accepted_since(row, known.acceptances, lines.len())?;
         Ok(News { described: whole(row, 8), raised: whole(row, 2) + whole(row, 7) })
     }
 
@@ -169,11 +182,6 @@ impl Truth {
         self.known.lock().acceptances = row.try_get(2).map_err(|_| Failed::Refused(OpenError::Emptied))?;
         judge(&row)
     }
-
-    /// Whether the database could be issued from just now.
-    pub(crate) async fn ask(&self, session: &Session) -> Result<(), Failed> {
-        judge(&asked(session).await?)
-    }
 }
 
 async fn asked(session: &Session) -> Result<Row, Failed> {
@@ -184,14 +192,6 @@ async fn asked(session: &Session) -> Result<Row, Failed> {
 const TAKEN_BACK: &str = "the database lacks what this node committed: it was restored from an old backup, or a \
     standby that lagged was promoted. Nothing is issued, because numbers would come again. Raise the cursors above \
     all that was issued with `bates floor`, then run `bates floor --accept-timeline`";
-
-/// Whether the last commit that the node knows of, or a later one, is there on each of its lines.
-fn check_lines(row: &Row, lines: usize) -> Result<(), Failed> {
-    if row.get::<_, i64>(6) == i64::try_from(lines).unwrap_or(i64::MAX) {
-        return Ok(());
-    }
-    Err(Failed::Refused(OpenError::Stopped(TAKEN_BACK.into())))
-}
 
 /// Whether what the database says of itself allows to issue numbers.
 fn judge(row: &Row) -> Result<(), Failed> {
@@ -221,8 +221,10 @@ pub(crate) async fn stop(session: &Session, reason: &str) -> Result<(), Failed> 
 }
 
 /// Lets all nodes go on with the database as it is, unless it was left for another store. Answers with its timeline.
+/// Acceptances go by the clock: one after a restore must be above those that the restored database knows nothing of.
 pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
-    let sql = "UPDATE bates.store SET acceptances = acceptances + 1,
+    let sql = "UPDATE bates.store SET
+                   acceptances = greatest(acceptances + 1, (extract(epoch FROM now()) * 1000000)::bigint),
                    stopped = CASE WHEN mark IS NULL THEN NULL ELSE stopped END,
                    timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
                RETURNING timeline";
@@ -230,4 +232,22 @@ pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
     let rows = session.query_typed(sql, &[]).await?;
     session.batch_execute("COMMIT").await?;
     rows.first().map(|row| row.get(0)).ok_or(Failed::Refused(OpenError::Emptied))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acceptance_is_learned_once_and_the_count_of_batches_goes_on() {
+        let truth = Truth::new(Uuid::nil());
+        truth.committed(truth.entry(0));
+        truth.accepted(1);
+        let later = truth.entry(1);
+        truth.committed(later);
+        // A batch that was under way when the operator accepted it learns of it last.
+        truth.accepted(1);
+        assert_eq!(truth.known.lock().numbers, BTreeMap::from([(1, later.number)]));
+        assert!(truth.entry(1).number > later.number, "or the next commit would look like an earlier one");
+    }
 }

@@ -54,6 +54,26 @@ async fn a_restored_database_is_noticed_by_whoever_committed_to_it_and_stops_all
     other.grant(want("b", 10, Purpose::HandOut)).await.unwrap();
 }
 
+/// A backup knows nothing of an acceptance that came after it; that it is gone is no acceptance.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_taken_back_behind_an_acceptance_is_noticed() {
+    let server = PrivatePostgres::start().unwrap();
+    let store = node(&server, Opening::New).await.unwrap();
+    pinned(&store).await;
+    let client = connect(&server.url()).await;
+    client.batch_execute(BACKUP).await.unwrap();
+    store.accept().await.unwrap();
+    let lost = store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
+    client.batch_execute(RESTORE).await.unwrap();
+    client.batch_execute("UPDATE bates.store SET acceptances = 0").await.unwrap();
+    let reason = refusal(&store).await;
+    assert!(reason.contains("lacks what this node committed"), "{reason}");
+    store.raise_floor(place("a"), lost.lease.to()).await.unwrap();
+    store.accept().await.unwrap();
+    let granted = store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
+    assert_eq!(granted.lease.from(), lost.lease.to(), "above the floor");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn another_timeline_is_refused_until_it_is_accepted() {
     let server = PrivatePostgres::start().unwrap();
