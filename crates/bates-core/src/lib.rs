@@ -50,4 +50,4 @@ pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
 pub use promise::Promise;
 pub use series::{Limits, Series};
-pub use store::{Cursor, Definition, News, Pinned, Store, StoreError};
+pub use store::{Cursor, Definition, Pinned, Store, StoreError};

@@ -11,7 +11,7 @@ use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
-use crate::store::{Cursor, Definition, News, Pinned, Store, StoreError};
+use crate::store::{Cursor, Definition, Pinned, Store, StoreError};
 
 /// A store, and what was seen of it.
 pub(crate) struct Measured<S> {
@@ -85,8 +85,12 @@ impl<S: Store> Store for Measured<S> {
         self.store.describe(series, description).await
     }
 
-    async fn watch(&self) -> Result<News, StoreError> {
+    async fn watch(&self) -> Result<u64, StoreError> {
         self.store.watch().await
+    }
+
+    fn era(&self) -> u64 {
+        self.store.era()
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

@@ -65,10 +65,16 @@ pub trait Store: Send + Sync + 'static {
         description: Option<Box<str>>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// What other nodes and operators have changed, and whether the store still is what it was: one that was taken
-    /// back is poisoned. What is not shared has no others.
-    fn watch(&self) -> impl Future<Output = Result<News, StoreError>> + Send {
-        async { Ok(News::default()) }
+    /// Looks whether the store still is what it was: one that was taken back is poisoned. Answers with a number that
+    /// changes whenever somebody describes or retires a series. What is not shared has no others.
+    fn watch(&self) -> impl Future<Output = Result<u64, StoreError>> + Send {
+        async { Ok(0) }
+    }
+
+    /// A number that changes whenever the store, as far as this process knows, no longer vouches for what it granted
+    /// before: it was taken back, or a floor was raised. Nothing of an earlier era may be handed out or given back.
+    fn era(&self) -> u64 {
+        0
     }
 
     /// The series that were made at run time and not retired, by name, each with its description.
@@ -121,8 +127,12 @@ impl<S: Store> Store for Arc<S> {
         (**self).describe(series, description).await
     }
 
-    async fn watch(&self) -> Result<News, StoreError> {
+    async fn watch(&self) -> Result<u64, StoreError> {
         (**self).watch().await
+    }
+
+    fn era(&self) -> u64 {
+        (**self).era()
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
@@ -132,16 +142,6 @@ impl<S: Store> Store for Arc<S> {
     async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
         (**self).ledger(place).await
     }
-}
-
-/// What others have changed in a store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
-    /// A number that changes whenever somebody describes or retires a series.
-    pub described: u64,
-    /// A number that changes whenever an operator raises a floor, or accepts a store that was taken back: what was
-    /// granted before may lie above the floor and be granted again.
-    pub raised: u64,
 }
 
 /// What decides how the positions of a series read: pinned for ever by its first use.

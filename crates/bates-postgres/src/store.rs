@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, News, Pinned, Place, ScopeKey, SeriesName, Store,
-    StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, ScopeKey, SeriesName, Store, StoreError,
+    Surrendered, Tail, Want,
 };
 use deadpool_postgres::Pool;
 use uuid::Uuid;
@@ -90,7 +90,7 @@ impl PostgresStore {
 
     /// Whether numbers could be issued just now.
     pub(crate) async fn ask(&self, session: &Session) -> Result<(), Failed> {
-        self.shared.truth.ask(session).await
+        self.shared.truth.watch(session).await.map(drop)
     }
 
     /// Does something that may be done twice, on a connection.
@@ -184,11 +184,9 @@ impl Store for PostgresStore {
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        self.done(|session| async move {
-            self.ask(&session).await?;
-            write::be_seen(&session, self.shared.truth.node, &self.host).await
-        })
-        .await
+        self.watch().await?;
+        let node = self.shared.truth.node;
+        self.done(|session| async move { write::be_seen(&session, node, &self.host).await }).await
     }
 
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
@@ -196,7 +194,11 @@ impl Store for PostgresStore {
         self.done(|session| async move { write::describe(&session, series, text).await }).await
     }
 
-    async fn watch(&self) -> Result<News, StoreError> {
+    fn era(&self) -> u64 {
+        self.shared.truth.era()
+    }
+
+    async fn watch(&self) -> Result<u64, StoreError> {
         let watched = self.done(|session| async move { self.shared.truth.watch(&session).await }).await;
         if let Err(StoreError::Poisoned(reason)) = &watched {
             self.shared.note_taken_back(reason).await;

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::News;
 use parking_lot::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -30,7 +29,7 @@ macro_rules! said_of_itself {
     };
 }
 
-const ASK: &str = concat!("SELECT ", said_of_itself!());
+const ASK: &str = concat!("SELECT ", said_of_itself!(), ", (SELECT floors FROM bates.store)");
 
 /// Writes down the batch that is about to be committed on a line, and counts the lines on which the last commit that
 /// the node knows of, or a later one, is there.
@@ -75,6 +74,11 @@ struct Known {
     numbers: BTreeMap<i32, i64>,
     /// The last batch of this node.
     last: i64,
+    /// How often floors were raised.
+    floors: i64,
+    is_stopped: bool,
+    /// See `Store::era`.
+    era: u64,
 }
 
 /// A batch that is about to be committed.
@@ -120,6 +124,14 @@ impl Truth {
     /// Compares what the database holds with what the node knew before it asked; refuses if it was stopped or taken
     /// back. Answers whether an operator has accepted it since.
     fn is_accepted_since(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failed> {
+        let judged = self.compare(row, known, lines);
+        if let Err(Failed::Refused(OpenError::Stopped(_))) = &judged {
+            self.stopped();
+        }
+        judged
+    }
+
+    fn compare(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failed> {
         judge(row)?;
         let acceptances: i64 = row.get(2);
         if acceptances > known {
@@ -141,11 +153,33 @@ impl Truth {
         if known.acceptances < acceptances {
             known.acceptances = acceptances;
             known.numbers.clear();
+            known.era += 1;
+            known.is_stopped = false;
         }
     }
 
-    /// Looks whether the database still is what this node knew, and what others have changed, without writing.
-    pub(crate) async fn watch(&self, session: &Session) -> Result<News, Failed> {
+    /// The database is stopped: what was granted before may be granted again.
+    fn stopped(&self) {
+        let mut known = self.known.lock();
+        known.era += u64::from(!known.is_stopped);
+        known.is_stopped = true;
+    }
+
+    /// A floor was raised: what was granted before may lie on either side of it.
+    fn saw_floors(&self, floors: i64) {
+        let mut known = self.known.lock();
+        known.era += u64::from(known.floors != floors);
+        known.floors = floors;
+    }
+
+    /// See `Store::era`.
+    pub(crate) fn era(&self) -> u64 {
+        self.known.lock().era
+    }
+
+    /// Looks whether the database still is what this node knew, without writing, and answers how often series were
+    /// described.
+    pub(crate) async fn watch(&self, session: &Session) -> Result<u64, Failed> {
         let known = self.known.lock().clone();
         let (lines, numbers): (Vec<i32>, Vec<i64>) = known.numbers.into_iter().unzip();
         let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
@@ -153,7 +187,8 @@ impl Truth {
         let rows = session.query_typed(WATCH, &parameters).await?;
         let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
         self.is_accepted_since(row, known.acceptances, lines.len())?;
-        Ok(News { described: whole(row, 8), raised: whole(row, 2) + whole(row, 7) })
+        self.saw_floors(row.get(7));
+        Ok(whole(row, 8))
     }
 
     /// Notes that a batch is committed.
@@ -179,7 +214,9 @@ impl Truth {
     /// Looks at the database before anything is known of it.
     pub(crate) async fn learn(&self, session: &Session) -> Result<(), Failed> {
         let row = asked(session).await?;
-        self.known.lock().acceptances = row.try_get(2).map_err(|_| Failed::Refused(OpenError::Emptied))?;
+        let emptied = |_| Failed::Refused(OpenError::Emptied);
+        let (acceptances, floors) = (row.try_get(2).map_err(emptied)?, row.try_get(6).map_err(emptied)?);
+        *self.known.lock() = Known { acceptances, floors, ..Known::default() };
         judge(&row)
     }
 }

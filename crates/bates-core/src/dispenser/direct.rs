@@ -48,7 +48,9 @@ impl<S: Store> Dispenser<S> {
         let Ok(_permit) = self.inner.direct_calls.try_acquire() else {
             return Err(IssueError::Busy { place, waiting: CALLS_MAX });
         };
-        match self.inner.store.grant(want(place.clone(), series, count, purpose)).await {
+        let granted = self.inner.store.grant(want(place.clone(), series, count, purpose)).await;
+        self.inner.keep_up();
+        match granted {
             Ok(grant) => Ok(Taken { first: grant.lease, rest: Vec::new() }),
             Err(error) => Err(IssueError::of_grant(&place, count, series.end(), error)),
         }

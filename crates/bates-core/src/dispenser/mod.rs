@@ -10,6 +10,7 @@
 mod account;
 mod cell;
 mod direct;
+mod era;
 mod held;
 mod line;
 mod shards;
@@ -17,7 +18,7 @@ mod text;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
@@ -55,12 +56,15 @@ struct Inner<S> {
     is_closing: AtomicBool,
     refills: AtomicUsize,
     refill_ended: Notify,
+    /// The era of the store in which all that is held was granted.
+    era: AtomicU64,
 }
 
 impl<S: Store> Dispenser<S> {
     /// A dispenser in front of a store, with nothing in memory.
     pub fn new(store: S) -> Self {
         let inner = Inner {
+            era: AtomicU64::new(store.era()),
             store,
             shards: Shards::new(),
             direct_calls: Semaphore::new(direct::CALLS_MAX),
@@ -189,13 +193,9 @@ impl<S: Store> Dispenser<S> {
         self.close_all(Some(series.name())).await
     }
 
-    /// Gives up all that is held, and what is on its way: the store was taken back or its floors were raised, and
-    /// what it granted before may be granted again. Nothing goes back to it.
-    pub(crate) fn forsake(&self) {
-        self.inner.shards.sweep(|cell| {
-            cell.forsake();
-            false
-        });
+    /// Gives up all that is held, and what is on its way, if the store no longer vouches for it.
+    pub(crate) fn keep_up(&self) {
+        self.inner.keep_up();
     }
 
     /// Whether new calls are refused.
@@ -239,6 +239,7 @@ impl<S: Store> Inner<S> {
                 let scope = place.scope.clone();
                 let outcome = running.inner.store.grant(want(place, &series, count, Purpose::Lease)).await;
                 let at = At { series: &series, scope: scope.as_str() };
+                running.inner.keep_up();
                 // Invariant: a cell with a refill under way is not removed, so it is there. One that was refused
                 // its first positions leaves no trace: a careless client fills no memory.
                 next = running.inner.shards.look_and_tidy(at, |cell| cell.refilled(outcome)).flatten();
@@ -266,12 +267,13 @@ impl<S: Store> Inner<S> {
         closed.gaps = sealed.iter().map(|(_, lost)| lost).sum();
         let mut tails = sealed.into_iter().filter_map(|(tail, _)| tail);
         let mut under_way = JoinSet::new();
+        let era = self.era.load(Ordering::Acquire);
         loop {
             while under_way.len() < SURRENDERS_MAX
                 && let Some(tail) = tails.next()
             {
                 let inner = self.clone();
-                under_way.spawn(async move { (tail.lease.count(), inner.store.surrender(tail).await) });
+                under_way.spawn(async move { (tail.lease.count(), inner.surrender(tail, era).await) });
             }
             match under_way.join_next().await {
                 None => return closed,

@@ -87,7 +87,9 @@ impl<S: Store> Machine<S> {
     ) -> Result<u64, NextError> {
         let (_, scope) = entry.scope(name, || self.clock.now())?;
         let place = Place { series: entry.series.name().clone(), scope };
-        let raised = self.dispenser.store().raise_floor(place.clone(), floor.min(entry.series.end())).await;
+        // A scope that is new must not begin before the series does.
+        let floor = floor.clamp(entry.series.start().value(), entry.series.end());
+        let raised = self.dispenser.store().raise_floor(place.clone(), floor).await;
         Ok(raised.map_err(|error| IssueError::Store { place, error })?.next)
     }
 

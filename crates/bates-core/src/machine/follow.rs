@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Entry, Machine, MachineError, Origin, Registry, SeriesSpec, open};
 use crate::name::SeriesName;
-use crate::store::{News, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// Reads the description of a series that a store kept.
 pub type ReadSpec = fn(&SeriesName, &str) -> Result<SeriesSpec, Box<str>>;
@@ -28,8 +28,8 @@ pub struct Followed {
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     read: Option<ReadSpec>,
-    /// What was last seen of others.
-    news: Option<News>,
+    /// What the store said when its descriptions were last read.
+    described: Option<u64>,
 }
 
 impl<S: Store> Machine<S> {
@@ -38,12 +38,12 @@ impl<S: Store> Machine<S> {
     pub async fn restore(&self, read: ReadSpec) -> Result<(), MachineError> {
         let mut follower = self.changing.lock().await;
         // Series can be looked at, and floors raised, also in a store that issues nothing.
-        let news = self.dispenser.store().watch().await.ok();
+        let described = self.dispenser.store().watch().await.ok();
         let (registry, followed) = self.read_descriptions(read).await?;
         match followed.refused.into_iter().next() {
             Some(refused) => Err(refused),
             None => {
-                *follower = Follower { read: Some(read), news };
+                *follower = Follower { read: Some(read), described };
                 self.registry.store(registry.into());
                 Ok(())
             }
@@ -70,20 +70,14 @@ impl<S: Store> Machine<S> {
         let store = self.dispenser.store();
         let Some(read) = follower.read.filter(|_| store.is_shared()) else { return Ok(Followed::default()) };
         self.looks.fetch_add(1, Ordering::AcqRel);
-        let news = self.watch().await?;
-        if follower.news.is_some_and(|seen| seen.raised != news.raised) {
-            self.dispenser.forsake();
-        }
-        if let Some(seen) = &mut follower.news {
-            seen.raised = news.raised;
-        }
-        if follower.news == Some(news) {
+        let described = self.watch().await?;
+        if follower.described == Some(described) {
             return Ok(Followed::default());
         }
         let before = self.registry().clone();
-        // News from before the descriptions: what is described meanwhile is seen the next time.
+        // Asked before the descriptions are read: what is described meanwhile is seen the next time.
         let (registry, followed) = self.read_descriptions(read).await?;
-        follower.news = Some(news);
+        follower.described = Some(described);
         let is_gone = |entry: &&Arc<Entry>| {
             let now = registry.named(entry.spec.name.as_str());
             !now.is_some_and(|now| Arc::ptr_eq(now, entry))
@@ -96,12 +90,10 @@ impl<S: Store> Machine<S> {
         Ok(followed)
     }
 
-    /// What others have changed. A store that was taken back vouches for nothing that it granted before.
-    async fn watch(&self) -> Result<News, StoreError> {
+    /// Looks at the store, and gives up what it no longer vouches for.
+    async fn watch(&self) -> Result<u64, StoreError> {
         let watched = self.dispenser.store().watch().await;
-        if let Err(StoreError::Poisoned(_)) = watched {
-            self.dispenser.forsake();
-        }
+        self.dispenser.keep_up();
         watched
     }
 
@@ -124,7 +116,7 @@ impl<S: Store> Machine<S> {
                 Some((Origin::Api, described)) if *described == text => {}
                 _ => match self.open_described(&mut registry, &name, &text, read).await {
                     Ok(()) => followed.changed = true,
-                    // It may pass: the same news are looked at again.
+                    // It may pass: the same descriptions are read again.
                     Err(error @ MachineError::Store(StoreError::Unavailable(_))) => return Err(error),
                     Err(error) => followed.refused.push(error),
                 },

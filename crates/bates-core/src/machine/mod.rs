@@ -217,13 +217,7 @@ impl<S: Store> Machine<S> {
             return Ok(taken);
         }
         entry.counts.add_wait();
-        let answer = self.dispenser.take(&entry.series, key, count).await;
-        if let Err(IssueError::Store { error: StoreError::Poisoned(_), .. }) = &answer
-            && self.dispenser.store().is_shared()
-        {
-            self.dispenser.forsake();
-        }
-        match answer {
+        match self.dispenser.take(&entry.series, key, count).await {
             // Its limits were changed meanwhile: the series that stands in its place has the same cursors.
             Err(refused @ IssueError::Retired { .. }) => match self.named(entry.series.name().as_str()) {
                 Some(current) => self.dispenser.take(&current.series, key, count).await,
@@ -266,7 +260,9 @@ impl<S: Store> Machine<S> {
         if self.dispenser.is_closing() {
             return Err(MachineError::Stopping);
         }
-        Ok(self.dispenser.store().probe().await?)
+        let probed = self.dispenser.store().probe().await;
+        self.dispenser.keep_up();
+        Ok(probed?)
     }
 
     /// How much each series holds in memory. Looks at every scope there.

@@ -235,3 +235,13 @@ async fn two_changes_at_once_both_count() {
     let expected = Limits::default().lease_max + 20;
     assert_eq!(machine.named("tenant").unwrap().spec().limits.lease_max, expected);
 }
+
+#[tokio::test]
+async fn a_floor_below_the_start_of_a_new_scope_lowers_nothing() {
+    let machine = open(&Arc::default()).await;
+    let start = Position::new(1001);
+    machine.create(SeriesSpec { start, ..tenant() }).await.unwrap();
+    let entry = machine.named("tenant").unwrap();
+    assert_eq!(machine.raise_floor(&entry, (&[]).into(), 5).await, Ok(1001));
+    assert_eq!(take(&machine, 1).await, ["T-1001"]);
+}

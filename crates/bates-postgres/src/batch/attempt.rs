@@ -54,9 +54,7 @@ pub(crate) async fn attempt(
     let found = tokio::time::timeout(patience, read(shared, &session, entry, groups, makes))
         .await
         .map_err(late)??;
-    // The locks are held: from here on nobody else has a turn at these scopes.
-    shared.queue.lock().board(groups);
-    groups.iter_mut().for_each(Group::leave_out_who_gave_up);
+    board(shared, groups);
     let reckonings = reckon_all(&found, groups, makes);
     if reckonings.iter().flatten().all(|reckoned| reckoned.moved.is_none()) {
         // Nothing is written, whatever becomes of it; where it is not answered, the connection is closed.
@@ -77,6 +75,16 @@ pub(crate) async fn attempt(
         }
         Err(Uncommitted::Surely(failed)) => Err(Broken::Failed(failed)),
         Err(Uncommitted::Perhaps(reason)) => Err(Broken::Unknown { entry, reckonings, reason }),
+    }
+}
+
+/// The locks are held: from here on nobody else has a turn at these scopes.
+fn board(shared: &Shared, groups: &mut [Group<Job>]) {
+    shared.queue.lock().board(groups);
+    let era = shared.truth.era();
+    for group in groups {
+        group.leave_out_who_gave_up();
+        group.leave_tails_of_before(era);
     }
 }
 

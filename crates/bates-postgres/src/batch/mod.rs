@@ -36,6 +36,8 @@ pub(crate) struct Shared {
 /// A call that waits.
 struct Job {
     ask: Ask,
+    /// The era in which it was asked.
+    era: u64,
     answer: oneshot::Sender<Outcome>,
 }
 
@@ -60,6 +62,16 @@ impl Group<Job> {
         self.jobs.retain(|job| !job.answer.is_closed());
     }
 
+    /// A tail that was granted before the database was taken back is a gap: its range may be granted to others by
+    /// now, in a write of the same version. No cursor has version 0.
+    fn leave_tails_of_before(&mut self, era: u64) {
+        for job in self.jobs.iter_mut().filter(|job| job.era != era) {
+            if let Ask::Surrender(tail) = &mut job.ask {
+                tail.version = 0;
+            }
+        }
+    }
+
     fn is_waited_for(&mut self) -> bool {
         self.leave_out_who_gave_up();
         !self.jobs.is_empty()
@@ -75,7 +87,8 @@ impl Shared {
     /// Asks, together with whoever asks just now. `None` if the batch was dropped with its runtime.
     pub(crate) async fn ask(self: &Arc<Self>, place: Place, ask: Ask) -> Option<Outcome> {
         let (answer, receiver) = oneshot::channel();
-        let batch = self.queue.lock().push(place, Job { ask, answer });
+        let era = self.truth.era();
+        let batch = self.queue.lock().push(place, Job { ask, era, answer });
         if let Some(batch) = batch {
             tokio::spawn(run(self.clone(), batch));
         }

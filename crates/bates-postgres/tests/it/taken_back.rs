@@ -1,7 +1,7 @@
 //! A database that was taken back: restored from an old backup, or failed over to a standby that lagged. No node
 //! issues from it until an operator has accepted it.
 
-use bates_core::{GrantError, Movable, Purpose, Store, StoreError};
+use bates_core::{GrantError, Movable, Purpose, Store, StoreError, Surrendered, Tail};
 use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
@@ -72,6 +72,27 @@ async fn a_database_taken_back_behind_an_acceptance_is_noticed() {
     store.accept().await.unwrap();
     let granted = store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
     assert_eq!(granted.lease.from(), lost.lease.to(), "above the floor");
+}
+
+/// The node holds a lease that the restored database grants again, in a write of the same version.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tail_of_before_a_restore_does_not_move_the_cursor_of_those_behind_it() {
+    let server = PrivatePostgres::start().unwrap();
+    let idle = node(&server, Opening::New).await.unwrap();
+    pinned(&idle).await;
+    let client = connect(&server.url()).await;
+    client.batch_execute(BACKUP).await.unwrap();
+    let held = idle.grant(want("a", 32, Purpose::Lease)).await.unwrap();
+    client.batch_execute(RESTORE).await.unwrap();
+    let era = idle.era();
+    let busy = node(&server, Opening::Existing).await.unwrap();
+    busy.accept().await.unwrap();
+    assert_eq!(busy.grant(want("a", 32, Purpose::Lease)).await, Ok(held), "nothing of it was issued before");
+    let tail = Tail { place: place("a"), lease: held.lease, version: held.version };
+    assert_eq!(idle.surrender(tail).await, Ok(Surrendered::Gap));
+    assert_ne!(idle.era(), era, "nor may anything of it be handed out");
+    let next = busy.grant(want("a", 32, Purpose::Lease)).await.unwrap();
+    assert_eq!(next.lease.from(), held.lease.to());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, News, Pinned, Place, ScopeKey, SeriesName, Store,
-    StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, ScopeKey, SeriesName, Store, StoreError,
+    Surrendered, Tail, Want,
 };
 use tokio::sync::Semaphore;
 
@@ -166,9 +166,13 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.describe(series, description).await
     }
 
-    async fn watch(&self) -> Result<News, StoreError> {
+    async fn watch(&self) -> Result<u64, StoreError> {
         self.check()?;
         self.inner.watch().await
+    }
+
+    fn era(&self) -> u64 {
+        self.inner.era() + u64::from(self.check().is_err())
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

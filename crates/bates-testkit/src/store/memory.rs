@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, News, Pinned, Place, Purpose, ScopeKey, SeriesName, Store,
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, ScopeKey, SeriesName, Store,
     StoreError, Surrendered, Tail, Want,
 };
 
@@ -22,7 +22,8 @@ struct State {
     cursors: BTreeMap<Place, Cursor>,
     ledger: BTreeMap<Place, Vec<Lease>>,
     descriptions: BTreeMap<SeriesName, Box<str>>,
-    news: News,
+    described: u64,
+    floors: u64,
 }
 
 impl MemoryStore {
@@ -110,7 +111,7 @@ impl Store for MemoryStore {
     async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
         let mut state = self.state();
         state.known(&place.series)?;
-        state.news.raised += 1;
+        state.floors += u64::from(self.is_shared);
         let cursor = state.cursors.entry(place).or_insert(Cursor { next: 0, version: 0 });
         if cursor.next < floor {
             *cursor = Cursor { next: floor, version: cursor.version + 1 };
@@ -137,7 +138,7 @@ impl Store for MemoryStore {
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
         let mut state = self.state();
         state.known(&series)?;
-        state.news.described += 1;
+        state.described += 1;
         match description {
             Some(description) => state.descriptions.insert(series, description),
             None => state.descriptions.remove(&series),
@@ -145,8 +146,12 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn watch(&self) -> Result<News, StoreError> {
-        Ok(self.state().news)
+    async fn watch(&self) -> Result<u64, StoreError> {
+        Ok(self.state().described)
+    }
+
+    fn era(&self) -> u64 {
+        self.state().floors
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

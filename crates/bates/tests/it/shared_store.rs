@@ -1,9 +1,11 @@
 //! The commands on a store in PostgreSQL: making its tables, raising cursors, and that no password is ever shown.
 
+use std::collections::HashSet;
 use std::process::{Command, Output};
 
 use bates_testkit::PrivatePostgres;
 
+use super::cluster::Cluster;
 use super::running::Server;
 
 fn bates(store: &str, arguments: &[&str]) -> Output {
@@ -139,4 +141,26 @@ fn an_installation_moves_to_postgres_and_back_and_numbering_goes_on() {
     assert_eq!(server.redis_cli(&["LPOP", "t"]), "T-5");
     let wrong = moved("mysql://root:hunter2@db", &to);
     assert!(wrong.contains("the old store: expected") && !wrong.contains("hunter2"), "{wrong}");
+}
+
+/// What is held in memory may lie above the floor: an operator knows what was issued, and nobody knows what was held.
+#[test]
+fn a_node_whose_database_was_taken_back_drops_what_it_holds() {
+    let cluster = Cluster::start();
+    let url = cluster.postgres.url();
+    let (one, other) = (Server::node(&url), Server::node(&url));
+    assert_eq!(one.redis_cli(&["LPOP", "id-pool:P:1"]), "P-1-1001");
+    cluster.query("TRUNCATE bates.cursor, bates.lease, bates.last_commit");
+    let refused = one.redis_cli(&["LPOP", "id-pool:P:2"]);
+    assert!(refused.contains("store_poisoned"), "{refused}");
+    let refused = one.redis_cli(&["LPOP", "id-pool:P:1"]);
+    assert!(refused.contains("store_poisoned"), "nor from memory: {refused}");
+    bates(&url, &["floor", "document", "project=P", "type=1", "1002"]);
+    bates(&url, &["floor", "--accept-timeline"]);
+    let mut numbers: Vec<String> = Vec::new();
+    for node in [&other, &one, &other, &one] {
+        numbers.extend(node.redis_cli(&["LPOP", "id-pool:P:1", "40"]).lines().map(str::to_owned));
+    }
+    assert_eq!((numbers.len(), numbers.iter().collect::<HashSet<_>>().len()), (160, 160));
+    assert!(!numbers.contains(&"P-1-1001".to_owned()), "{numbers:?}");
 }
