@@ -105,8 +105,8 @@ table! {
         "The store cannot be written now: no room, or no connection.",
         "It recovers by itself once the cause is gone; make room, and look at the store.";
     STORE_POISONED: "store_poisoned", 503, "ERR", exit 3, burns true,
-        "A write failed and nobody knows what is on disk, so nothing more is issued.",
-        "Look at the disk, then start the server again: it reads what was written.";
+        "The store cannot be trusted: a write may or may not be on disk, or the database was restored, failed over or moved. Nothing is issued.",
+        "The error says which. After a failed write look at the disk and start the server again; after a restore raise the cursors with bates floor and accept the database.";
     BAD_SCOPE: "bad_scope", 422, "ERR", exit 2, burns false,
         "The parameters are not those of the series, or a value is against its rule.",
         "Name each parameter of the series once, with a value that its rule admits.";

@@ -217,7 +217,7 @@ pub enum StoreError {
     #[error("the store cannot be written now: {0}")]
     Unavailable(Box<str>),
     /// A write may or may not have reached the disk. Nothing is issued until the store is opened anew.
-    #[error("the store is poisoned and issues nothing until it is opened anew: {0}")]
+    #[error("the store issues nothing: {0}")]
     Poisoned(Box<str>),
     /// The series was pinned with another definition.
     #[error(

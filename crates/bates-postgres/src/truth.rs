@@ -60,6 +60,9 @@ const LOOK_UP: &str =
      ON CONFLICT (node, line) DO UPDATE SET number = found.number
      RETURNING batch";
 
+/// Lines that a node compares: more than it ever has under way together.
+const LINES_MAX: usize = 1_000;
+
 /// The lines of this node, and what it knows to be committed on them.
 pub(crate) struct Truth {
     pub(crate) node: Uuid,
@@ -196,6 +199,11 @@ impl Truth {
         let mut known = self.known.lock();
         let number = known.numbers.entry(entry.line).or_default();
         *number = entry.number.max(*number);
+        // A line that was given up long ago: commits that began after its last one was known are there.
+        if known.numbers.len() > LINES_MAX {
+            let oldest = known.numbers.iter().min_by_key(|(_, number)| **number).map(|(line, _)| *line);
+            oldest.map(|line| known.numbers.remove(&line));
+        }
     }
 
     /// Whether a batch was committed. Whoever is about to commit it holds its line, so this waits until that is

@@ -68,7 +68,9 @@ pub(crate) fn of_write(error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             StoreError::Unavailable(message)
         }
-        _ => StoreError::Poisoned(message),
+        _ => {
+            StoreError::Poisoned(format!("{message}; what is on disk is known when it is opened anew").into())
+        }
     }
 }
 

@@ -78,9 +78,17 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<Refused>() {
         Some(refused) => refused.exit_code,
-        None if error.downcast_ref::<io::Error>().is_some() => 3,
+        None if error.downcast_ref::<io::Error>().is_some() || is_of_store(error) => 3,
         None => 2,
     }
+}
+
+/// Whether a store could not be reached or used, rather than was named wrongly.
+fn is_of_store(error: &anyhow::Error) -> bool {
+    use bates_postgres::OpenError;
+    let is_address = |error: &OpenError| matches!(error, OpenError::Address(_) | OpenError::NoStore(_));
+    error.downcast_ref().is_some_and(|error| !is_address(error))
+        || error.downcast_ref::<bates_core::StoreError>().is_some()
 }
 
 /// A text that comes from outside, fit for a terminal: what could steer it is replaced.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use bates_core::{Machine, MachineError, Store};
+use bates_core::{Machine, MachineError, Store, StoreError};
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::problem::Problem;
 use super::routes::Context;
@@ -40,7 +40,10 @@ impl Health {
         match &*last {
             Some((at, outcome)) if at.elapsed() < LOOK_LASTS => outcome.clone(),
             _ => {
-                let outcome = machine.check().await;
+                // Whoever asks whether to send requests here does not wait long for an answer.
+                let late = || StoreError::Unavailable("it did not answer within a second".into());
+                let checked = timeout(LOOK_LASTS, machine.check()).await;
+                let outcome = checked.unwrap_or_else(|_| Err(late().into()));
                 *last = Some((Instant::now(), outcome.clone()));
                 outcome
             }

@@ -5,8 +5,9 @@ pub(crate) mod assign;
 pub(crate) mod deliver;
 pub(crate) mod list;
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use bates_core::{Clock as _, SystemClock};
 use rusqlite::Error;
 use rusqlite::types::Type;
 use uuid::Uuid;
@@ -14,20 +15,18 @@ use uuid::Uuid;
 /// The clock of the outbox: what the wall said when the store was opened, and what has passed since. It never jumps,
 /// so that no jump makes a claim last for ever, or voids a reservation early.
 pub(crate) struct Steady {
-    base: Duration,
-    since: Instant,
+    base: i64,
+    since: Duration,
 }
 
 impl Steady {
     pub(crate) fn new() -> Self {
-        // A wall clock before 1970 tells no more than 1970.
-        let base = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { base, since: Instant::now() }
+        Self { base: SystemClock.now().as_millisecond(), since: SystemClock.elapsed() }
     }
 
     /// Milliseconds since 1970.
     pub(crate) fn now(&self) -> i64 {
-        millis(self.base + self.since.elapsed())
+        self.base + millis(SystemClock.elapsed().saturating_sub(self.since))
     }
 }
 

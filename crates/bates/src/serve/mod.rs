@@ -158,10 +158,23 @@ async fn evict<S: Store>(machine: Arc<Machine<S>>) {
 async fn follow<S: Store>(machine: Arc<Machine<S>>) {
     let mut ticks = tokio::time::interval(FOLLOWING_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut lost: Option<String> = None;
     loop {
         ticks.tick().await;
-        // A store that cannot be asked is told of by readiness.
-        let Ok(followed) = machine.follow().await else { continue };
+        let followed = match machine.follow().await {
+            Ok(followed) => followed,
+            Err(error) => {
+                let error = error.to_string();
+                if lost.as_ref() != Some(&error) {
+                    output::print_note(&error);
+                }
+                lost = Some(error);
+                continue;
+            }
+        };
+        if lost.take().is_some() {
+            output::print_note("the store can be used again");
+        }
         for error in followed.refused {
             output::print_note(&format!("cannot follow another node: {error}"));
         }

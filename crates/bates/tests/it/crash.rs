@@ -49,8 +49,8 @@ fn stops_issuing_after_a_failed_sync(bug: Option<&str>) -> Result<(), String> {
     let mut client = Client::connect(doomed.port).unwrap();
     for key in 0..10 {
         let answer = client.incr_raw(&format!("counter:after.{key}")).unwrap();
-        let is_told = answer.starts_with("-ERR store_poisoned: ")
-            && answer.contains("issues nothing until it is opened anew");
+        let is_told =
+            answer.starts_with("-ERR store_poisoned: ") && answer.contains("the store issues nothing");
         if !is_told {
             return Err(format!("after a failed sync it answered {answer}"));
         }
