@@ -110,6 +110,24 @@ table! {
     BAD_SCOPE: "bad_scope", 422, "ERR", exit 2, burns false,
         "The parameters are not those of the series, or a value is against its rule.",
         "Name each parameter of the series once, with a value that its rule admits.";
+    NO_SINK: "no_sink", 409, "ERR", exit 2, burns false,
+        "The configuration names no sink for the series, so its documents could not be delivered.",
+        "Give the series a sink in the configuration, or reserve a number and save the document yourself.";
+    KEY_REUSED: "key_reused", 422, "ERR", exit 2, burns false,
+        "The idempotency key was used in this series for another request.",
+        "Use a new key for a new request; the same key only for the same request.";
+    BAD_DOCUMENT: "bad_document", 422, "ERR", exit 2, burns false,
+        "The document is missing, is no JSON, or is larger than may be.",
+        "Send `{\"scope\": {…}, \"document\": {…}}`, a document of at most 1 MiB.";
+    UNKNOWN_DOCUMENT: "unknown_document", 404, "ERR", exit 1, burns false,
+        "There is no document or reservation of this number or id, or it was removed after its retention.",
+        "Look it up by the number or the event id that was answered when it was numbered.";
+    AMBIGUOUS_NUMBER: "ambiguous_number", 409, "ERR", exit 2, burns false,
+        "Several documents have this number, in scopes that the pattern does not show.",
+        "Ask by the event id, or name the series.";
+    WRONG_STATE: "wrong_state", 409, "ERR", exit 1, burns false,
+        "The document or reservation is in a state in which this cannot be decided.",
+        "Look at its state; a reservation is confirmed or voided once, and before its deadline.";
     BAD_DATE: "bad_date", 422, "ERR", exit 2, burns false,
         "The business date is no date, or lies outside what the pattern can show.",
         "Write it as YYYY-MM-DD.";

@@ -26,6 +26,7 @@ mod moving;
 mod name;
 mod place;
 mod promise;
+mod relay;
 mod series;
 mod store;
 
@@ -42,12 +43,13 @@ pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use machine::{
-    Entry, Followed, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek, ReadSpec,
-    Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
+    AssignRefused, Entry, Followed, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek,
+    ReadSpec, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
 };
 pub use moving::{Adopted, Mark, Movable, MoveError, Moved, Pinning, move_store};
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
 pub use promise::Promise;
+pub use relay::{Relay, RelaySettings};
 pub use series::{Limits, Series};
 pub use store::{Cursor, Definition, Pinned, Store, StoreError};

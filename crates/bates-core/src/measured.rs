@@ -31,6 +31,10 @@ impl<S> Measured<S> {
         self.counts.write().entry(series.clone()).or_default().clone()
     }
 
+    pub(crate) fn inner(&self) -> &S {
+        &self.store
+    }
+
     pub(crate) fn latency(&self) -> &Latency {
         &self.latency
     }

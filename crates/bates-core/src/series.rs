@@ -72,6 +72,8 @@ struct Definition {
     limits: Limits,
     /// Set once, when the series is retired or another description takes its place.
     is_retired: AtomicBool,
+    /// Set once, when nothing of the series may be held in memory any more.
+    is_out_of_memory: AtomicBool,
 }
 
 impl Series {
@@ -90,6 +92,7 @@ impl Series {
             start,
             limits,
             is_retired: AtomicBool::new(false),
+            is_out_of_memory: AtomicBool::new(false),
         }))
     }
 
@@ -127,6 +130,16 @@ impl Series {
     /// From now on nothing new is begun in the name of this series.
     pub(crate) fn retire(&self) {
         self.0.is_retired.store(true, Ordering::Release);
+    }
+
+    /// From now on nothing of the series is held in memory.
+    pub(crate) fn leave_memory(&self) {
+        self.0.is_out_of_memory.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        self.0.is_out_of_memory.load(Ordering::Acquire)
     }
 
     #[inline]

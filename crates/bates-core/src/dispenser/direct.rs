@@ -1,6 +1,8 @@
 //! Positions that the store grants for one call, without a lease in between: where what is held in memory could not
 //! keep the promise of the series. Must never hold a position.
 
+use tokio::sync::SemaphorePermit;
+
 use super::{Dispenser, want};
 use crate::error::IssueError;
 use crate::grant::Purpose;
@@ -17,12 +19,26 @@ pub(super) const CALLS_MAX: usize = 10_000;
 impl<S: Store> Dispenser<S> {
     /// How a call is granted by the store itself, where no lease in memory could keep the promise: the order of
     /// calls to several nodes is that of commits.
-    pub(super) fn direct(&self, promise: Promise) -> Option<Purpose> {
-        match promise {
+    pub(super) fn direct(&self, series: &Series) -> Option<Purpose> {
+        match series.promise() {
             Promise::Gapless => Some(Purpose::Issue),
-            Promise::Ordered if self.inner.store.is_shared() => Some(Purpose::HandOut),
+            Promise::Ordered if self.inner.store.is_shared() || series.is_out_of_memory() => {
+                Some(Purpose::HandOut)
+            }
             Promise::Ordered | Promise::Unique => None,
         }
+    }
+
+    /// From now on the calls of a series are granted by the store itself. When it answers, nothing of it is held.
+    pub(crate) async fn leave_memory(&self, series: &Series) {
+        series.leave_memory();
+        self.close_all(Some(series.name())).await;
+    }
+
+    /// One of the calls that may be on their way to the store together.
+    pub(crate) fn permit(&self, place: &Place) -> Result<SemaphorePermit<'_>, IssueError> {
+        let busy = |_| IssueError::Busy { place: place.clone(), waiting: CALLS_MAX };
+        self.inner.direct_calls.try_acquire().map_err(busy)
     }
 
     /// Why a call is not begun.
@@ -45,9 +61,7 @@ impl<S: Store> Dispenser<S> {
         if self.is_closing() || series.is_retired() {
             return Err(self.refusal(series, scope));
         }
-        let Ok(_permit) = self.inner.direct_calls.try_acquire() else {
-            return Err(IssueError::Busy { place, waiting: CALLS_MAX });
-        };
+        let _permit = self.permit(&place)?;
         let granted = self.inner.store.grant(want(place.clone(), series, count, purpose)).await;
         self.inner.keep_up();
         match granted {

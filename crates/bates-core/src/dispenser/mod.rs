@@ -9,6 +9,7 @@
 
 mod account;
 mod cell;
+mod closing;
 mod direct;
 mod era;
 mod held;
@@ -21,10 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::{Notify, Semaphore};
-use tokio::task::JoinSet;
 
 use crate::error::IssueError;
-use crate::grant::{Purpose, Surrendered, Tail, Want};
+use crate::grant::{Purpose, Want};
 use crate::lease::Taken;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
@@ -34,9 +34,6 @@ use cell::{Cell, Fetch, Outcome};
 use shards::{At, Shards};
 
 pub use account::{Closed, Level};
-
-/// Tails that are on their way back to the store together.
-const SURRENDERS_MAX: usize = 1_024;
 
 /// Hands out positions. Cheap to clone.
 pub struct Dispenser<S> {
@@ -81,15 +78,19 @@ impl<S: Store> Dispenser<S> {
     /// Panics on a count of 0, which no answer could be.
     pub async fn take(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
         assert!(count > 0, "at least one position is asked for");
-        if let Some(purpose) = self.direct(series.promise()) {
+        if let Some(purpose) = self.direct(series) {
             return self.issue(series, scope, count, purpose).await;
         }
         let inner = &self.inner;
         let at = At { series, scope: scope.as_str() };
         // Asked under the shard's lock: once what is closed was swept out of a shard, nothing of it comes into it.
-        let is_open = || !self.is_closing() && !series.is_retired();
-        let seen = inner.shards.look_or_make(at, is_open, |cell| cell.take(count));
-        let (outcome, fetch) = seen.ok_or_else(|| self.refusal(series, scope))?;
+        let seen = inner.shards.look_or_make(at, || self.may_hold(series), |cell| cell.take(count));
+        let Some((outcome, fetch)) = seen else {
+            return match self.direct(series) {
+                Some(purpose) => self.issue(series, scope, count, purpose).await,
+                None => Err(self.refusal(series, scope)),
+            };
+        };
         inner.start_refill(fetch);
         match outcome {
             Outcome::Answered(answer) => answer,
@@ -100,7 +101,7 @@ impl<S: Store> Dispenser<S> {
     /// The next `count` positions of a scope if they are held in memory and nobody waits for them, without
     /// waiting and without building a key: for the hot path. `None` means: ask [`Dispenser::take`].
     pub fn try_take(&self, series: &Series, scope: &str, count: u64) -> Option<Taken> {
-        if count == 0 || self.is_closing() || series.is_retired() {
+        if count == 0 || !self.may_hold(series) {
             return None;
         }
         let (taken, fetch) = self.inner.shards.look(At { series, scope }, |cell| cell.try_take(count))??;
@@ -108,12 +109,18 @@ impl<S: Store> Dispenser<S> {
         Some(taken)
     }
 
+    /// Whether positions of a series may be held in memory.
+    #[inline]
+    fn may_hold(&self, series: &Series) -> bool {
+        !self.is_closing() && !series.is_retired() && !series.is_out_of_memory()
+    }
+
     /// Fetches the first positions of a scope that is not in memory and is about to be asked for, without waiting
     /// and without taking any: whoever has many questions lets their answers share a commit this way.
     pub fn warm(&self, series: &Series, scope: &ScopeKey) {
         let at = At { series, scope: scope.as_str() };
-        let is_held = self.direct(series.promise()).is_none();
-        let may_make = || is_held && !self.is_closing() && !series.is_retired();
+        let is_held = self.direct(series).is_none();
+        let may_make = || is_held && self.may_hold(series);
         let fetch = self.inner.shards.look_or_make(at, may_make, Cell::warm).flatten();
         self.inner.start_refill(fetch);
     }
@@ -162,28 +169,6 @@ impl<S: Store> Dispenser<S> {
     pub async fn close(&self) -> Closed {
         self.inner.is_closing.store(true, Ordering::Release);
         self.close_all(None).await
-    }
-
-    /// Seals the cells of a series, or all, until none is left. Whoever calls it has seen to it that no new one comes.
-    async fn close_all(&self, of: Option<&SeriesName>) -> Closed {
-        let mut closed = Closed::default();
-        loop {
-            let ended = self.inner.refill_ended.notified();
-            let sealed = self.inner.seal(of, false);
-            closed = closed.and(self.inner.give_back(sealed).await);
-            let mut is_left = false;
-            self.inner.shards.each(|cell| is_left |= of.is_none_or(|series| cell.series().name() == series));
-            if !is_left {
-                return closed;
-            }
-            // A cell that could not be sealed has a refill under way; its end is what there is to wait for.
-            if self.inner.refills.load(Ordering::Acquire) > 0 {
-                ended.await;
-            } else {
-                // Its task is just about to start.
-                tokio::task::yield_now().await;
-            }
-        }
     }
 
     /// Retires a series: nothing new is begun in its name, what is under way ends, and its tails are given back.
@@ -245,44 +230,6 @@ impl<S: Store> Inner<S> {
                 next = running.inner.shards.look_and_tidy(at, |cell| cell.refilled(outcome)).flatten();
             }
         });
-    }
-
-    /// Seals the cells of a series, or of all.
-    fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<(Option<Tail>, u64)> {
-        let mut sealed = Vec::new();
-        let is_of = |cell: &Cell| of.is_none_or(|series| cell.series().name() == series);
-        self.shards.sweep(|cell| match is_of(cell).then(|| cell.seal(only_idle)).flatten() {
-            Some(cell::Sealed { tail, lost }) => {
-                sealed.push((tail, lost));
-                true
-            }
-            None => false,
-        });
-        sealed
-    }
-
-    /// Gives tails back, many at a time, so that they share commits.
-    async fn give_back(self: &Arc<Self>, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
-        let mut closed = Closed { scopes: sealed.len() as u64, ..Closed::default() };
-        closed.gaps = sealed.iter().map(|(_, lost)| lost).sum();
-        let mut tails = sealed.into_iter().filter_map(|(tail, _)| tail);
-        let mut under_way = JoinSet::new();
-        let era = self.era.load(Ordering::Acquire);
-        loop {
-            while under_way.len() < SURRENDERS_MAX
-                && let Some(tail) = tails.next()
-            {
-                let inner = self.clone();
-                under_way.spawn(async move { (tail.lease.count(), inner.surrender(tail, era).await) });
-            }
-            match under_way.join_next().await {
-                None => return closed,
-                Some(Ok((count, Ok(Surrendered::Returned)))) => closed.returned += count,
-                // An unknown outcome is a gap: a tail is given back once, and never again.
-                Some(Ok((count, Ok(Surrendered::Gap) | Err(_)))) => closed.gaps += count,
-                Some(Err(_)) => {}
-            }
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bates_pattern::{Date, Scope};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use tokio::sync::{Notify, OnceCell};
 
 use super::SeriesSpec;
 use crate::code::Code;
@@ -96,6 +97,10 @@ pub struct Entry {
     /// How many of how many positions the rules accept.
     pub(super) accepted: (u64, u64),
     pub(super) counts: Arc<Counts>,
+    /// Set when nothing of the series is held in memory any more.
+    pub(super) out_of_memory: OnceCell<()>,
+    /// Told whenever there is something to deliver.
+    pub(super) documents: Arc<Notify>,
 }
 
 impl Entry {
@@ -127,6 +132,11 @@ impl Entry {
     /// What happened in it since the machine was opened.
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// Told whenever this node has something to deliver.
+    pub fn has_documents(&self) -> &Arc<Notify> {
+        &self.documents
     }
 
     /// Whether its numbers are the positions themselves, so that they can be answered as integers.

@@ -3,6 +3,7 @@
 //! Owns what every front end needs and none may decide: which series a key belongs to, what a scope is, what
 //! a number reads like.
 
+mod assign;
 mod change;
 mod entry;
 mod find;
@@ -32,6 +33,7 @@ use crate::promise::Promise;
 use crate::store::{Cursor, Store, StoreError};
 use follow::Follower;
 
+pub use assign::AssignRefused;
 pub use change::{Made, SERIES_MAX};
 pub use entry::{Entry, Origin, ScopeName, ScopeRefused, Value};
 pub use find::Found;
@@ -273,6 +275,11 @@ impl<S: Store> Machine<S> {
     /// How long the store took for its grants.
     pub fn latency(&self) -> &Latency {
         self.dispenser.store().latency()
+    }
+
+    /// The store behind it.
+    pub(crate) fn store(&self) -> &S {
+        self.dispenser.store().inner()
     }
 
     /// What moment it is for the machine.

@@ -1,7 +1,10 @@
 //! A series from its description: judged, pinned in the store, and only then used.
 
+use std::sync::Arc;
+
 use bates_pattern::{Construction, Key, Options, Order, Pattern, Position};
 use jiff::tz::TimeZone;
+use tokio::sync::OnceCell;
 
 use super::{Entry, MachineError, Origin, Registry, SeriesSpec};
 use crate::measured::Measured;
@@ -50,7 +53,8 @@ pub(super) async fn open_series<S: Store>(
     let parameters = parameters(&spec, &pattern);
     let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits);
     let counts = store.counts(&spec.name);
-    Ok(Entry { series, spec, origin, time_zone, parameters, accepted, counts })
+    let (out_of_memory, documents) = (OnceCell::new(), Arc::default());
+    Ok(Entry { series, spec, origin, time_zone, parameters, accepted, counts, out_of_memory, documents })
 }
 
 /// Judges a description, and counts what its rules accept, which may take a second: not on a thread that others

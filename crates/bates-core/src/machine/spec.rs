@@ -35,6 +35,8 @@ pub struct SeriesSpec {
     pub key: Option<KeyTemplate>,
     /// The limits within which it is handed out.
     pub limits: Limits,
+    /// Whether its documents are delivered somewhere.
+    pub has_sink: bool,
     /// The words of whoever described it, kept as they are for whoever asks.
     pub description: Box<str>,
 }
@@ -54,6 +56,7 @@ impl SeriesSpec {
             start: None,
             key: None,
             limits: Limits::default(),
+            has_sink: false,
             description: "".into(),
         }
     }

@@ -1,0 +1,79 @@
+//! What is held, taken out of memory and given back to the store.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::task::JoinSet;
+
+use super::cell::{self, Cell};
+use super::{Closed, Dispenser, Inner};
+use crate::grant::{Surrendered, Tail};
+use crate::name::SeriesName;
+use crate::store::Store;
+
+/// Tails that are on their way back to the store together.
+const SURRENDERS_MAX: usize = 1_024;
+
+impl<S: Store> Dispenser<S> {
+    /// Seals the cells of a series, or all, until none is left. Whoever calls it has seen to it that no new one comes.
+    pub(super) async fn close_all(&self, of: Option<&SeriesName>) -> Closed {
+        let mut closed = Closed::default();
+        loop {
+            let ended = self.inner.refill_ended.notified();
+            let sealed = self.inner.seal(of, false);
+            closed = closed.and(self.inner.give_back(sealed).await);
+            let mut is_left = false;
+            self.inner.shards.each(|cell| is_left |= of.is_none_or(|series| cell.series().name() == series));
+            if !is_left {
+                return closed;
+            }
+            // A cell that could not be sealed has a refill under way; its end is what there is to wait for.
+            if self.inner.refills.load(Ordering::Acquire) > 0 {
+                ended.await;
+            } else {
+                // Its task is just about to start.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+impl<S: Store> Inner<S> {
+    /// Seals the cells of a series, or of all.
+    pub(super) fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<(Option<Tail>, u64)> {
+        let mut sealed = Vec::new();
+        let is_of = |cell: &Cell| of.is_none_or(|series| cell.series().name() == series);
+        self.shards.sweep(|cell| match is_of(cell).then(|| cell.seal(only_idle)).flatten() {
+            Some(cell::Sealed { tail, lost }) => {
+                sealed.push((tail, lost));
+                true
+            }
+            None => false,
+        });
+        sealed
+    }
+
+    /// Gives tails back, many at a time, so that they share commits.
+    pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
+        let mut closed = Closed { scopes: sealed.len() as u64, ..Closed::default() };
+        closed.gaps = sealed.iter().map(|(_, lost)| lost).sum();
+        let mut tails = sealed.into_iter().filter_map(|(tail, _)| tail);
+        let mut under_way = JoinSet::new();
+        let era = self.era.load(Ordering::Acquire);
+        loop {
+            while under_way.len() < SURRENDERS_MAX
+                && let Some(tail) = tails.next()
+            {
+                let inner = self.clone();
+                under_way.spawn(async move { (tail.lease.count(), inner.surrender(tail, era).await) });
+            }
+            match under_way.join_next().await {
+                None => return closed,
+                Some(Ok((count, Ok(Surrendered::Returned)))) => closed.returned += count,
+                // An unknown outcome is a gap: a tail is given back once, and never again.
+                Some(Ok((count, Ok(Surrendered::Gap) | Err(_)))) => closed.gaps += count,
+                Some(Err(_)) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The relay: takes documents of one series out of the outbox and to their sink, at least once.
+//!
+//! What could go wrong, and why it does not: a relay that crashes, or sleeps through its claim, leaves its documents
+//! to whoever claims them next, and its late verdict is refused. A document that fails waits longer each time and is
+//! dead in the end; others are not held up, because those with the fewest tries are claimed first. A sink that takes
+//! nothing is left alone and tried with one document now and then.
+
+mod breaker;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::document::{Claim, Claimed, Outbox, Settlement, Sink, Undelivered, Verdict};
+use crate::machine::{Entry, Machine};
+use crate::store::StoreError;
+use breaker::Breaker;
+
+/// How long nobody looks whether something is due that this node was not told of: written by another node, or failed
+/// before.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How documents are delivered.
+#[derive(Clone, Copy, Debug)]
+pub struct RelaySettings {
+    /// A document that failed so often is dead.
+    pub tries_max: u32,
+    /// How long a claim lasts; what takes longer may be delivered twice.
+    pub claim_lasts: Duration,
+    /// Batches that are under way together.
+    pub lanes: usize,
+}
+
+impl Default for RelaySettings {
+    fn default() -> Self {
+        Self { tries_max: 5, claim_lasts: Duration::from_mins(1), lanes: 2 }
+    }
+}
+
+/// Delivers the documents of one series.
+pub struct Relay<S> {
+    machine: Arc<Machine<S>>,
+    entry: Arc<Entry>,
+    sink: Box<dyn Sink>,
+    settings: RelaySettings,
+    breaker: Mutex<Breaker>,
+    /// Who tries a sink that took nothing does so alone.
+    probing: tokio::sync::Mutex<()>,
+}
+
+impl<S: Outbox> Relay<S> {
+    /// A relay that has not begun.
+    pub fn new(
+        machine: Arc<Machine<S>>,
+        entry: Arc<Entry>,
+        sink: Box<dyn Sink>,
+        settings: RelaySettings,
+    ) -> Self {
+        let (breaker, probing) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { machine, entry, sink, settings, breaker, probing }
+    }
+
+    /// Delivers until it is told to stop; then what is under way is ended and settled.
+    pub async fn run(self, stopped: watch::Receiver<bool>) {
+        let relay = Arc::new(self);
+        let lanes = (0..relay.settings.lanes.max(1)).map(|_| {
+            let (relay, stopped) = (relay.clone(), stopped.clone());
+            tokio::spawn(async move { relay.lane(stopped).await })
+        });
+        for lane in lanes.collect::<Vec<_>>() {
+            // A lane that panicked has said so; the others go on.
+            let _ = lane.await;
+        }
+    }
+
+    async fn lane(&self, mut stopped: watch::Receiver<bool>) {
+        while !*stopped.borrow() {
+            let pause = self.breaker.lock().pause();
+            let is_done = match pause {
+                None => self.round(self.sink.batch_max()).await.unwrap_or(false),
+                Some(pause) => {
+                    tokio::select! {
+                        () = self.probe(pause) => true,
+                        _ = stopped.changed() => return,
+                    }
+                }
+            };
+            if !is_done {
+                tokio::select! {
+                    () = self.entry.has_documents().notified() => {}
+                    () = sleep(POLL) => {}
+                    _ = stopped.changed() => return,
+                }
+            }
+        }
+    }
+
+    /// Waits, and tries the sink with one document.
+    async fn probe(&self, pause: Duration) {
+        let _alone = self.probing.lock().await;
+        if self.breaker.lock().pause().is_some() {
+            sleep(pause).await;
+            // A store that fails is asked again after the next pause.
+            let _ = self.round(1).await;
+        }
+    }
+
+    /// Claims, delivers, settles. Answers whether there was anything to deliver.
+    async fn round(&self, limit: usize) -> Result<bool, StoreError> {
+        let RelaySettings { claim_lasts: lasts, .. } = self.settings;
+        let claim = Claim { series: self.entry.series().name().clone(), limit, lasts };
+        let claimed = self.machine.store().claim(claim).await?;
+        if claimed.is_empty() {
+            return Ok(false);
+        }
+        let outcomes = self.deliver(&claimed).await;
+        self.breaker.lock().saw(&outcomes);
+        let settled = claimed.iter().zip(outcomes).map(|(claimed, outcome)| Settlement {
+            event: claimed.event,
+            attempt: claimed.attempt,
+            verdict: self.verdict(claimed.attempt, outcome),
+        });
+        self.machine.store().settle(settled.collect()).await?;
+        Ok(true)
+    }
+
+    /// What takes longer than the claim counts as failed: somebody else may be at it by then.
+    async fn deliver(&self, claimed: &[Claimed]) -> Vec<Result<(), Undelivered>> {
+        let late = || Undelivered::Unavailable("it did not answer within the time of its claim".into());
+        let delivered = timeout(self.settings.claim_lasts, self.sink.deliver(claimed)).await;
+        let mut outcomes = delivered.unwrap_or_default();
+        outcomes.resize_with(claimed.len(), || Err(late()));
+        outcomes
+    }
+
+    fn verdict(&self, attempt: u32, outcome: Result<(), Undelivered>) -> Verdict {
+        match outcome {
+            Ok(()) => Verdict::Delivered,
+            Err(error) if attempt >= self.settings.tries_max => Verdict::Dead(error.to_string().into()),
+            Err(error) => {
+                let wait = Duration::from_secs(2_u64.saturating_pow(attempt.min(16)));
+                Verdict::Again(breaker::jittered(wait), error.to_string().into())
+            }
+        }
+    }
+}
