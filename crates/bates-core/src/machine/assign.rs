@@ -5,18 +5,23 @@
 //! document on an ordered series holds nothing in memory, and its order is that of commits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::{Entry, Machine, ScopeName, ScopeRefused};
 use crate::code::Code;
 use crate::document::{
-    Assign, AssignError, Assigned, Content, Decided, Decision, Document, Filter, Idempotency, Outbox,
+    Assign, AssignError, Assigned, Content, Decided, Decision, Document, Filter, Idempotency, Outbox, State,
 };
 use crate::error::IssueError;
+use crate::name::SeriesName;
 use crate::place::Place;
 use crate::promise::Promise;
 use crate::store::StoreError;
+
+/// Documents that are voided or removed together.
+const TIDY_AT_ONCE: usize = 10_000;
 
 /// Why a document was not numbered. Nothing was written, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -126,6 +131,18 @@ impl<S: Outbox> Machine<S> {
             self.wake(|_| true);
         }
         Ok(decided)
+    }
+
+    /// How many documents of each series are in each state.
+    pub async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
+        self.store().tally().await
+    }
+
+    /// Voids reservations whose time is over, and removes what was delivered or confirmed so long ago: some of each.
+    /// Answers how many.
+    pub async fn tidy(&self, retention: Duration) -> Result<(u64, u64), StoreError> {
+        let voided = self.store().expire(TIDY_AT_ONCE).await?;
+        Ok((voided, self.store().prune(retention, TIDY_AT_ONCE).await?))
     }
 
     fn wake(&self, of: impl Fn(&Entry) -> bool) {

@@ -40,7 +40,13 @@ pub(super) struct Ask {
 
 /// A day, written as `2026-12-31` and in no other way.
 #[derive(Clone, Copy, Debug)]
-struct Day(Date);
+pub(super) struct Day(Date);
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 fn one() -> u64 {
     1
@@ -76,13 +82,23 @@ impl Ask {
         Ok(ask)
     }
 
-    /// Hands the scope's name to `with`, which cannot keep it.
     pub(super) fn parameters(&self) -> Vec<(&str, &str)> {
-        self.scope.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+        self.scope.parameters()
     }
 
     pub(super) fn name<'a>(&self, parameters: &'a [(&'a str, &'a str)]) -> ScopeName<'a> {
-        ScopeName { parameters, date: self.date.map(|Day(date)| date) }
+        name(parameters, self.date)
+    }
+}
+
+/// The name of a scope.
+pub(super) fn name<'a>(parameters: &'a [(&'a str, &'a str)], date: Option<Day>) -> ScopeName<'a> {
+    ScopeName { parameters, date: date.map(|Day(date)| date) }
+}
+
+impl Pairs {
+    pub(super) fn parameters(&self) -> Vec<(&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
 }
 

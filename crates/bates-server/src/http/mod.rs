@@ -5,6 +5,7 @@
 //! body or an answer larger than its bound.
 
 mod ask;
+mod documents;
 mod front;
 mod health;
 mod listener;

@@ -12,7 +12,7 @@ use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
 use super::routes::Path;
-use super::{health, metrics, next, scopes, series, trace};
+use super::{documents, health, metrics, next, scopes, series, trace};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -28,6 +28,17 @@ use super::{health, metrics, next, scopes, series, trace};
         scopes::list,
         trace::validate,
         trace::find,
+        documents::assign,
+        documents::document,
+        documents::reserve,
+        documents::confirm,
+        documents::void,
+        documents::outbox,
+        documents::counts,
+        documents::retry,
+        documents::abandon,
+        documents::retry_all,
+        documents::abandon_all,
         health::alive,
         health::ready,
         metrics::metrics,
@@ -35,6 +46,7 @@ use super::{health, metrics, next, scopes, series, trace};
     modifiers(&Guarded),
     tags(
         (name = "numbers", description = "Take numbers, and look at what comes next"),
+        (name = "documents", description = "Documents that are numbered and delivered, and reservations"),
         (name = "identifiers", description = "What an identifier is"),
         (name = "series", description = "Which numberings there are"),
         (name = "operations", description = "How the server is"),

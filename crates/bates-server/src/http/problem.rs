@@ -4,7 +4,7 @@
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bates_core::{Code, MachineError, NextError, StoreError};
+use bates_core::{AssignRefused, Code, MachineError, NextError, StoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -63,6 +63,12 @@ impl IntoResponse for Problem {
 
 impl From<NextError> for Problem {
     fn from(error: NextError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<AssignRefused> for Problem {
+    fn from(error: AssignRefused) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }

@@ -7,12 +7,12 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
-use bates_core::{Code, Entry, Machine, SeriesName, Store};
+use bates_core::{Code, Entry, Machine, Outbox, SeriesName, Store};
 use serde::de::DeserializeOwned;
 
 use super::health::Health;
 use super::problem::Problem;
-use super::{Settings, health, metrics, next, openapi, scopes, series, trace};
+use super::{Settings, documents, health, metrics, next, openapi, scopes, series, trace};
 
 /// What every request needs.
 pub(super) struct Context<S> {
@@ -42,7 +42,23 @@ pub(super) fn name(text: &str) -> Result<SeriesName, Problem> {
     text.parse().map_err(|error: bates_core::NameError| Problem::new(Code::BAD_NAME, error.to_string()))
 }
 
-pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
+/// The paths of documents and reservations.
+fn of_documents<S: Outbox>() -> Router<Context<S>> {
+    Router::new()
+        .route("/v1/series/{series}/documents", post(documents::assign::<S>))
+        .route("/v1/series/{series}/reservations", post(documents::reserve::<S>))
+        .route("/v1/reservations/{token}/confirm", post(documents::confirm::<S>))
+        .route("/v1/reservations/{token}/void", post(documents::void::<S>))
+        .route("/v1/documents/{id}", get(documents::document::<S>))
+        .route("/v1/outbox", get(documents::outbox::<S>))
+        .route("/v1/outbox/counts", get(documents::counts::<S>))
+        .route("/v1/outbox/retry", post(documents::retry_all::<S>))
+        .route("/v1/outbox/abandon", post(documents::abandon_all::<S>))
+        .route("/v1/outbox/{id}/retry", post(documents::retry::<S>))
+        .route("/v1/outbox/{id}/abandon", post(documents::abandon::<S>))
+}
+
+pub(super) fn router<S: Outbox>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
     let one =
         get(series::one::<S>).put(series::put::<S>).patch(series::patch::<S>).delete(series::retire::<S>);
     Router::new()
@@ -53,6 +69,7 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .route("/v1/series/{series}/peek", get(scopes::peek::<S>))
         .route("/v1/series/{series}/validate/{id}", get(trace::validate::<S>))
         .route("/v1/ids/{id}", get(trace::find::<S>))
+        .merge(of_documents())
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready::<S>))
         .route("/metrics", get(metrics::metrics::<S>))

@@ -1,0 +1,153 @@
+//! `POST /v1/series/{series}/documents`: a number for a document, which is stored for delivery in the same commit.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bates_core::{Assigned, Code, Content, Entry, Idempotency, Machine, Outbox};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+use super::lines;
+use super::shape::Given;
+use crate::http::ask::{self, Day, Pairs};
+use crate::http::problem::Problem;
+use crate::http::routes::{Context, Path};
+
+/// The largest document, with its scope.
+pub(super) const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The longest idempotency key.
+const KEY_BYTES_MAX: usize = 255;
+
+/// Who asks. There is one secret, and so one caller.
+const CALLER: &str = "";
+
+/// A document that is to be numbered.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct AskDocument {
+    /// A value for each parameter of the series.
+    #[serde(default)]
+    #[schema(value_type = std::collections::BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"}))]
+    scope: Pairs,
+    /// The business date, for a series that shows one; by default today's, in its time zone.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = Date, example = "2025-12-31")]
+    date: Option<Day>,
+    /// The document, any JSON.
+    #[schema(value_type = Object, example = json!({"title": "Plan"}))]
+    document: Box<RawValue>,
+    /// In a stream of lines, the idempotency key of this one.
+    #[serde(default)]
+    pub(super) key: Option<String>,
+}
+
+impl AskDocument {
+    /// Numbers the document.
+    pub(super) async fn assign<S: Outbox>(
+        self,
+        machine: &Machine<S>,
+        entry: &Entry,
+        key: Option<String>,
+    ) -> Result<Assigned, Problem> {
+        let document: &str = self.document.get();
+        if document == "null" {
+            return Err(Problem::new(Code::BAD_DOCUMENT, "document is null"));
+        }
+        let idempotency = key.map(|key| self.idempotency(key)).transpose()?;
+        let parameters = self.scope.parameters();
+        let name = ask::name(&parameters, self.date);
+        let content = Content::Document(document.into());
+        Ok(machine.assign(entry, name, content, idempotency).await?)
+    }
+
+    /// The digest of all that is asked, however it is written: the order of fields does not matter.
+    fn idempotency(&self, key: String) -> Result<Idempotency, Problem> {
+        let document: serde_json::Value = serde_json::from_str(self.document.get())
+            .map_err(|error| Problem::new(Code::BAD_DOCUMENT, error.to_string()))?;
+        idempotency(key, &self.scope, self.date, &document)
+    }
+}
+
+/// What a request is known by when it comes again.
+pub(super) fn idempotency(
+    key: String,
+    scope: &Pairs,
+    date: Option<Day>,
+    content: &serde_json::Value,
+) -> Result<Idempotency, Problem> {
+    let is_visible = key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    if key.is_empty() || key.len() > KEY_BYTES_MAX || !is_visible {
+        let detail = format!("an idempotency key has 1 to {KEY_BYTES_MAX} visible characters of ASCII");
+        return Err(Problem::new(Code::BAD_ARGUMENTS, detail));
+    }
+    let mut parameters = scope.parameters();
+    parameters.sort_unstable();
+    let asked = serde_json::json!([parameters, date.map(|date| date.to_string()), content]);
+    let digest = Sha256::digest(asked.to_string()).into();
+    Ok(Idempotency { caller: CALLER.into(), key: key.into(), digest })
+}
+
+/// The key that a request has in its head.
+pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let text =
+        value.to_str().map_err(|_| Problem::new(Code::BAD_ARGUMENTS, "Idempotency-Key is not ASCII"))?;
+    let text = text.trim();
+    // It may be written as a string of structured fields.
+    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    Ok(Some(text.to_owned()))
+}
+
+/// Number a document and store it for delivery
+///
+/// Number and document are stored in one commit; the relay delivers it to the sink of the series. With an
+/// `Idempotency-Key` the same request gets the same number, for ever. With `Content-Type: application/x-ndjson` every
+/// line is such a request, with an optional `key`, and the answer is a line for each, in order: the number or an
+/// `error`. A key in the head of such a request stands for each line with `:` and the number of the line behind it.
+#[utoipa::path(post, path = "/v1/series/{series}/documents", tag = "documents",
+    params(("series" = String, Path, description = "The name of a series", example = "document"),
+        ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this request")),
+    request_body(content((AskDocument = "application/json"), (String = "application/x-ndjson"))),
+    responses(
+        (status = 202, description = "It has a number and will be delivered", body = Given),
+        (status = 200, description = "The same request had this number already; or an answer for each line", content((Given = "application/json"), (String = "application/x-ndjson"))),
+        (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(in crate::http) async fn assign<S: Outbox>(
+    State(context): State<Context<S>>,
+    Path(series): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let entry = context.series(&series).await?;
+    let key = key_of(&headers)?;
+    if is_lines(&headers) {
+        return lines::answer(context, entry, key, body);
+    }
+    let body = ask::bytes(body, DOCUMENT_BYTES_MAX, context.body_timeout).await?;
+    let ask: AskDocument = ask::json(&body)?;
+    if ask.key.is_some() {
+        return Err(Problem::new(
+            Code::BAD_BODY,
+            "the key of a single document is the head's Idempotency-Key",
+        ));
+    }
+    let assigned = ask.assign(&context.machine, &entry, key).await?;
+    Ok(given(&assigned, StatusCode::ACCEPTED))
+}
+
+pub(super) fn given(assigned: &Assigned, status: StatusCode) -> Response {
+    let status = if assigned.is_new { status } else { StatusCode::OK };
+    (status, Json(Given::of(assigned))).into_response()
+}
+
+fn is_lines(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    kind.eq_ignore_ascii_case(b"application/x-ndjson") || kind.eq_ignore_ascii_case(b"application/jsonl")
+}

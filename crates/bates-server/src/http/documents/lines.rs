@@ -1,0 +1,194 @@
+//! A stream of documents in, a stream of numbers out, in order. Must never hold more than some lines and some
+//! megabytes, however long the stream is.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bates_core::{Code, Entry, Outbox};
+use bytes::BytesMut;
+use futures_util::stream::{self, Stream, StreamExt as _};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::assign::{AskDocument, DOCUMENT_BYTES_MAX};
+use super::shape::Given;
+use crate::http::ask;
+use crate::http::problem::Problem;
+use crate::http::routes::Context;
+
+/// Lines that are numbered together. They share commits.
+const LINES_AT_ONCE: usize = 2_048;
+
+/// Bytes of lines that are held together.
+const BYTES_AT_ONCE: usize = 16 * 1024 * 1024;
+
+/// Answers that are sent together.
+const ANSWERS_AT_ONCE: usize = 512;
+
+/// Answers line by line, while lines still come.
+pub(super) fn answer<S: Outbox>(
+    context: Context<S>,
+    entry: Arc<Entry>,
+    key: Option<String>,
+    body: Body,
+) -> Result<Response, Problem> {
+    if key.as_ref().is_some_and(|key| key.len() > 200) {
+        return Err(Problem::new(Code::BAD_ARGUMENTS, "the key of a stream has at most 200 characters"));
+    }
+    let lines = lines(body.into_data_stream(), context.body_timeout);
+    let key: Option<Arc<str>> = key.map(Into::into);
+    let answers = lines.map(move |line| {
+        let (context, entry, key) = (context.clone(), entry.clone(), key.clone());
+        async move {
+            let Line { number, text, _room } = line?;
+            Ok(one(&context, &entry, key.as_deref(), number, text).await)
+        }
+    });
+    let answers = answers.buffered(LINES_AT_ONCE).ready_chunks(ANSWERS_AT_ONCE).map(joined);
+    let mut response = Body::from_stream(answers).into_response();
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+/// One answer, a line.
+async fn one<S: Outbox>(
+    context: &Context<S>,
+    entry: &Entry,
+    key: Option<&str>,
+    number: u64,
+    text: Result<Bytes, Problem>,
+) -> Vec<u8> {
+    let assigned = async {
+        let mut ask: AskDocument = ask::json(&text?)?;
+        let key = ask.key.take().or_else(|| key.map(|key| format!("{key}:{number}")));
+        ask.assign(&context.machine, entry, key).await
+    };
+    let mut line = match assigned.await {
+        Ok(assigned) => serde_json::to_vec(&Given::of(&assigned)),
+        Err(problem) => serde_json::to_vec(&serde_json::json!({ "line": number, "error": problem })),
+    }
+    .expect("an answer has no keys that are not texts");
+    line.push(b'\n');
+    line
+}
+
+/// What was sent before the stream broke is answered; then the answer breaks off too.
+fn joined(answers: Vec<io::Result<Vec<u8>>>) -> io::Result<Bytes> {
+    let mut joined = Vec::new();
+    for answer in answers {
+        match answer {
+            Ok(answer) => joined.extend(answer),
+            Err(error) if joined.is_empty() => return Err(error),
+            // It is told again by the stream that ends.
+            Err(_) => break,
+        }
+    }
+    Ok(joined.into())
+}
+
+/// A line, counted from 1, and the room that it takes.
+struct Line {
+    number: u64,
+    text: Result<Bytes, Problem>,
+    _room: OwnedSemaphorePermit,
+}
+
+/// A line of more bytes than a document may have.
+struct TooLong;
+
+/// Where the reading of lines has come to.
+struct Reading {
+    body: BodyDataStream,
+    patience: Duration,
+    room: Arc<Semaphore>,
+    buffer: BytesMut,
+    /// Where in the buffer no line break was found yet.
+    seen: usize,
+    number: u64,
+    /// Whether the rest of a line that was too long is being passed over.
+    is_too_long: bool,
+    is_over: bool,
+}
+
+/// The lines of a body that are not empty.
+fn lines(body: BodyDataStream, patience: Duration) -> impl Stream<Item = io::Result<Line>> {
+    let room = Arc::new(Semaphore::new(BYTES_AT_ONCE));
+    let reading = Reading {
+        body,
+        patience,
+        room,
+        buffer: BytesMut::new(),
+        seen: 0,
+        number: 0,
+        is_too_long: false,
+        is_over: false,
+    };
+    stream::unfold(reading, |mut reading| async {
+        let line = reading.next().await.transpose()?;
+        reading.is_over |= line.is_err();
+        Some((line, reading))
+    })
+}
+
+impl Reading {
+    async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            if let Some(line) = self.cut() {
+                self.number += 1;
+                if line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty()) {
+                    continue;
+                }
+                let too_long = format!("the line has more than {DOCUMENT_BYTES_MAX} bytes");
+                let text = line.map_err(|TooLong| Problem::new(Code::TOO_LARGE, too_long));
+                let bytes = text.as_ref().map_or(1, Bytes::len).min(BYTES_AT_ONCE);
+                let room = self.room.clone().acquire_many_owned(u32::try_from(bytes).unwrap_or(1));
+                let room = room.await.map_err(io::Error::other)?;
+                return Ok(Some(Line { number: self.number, text, _room: room }));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
+            self.read().await?;
+        }
+    }
+
+    /// The next line out of the buffer.
+    fn cut(&mut self) -> Option<Result<Bytes, TooLong>> {
+        let end = self.buffer[self.seen..].iter().position(|byte| *byte == b'\n').map(|at| self.seen + at);
+        let line = match end {
+            Some(end) => {
+                let mut line = self.buffer.split_to(end + 1);
+                line.truncate(end);
+                line
+            }
+            // The last line may lack its break.
+            None if self.is_over && (!self.buffer.is_empty() || self.is_too_long) => self.buffer.split(),
+            None => {
+                self.seen = self.buffer.len();
+                if self.seen > DOCUMENT_BYTES_MAX {
+                    (self.seen, self.is_too_long) = (0, true);
+                    self.buffer.clear();
+                }
+                return None;
+            }
+        };
+        self.seen = 0;
+        let is_too_long = std::mem::take(&mut self.is_too_long) || line.len() > DOCUMENT_BYTES_MAX;
+        Some(if is_too_long { Err(TooLong) } else { Ok(line.freeze()) })
+    }
+
+    async fn read(&mut self) -> io::Result<()> {
+        match timeout(self.patience, self.body.next()).await {
+            Ok(Some(Ok(bytes))) => self.buffer.extend_from_slice(&bytes),
+            Ok(Some(Err(error))) => return Err(io::Error::other(error)),
+            Ok(None) => self.is_over = true,
+            Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! `GET /v1/documents/{id}`: what became of a document.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use bates_core::{Code, Document, Filter, Outbox};
+use uuid::Uuid;
+
+use super::shape::KnownDocument;
+use crate::http::problem::Problem;
+use crate::http::routes::{self, Context, Path};
+
+/// See what became of a document
+///
+/// By its number or its event id. A number that several documents have, in scopes that the pattern does not show,
+/// is told apart by `series`, or by the event id.
+#[utoipa::path(get, path = "/v1/documents/{id}", tag = "documents",
+    params(("id" = String, Path, description = "The number or the event id", example = "PROJ-9012-1001"),
+        ("series" = Option<String>, Query, description = "The series that the number is of")),
+    responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document")))]
+pub(in crate::http) async fn document<S: Outbox>(
+    State(context): State<Context<S>>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Json<KnownDocument>, Problem> {
+    let mut series = None;
+    for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+        match &*name {
+            "series" => series = Some(routes::name(&value)?),
+            _ => return Err(Problem::new(Code::BAD_ARGUMENTS, "the query may have series")),
+        }
+    }
+    let filter = Filter { series, ..which(&id) };
+    let mut found = context.machine.documents(filter, None, 2).await?;
+    match (found.pop(), found.pop()) {
+        (Some(document), None) => Ok(Json(KnownDocument::of(&document))),
+        (None, _) => Err(unknown(&id)),
+        (Some(_), Some(_)) => {
+            Err(Problem::new(Code::AMBIGUOUS_NUMBER, format!("several documents have the number {id:?}")))
+        }
+    }
+}
+
+fn which(id: &str) -> Filter {
+    match id.parse::<Uuid>() {
+        Ok(event) => Filter { event: Some(event), ..Filter::default() },
+        Err(_) => Filter { number: Some(id.into()), ..Filter::default() },
+    }
+}
+
+/// The only document of a number or an event id.
+pub(super) async fn event_of<S: Outbox>(context: &Context<S>, id: &str) -> Result<Uuid, Problem> {
+    if let Ok(event) = id.parse() {
+        return Ok(event);
+    }
+    match &*context.machine.documents(which(id), None, 2).await? {
+        [Document { event, .. }] => Ok(*event),
+        [] => Err(unknown(id)),
+        _ => Err(Problem::new(Code::AMBIGUOUS_NUMBER, format!("several documents have the number {id:?}"))),
+    }
+}
+
+pub(super) fn unknown(id: &str) -> Problem {
+    let id: String = id.chars().take(64).collect();
+    Problem::new(Code::UNKNOWN_DOCUMENT, format!("there is no document {id:?}"))
+}

@@ -1,0 +1,13 @@
+//! Documents and reservations: numbered one by one or as a stream of lines, looked up, and decided on.
+
+mod assign;
+mod lines;
+mod look;
+mod outbox;
+mod reserve;
+mod shape;
+
+pub(super) use assign::*;
+pub(super) use look::*;
+pub(super) use outbox::*;
+pub(super) use reserve::*;
