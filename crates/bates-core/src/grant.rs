@@ -19,6 +19,9 @@ pub struct Want {
     pub scopes_max: u64,
     /// What becomes of them.
     pub purpose: Purpose,
+    /// For a lease: the first position of the scope that the holder still holds of those before. What lies below it
+    /// was handed out.
+    pub held_from: Option<u64>,
 }
 
 /// What becomes of granted positions.
@@ -57,6 +60,8 @@ pub struct Tail {
     pub lease: Lease,
     /// The version of the cursor after the grant.
     pub version: u64,
+    /// Other positions that were held and cannot be given back: they are gaps.
+    pub lost: Vec<Lease>,
 }
 
 /// What became of a tail.

@@ -17,6 +17,7 @@ mod counts;
 mod dispenser;
 mod document;
 mod error;
+mod gap;
 mod grant;
 mod key;
 mod lease;
@@ -39,6 +40,7 @@ pub use document::{
     Document, Filter, Idempotency, Outbox, Settlement, Sink, State, Undelivered, Verdict,
 };
 pub use error::IssueError;
+pub use gap::{Account, Books, Gap, GapFilter, Missing, Ranges, Reason};
 pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};

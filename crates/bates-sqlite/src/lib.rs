@@ -3,8 +3,10 @@
 //! Owns the schema, the folder and its lock. Must never answer before a commit is on disk, and never go on
 //! after a write whose outcome is unknown.
 
+mod books;
 mod error;
 mod folder;
+mod held;
 mod moving;
 mod outbox;
 mod planted;

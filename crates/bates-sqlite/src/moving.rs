@@ -59,7 +59,7 @@ fn adopt(
         let here = write::cursor(transaction, series_id, scope.as_str())?;
         let Cursor { next, version } = here.unwrap_or(Cursor { next: 0, version: 0 });
         let cursor = Cursor { next: cursor.next.max(next), version: cursor.version.max(version) };
-        write::put(transaction, series_id, scope.as_str(), cursor, here.is_none())?;
+        write::put(transaction, (series_id, scope.as_str()), cursor, None, here.is_none())?;
         for lease in ledger {
             transaction
                 .prepare_cached(

@@ -6,17 +6,16 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Cursor, Decided, Decision, Definition, Document, Filter,
-    Grant, GrantError, Lease, Mark, Outbox, Pinned, Place, ScopeKey, SeriesName, Settlement, State, Store,
+    Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, ScopeKey, SeriesName, Store,
     StoreError, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction};
-use uuid::Uuid;
 
 use crate::error::{OpenError, of_read};
 use crate::folder::{Folder, Opening};
-use crate::outbox::{Steady, assign, deliver, list};
+use crate::held;
+use crate::outbox::{Steady, deliver};
 use crate::planted::{Bug, is_planted};
 use crate::write::Refusable;
 use crate::writer::{Awaited, Write};
@@ -43,7 +42,9 @@ pub struct SqliteStore {
     writer: Option<JoinHandle<()>>,
     /// `None` once the store is being dropped.
     reader: Mutex<Option<Connection>>,
-    steady: Steady,
+    pub(crate) steady: Steady,
+    /// Which opening of the store this is.
+    pub(crate) run: i64,
     // Invariant: last, so that the lock is given up after the database is closed.
     folder: Folder,
 }
@@ -68,6 +69,7 @@ impl SqliteStore {
             return Err(folder.gone());
         }
         deliver::release(&connection)?;
+        let run = held::begin(&connection)?;
         let reader = connect(&folder)?;
         folder.mark_open()?;
         folder.sync()?;
@@ -77,7 +79,7 @@ impl SqliteStore {
             .spawn(move || writer::run(connection, &waiting))
             .map_err(|error| OpenError::Io { doing: "start the writer of", path: path.to_owned(), error })?;
         let reader = Mutex::new(Some(reader));
-        Ok(Self { writes: Some(writes), writer: Some(writer), reader, steady: Steady::new(), folder })
+        Ok(Self { writes: Some(writes), writer: Some(writer), reader, steady: Steady::new(), run, folder })
     }
 
     pub(crate) async fn write<T, E>(
@@ -141,11 +143,13 @@ impl Store for SqliteStore {
     }
 
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
-        self.write(move |transaction| write::grant(transaction, &want)).await
+        let run = self.run;
+        self.write(move |transaction| write::grant(transaction, &want, run)).await
     }
 
     async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        self.write(move |transaction| write::surrender(transaction, &tail)).await
+        let run = self.run;
+        self.write(move |transaction| write::surrender(transaction, &tail, run)).await
     }
 
     async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
@@ -153,7 +157,8 @@ impl Store for SqliteStore {
     }
 
     async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
-        self.write(move |transaction| write::raise_floor(transaction, &place, floor)).await
+        let run = self.run;
+        self.write(move |transaction| write::raise_floor(transaction, &place, floor, run)).await
     }
 
     async fn scopes(
@@ -179,55 +184,5 @@ impl Store for SqliteStore {
 
     async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
         self.read(|connection| read::ledger(connection, &place))
-    }
-}
-
-impl Outbox for SqliteStore {
-    async fn assign(&self, ask: Assign) -> Result<Assigned, AssignError> {
-        let now = self.steady.now();
-        self.write(move |transaction| assign::assign(transaction, &ask, now)).await
-    }
-
-    async fn documents(
-        &self,
-        filter: Filter,
-        after: Option<Uuid>,
-        limit: usize,
-    ) -> Result<Vec<Document>, StoreError> {
-        self.read(|connection| list::documents(connection, &filter, after, limit))
-    }
-
-    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::claim(transaction, &claim, now)).await
-    }
-
-    async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::settle(transaction, &settled, now)).await
-    }
-
-    async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::decide(transaction, event, decision, now)).await
-    }
-
-    async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::decide_all(transaction, &filter, decision, now)).await
-    }
-
-    async fn expire(&self, limit: usize) -> Result<u64, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::expire(transaction, limit, now)).await
-    }
-
-    async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::prune(transaction, age, limit, now)).await
-    }
-
-    async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
-        self.read(list::tally)
     }
 }

@@ -1,11 +1,12 @@
 //! What is written, each within a transaction of the writer's. Pure SQL: nothing here commits or answers.
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, SeriesName, StoreError,
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, Reason, SeriesName, StoreError,
     Surrendered, Tail, Want,
 };
 use rusqlite::{OptionalExtension, Result, Transaction, params};
 
+use crate::held::{self, Held};
 use crate::planted::{Bug, is_planted};
 
 /// An answer that is part of the numbering, inside an outcome that is part of the database.
@@ -69,25 +70,30 @@ fn pinned(
     statement.query_row([asked.series.as_str()], read).optional()
 }
 
-pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want) -> Refusable<Grant, GrantError> {
+pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want, run: i64) -> Refusable<Grant, GrantError> {
     let found = found(transaction, &want.place)?;
     let is_new = found.is_none();
     // Only a new scope asks for its series: nearly every grant is of one that is there.
-    let (series_id, Cursor { next, version }) = match found {
+    let Standing { series_id, cursor: Cursor { next, version }, held } = match found {
         Some(found) => found,
         None => match series(transaction, &want.place.series)? {
             None => return Ok(Err(unknown(&want.place).into())),
             Some((_, scopes)) if scopes >= want.scopes_max => {
                 return Ok(Err(GrantError::TooManyScopes(want.scopes_max)));
             }
-            Some((series_id, _)) => (series_id, Cursor { next: want.start, version: 0 }),
+            Some((series_id, _)) => Standing::new(series_id, want.start),
         },
     };
     let left = want.end.saturating_sub(next);
     let count = if want.purpose.is_all_or_none() && left < want.count { 0 } else { want.count.min(left) };
     let Some(lease) = Lease::new(next, next + count) else { return Ok(Err(GrantError::Exhausted { left })) };
     let moved = Cursor { next: lease.to(), version: version + 1 };
-    put(transaction, series_id, want.place.scope.as_str(), moved, is_new)?;
+    let at = (series_id, want.place.scope.as_str());
+    let held = match (held::settle(transaction, at, next, held, run)?, want.purpose) {
+        (_, Purpose::Lease) => Some(Held { from: want.held_from.unwrap_or(lease.from()), run }),
+        (held, _) => held,
+    };
+    put(transaction, at, moved, held, is_new)?;
     if want.purpose == Purpose::Issue {
         enter(transaction, series_id, want.place.scope.as_str(), lease)?;
     }
@@ -96,7 +102,11 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want) -> Refusable<Gra
 
 /// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: it
 /// may have come back to the same place after another holder's give-back.
-pub(crate) fn surrender(transaction: &Transaction<'_>, tail: &Tail) -> Refusable<Surrendered, StoreError> {
+pub(crate) fn surrender(
+    transaction: &Transaction<'_>,
+    tail: &Tail,
+    run: i64,
+) -> Refusable<Surrendered, StoreError> {
     let Some((series_id, _)) = series(transaction, &tail.place.series)? else {
         return Ok(Err(unknown(&tail.place)));
     };
@@ -104,9 +114,13 @@ pub(crate) fn surrender(transaction: &Transaction<'_>, tail: &Tail) -> Refusable
     if is_planted(Bug::GiveBackWithoutCompare) {
         expected = cursor(transaction, series_id, tail.place.scope.as_str())?.unwrap_or(expected);
     }
+    let at = (series_id, tail.place.scope.as_str());
+    for range in &tail.lost {
+        held::lose(transaction, at, *range, Reason::LeaseLost)?;
+    }
     let returned = transaction
         .prepare_cached(
-            "UPDATE cursor SET next = ?, version = version + 1
+            "UPDATE cursor SET next = ?, version = version + 1, held_from = NULL
              WHERE series_id = ? AND scope = ? AND next = ? AND version = ?",
         )?
         .execute(params![
@@ -116,23 +130,39 @@ pub(crate) fn surrender(transaction: &Transaction<'_>, tail: &Tail) -> Refusable
             integer(expected.next),
             integer(expected.version)
         ])?;
-    Ok(Ok(if returned == 1 { Surrendered::Returned } else { Surrendered::Gap }))
+    if returned == 1 {
+        return Ok(Ok(Surrendered::Returned));
+    }
+    held::lose(transaction, at, tail.lease, Reason::LeaseLost)?;
+    transaction
+        .prepare_cached("UPDATE cursor SET held_from = NULL WHERE series_id = ? AND scope = ? AND run = ?")?
+        .execute(params![at.0, at.1, run])?;
+    Ok(Ok(Surrendered::Gap))
 }
 
 pub(crate) fn raise_floor(
     transaction: &Transaction<'_>,
     place: &Place,
     floor: u64,
+    run: i64,
 ) -> Refusable<Cursor, StoreError> {
     let Some((series_id, _)) = series(transaction, &place.series)? else { return Ok(Err(unknown(place))) };
-    let scope = place.scope.as_str();
-    let found = cursor(transaction, series_id, scope)?;
-    let raised = match found {
-        Some(cursor) if cursor.next >= floor => return Ok(Ok(cursor)),
-        Some(cursor) => Cursor { next: floor, version: cursor.version + 1 },
+    let at = (series_id, place.scope.as_str());
+    let found = found(transaction, place)?;
+    let is_new = found.is_none();
+    let raised = match &found {
+        Some(Standing { cursor, .. }) if cursor.next >= floor => return Ok(Ok(*cursor)),
+        Some(Standing { cursor, .. }) => Cursor { next: floor, version: cursor.version + 1 },
         None => Cursor { next: floor, version: 1 },
     };
-    put(transaction, series_id, scope, raised, found.is_none())?;
+    let mut held = None;
+    if let Some(Standing { cursor, held: before, .. }) = found {
+        held = held::settle(transaction, at, cursor.next, before, run)?;
+        if let Some(range) = Lease::new(cursor.next, floor) {
+            held::lose(transaction, at, range, Reason::FloorRaised)?;
+        }
+    }
+    put(transaction, at, raised, held, is_new)?;
     Ok(Ok(raised))
 }
 
@@ -175,14 +205,35 @@ pub(crate) fn enter(transaction: &Transaction<'_>, series_id: i64, scope: &str, 
     Ok(())
 }
 
-/// The cursor of a place, with the id of its series.
-pub(crate) fn found(transaction: &Transaction<'_>, place: &Place) -> Result<Option<(i64, Cursor)>> {
+/// Where a scope stands.
+pub(crate) struct Standing {
+    pub(crate) series_id: i64,
+    pub(crate) cursor: Cursor,
+    pub(crate) held: Option<Held>,
+}
+
+impl Standing {
+    /// One that has not begun.
+    pub(crate) fn new(series_id: i64, start: u64) -> Self {
+        Self { series_id, cursor: Cursor { next: start, version: 0 }, held: None }
+    }
+}
+
+pub(crate) fn found(transaction: &Transaction<'_>, place: &Place) -> Result<Option<Standing>> {
     let mut statement = transaction.prepare_cached(
-        "SELECT series_id, next, version FROM cursor
+        "SELECT series_id, next, version, held_from, run FROM cursor
          WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
-        Ok((row.get(0)?, Cursor { next: whole(row.get(1)?), version: whole(row.get(2)?) }))
+        let held: Option<i64> = row.get(3)?;
+        Ok(Standing {
+            series_id: row.get(0)?,
+            cursor: Cursor { next: whole(row.get(1)?), version: whole(row.get(2)?) },
+            held: match held {
+                Some(from) => Some(Held { from: whole(from), run: row.get(4)? }),
+                None => None,
+            },
+        })
     };
     statement.query_row(params![place.series.as_str(), place.scope.as_str()], read).optional()
 }
@@ -200,23 +251,28 @@ pub(crate) fn cursor(
 
 pub(crate) fn put(
     transaction: &Transaction<'_>,
-    series_id: i64,
-    scope: &str,
+    (series_id, scope): (i64, &str),
     cursor: Cursor,
+    held: Option<Held>,
     is_new: bool,
 ) -> Result<()> {
     let (next, version) = (integer(cursor.next), integer(cursor.version));
+    let (held_from, run) = (held.map(|held| integer(held.from)), held.map(|held| held.run));
     if is_new {
         transaction
-            .prepare_cached("INSERT INTO cursor (next, version, series_id, scope) VALUES (?, ?, ?, ?)")?
-            .execute(params![next, version, series_id, scope])?;
+            .prepare_cached(
+                "INSERT INTO cursor (next, version, held_from, run, series_id, scope) VALUES (?, ?, ?, ?, ?, ?)",
+            )?
+            .execute(params![next, version, held_from, run, series_id, scope])?;
         transaction
             .prepare_cached("UPDATE series SET scopes = scopes + 1 WHERE id = ?")?
             .execute([series_id])?;
     } else {
         transaction
-            .prepare_cached("UPDATE cursor SET next = ?, version = ? WHERE series_id = ? AND scope = ?")?
-            .execute(params![next, version, series_id, scope])?;
+            .prepare_cached(
+                "UPDATE cursor SET next = ?, version = ?, held_from = ?, run = ? WHERE series_id = ? AND scope = ?",
+            )?
+            .execute(params![next, version, held_from, run, series_id, scope])?;
     }
     Ok(())
 }

@@ -22,4 +22,6 @@ pub use error::ServerError;
 pub use pgbouncer::PrivatePgBouncer;
 pub use postgres::PrivatePostgres;
 pub use redis::PrivateRedis;
-pub use store::{DataSet, Fault, FaultyStore, MemoryStore, exercise_move, exercise_outbox, exercise_store};
+pub use store::{
+    DataSet, Fault, FaultyStore, MemoryStore, exercise_books, exercise_move, exercise_outbox, exercise_store,
+};

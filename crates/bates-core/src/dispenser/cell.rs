@@ -10,7 +10,7 @@ use super::line::{Line, Waiter};
 use super::text::Text;
 use crate::error::IssueError;
 use crate::grant::{Grant, GrantError, Tail};
-use crate::lease::{Lease, Taken};
+use crate::lease::Taken;
 use crate::place::{Place, ScopeKey};
 use crate::series::Series;
 
@@ -62,6 +62,8 @@ pub(super) struct Fetch {
     pub(super) place: Place,
     pub(super) series: Series,
     pub(super) count: u64,
+    /// The first position that is still held.
+    pub(super) held_from: Option<u64>,
 }
 
 impl Cell {
@@ -125,7 +127,7 @@ impl Cell {
             return None;
         }
         self.refill = Refill::UnderWay;
-        Some(Fetch { place: self.place(), series: self.series.clone(), count: self.lease_size() })
+        Some(self.fetch(self.lease_size()))
     }
 
     /// A refill ended. Answers what to fetch next, if anything.
@@ -173,8 +175,10 @@ impl Cell {
         }
         // Only what ends at the cursor can be given back; ranges before it are gaps.
         let mut held = self.held.take_all();
-        let tail = held.pop().map(|lease| Tail { place: self.place(), lease, version: self.version });
-        Some(Sealed { tail, lost: held.into_iter().map(Lease::count).sum() })
+        let last = held.pop();
+        let lost = held.iter().map(|lease| lease.count()).sum();
+        let tail = last.map(|lease| Tail { place: self.place(), lease, version: self.version, lost: held });
+        Some(Sealed { tail, lost })
     }
 
     /// Gives up what is held and what is on its way.
@@ -261,7 +265,11 @@ impl Cell {
         }
         self.refill = Refill::UnderWay;
         let count = self.lease_size().max(wanted.saturating_sub(held));
-        Some(Fetch { place: self.place(), series: self.series.clone(), count })
+        Some(self.fetch(count))
+    }
+
+    fn fetch(&self, count: u64) -> Fetch {
+        Fetch { place: self.place(), series: self.series.clone(), count, held_from: self.held.first() }
     }
 
     /// How large the next lease is.

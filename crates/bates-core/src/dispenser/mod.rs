@@ -202,6 +202,7 @@ fn want(place: Place, series: &Series, count: u64, purpose: Purpose) -> Want {
         end: series.end(),
         scopes_max: series.limits().scopes_max,
         purpose,
+        held_from: None,
     }
 }
 
@@ -220,9 +221,10 @@ impl<S: Store> Inner<S> {
         let running = Refill { inner: self.clone() };
         tokio::spawn(async move {
             let mut next = Some(fetch);
-            while let Some(Fetch { place, series, count }) = next {
+            while let Some(Fetch { place, series, count, held_from }) = next {
                 let scope = place.scope.clone();
-                let outcome = running.inner.store.grant(want(place, &series, count, Purpose::Lease)).await;
+                let want = Want { held_from, ..want(place, &series, count, Purpose::Lease) };
+                let outcome = running.inner.store.grant(want).await;
                 let at = At { series: &series, scope: scope.as_str() };
                 running.inner.keep_up();
                 // Invariant: a cell with a refill under way is not removed, so it is there. One that was refused

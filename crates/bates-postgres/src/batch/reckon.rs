@@ -118,7 +118,15 @@ mod tests {
     }
 
     fn ask(count: u64, purpose: Purpose) -> Ask {
-        Ask::Grant(Want { place: place(), count, start: 1, end: 101, scopes_max: 2, purpose })
+        Ask::Grant(Want {
+            place: place(),
+            count,
+            start: 1,
+            end: 101,
+            scopes_max: 2,
+            purpose,
+            held_from: None,
+        })
     }
 
     fn lease(from: u64, to: u64) -> Lease {
@@ -164,8 +172,9 @@ mod tests {
 
     #[test]
     fn a_tail_goes_back_only_where_its_holder_left_the_cursor() {
-        let tail =
-            |from, to, version| Ask::Surrender(Tail { place: place(), lease: lease(from, to), version });
+        let tail = |from, to, version| {
+            Ask::Surrender(Tail { place: place(), lease: lease(from, to), version, lost: vec![] })
+        };
         let found = Found::Cursor(Cursor { next: 33, version: 1 });
         let reckoned = reckon(found, &[tail(10, 33, 1), tail(10, 33, 1), ask(5, Purpose::Lease)]);
         let surrendered = |outcome| Outcome::Surrender(Ok(outcome));

@@ -40,7 +40,7 @@ pub(crate) fn place(scope: &str) -> Place {
 }
 
 pub(crate) fn want(scope: &str, count: u64, purpose: Purpose) -> Want {
-    Want { place: place(scope), count, start: 1, end: 1_000_000, scopes_max: 1_000, purpose }
+    Want { place: place(scope), count, start: 1, end: 1_000_000, scopes_max: 1_000, purpose, held_from: None }
 }
 
 /// Pins the series that [`want`] is of.

@@ -58,7 +58,7 @@ async fn a_tail_goes_back_once_however_its_commit_is_cut() {
         let granted = store.grant(want("a", 32, Purpose::Lease)).await.unwrap();
         assert_eq!(granted.lease, lease(1, 33));
         proxy.cut(cut);
-        let tail = Tail { place: place("a"), lease: granted.lease, version: granted.version };
+        let tail = Tail { place: place("a"), lease: granted.lease, version: granted.version, lost: vec![] };
         assert_eq!(store.surrender(tail.clone()).await, Ok(Surrendered::Returned), "{cut:?}");
         assert_eq!(store.surrender(tail).await, Ok(Surrendered::Gap), "{cut:?}");
     }

@@ -4,16 +4,18 @@ use bates_core::{Assign, AssignError, Assigned, Content, Cursor, GrantError, Ide
 use rusqlite::{OptionalExtension, Result, Transaction, params};
 
 use super::{event, millis, strange};
-use crate::write::{self, Refusable, integer, whole};
+use crate::held;
+use crate::write::{self, Refusable, Standing, integer, whole};
 
 pub(crate) fn assign(
     transaction: &Transaction<'_>,
     ask: &Assign,
     now: i64,
+    run: i64,
 ) -> Refusable<Assigned, AssignError> {
     let found = write::found(transaction, &ask.place)?;
     let is_new = found.is_none();
-    let (series_id, Cursor { next, version }) = match found {
+    let Standing { series_id, cursor: Cursor { next, version }, held } = match found {
         Some(found) => found,
         None => match write::series(transaction, &ask.place.series)? {
             None => return Ok(Err(write::unknown(&ask.place).into())),
@@ -24,7 +26,7 @@ pub(crate) fn assign(
                 if scopes >= ask.scopes_max {
                     return Ok(Err(GrantError::TooManyScopes(ask.scopes_max).into()));
                 }
-                (series_id, Cursor { next: ask.start, version: 0 })
+                Standing::new(series_id, ask.start)
             }
         },
     };
@@ -36,7 +38,9 @@ pub(crate) fn assign(
         Err(error) => return Ok(Err(error)),
     };
     let scope = ask.place.scope.as_str();
-    write::put(transaction, series_id, scope, Cursor { next: position + 1, version: version + 1 }, is_new)?;
+    let held = held::settle(transaction, (series_id, scope), next, held, run)?;
+    let moved = Cursor { next: position + 1, version: version + 1 };
+    write::put(transaction, (series_id, scope), moved, held, is_new)?;
     if let Some(lease) = Lease::new(position, position + 1) {
         write::enter(transaction, series_id, scope, lease)?;
     }

@@ -1,16 +1,21 @@
-//! Documents in the embedded store: numbered, claimed, decided on and removed. Each is pure SQL within a transaction
-//! of the writer's: nothing here commits or answers.
+//! Documents in the embedded store: numbered, claimed, decided on and removed. Each file is pure SQL within a
+//! transaction of the writer's: nothing there commits or answers.
 
-pub(crate) mod assign;
+mod assign;
 pub(crate) mod deliver;
-pub(crate) mod list;
+mod list;
 
 use std::time::Duration;
 
-use bates_core::{Clock as _, SystemClock};
+use bates_core::{
+    Assign, AssignError, Assigned, Claim, Claimed, Clock as _, Decided, Decision, Document, Filter, Outbox,
+    SeriesName, Settlement, State, StoreError, SystemClock,
+};
 use rusqlite::Error;
 use rusqlite::types::Type;
 use uuid::Uuid;
+
+use crate::SqliteStore;
 
 /// The clock of the outbox: what the wall said when the store was opened, and what has passed since. It never jumps,
 /// so that no jump makes a claim last for ever, or voids a reservation early.
@@ -43,4 +48,54 @@ fn event(bytes: [u8; 16]) -> Uuid {
 /// A column that holds what nobody wrote.
 fn strange(column: usize) -> Error {
     Error::InvalidColumnType(column, "text".to_owned(), Type::Text)
+}
+
+impl Outbox for SqliteStore {
+    async fn assign(&self, ask: Assign) -> Result<Assigned, AssignError> {
+        let (now, run) = (self.steady.now(), self.run);
+        self.write(move |transaction| assign::assign(transaction, &ask, now, run)).await
+    }
+
+    async fn documents(
+        &self,
+        filter: Filter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<Document>, StoreError> {
+        self.read(|connection| list::documents(connection, &filter, after, limit))
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::claim(transaction, &claim, now)).await
+    }
+
+    async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::settle(transaction, &settled, now)).await
+    }
+
+    async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::decide(transaction, event, decision, now)).await
+    }
+
+    async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::decide_all(transaction, &filter, decision, now)).await
+    }
+
+    async fn expire(&self, limit: usize) -> Result<u64, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::expire(transaction, limit, now)).await
+    }
+
+    async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| deliver::prune(transaction, age, limit, now)).await
+    }
+
+    async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
+        self.read(list::tally)
+    }
 }

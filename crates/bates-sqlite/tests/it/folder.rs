@@ -26,8 +26,15 @@ async fn grant(store: &SqliteStore) -> u64 {
         construction: 1,
     };
     store.pin(definition, None).await.unwrap();
-    let want =
-        Want { place: place(), count: 10, start: 1, end: 1000, scopes_max: 9, purpose: Purpose::Lease };
+    let want = Want {
+        place: place(),
+        count: 10,
+        start: 1,
+        end: 1000,
+        scopes_max: 9,
+        purpose: Purpose::Lease,
+        held_from: None,
+    };
     store.grant(want).await.unwrap().lease.from()
 }
 

@@ -60,7 +60,7 @@ pub(super) fn definition(name: &str) -> Definition {
 }
 
 pub(super) fn want(place: Place, count: u64) -> Want {
-    Want { place, count, start: 1001, end: 10_000, scopes_max: 100, purpose: Purpose::Lease }
+    Want { place, count, start: 1001, end: 10_000, scopes_max: 100, purpose: Purpose::Lease, held_from: None }
 }
 
 pub(super) fn lease(from: u64, to: u64) -> Lease {
@@ -129,17 +129,17 @@ async fn the_limit_of_scopes_holds_and_reads_create_none<D: DataSet>(data: &D) {
 async fn a_tail_goes_back_once_and_only_if_nothing_was_granted_since<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let Grant { version, .. } = granted(&store, want(place("a"), 32)).await;
-    let tail = Tail { place: place("a"), lease: lease(1011, 1033), version };
+    let tail = Tail { place: place("a"), lease: lease(1011, 1033), version, lost: vec![] };
     assert_eq!(store.surrender(tail.clone()).await, Ok(Surrendered::Returned));
     assert_eq!(next(&store, place("a")).await, Some(1011));
     assert_eq!(store.surrender(tail).await, Ok(Surrendered::Gap), "not twice");
     let Grant { lease: again, version } = granted(&store, want(place("a"), 10)).await;
     assert_eq!(again, lease(1011, 1021), "what came back is granted again");
     granted(&store, want(place("a"), 10)).await;
-    let late = Tail { place: place("a"), lease: lease(1015, 1021), version };
+    let late = Tail { place: place("a"), lease: lease(1015, 1021), version, lost: vec![] };
     assert_eq!(store.surrender(late).await, Ok(Surrendered::Gap));
     assert_eq!(next(&store, place("a")).await, Some(1031), "a cursor never falls below what others hold");
-    let unknown = Tail { place: place("never"), lease: lease(1, 2), version: 0 };
+    let unknown = Tail { place: place("never"), lease: lease(1, 2), version: 0, lost: vec![] };
     assert_eq!(store.surrender(unknown).await, Ok(Surrendered::Gap));
 }
 
@@ -149,10 +149,10 @@ async fn a_tail_does_not_go_back_to_a_cursor_that_only_looks_the_same<D: DataSet
     let store = open_pinned(data).await;
     let sleeper = granted(&store, want(place("a"), 32)).await;
     let other = granted(&store, want(place("a"), 32)).await;
-    let all = Tail { place: place("a"), lease: other.lease, version: other.version };
+    let all = Tail { place: place("a"), lease: other.lease, version: other.version, lost: vec![] };
     assert_eq!(store.surrender(all).await, Ok(Surrendered::Returned));
     assert_eq!(next(&store, place("a")).await, Some(sleeper.lease.to()));
-    let tail = Tail { place: place("a"), lease: lease(1020, 1033), version: sleeper.version };
+    let tail = Tail { place: place("a"), lease: lease(1020, 1033), version: sleeper.version, lost: vec![] };
     assert_eq!(store.surrender(tail).await, Ok(Surrendered::Gap));
 }
 

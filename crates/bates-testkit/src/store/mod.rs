@@ -1,5 +1,6 @@
 //! What tests of stores and of what stands on them need: the conformance suite, a model, and faults.
 
+mod books;
 mod exercise;
 mod faulty;
 mod memory;
@@ -7,6 +8,7 @@ mod moving;
 mod outbox;
 mod together;
 
+pub use books::exercise_books;
 pub use exercise::{DataSet, exercise_store};
 pub use faulty::{Fault, FaultyStore};
 pub use memory::MemoryStore;

@@ -44,7 +44,7 @@ async fn opened<D: DataSet<Store: Outbox>>(data: &D) -> D::Store {
     store
 }
 
-fn numbered(scope: &str, content: Content) -> Assign {
+pub(super) fn numbered(scope: &str, content: Content) -> Assign {
     let pattern = Pattern::compile("{scope}-{seq}", Options::default()).expect("a good pattern");
     Assign {
         place: place(scope),

@@ -1,0 +1,142 @@
+//! The account of a scope: what a store knows of its positions, and which of them nobody has. Pure: no store, no clock.
+
+use super::{Missing, Ranges, Reason};
+use crate::lease::Lease;
+use crate::promise::Promise;
+
+/// What a store knows of the positions of a scope.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// The first position not yet granted.
+    pub next: u64,
+    /// The ledger: what was issued one by one, for documents, reservations and gapless numbers.
+    pub issued: Vec<Lease>,
+    /// What processes that live hold in memory.
+    pub held: Vec<Lease>,
+    /// What is known to be nobody's, or held by a process that crashed.
+    pub lost: Vec<Missing>,
+    /// Documents that were not delivered, and reservations that were not confirmed.
+    pub undelivered: Vec<Missing>,
+    /// Documents on their way, and open reservations.
+    pub pending: Vec<Lease>,
+}
+
+impl Account {
+    /// The positions that nobody has, ascending, each once. `saved` are the positions that the user's own documents
+    /// have, where the user says so.
+    pub fn missing(&self, promise: Promise, start: u64, saved: Option<&Ranges>) -> Vec<Missing> {
+        let mut missing: Vec<Missing> = Vec::new();
+        let mut taken = Ranges::default();
+        // What somebody decided or saw counts more than what is only not known.
+        for known in [&self.undelivered, &self.lost] {
+            for found in by_reason(known) {
+                let ranges = match saved {
+                    // A late document closes its gap again.
+                    Some(saved) => found.1.without(saved),
+                    None => found.1,
+                };
+                let new = ranges.without(&taken);
+                missing.extend(new.iter().map(|range| Missing { range, reason: found.0 }));
+                taken = taken.and(&new);
+            }
+        }
+        let untracked = self.untracked(promise, start, saved).without(&taken);
+        missing.extend(untracked.iter().map(|range| Missing { range, reason: Reason::UntrackedLoss }));
+        missing.sort_unstable();
+        missing
+    }
+
+    /// What was issued and is no document that anybody knows of.
+    fn untracked(&self, promise: Promise, start: u64, saved: Option<&Ranges>) -> Ranges {
+        let granted = Ranges::of(Lease::new(start, self.next));
+        let elsewhere = Ranges::of(self.held.iter().copied());
+        let elsewhere = elsewhere.and(&Ranges::of(self.lost.iter().map(|lost| lost.range)));
+        let issued = Ranges::of(self.issued.iter().copied());
+        let loose = granted.without(&elsewhere).without(&issued);
+        // Every position of a gapless series is in the ledger. In others, what is not was handed out from memory.
+        let unwritten = if promise == Promise::Gapless { loose.clone() } else { Ranges::default() };
+        match saved {
+            None => unwritten,
+            Some(saved) => {
+                let pending = Ranges::of(self.pending.iter().copied());
+                let handed_out = issued.and(&loose).without(&pending);
+                unwritten.and(&handed_out).without(saved)
+            }
+        }
+    }
+}
+
+fn by_reason(missing: &[Missing]) -> Vec<(Reason, Ranges)> {
+    let of = |reason: Reason| {
+        Ranges::of(missing.iter().filter(|missing| missing.reason == reason).map(|missing| missing.range))
+    };
+    Reason::ALL
+        .into_iter()
+        .map(|reason| (reason, of(reason)))
+        .filter(|(_, found)| !found.is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(from: u64, to: u64) -> Lease {
+        Lease::new(from, to).unwrap()
+    }
+
+    fn missing(from: u64, to: u64, reason: Reason) -> Missing {
+        Missing { range: lease(from, to), reason }
+    }
+
+    fn account() -> Account {
+        Account {
+            next: 100,
+            issued: vec![lease(1, 20), lease(30, 50)],
+            held: vec![lease(60, 70)],
+            lost: vec![missing(50, 60, Reason::CrashSkip)],
+            undelivered: vec![missing(5, 6, Reason::OutboxDlq), missing(40, 42, Reason::Voided)],
+            pending: vec![lease(48, 50)],
+        }
+    }
+
+    #[test]
+    fn what_is_missing_has_the_reason_that_is_known() {
+        let expected = [
+            missing(5, 6, Reason::OutboxDlq),
+            missing(40, 42, Reason::Voided),
+            missing(50, 60, Reason::CrashSkip),
+        ];
+        assert_eq!(
+            account().missing(Promise::Unique, 1, None),
+            expected,
+            "the rest was handed out from memory"
+        );
+        let mut gapless = account().missing(Promise::Gapless, 1, None);
+        gapless.retain(|missing| missing.reason == Reason::UntrackedLoss);
+        let lost = [missing(20, 30, Reason::UntrackedLoss), missing(70, 100, Reason::UntrackedLoss)];
+        assert_eq!(gapless, lost, "in a gapless series all is written");
+    }
+
+    #[test]
+    fn documents_that_the_user_has_close_gaps_and_those_that_are_not_there_open_them() {
+        let saved = Ranges::of([lease(1, 20), lease(40, 41), lease(52, 53), lease(70, 99)]);
+        let found = account().missing(Promise::Unique, 1, Some(&saved));
+        let expected = [
+            missing(20, 40, Reason::UntrackedLoss),
+            missing(41, 42, Reason::Voided),
+            missing(42, 48, Reason::UntrackedLoss),
+            missing(50, 52, Reason::CrashSkip),
+            missing(53, 60, Reason::CrashSkip),
+            missing(99, 100, Reason::UntrackedLoss),
+        ];
+        assert_eq!(found, expected, "what is held or on its way is neither");
+    }
+
+    #[test]
+    fn a_hundred_million_numbers_with_a_thousand_gaps_are_a_matter_of_their_ranges() {
+        let issued = (0..=1_000_u64).map(|at| lease(at * 100_000 + 1, (at + 1) * 100_000));
+        let account = Account { next: 100_100_000, issued: issued.collect(), ..Account::default() };
+        assert_eq!(account.missing(Promise::Gapless, 1, None).len(), 1_000);
+    }
+}

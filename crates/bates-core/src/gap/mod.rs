@@ -1,0 +1,102 @@
+//! Gaps: positions that were granted and are no document's, each with a reason. Owns the account of a scope:
+//! granted = issued + held + gaps + uncertain + rejected, and no position is in two of them.
+
+mod account;
+mod books;
+mod ranges;
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::lease::Lease;
+use crate::place::Place;
+
+pub use account::Account;
+pub use books::{Books, GapFilter};
+pub use ranges::Ranges;
+
+/// Why nobody has a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// Its document could not be delivered, and nobody has decided yet.
+    OutboxDlq,
+    /// Somebody decided that its document is not delivered.
+    Abandoned,
+    /// It was reserved, and not confirmed in time, or given up.
+    Voided,
+    /// It was issued, and no document is known that has it.
+    UntrackedLoss,
+    /// It was held by a process that crashed: whether it was used is not known.
+    CrashSkip,
+    /// It was held in memory and could not be given back.
+    LeaseLost,
+    /// It was granted by a commit whose outcome was learned too late: nobody was given it.
+    Burned,
+    /// An operator raised the cursor past it.
+    FloorRaised,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::OutboxDlq,
+        Self::Abandoned,
+        Self::Voided,
+        Self::UntrackedLoss,
+        Self::CrashSkip,
+        Self::LeaseLost,
+        Self::Burned,
+        Self::FloorRaised,
+    ];
+
+    /// As users and stores write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OutboxDlq => "outbox_dlq",
+            Self::Abandoned => "abandoned",
+            Self::Voided => "voided",
+            Self::UntrackedLoss => "untracked_loss",
+            Self::CrashSkip => "crash_skip",
+            Self::LeaseLost => "lease_lost",
+            Self::Burned => "burned",
+            Self::FloorRaised => "floor_raised",
+        }
+    }
+
+    /// The reason of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+
+    /// Whether somebody may have the number all the same.
+    pub const fn is_uncertain(self) -> bool {
+        matches!(self, Self::CrashSkip)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Positions of which nobody has the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Missing {
+    /// Which.
+    pub range: Lease,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// A gap as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Where.
+    pub place: Place,
+    /// Which positions, and why.
+    pub missing: Missing,
+    /// When it was first seen.
+    pub seen: Timestamp,
+}

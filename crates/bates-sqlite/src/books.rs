@@ -1,0 +1,208 @@
+//! What the embedded store knows of positions, scope by scope, and the gaps that were found in it.
+
+use std::collections::BTreeMap;
+
+use bates_core::{
+    Account, Books, Gap, GapFilter, Lease, Missing, Place, Reason, ScopeKey, SeriesName, StoreError,
+};
+use jiff::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
+
+use crate::SqliteStore;
+use crate::held::{self, Held};
+use crate::write::{self, Refusable, integer, whole};
+
+impl Books for SqliteStore {
+    async fn accounts(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> std::result::Result<Vec<(ScopeKey, Account)>, StoreError> {
+        self.read(|connection| accounts(connection, &series, after.as_ref(), limit, self.run))
+    }
+
+    async fn put_gaps(
+        &self,
+        series: SeriesName,
+        scopes: Vec<(ScopeKey, Vec<Missing>)>,
+    ) -> std::result::Result<(), StoreError> {
+        let now = self.steady.now();
+        self.write(move |transaction| put_gaps(transaction, &series, &scopes, now)).await
+    }
+
+    async fn gaps(
+        &self,
+        of: GapFilter,
+        after: Option<(Place, u64)>,
+        limit: usize,
+    ) -> std::result::Result<Vec<Gap>, StoreError> {
+        self.read(|connection| gaps(connection, &of, after.as_ref(), limit))
+    }
+}
+
+fn accounts(
+    connection: &Connection,
+    series: &SeriesName,
+    after: Option<&ScopeKey>,
+    limit: usize,
+    run: i64,
+) -> Result<Vec<(ScopeKey, Account)>> {
+    // One moment for all that is read, or a document numbered meanwhile would look like one that is missing.
+    let snapshot = connection.unchecked_transaction()?;
+    let mut scopes: Vec<(i64, Box<str>, Account, Option<Held>)> = Vec::new();
+    let mut statement = snapshot.prepare_cached(
+        "SELECT series_id, scope, next, held_from, run FROM cursor
+         WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?) ORDER BY scope LIMIT ?",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let after = params![series.as_str(), after.is_none(), after.map_or("", ScopeKey::as_str), limit];
+    let mut rows = statement.query(after)?;
+    while let Some(row) = rows.next()? {
+        let held = match row.get::<_, Option<i64>>(3)? {
+            Some(from) => Some(Held { from: whole(from), run: row.get(4)? }),
+            None => None,
+        };
+        let account = Account { next: whole(row.get(2)?), ..Account::default() };
+        scopes.push((row.get(0)?, row.get::<_, String>(1)?.into(), account, held));
+    }
+    let read = |(series_id, scope, account, held): (i64, Box<str>, Account, Option<Held>)| {
+        let account = fill(&snapshot, (series_id, &scope), account, held, run)?;
+        Ok((ScopeKey::from_store(&scope), account))
+    };
+    scopes.into_iter().map(read).collect()
+}
+
+fn fill(
+    connection: &Connection,
+    at: (i64, &str),
+    mut account: Account,
+    held: Option<Held>,
+    run: i64,
+) -> Result<Account> {
+    let ranges = |sql: &str| -> Result<Vec<(Lease, String)>> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params![at.0, at.1], |row| {
+            let lease = Lease::new(whole(row.get(0)?), whole(row.get(1)?) + 1);
+            Ok(lease.map(|lease| (lease, row.get(2))))
+        })?;
+        let mut found = Vec::new();
+        for row in rows {
+            if let Some((lease, text)) = row? {
+                found.push((lease, text?));
+            }
+        }
+        Ok(found)
+    };
+    let ledger = "SELECT first, last, '' FROM ledger WHERE series_id = ? AND scope = ?";
+    account.issued = ranges(ledger)?.into_iter().map(|(lease, _)| lease).collect();
+    for (range, reason) in ranges("SELECT first, last, reason FROM lost WHERE series_id = ? AND scope = ?")? {
+        account.lost.extend(Reason::named(&reason).map(|reason| Missing { range, reason }));
+    }
+    let undelivered = "SELECT position, position, state FROM document
+        WHERE series_id = ? AND scope = ? AND state IN ('dead', 'abandoned', 'voided')";
+    for (range, state) in ranges(undelivered)? {
+        account.undelivered.extend(reason_of(&state).map(|reason| Missing { range, reason }));
+    }
+    let pending = "SELECT position, position, state FROM document
+        WHERE series_id = ? AND scope = ? AND state IN ('pending', 'reserved')";
+    account.pending = ranges(pending)?.into_iter().map(|(lease, _)| lease).collect();
+    if let Some(held) = held {
+        let left = held::left(connection, at, held, account.next)?;
+        if held.run == run {
+            account.held = left.iter().collect();
+        } else {
+            account.lost.extend(left.iter().map(|range| Missing { range, reason: Reason::CrashSkip }));
+        }
+    }
+    Ok(account)
+}
+
+fn reason_of(state: &str) -> Option<Reason> {
+    match state {
+        "dead" => Some(Reason::OutboxDlq),
+        "abandoned" => Some(Reason::Abandoned),
+        "voided" => Some(Reason::Voided),
+        _ => None,
+    }
+}
+
+fn put_gaps(
+    transaction: &Transaction<'_>,
+    series: &SeriesName,
+    scopes: &[(ScopeKey, Vec<Missing>)],
+    now: i64,
+) -> Refusable<(), StoreError> {
+    let Some((series_id, _)) = write::series(transaction, series)? else {
+        return Ok(Err(StoreError::UnknownSeries(series.as_str().into())));
+    };
+    for (scope, missing) in scopes {
+        let scope = scope.as_str();
+        let mut statement = transaction
+            .prepare_cached("SELECT first, reason, seen_at FROM gap WHERE series_id = ? AND scope = ?")?;
+        let read = |row: &Row<'_>| Ok(((row.get(0)?, row.get(1)?), row.get(2)?));
+        let seen = statement.query_map(params![series_id, scope], read)?;
+        let seen: BTreeMap<(i64, String), i64> = seen.collect::<Result<_>>()?;
+        if seen.is_empty() && missing.is_empty() {
+            continue;
+        }
+        transaction
+            .prepare_cached("DELETE FROM gap WHERE series_id = ? AND scope = ?")?
+            .execute(params![series_id, scope])?;
+        let mut insert = transaction.prepare_cached(
+            "INSERT INTO gap (series_id, scope, first, last, reason, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
+        )?;
+        for Missing { range, reason } in missing {
+            let (first, last) = (integer(range.from()), integer(range.to() - 1));
+            let seen_at = seen.get(&(first, reason.name().to_owned())).copied().unwrap_or(now);
+            insert.execute(params![series_id, scope, first, last, reason.name(), seen_at])?;
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn gaps(
+    connection: &Connection,
+    of: &GapFilter,
+    after: Option<&(Place, u64)>,
+    limit: usize,
+) -> Result<Vec<Gap>> {
+    let mut sql = "SELECT series.name, gap.scope, gap.first, gap.last, gap.reason, gap.seen_at
+        FROM gap JOIN series ON series.id = gap.series_id WHERE true"
+        .to_owned();
+    let text = |text: &str| Value::Text(text.to_owned());
+    let mut values = Vec::new();
+    if let Some(series) = &of.series {
+        sql.push_str(" AND series.name = ?");
+        values.push(text(series.as_str()));
+    }
+    if let Some(scope) = &of.scope {
+        sql.push_str(" AND gap.scope = ?");
+        values.push(text(scope.as_str()));
+    }
+    if let Some((Place { series, scope }, first)) = after {
+        sql.push_str(" AND (series.name, gap.scope, gap.first) > (?, ?, ?)");
+        values.extend([text(series.as_str()), text(scope.as_str()), Value::Integer(integer(*first))]);
+    }
+    sql.push_str(" ORDER BY series.name, gap.scope, gap.first LIMIT ?");
+    values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut gaps = Vec::new();
+    while let Some(row) = rows.next()? {
+        gaps.extend(gap(row)?);
+    }
+    Ok(gaps)
+}
+
+fn gap(row: &Row<'_>) -> Result<Option<Gap>> {
+    let series = row.get_ref(0)?.as_str()?.parse().ok();
+    let range = Lease::new(whole(row.get(2)?), whole(row.get(3)?) + 1);
+    let reason = Reason::named(row.get_ref(4)?.as_str()?);
+    let scope = ScopeKey::from_store(row.get_ref(1)?.as_str()?);
+    let seen = Timestamp::from_millisecond(row.get(5)?).unwrap_or(Timestamp::MAX);
+    // Only what is read as it was written is a gap.
+    let (Some(series), Some(range), Some(reason)) = (series, range, reason) else { return Ok(None) };
+    Ok(Some(Gap { place: Place { series, scope }, missing: Missing { range, reason }, seen }))
+}

@@ -1,0 +1,75 @@
+//! What processes hold in memory, and what became of it when they crashed or could not give it back.
+//!
+//! Invariant: a process that lives has written where its holding begins before it hands anything of it out.
+
+use bates_core::{Lease, Ranges, Reason};
+use rusqlite::{Connection, Result, Transaction, params};
+
+use crate::write::{integer, whole};
+
+/// What a run holds of a scope: from here up to the cursor, but for what is in the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) from: u64,
+    pub(crate) run: i64,
+}
+
+/// Begins a run.
+pub(crate) fn begin(connection: &Connection) -> Result<i64> {
+    connection.execute("INSERT INTO run DEFAULT VALUES", [])?;
+    Ok(connection.last_insert_rowid())
+}
+
+/// What this run still holds. What another run held is written down as lost: its process crashed.
+pub(crate) fn settle(
+    transaction: &Transaction<'_>,
+    (series_id, scope): (i64, &str),
+    next: u64,
+    held: Option<Held>,
+    run: i64,
+) -> Result<Option<Held>> {
+    match held {
+        Some(held) if held.run != run => {
+            for range in left(transaction, (series_id, scope), held, next)?.iter() {
+                lose(transaction, (series_id, scope), range, Reason::CrashSkip)?;
+            }
+            Ok(None)
+        }
+        held => Ok(held),
+    }
+}
+
+/// What is held of a scope whose cursor stands at `next`.
+pub(crate) fn left(
+    connection: &Connection,
+    (series_id, scope): (i64, &str),
+    held: Held,
+    next: u64,
+) -> Result<Ranges> {
+    let from = integer(held.from);
+    let read = |sql: &str| {
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params![series_id, scope, from], |row| {
+            Ok(Lease::new(whole(row.get(0)?), whole(row.get(1)?) + 1))
+        })?;
+        rows.filter_map(Result::transpose).collect::<Result<Vec<Lease>>>()
+    };
+    let issued = read("SELECT first, last FROM ledger WHERE series_id = ? AND scope = ? AND last >= ?")?;
+    let lost = read("SELECT first, last FROM lost WHERE series_id = ? AND scope = ? AND last >= ?")?;
+    Ok(Ranges::of(Lease::new(held.from, next)).without(&Ranges::of(issued.into_iter().chain(lost))))
+}
+
+/// Writes down that nobody has these positions.
+pub(crate) fn lose(
+    transaction: &Transaction<'_>,
+    (series_id, scope): (i64, &str),
+    range: Lease,
+    reason: Reason,
+) -> Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO lost (series_id, scope, first, last, reason) VALUES (?, ?, ?, ?, ?)",
+        )?
+        .execute(params![series_id, scope, integer(range.from()), integer(range.to() - 1), reason.name()])?;
+    Ok(())
+}
