@@ -46,7 +46,7 @@ pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use machine::{
     AssignRefused, Entry, Followed, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek,
-    ReadSpec, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
+    ReadSpec, Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
 };
 pub use moving::{Adopted, Mark, Movable, MoveError, Moved, Pinning, move_store};
 pub use name::{NameError, SeriesName};

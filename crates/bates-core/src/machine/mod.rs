@@ -10,6 +10,7 @@ mod find;
 mod follow;
 mod numbers;
 mod open;
+mod reconcile;
 mod registry;
 mod spec;
 
@@ -39,6 +40,7 @@ pub use entry::{Entry, Origin, ScopeName, ScopeRefused, Value};
 pub use find::Found;
 pub use follow::{Followed, ReadSpec};
 pub use numbers::Numbers;
+pub use reconcile::Reconciled;
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};
 

@@ -7,6 +7,7 @@
 mod ask;
 mod documents;
 mod front;
+mod gaps;
 mod health;
 mod listener;
 mod metrics;

@@ -12,7 +12,7 @@ use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
 use super::routes::Path;
-use super::{documents, health, metrics, next, scopes, series, trace};
+use super::{documents, gaps, health, metrics, next, scopes, series, trace};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -39,6 +39,8 @@ use super::{documents, health, metrics, next, scopes, series, trace};
         documents::abandon,
         documents::retry_all,
         documents::abandon_all,
+        gaps::gaps,
+        gaps::reconcile,
         health::alive,
         health::ready,
         metrics::metrics,
@@ -47,6 +49,7 @@ use super::{documents, health, metrics, next, scopes, series, trace};
     tags(
         (name = "numbers", description = "Take numbers, and look at what comes next"),
         (name = "documents", description = "Documents that are numbered and delivered, and reservations"),
+        (name = "gaps", description = "Which numbers nobody has, and why"),
         (name = "identifiers", description = "What an identifier is"),
         (name = "series", description = "Which numberings there are"),
         (name = "operations", description = "How the server is"),

@@ -7,12 +7,12 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
-use bates_core::{Code, Entry, Machine, Outbox, SeriesName, Store};
+use bates_core::{Books, Code, Entry, Machine, Outbox, SeriesName, Store};
 use serde::de::DeserializeOwned;
 
 use super::health::Health;
 use super::problem::Problem;
-use super::{Settings, documents, health, metrics, next, openapi, scopes, series, trace};
+use super::{Settings, documents, gaps, health, metrics, next, openapi, scopes, series, trace};
 
 /// What every request needs.
 pub(super) struct Context<S> {
@@ -58,7 +58,7 @@ fn of_documents<S: Outbox>() -> Router<Context<S>> {
         .route("/v1/outbox/{id}/abandon", post(documents::abandon::<S>))
 }
 
-pub(super) fn router<S: Outbox>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
+pub(super) fn router<S: Books>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
     let one =
         get(series::one::<S>).put(series::put::<S>).patch(series::patch::<S>).delete(series::retire::<S>);
     Router::new()
@@ -70,6 +70,9 @@ pub(super) fn router<S: Outbox>(machine: Arc<Machine<S>>, settings: &Settings) -
         .route("/v1/series/{series}/validate/{id}", get(trace::validate::<S>))
         .route("/v1/ids/{id}", get(trace::find::<S>))
         .merge(of_documents())
+        .route("/v1/gaps", get(gaps::gaps::<S>))
+        .route("/api/v1/ids/gaps", get(gaps::gaps::<S>))
+        .route("/v1/reconcile", post(gaps::reconcile::<S>))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready::<S>))
         .route("/metrics", get(metrics::metrics::<S>))

@@ -1,0 +1,106 @@
+//! Reconciliation: the cursor of each scope against the ledger, the outbox and what is held, and the gaps that remain.
+//! Costs as much as there are scopes and ranges, not numbers.
+
+use bates_pattern::Position;
+
+use super::{Entry, Machine};
+use crate::gap::{Account, Books, Gap, GapFilter, Missing};
+use crate::lease::Lease;
+use crate::name::SeriesName;
+use crate::place::{Place, ScopeKey};
+use crate::store::StoreError;
+
+/// Scopes that are looked at together.
+const SCOPES_AT_ONCE: usize = 1_000;
+
+/// A range of more positions is not walked to find those that the rules reject.
+const WALK_MAX: u64 = 1_000_000;
+
+/// What a reconciliation found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reconciled {
+    /// Scopes that were looked at.
+    pub scopes: u64,
+    /// Gaps, each a range.
+    pub gaps: u64,
+    /// Positions in them.
+    pub missing: u64,
+    /// Positions that a crashed process may have used.
+    pub uncertain: u64,
+}
+
+impl<S: Books> Machine<S> {
+    /// Reconciles a series, or all of them, and writes down what is missing.
+    pub async fn reconcile(&self, only: Option<&SeriesName>) -> Result<Reconciled, StoreError> {
+        let mut found = Reconciled::default();
+        let entries: Vec<_> = self.registry().entries().cloned().collect();
+        for entry in entries.iter().filter(|entry| only.is_none_or(|only| entry.series.name() == only)) {
+            let mut after = None;
+            loop {
+                let name = entry.series.name().clone();
+                let accounts = self.store().accounts(name.clone(), after, SCOPES_AT_ONCE).await?;
+                let Some((last, _)) = accounts.last() else { break };
+                after = Some(last.clone());
+                let missing = accounts.into_iter().map(|(key, account)| entry.missing(key, &account));
+                let scopes: Vec<(ScopeKey, Vec<Missing>)> = missing.collect();
+                found.add(&scopes);
+                self.store().put_gaps(name, scopes).await?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The gaps that the last reconciliation found, in the order of their places and positions.
+    pub async fn gaps(
+        &self,
+        of: GapFilter,
+        after: Option<(Place, u64)>,
+        limit: usize,
+    ) -> Result<Vec<Gap>, StoreError> {
+        self.store().gaps(of, after, limit).await
+    }
+}
+
+impl Reconciled {
+    fn add(&mut self, scopes: &[(ScopeKey, Vec<Missing>)]) {
+        self.scopes += scopes.len() as u64;
+        for Missing { range, reason } in scopes.iter().flat_map(|(_, missing)| missing) {
+            self.gaps += 1;
+            *(if reason.is_uncertain() { &mut self.uncertain } else { &mut self.missing }) += range.count();
+        }
+    }
+}
+
+impl Entry {
+    /// What is missing of a scope.
+    fn missing(&self, key: ScopeKey, account: &Account) -> (ScopeKey, Vec<Missing>) {
+        let missing = account.missing(self.series.promise(), self.series.start().value(), None);
+        let accepted = missing.into_iter().filter_map(|missing| self.accepted_of(&key, missing)).collect();
+        (key, accepted)
+    }
+
+    /// From the first to the last position of a gap that the rules accept: those that they reject are no gaps.
+    fn accepted_of(&self, key: &ScopeKey, missing: Missing) -> Option<Missing> {
+        let pattern = self.series.pattern();
+        if pattern.reject().is_empty() || pattern.needs_date() || missing.range.count() > WALK_MAX {
+            return Some(missing);
+        }
+        // Parameters that the pattern does not show are the key's affair.
+        let shown: Vec<&str> = pattern.parameters().collect();
+        let (parameters, _) = key.parts();
+        let parameters = parameters.filter(|(name, _)| shown.contains(name));
+        let Ok(scope) = pattern.scope(parameters, None) else { return Some(missing) };
+        let bounds = (Position::new(missing.range.from()), Position::new(missing.range.to() - 1));
+        let (Some(first), Some(last)) = bounds else { return Some(missing) };
+        let mut walk = scope.accepted(first, last);
+        let mut text = Vec::new();
+        let mut accepted: Option<(u64, u64)> = None;
+        while let Some(position) = walk.next_into(&mut text) {
+            let position = position.value();
+            accepted = Some(accepted.map_or((position, position + 1), |(from, _)| (from, position + 1)));
+            text.clear();
+        }
+        let range = accepted.and_then(|(from, to)| Lease::new(from, to))?;
+        Some(Missing { range, ..missing })
+    }
+}
