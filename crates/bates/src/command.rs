@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{ask, check, floor, init, migrate, move_store, pattern, serve};
+use crate::{ask, check, floor, import, init, migrate, move_store, pattern, serve};
 
 /// A numbering machine: identifiers that are never repeated, fast, and accounted for.
 #[derive(Debug, Parser)]
@@ -31,6 +31,10 @@ pub(crate) enum Command {
     Peek(ask::PeekArgs),
     Validate(ask::ValidateArgs),
     Series(ask::SeriesArgs),
+    Import(import::ImportArgs),
+    Outbox(ask::OutboxArgs),
+    Reconcile(ask::ReconcileArgs),
+    Gaps(ask::GapsArgs),
     Init(init::InitArgs),
     Check(check::CheckArgs),
     Floor(floor::FloorArgs),

@@ -8,6 +8,7 @@ mod check;
 mod command;
 mod config;
 mod floor;
+mod import;
 mod init;
 mod migrate;
 mod move_store;
@@ -32,6 +33,10 @@ fn main() -> ExitCode {
         Command::Peek(args) => ask::peek(&args),
         Command::Validate(args) => ask::validate(&args),
         Command::Series(args) => ask::series(&args),
+        Command::Import(args) => import::run(&args),
+        Command::Outbox(args) => ask::outbox(&args),
+        Command::Reconcile(args) => ask::reconcile(&args),
+        Command::Gaps(args) => ask::gaps(&args),
         Command::Init(args) => init::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Floor(args) => floor::run(&args),

@@ -110,6 +110,21 @@ pub(crate) fn padded(text: &str, columns: usize) -> String {
     format!("{}{}", printable(text), " ".repeat(columns.saturating_sub(width(text))))
 }
 
+/// Rows of texts from outside in columns that align; the first row is their heads.
+pub(crate) fn table<const COLUMNS: usize>(out: &mut Output, rows: &[[String; COLUMNS]]) -> anyhow::Result<()> {
+    let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
+    let widths: [usize; COLUMNS] = std::array::from_fn(widest);
+    for (at, row) in rows.iter().enumerate() {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| padded(cell, width)).collect();
+        let line = cells.join("  ");
+        match at {
+            0 => out.line(format_args!("{FAINT}{}{FAINT:#}", line.trim_end()))?,
+            _ => out.line(format_args!("{}", line.trim_end()))?,
+        }
+    }
+    Ok(())
+}
+
 /// `1 position`, `2 positions`.
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })

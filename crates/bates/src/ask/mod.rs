@@ -1,13 +1,17 @@
 //! The commands that ask a running server: `next`, `peek`, `validate`, `series`. One file a command.
 
+mod gaps;
 mod next;
+mod outbox;
 mod peek;
 mod series;
 mod server;
 mod validate;
 
 pub(crate) use next::{NextArgs, run as next};
+pub(crate) use gaps::{GapsArgs, ReconcileArgs, gaps, reconcile};
+pub(crate) use outbox::{OutboxArgs, run as outbox};
 pub(crate) use peek::{PeekArgs, run as peek};
 pub(crate) use series::{SeriesArgs, run as series};
-pub(crate) use server::Refused;
+pub(crate) use server::{Refused, ServerArgs, escaped};
 pub(crate) use validate::{ValidateArgs, run as validate};

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::server::{ServerArgs, escaped};
-use crate::output::{self, Answer, FAINT, Output};
+use crate::output::{self, Answer, Output};
 
 /// List the series of a running server
 #[derive(Debug, Args)]
@@ -58,16 +58,5 @@ fn print(out: &mut Output, series: Vec<serde_json::Value>) -> anyhow::Result<()>
         let Series { name, pattern, promise, order, key, origin } = serde_json::from_value(one)?;
         rows.push([name, pattern, promise, order, key, origin]);
     }
-    let width = |column: usize| rows.iter().map(|row| output::width(&row[column])).max().unwrap_or(0);
-    let widths: [usize; 6] = std::array::from_fn(width);
-    for (at, row) in rows.iter().enumerate() {
-        let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| output::padded(cell, width)).collect();
-        let line = cells.join("  ");
-        match at {
-            0 => out.line(format_args!("{FAINT}{}{FAINT:#}", line.trim_end()))?,
-            _ => out.line(format_args!("{}", line.trim_end()))?,
-        }
-    }
-    Ok(())
+    output::table(out, &rows)
 }

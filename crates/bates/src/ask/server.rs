@@ -47,10 +47,26 @@ struct Problem {
 
 impl ServerArgs {
     /// Asks with GET.
-    pub(super) fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
         let answer = send(ureq::http::Request::get(self.address(path)?).body(())?)?;
         let body = answer.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
         serde_json::from_reader(body).context("the server's answer cannot be read")
+    }
+
+    /// Asks with POST, without a body.
+    pub(crate) fn post<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        let answer = send(ureq::http::Request::post(self.address(path)?).body(())?)?;
+        let body = answer.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        serde_json::from_reader(body).context("the server's answer cannot be read")
+    }
+
+    /// Sends lines of documents with POST; answers with the lines that come back.
+    pub(crate) fn send_lines(&self, path: &str, lines: Vec<u8>) -> anyhow::Result<String> {
+        let request = ureq::http::Request::post(self.address(path)?).header("Content-Type", "application/x-ndjson");
+        let mut answer = send(request.body(lines)?)?;
+        let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+        text.map_err(|error| anyhow::Error::from(std::io::Error::other(error.to_string())))
+            .context("the answer of the server broke off; run the same command again to go on")
     }
 
     /// Asks with POST for lines, and hands them over as they come.
@@ -117,7 +133,7 @@ fn refused(mut answer: Response<Body>) -> anyhow::Error {
 }
 
 /// A text as a part of a path or a query.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

@@ -9,6 +9,7 @@ mod tree;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bates_core::SeriesSpec;
@@ -17,6 +18,7 @@ use clap::Args;
 
 use crate::output;
 pub(crate) use address::Address;
+pub(crate) use series::SinkOf;
 pub(crate) use store::StoreAt;
 use tree::{Node, Origin};
 
@@ -27,7 +29,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 pub(crate) const FILE: &str = "bates.yaml";
 
 /// What a configuration may say.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 12] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -36,6 +38,9 @@ const KEYS: [&str; 9] = [
     "resp",
     "secret",
     "secret_file",
+    "outbox_tries",
+    "outbox_retention_hours",
+    "reconcile_minutes",
     "series",
 ];
 
@@ -62,6 +67,14 @@ pub(crate) struct Config {
     pub(crate) resp: Address,
     pub(crate) access: Access,
     pub(crate) series: Vec<SeriesSpec>,
+    /// Where documents go.
+    pub(crate) sinks: Vec<SinkOf>,
+    /// A document that failed so often is dead.
+    pub(crate) tries_max: u32,
+    /// What was delivered is removed after this time.
+    pub(crate) retention: Duration,
+    /// How often gaps are looked for; `None`: only when somebody asks.
+    pub(crate) reconcile_every: Option<Duration>,
     /// The file that was read.
     pub(crate) file: Option<PathBuf>,
 }
@@ -152,8 +165,22 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Opti
     let access = address::access(tree, mistakes);
     let http = address::listen(tree, "http", "127.0.0.1:8080", access.as_ref(), mistakes);
     let resp = address::listen(tree, "resp", "127.0.0.1:6380", access.as_ref(), mistakes);
-    let series = series::read(tree.get("series"), mistakes);
-    Some(Config { store: store?, http: http?, resp: resp?, access: access?, series, file })
+    let tries = store::number(tree, "outbox_tries", 5, 1..=100, mistakes);
+    let hours = store::number(tree, "outbox_retention_hours", 7 * 24, 0..=876_000, mistakes);
+    let minutes = store::number(tree, "reconcile_minutes", 60, 0..=1_000_000, mistakes);
+    let (series, sinks) = series::read(tree.get("series"), mistakes);
+    Some(Config {
+        store: store?,
+        http: http?,
+        resp: resp?,
+        access: access?,
+        series,
+        sinks,
+        tries_max: u32::try_from(tries).unwrap_or(5),
+        retention: Duration::from_hours(hours),
+        reconcile_every: (minutes > 0).then(|| Duration::from_mins(minutes)),
+        file,
+    })
 }
 
 fn tell(file: &Path, mistakes: &[Mistake]) -> String {

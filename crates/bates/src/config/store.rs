@@ -119,7 +119,7 @@ fn with_password(tree: &Node, address: Address, mistakes: &mut Vec<Mistake>) -> 
 }
 
 /// A whole number within bounds; the environment gives it as a text.
-fn number(
+pub(super) fn number(
     tree: &Node,
     key: &str,
     default: u64,

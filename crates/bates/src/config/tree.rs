@@ -56,6 +56,15 @@ impl Node {
         self.entries()?.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
+    /// A map without one of its keys.
+    pub(super) fn without(&self, key: &str) -> Self {
+        let mut node = self.clone();
+        if let Value::Map(entries) = &mut node.value {
+            entries.retain(|(name, _)| name != key);
+        }
+        node
+    }
+
     /// The value at a path, made if it is not there; what stands in its way is replaced.
     pub(super) fn at(&mut self, path: &[String], origin: &Origin) -> &mut Self {
         let Some((first, rest)) = path.split_first() else { return self };

@@ -1,12 +1,13 @@
 //! `bates serve`: the numbering server.
 
+mod chores;
 mod greeting;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bates_core::{Closed, Machine, Store, SystemClock};
+use bates_core::{Books, Closed, Machine, Store, SystemClock};
 use bates_postgres::PostgresStore;
 use bates_server::series::Description;
 use bates_server::{Access, http, resp};
@@ -14,6 +15,7 @@ use bates_sqlite::SqliteStore;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::config::{Address, Config, ConfigArgs, StoreAt};
@@ -81,7 +83,7 @@ async fn serve(config: Config, is_new: bool) -> anyhow::Result<Answer> {
     }
 }
 
-async fn serve_from(store: impl Store, config: Config) -> anyhow::Result<Answer> {
+async fn serve_from(store: impl Books, config: Config) -> anyhow::Result<Answer> {
     let machine = Arc::new(Machine::open(store, config.series, Arc::new(SystemClock)).await?);
     machine.restore(Description::read_spec).await?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
@@ -92,11 +94,17 @@ async fn serve_from(store: impl Store, config: Config) -> anyhow::Result<Answer>
     let greeting =
         Greeting { store: &config.store, file: config.file.as_deref(), is_open: config.access.is_open() };
     greeting.print(&machine, http.as_ref(), resp.as_ref())?;
-    let evicting = tokio::spawn(evict(machine.clone()));
-    let following = tokio::spawn(follow(machine.clone()));
+    let mut chores = JoinSet::new();
+    chores.spawn(evict(machine.clone()));
+    chores.spawn(follow(machine.clone()));
+    chores.spawn(chores::tidy(machine.clone(), config.retention));
+    if let Some(period) = config.reconcile_every {
+        chores.spawn(chores::reconcile(machine.clone(), period));
+    }
+    let relays = chores::Relays::start(&machine, &config.sinks, config.tries_max)?;
     listen(&machine, Arc::new(config.access), http, resp, stop).await;
-    evicting.abort();
-    following.abort();
+    chores.abort_all();
+    relays.stop().await;
     let Closed { returned, gaps, .. } = machine.close().await;
     let (returned, gaps) = (counted(returned, "unused number"), counted(gaps, "gap"));
     output::print_note(&format!("stopped: {returned} given back, {gaps} left"));
@@ -104,7 +112,7 @@ async fn serve_from(store: impl Store, config: Config) -> anyhow::Result<Answer>
 }
 
 /// Serves both ports until the signal to stop, and then what they have begun.
-async fn listen<S: Store>(
+async fn listen<S: Books>(
     machine: &Arc<Machine<S>>,
     access: Arc<Access>,
     http: Option<TcpListener>,

@@ -1,0 +1,100 @@
+//! The documents of a file: one a line of NDJSON, one a row of CSV. Must never hold more than it is asked for.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Lines,
+    Rows,
+}
+
+impl Kind {
+    pub(super) fn of(file: &Path) -> anyhow::Result<Self> {
+        match file.extension().and_then(|extension| extension.to_str()) {
+            Some("ndjson" | "jsonl" | "json") => Ok(Self::Lines),
+            Some("csv") => Ok(Self::Rows),
+            _ => bail!("{}: expected a file that ends in .ndjson, .jsonl or .csv", file.display()),
+        }
+    }
+}
+
+/// Documents, counted from 1.
+pub(super) struct Documents {
+    source: Source,
+    line: u64,
+    bytes: u64,
+}
+
+enum Source {
+    Lines(BufReader<File>),
+    Rows(Box<csv::Reader<BufReader<File>>>, csv::StringRecord),
+}
+
+impl Documents {
+    pub(super) fn new(kind: Kind, reader: BufReader<File>) -> anyhow::Result<Self> {
+        let source = match kind {
+            Kind::Lines => Source::Lines(reader),
+            Kind::Rows => {
+                let mut rows = csv::Reader::from_reader(reader);
+                let heads = rows.headers().context("the first row must name the fields")?.clone();
+                Source::Rows(Box::new(rows), heads)
+            }
+        };
+        Ok(Self { source, line: 0, bytes: 0 })
+    }
+
+    /// How much of the file was read.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Passes over so many documents.
+    pub(super) fn skip(&mut self, count: u64) -> anyhow::Result<()> {
+        for _ in 0..count {
+            if self.next()?.is_none() {
+                bail!("the file has fewer documents than were numbered before");
+            }
+        }
+        Ok(())
+    }
+
+    /// The next documents, with their numbers in the file: so many, or so many bytes of them.
+    pub(super) fn take(&mut self, count: usize, bytes: usize) -> anyhow::Result<Vec<(u64, Value)>> {
+        let (mut taken, begin) = (Vec::new(), self.bytes);
+        while taken.len() < count && self.bytes - begin < bytes as u64 {
+            let Some(document) = self.next()? else { break };
+            taken.push((self.line, document));
+        }
+        Ok(taken)
+    }
+
+    fn next(&mut self) -> anyhow::Result<Option<Value>> {
+        let line = self.line + 1;
+        let document = match &mut self.source {
+            Source::Lines(reader) => loop {
+                let mut text = Vec::new();
+                let Some(read) = super::read_line(reader, &mut text)? else { break None };
+                self.bytes += read as u64;
+                if !text.trim_ascii().is_empty() {
+                    let context = || format!("document {line} is no JSON");
+                    break Some(serde_json::from_slice(&text).with_context(context)?);
+                }
+            },
+            Source::Rows(rows, heads) => {
+                let mut row = csv::StringRecord::new();
+                let found = rows.read_record(&mut row).with_context(|| format!("row {line}"))?;
+                self.bytes = rows.position().byte();
+                let fields = heads.iter().zip(&row).map(|(head, cell)| (head.to_owned(), Value::from(cell)));
+                found.then(|| Value::Object(fields.collect()))
+            }
+        };
+        self.line += u64::from(document.is_some());
+        Ok(document)
+    }
+}

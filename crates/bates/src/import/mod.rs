@@ -1,0 +1,211 @@
+//! `bates import`: a file of documents, numbered line by line over HTTP. Owns that a line is numbered once, however
+//! often the command is stopped and run again: each line has an idempotency key of the import and the line.
+
+mod lines;
+mod numbered;
+mod progress;
+mod scope_of;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::ask::{ServerArgs, escaped};
+use crate::output::{self, Answer, Output, counted, grouped};
+use lines::{Documents, Kind};
+use numbered::Numbered;
+use progress::Progress;
+use scope_of::ScopeOf;
+
+/// Documents that are sent together. Their numbers fit the buffers of a connection, so that a server which answers
+/// while it reads is never waited for by a client that sends before it reads.
+const LINES_AT_ONCE: usize = 1_000;
+
+/// Bytes of documents that are sent together.
+const BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
+
+/// Of the file, from which an import is known again.
+const ID_BYTES: u64 = 64 * 1024;
+
+/// Number the documents of a file, and have them delivered
+///
+/// Each line of an NDJSON file, or each row of a CSV file, is a document. Numbers are written beside the file, to
+/// documents.numbered.ndjson. Stopped and run again it goes on where it was, and gives no document a second number.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bates import documents.ndjson --series document --scope-from project=proj_code --scope-from type=kind\n  \
+    bates import invoices.csv --series invoice --date-from issued --wait\n  \
+    bates import letters.ndjson --series document project=PROJ type=9012")]
+pub(crate) struct ImportArgs {
+    /// The file: .ndjson, .jsonl or .csv
+    file: PathBuf,
+
+    /// Parameters of the scope that are the same for all documents
+    #[arg(value_name = "NAME=VALUE")]
+    parameters: Vec<String>,
+
+    /// The series
+    #[arg(long)]
+    series: String,
+
+    /// A parameter of the scope that is taken from a field of each document; without it, the field of its name
+    #[arg(long, value_name = "NAME=FIELD")]
+    scope_from: Vec<String>,
+
+    /// The field of each document that holds its business date
+    #[arg(long, value_name = "FIELD")]
+    date_from: Option<String>,
+
+    /// Where the numbers are written [default: beside the file, as NAME.numbered.ndjson]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// What the import is known by when it is run again [default: of the series, and the file's name and beginning]
+    #[arg(long)]
+    id: Option<String>,
+
+    /// Wait until the documents are delivered, or dead
+    #[arg(long)]
+    wait: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// What the server says of a line.
+#[derive(Deserialize)]
+struct Answered {
+    id: Option<String>,
+    event: Option<String>,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    code: String,
+    detail: String,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    parameters: Vec<String>,
+}
+
+pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
+    let series: Series = args.server.get(&format!("/v1/series/{}", escaped(&args.series)))?;
+    let scope = ScopeOf::new(&args.parameters, &args.scope_from, args.date_from.as_deref(), series.parameters)?;
+    let file = File::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    let size = file.metadata()?.len();
+    let id = match &args.id {
+        Some(id) => id.clone(),
+        None => id_of(&args.series, &args.file)?,
+    };
+    let mut numbered = Numbered::open(args.output.clone().unwrap_or_else(|| beside(&args.file)))?;
+    let mut documents = Documents::new(Kind::of(&args.file)?, BufReader::with_capacity(1 << 20, file))?;
+    let mut progress = Progress::new(size);
+    if numbered.done() > 0 {
+        output::print_note(&format!("going on behind {}", counted(numbered.done(), "line")));
+        documents.skip(numbered.done())?;
+    }
+    let path = format!("/v1/series/{}/documents", escaped(&args.series));
+    let mut failed = 0;
+    loop {
+        let batch = documents.take(LINES_AT_ONCE, BYTES_AT_ONCE)?;
+        if batch.is_empty() {
+            break;
+        }
+        let mut body = Vec::new();
+        for (line, document) in &batch {
+            scope.write(&mut body, document, &format!("{id}:{line}"))?;
+        }
+        let answers = args.server.send_lines(&path, body)?;
+        let mut answers = answers.lines();
+        for (line, document) in batch {
+            let answer = answers.next().context("the server answered fewer lines than were sent")?;
+            failed += u64::from(!write(&mut numbered, line, &document, answer)?);
+        }
+        numbered.flush()?;
+        progress.show(numbered.done(), documents.bytes());
+    }
+    progress.end();
+    summarize(args, numbered, failed)
+}
+
+/// Writes down what became of a line. Answers whether it has a number.
+fn write(
+    numbered: &mut Numbered,
+    line: u64,
+    document: &serde_json::Value,
+    answer: &str,
+) -> anyhow::Result<bool> {
+    let answered: Answered = serde_json::from_str(answer).context("the server's answer cannot be read")?;
+    match answered {
+        Answered { id: Some(id), event, .. } => {
+            numbered.write(&serde_json::json!({"id": id, "event": event, "line": line, "document": document}))?;
+            Ok(true)
+        }
+        Answered { error: Some(Refusal { code, detail }), .. } => {
+            let detail = output::printable(&detail).into_owned();
+            output::print_note(&format!("line {line}: {}: {detail}", output::printable(&code)));
+            // Nobody can go on behind a line without a number: run again, it is tried again.
+            numbered.write(&serde_json::json!({"line": line, "error": {"code": code, "detail": detail}}))?;
+            Ok(false)
+        }
+        _ => bail!("the server's answer to line {line} is neither a number nor an error"),
+    }
+}
+
+fn summarize(args: &ImportArgs, numbered: Numbered, failed: u64) -> anyhow::Result<Answer> {
+    let mut out = Output::new();
+    let (total, path) = (numbered.done(), numbered.close()?);
+    out.line(format_args!(
+        "{} numbered, {} failed: {}",
+        counted(total - failed.min(total), "document"),
+        grouped(failed),
+        path.display()
+    ))?;
+    let counts = loop {
+        let mut all: BTreeMap<String, BTreeMap<String, u64>> = args.server.get("/v1/outbox/counts")?;
+        let counts = all.remove(&args.series).unwrap_or_default();
+        if !args.wait || counts.get("pending").is_none_or(|pending| *pending == 0) {
+            break counts;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let of = |state: &str| grouped(counts.get(state).copied().unwrap_or(0));
+    let (delivered, pending, dead) = (of("delivered"), of("pending"), of("dead"));
+    out.line(format_args!("the series has {delivered} delivered, {pending} pending, {dead} dead"))?;
+    out.flush()?;
+    Ok(if failed == 0 { Answer::Yes } else { Answer::No })
+}
+
+/// `documents.ndjson` → `documents.numbered.ndjson`, in the same folder.
+fn beside(file: &Path) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    file.with_file_name(format!("{stem}.numbered.ndjson"))
+}
+
+/// The same file is the same import, wherever it lies and however much is added to it.
+fn id_of(series: &str, file: &Path) -> anyhow::Result<String> {
+    let mut beginning = Vec::new();
+    File::open(file)?.take(ID_BYTES).read_to_end(&mut beginning)?;
+    // Whole lines, and few: what is added behind them makes no other import.
+    let lines: Vec<Vec<u8>> = beginning.split(|byte| *byte == b'\n').take(3).map(<[u8]>::to_vec).collect();
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let digest = Sha256::digest(serde_json::to_vec(&(series, name, lines))?);
+    Ok(digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Reads one line, without its break; `None` at the end.
+fn read_line(reader: &mut impl std::io::BufRead, line: &mut Vec<u8>) -> std::io::Result<Option<usize>> {
+    line.clear();
+    let read = reader.read_until(b'\n', line)?;
+    Ok((read > 0).then_some(read))
+}

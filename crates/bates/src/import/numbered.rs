@@ -1,0 +1,60 @@
+//! The file of numbers beside the documents: what was numbered before, and what is now. Owns where an import goes on.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde_json::Value;
+
+/// Lines that are written.
+pub(super) struct Numbered {
+    path: PathBuf,
+    file: BufWriter<File>,
+    done: u64,
+}
+
+impl Numbered {
+    /// Opens the file, and keeps what is whole up to the first document that has no number.
+    pub(super) fn open(path: PathBuf) -> anyhow::Result<Self> {
+        let context = || format!("cannot write {}", path.display());
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = file.with_context(context)?;
+        let (mut done, mut kept) = (0, 0);
+        let mut reader = BufReader::new(file.try_clone()?);
+        let mut line = Vec::new();
+        while let Some(read) = super::read_line(&mut reader, &mut line)? {
+            let is_numbered = serde_json::from_slice::<Value>(&line).is_ok_and(|line| line.get("id").is_some());
+            if !is_numbered || !line.ends_with(b"\n") {
+                break;
+            }
+            (done, kept) = (done + 1, kept + read as u64);
+        }
+        file.set_len(kept)?;
+        file.seek(SeekFrom::Start(kept))?;
+        Ok(Self { path, file: BufWriter::with_capacity(1 << 20, file), done })
+    }
+
+    /// How many documents have a line.
+    pub(super) fn done(&self) -> u64 {
+        self.done
+    }
+
+    pub(super) fn write(&mut self, line: &Value) -> anyhow::Result<()> {
+        serde_json::to_writer(&mut self.file, line)?;
+        self.file.write_all(b"\n")?;
+        self.done += 1;
+        Ok(())
+    }
+
+    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+        self.file.flush().with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// All is on disk.
+    pub(super) fn close(mut self) -> anyhow::Result<PathBuf> {
+        self.flush()?;
+        self.file.get_ref().sync_all()?;
+        Ok(self.path)
+    }
+}

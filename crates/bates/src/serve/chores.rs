@@ -1,0 +1,71 @@
+//! What a server does besides answering: documents are delivered, what is over is voided or removed, gaps are found.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bates_core::{Books, Machine, Outbox, Relay, RelaySettings};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::config::SinkOf;
+use crate::output;
+
+/// How late a reservation is voided at the most.
+const TIDY_PERIOD: Duration = Duration::from_secs(1);
+
+/// The relays of a node: one for each series with a sink.
+pub(super) struct Relays {
+    stopping: watch::Sender<bool>,
+    running: JoinSet<()>,
+}
+
+impl Relays {
+    pub(super) fn start<S: Outbox>(
+        machine: &Arc<Machine<S>>,
+        sinks: &[SinkOf],
+        tries_max: u32,
+    ) -> anyhow::Result<Self> {
+        let (stopping, stopped) = watch::channel(false);
+        let mut running = JoinSet::new();
+        for SinkOf { series, sink } in sinks {
+            let context = || format!("the sink of series {:?}", series.as_str());
+            let sink = sink.open().with_context(context)?;
+            let entry = machine.named(series.as_str()).with_context(context)?;
+            let settings = RelaySettings { tries_max, ..RelaySettings::default() };
+            running.spawn(Relay::new(machine.clone(), entry, sink, settings).run(stopped.clone()));
+        }
+        Ok(Self { stopping, running })
+    }
+
+    /// Ends what is under way.
+    pub(super) async fn stop(mut self) {
+        // Those that have ended already need not hear of it.
+        let _ = self.stopping.send(true);
+        while self.running.join_next().await.is_some() {}
+    }
+}
+
+/// Voids reservations whose time is over, and removes what was delivered long ago.
+pub(super) async fn tidy<S: Outbox>(machine: Arc<Machine<S>>, retention: Duration) {
+    let mut ticks = tokio::time::interval(TIDY_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // A store that fails is told of by readiness, and asked again.
+        let _ = machine.tidy(retention).await;
+    }
+}
+
+/// Looks for gaps now and then.
+pub(super) async fn reconcile<S: Books>(machine: Arc<Machine<S>>, period: Duration) {
+    let mut ticks = tokio::time::interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = machine.reconcile(None).await {
+            output::print_note(&format!("gaps could not be looked for: {error}"));
+        }
+    }
+}
