@@ -9,6 +9,7 @@ mod batch;
 mod connect;
 mod error;
 mod moving;
+mod outbox;
 mod read;
 mod retry;
 mod schema;

@@ -83,6 +83,11 @@ impl PostgresStore {
         self.done(|session| async move { truth::accept(&session).await }).await
     }
 
+    /// What its batches share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Who this node is.
     pub(crate) fn node(&self) -> Uuid {
         self.shared.truth.node

@@ -4,14 +4,17 @@
 //! Invariant: a caller is told of positions only once their commit is known to be there.
 
 mod attempt;
+pub(crate) mod document;
+mod keys;
 mod queue;
 mod reckon;
 pub(crate) mod sql;
 mod unknown;
+mod writes;
 
 use std::sync::Arc;
 
-use bates_core::{Place, StoreError};
+use bates_core::{Content, Place, StoreError};
 use deadpool_postgres::Pool;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -22,7 +25,7 @@ use crate::session::Session;
 use crate::settings::Settings;
 use crate::truth::{self, Truth};
 use attempt::{Broken, Reckonings, attempt};
-use queue::{Batch, Group, Queue};
+use queue::{Batch, Call, Group, Queue};
 pub(crate) use reckon::{Ask, Outcome};
 
 /// What the batches of a node share.
@@ -41,6 +44,24 @@ struct Job {
     answer: oneshot::Sender<Outcome>,
 }
 
+/// What the rows of a document weigh besides its body: number, key, ledger and indexes, generously.
+const ROW_BYTES: usize = 4_096;
+
+impl Call for Job {
+    fn bytes(&self) -> usize {
+        let Ask::Assign(assign) = &self.ask else { return 0 };
+        match &assign.content {
+            Content::Document(body) => body.len() + ROW_BYTES,
+            Content::Reservation(_) => ROW_BYTES,
+        }
+    }
+
+    /// Invariant: keys are inserted before cursors are locked, so whoever has one comes before that.
+    fn may_board(&self) -> bool {
+        !matches!(&self.ask, Ask::Assign(assign) if assign.idempotency.is_some())
+    }
+}
+
 impl Job {
     /// Who no longer waits loses what it asked for: its range becomes a gap.
     fn tell(self, outcome: Outcome) {
@@ -51,6 +72,7 @@ impl Job {
         let outcome = match self.ask {
             Ask::Grant(_) => Outcome::Grant(Err(error.into())),
             Ask::Surrender(_) => Outcome::Surrender(Err(error)),
+            Ask::Assign(_) => Outcome::Assign(Err(error.into())),
         };
         self.tell(outcome);
     }

@@ -11,6 +11,19 @@ use bates_core::Place;
 /// Scopes in one batch. More would hold the locks of many for longer without making a commit much cheaper.
 const PLACES_MAX: usize = 1_000;
 
+/// What the documents of one batch weigh at the most: what a node sends, and PostgreSQL keeps in memory, before a
+/// commit. The last one may be over it, so that each is served.
+const BYTES_MAX: usize = 8 << 20;
+
+/// A call that waits.
+pub(crate) trait Call {
+    /// The bytes that it makes a batch send, if that is what bounds a batch.
+    fn bytes(&self) -> usize;
+
+    /// Whether it may join a batch whose locks are held already.
+    fn may_board(&self) -> bool;
+}
+
 /// Calls that wait, of any kind.
 pub(crate) struct Queue<J> {
     /// Scopes with calls that no batch has, in the order in which they came.
@@ -23,7 +36,7 @@ pub(crate) struct Queue<J> {
 }
 
 struct Waiting<J> {
-    jobs: Vec<J>,
+    jobs: VecDeque<J>,
     is_under_way: bool,
 }
 
@@ -40,7 +53,7 @@ pub(crate) struct Batch<J> {
     pub(crate) groups: Vec<Group<J>>,
 }
 
-impl<J> Queue<J> {
+impl<J: Call> Queue<J> {
     pub(crate) fn new(lines: usize) -> Self {
         let lines = i32::try_from(lines.max(1)).unwrap_or(i32::MAX);
         Self { ready: VecDeque::new(), places: HashMap::new(), free: (0..lines).rev().collect(), lines }
@@ -48,21 +61,32 @@ impl<J> Queue<J> {
 
     /// A call comes; answers with a batch if a line is free for one.
     pub(crate) fn push(&mut self, place: Place, job: J) -> Option<Batch<J>> {
-        let waiting =
-            self.places.entry(place.clone()).or_insert(Waiting { jobs: Vec::new(), is_under_way: false });
+        let waiting = self
+            .places
+            .entry(place.clone())
+            .or_insert(Waiting { jobs: VecDeque::new(), is_under_way: false });
         if waiting.jobs.is_empty() && !waiting.is_under_way {
             self.ready.push_back(place);
         }
-        waiting.jobs.push(job);
+        waiting.jobs.push_back(job);
         self.next()
     }
 
     /// Calls that came after their batch was made join it. Several nodes take turns at a busy scope: who had to wait
     /// for the others' turns takes along all that came meanwhile, so that a turn serves everybody who waits.
+    /// Who may not join waits for the next one.
     pub(crate) fn board(&mut self, groups: &mut [Group<J>]) {
+        let taken: usize = groups.iter().flat_map(|group| &group.jobs).map(Call::bytes).sum();
+        let mut room = BYTES_MAX.saturating_sub(taken);
         for group in groups {
-            if let Some(waiting) = self.places.get_mut(&group.place) {
-                group.jobs.append(&mut waiting.jobs);
+            let Some(waiting) = self.places.get_mut(&group.place) else { continue };
+            for job in std::mem::take(&mut waiting.jobs) {
+                if room > 0 && job.may_board() {
+                    room = room.saturating_sub(job.bytes());
+                    group.jobs.push(job);
+                } else {
+                    waiting.jobs.push_back(job);
+                }
             }
         }
     }
@@ -93,16 +117,31 @@ impl<J> Queue<J> {
             return None;
         }
         let line = self.free.pop()?;
-        let count = self.ready.len().min(PLACES_MAX);
-        let mut groups = Vec::with_capacity(count);
-        for place in self.ready.drain(..count) {
+        let (mut groups, mut room) = (Vec::new(), BYTES_MAX);
+        while groups.len() < PLACES_MAX
+            && room > 0
+            && let Some(place) = self.ready.pop_front()
+        {
             if let Some(waiting) = self.places.get_mut(&place) {
                 waiting.is_under_way = true;
-                groups.push(Group { place, jobs: std::mem::take(&mut waiting.jobs) });
+                groups.push(Group { place, jobs: waiting.take(&mut room) });
             }
         }
         groups.sort_unstable_by(|one, other| one.place.cmp(&other.place));
         Some(Batch { line, groups })
+    }
+}
+
+impl<J: Call> Waiting<J> {
+    /// Those who came first, as long as there is room.
+    fn take(&mut self, room: &mut usize) -> Vec<J> {
+        let fits = |job: &&J| {
+            let fits = *room > 0;
+            *room = room.saturating_sub(job.bytes());
+            fits
+        };
+        let count = self.jobs.iter().take_while(fits).count();
+        self.jobs.drain(..count).collect()
     }
 }
 
@@ -111,6 +150,17 @@ mod tests {
     use bates_core::ScopeKey;
 
     use super::*;
+
+    /// What is above 1,000 is that heavy, and does not board.
+    impl Call for u32 {
+        fn bytes(&self) -> usize {
+            if *self > 1_000 { *self as usize } else { 0 }
+        }
+
+        fn may_board(&self) -> bool {
+            *self <= 1_000
+        }
+    }
 
     fn place(scope: &str) -> Place {
         let scope = ScopeKey::new([("scope", scope)], None).unwrap();
@@ -148,6 +198,35 @@ mod tests {
             shown(next.as_ref()),
             ["a", "b"].map(|scope| (format!("scope={scope}"), vec![if scope == "a" { 4 } else { 2 }]))
         );
+    }
+
+    #[test]
+    fn who_may_not_board_keeps_its_turn_in_the_next_batch() {
+        let mut queue = Queue::new(1);
+        let mut batch = queue.push(place("a"), 1).unwrap();
+        for job in [2_000, 2, 3_000] {
+            assert!(queue.push(place("a"), job).is_none());
+        }
+        queue.board(&mut batch.groups);
+        assert_eq!(shown(Some(&batch)), [("scope=a".to_owned(), vec![1, 2])]);
+        let next = queue.ended(batch.line, &[place("a")]);
+        assert_eq!(shown(next.as_ref()), [("scope=a".to_owned(), vec![2_000, 3_000])]);
+    }
+
+    #[test]
+    fn a_batch_ends_where_its_bytes_do_and_the_rest_comes_next() {
+        let heavy = u32::try_from(BYTES_MAX).unwrap() / 2 + 1;
+        let mut queue = Queue::new(1);
+        let first = queue.push(place("z"), 1).unwrap();
+        for (scope, job) in [("a", heavy), ("a", 4), ("a", heavy), ("a", heavy), ("b", 5)] {
+            assert!(queue.push(place(scope), job).is_none());
+        }
+        let second = queue.ended(first.line, &[place("z")]);
+        assert_eq!(shown(second.as_ref()), [("scope=a".to_owned(), vec![heavy, 4, heavy])]);
+        let third = queue.ended(0, &[place("a")]);
+        let expected = [("scope=a".to_owned(), vec![heavy]), ("scope=b".to_owned(), vec![5])];
+        assert_eq!(shown(third.as_ref()), expected);
+        assert!(queue.ended(0, &[place("a"), place("b")]).is_none() && queue.places.is_empty());
     }
 
     #[test]

@@ -1,13 +1,19 @@
 //! What becomes of calls that wait together for one scope: each is served as if it were alone, in the order in which
 //! they came. Pure: knows no database. Must never give a position to two of them.
 
-use bates_core::{Cursor, Grant, GrantError, Lease, Purpose, StoreError, Surrendered, Tail, Want};
+use bates_core::{
+    Assign, AssignError, Assigned, Cursor, Grant, GrantError, Lease, Place, Purpose, StoreError, Surrendered,
+    Tail, Want,
+};
+
+use super::keys::Keys;
 
 /// What somebody asked for.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     Grant(Want),
     Surrender(Tail),
+    Assign(Box<Assign>),
 }
 
 /// What came of it.
@@ -15,6 +21,7 @@ pub(crate) enum Ask {
 pub(crate) enum Outcome {
     Grant(Result<Grant, GrantError>),
     Surrender(Result<Surrendered, StoreError>),
+    Assign(Result<Assigned, AssignError>),
 }
 
 /// What is known of a scope before it is reckoned.
@@ -43,14 +50,15 @@ pub(crate) struct Reckoned {
     pub(crate) returned: Vec<u64>,
 }
 
-/// Reckons the calls of one scope.
-pub(crate) fn reckon<'a>(found: Found, asks: impl IntoIterator<Item = &'a Ask>) -> Reckoned {
+/// Reckons the calls of one scope. The keys are those of the whole batch.
+pub(crate) fn reckon<'a>(found: Found, asks: impl IntoIterator<Item = &'a Ask>, keys: &mut Keys) -> Reckoned {
     let mut reckoned = Reckoned::default();
     let mut cursor = if let Found::Cursor(cursor) = found { Some(cursor) } else { None };
     for ask in asks {
         let outcome = match ask {
             Ask::Grant(want) => Outcome::Grant(reckoned.grant(found, &mut cursor, want)),
             Ask::Surrender(tail) => Outcome::Surrender(Ok(reckoned.surrender(&mut cursor, tail))),
+            Ask::Assign(assign) => Outcome::Assign(reckoned.assign(found, &mut cursor, keys, assign)),
         };
         reckoned.outcomes.push(outcome);
     }
@@ -59,16 +67,8 @@ pub(crate) fn reckon<'a>(found: Found, asks: impl IntoIterator<Item = &'a Ask>) 
 
 impl Reckoned {
     fn grant(&mut self, found: Found, cursor: &mut Option<Cursor>, want: &Want) -> Result<Grant, GrantError> {
-        let Cursor { next, version } = match (*cursor, found) {
-            (Some(cursor), _) => cursor,
-            (None, Found::New { scopes }) if scopes >= want.scopes_max => {
-                return Err(GrantError::TooManyScopes(want.scopes_max));
-            }
-            (None, Found::NoSeries) => {
-                return Err(StoreError::UnknownSeries(want.place.series.as_str().into()).into());
-            }
-            (None, _) => Cursor { next: want.start, version: 0 },
-        };
+        let first = (&want.place, want.scopes_max, want.start);
+        let Cursor { next, version } = stands(found, *cursor, first)?;
         let left = want.end.saturating_sub(next);
         let fits = !want.purpose.is_all_or_none() || want.count <= left;
         let lease = Lease::new(next, next + want.count.min(left)).filter(|_| fits);
@@ -82,6 +82,31 @@ impl Reckoned {
             Purpose::HandOut => {}
         }
         Ok(Grant { lease, version: moved.version })
+    }
+
+    /// A key that was used is answered whatever became of the scope since, and takes nothing.
+    fn assign(
+        &mut self,
+        found: Found,
+        cursor: &mut Option<Cursor>,
+        keys: &mut Keys,
+        assign: &Assign,
+    ) -> Result<Assigned, AssignError> {
+        if let Some(known) = keys.known(assign) {
+            return known;
+        }
+        let first = (&assign.place, assign.scopes_max, assign.start);
+        let Cursor { next, version } = stands(found, *cursor, first)?;
+        let (position, number) = assign.first_accepted(next)?;
+        let moved = Cursor { next: position + 1, version: version + 1 };
+        (*cursor, self.moved) = (Some(moved), Some(moved));
+        if let Some(lease) = Lease::new(position, moved.next) {
+            self.issue(lease);
+        }
+        let state = assign.content.state();
+        let assigned = Assigned { event: assign.event, position, number, state, is_new: true };
+        keys.take(assign, &assigned);
+        Ok(assigned)
     }
 
     fn issue(&mut self, lease: Lease) {
@@ -107,80 +132,19 @@ impl Reckoned {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use bates_core::{Place, ScopeKey};
-
-    use super::*;
-
-    fn place() -> Place {
-        Place { series: "invoice".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() }
-    }
-
-    fn ask(count: u64, purpose: Purpose) -> Ask {
-        Ask::Grant(Want {
-            place: place(),
-            count,
-            start: 1,
-            end: 101,
-            scopes_max: 2,
-            purpose,
-            held_from: None,
-        })
-    }
-
-    fn lease(from: u64, to: u64) -> Lease {
-        Lease::new(from, to).unwrap()
-    }
-
-    #[test]
-    fn calls_that_wait_together_are_served_one_behind_the_other() {
-        let asks = [
-            ask(3, Purpose::Issue),
-            ask(2, Purpose::Issue),
-            ask(5, Purpose::HandOut),
-            ask(32, Purpose::Lease),
-        ];
-        let reckoned = reckon(Found::New { scopes: 0 }, &asks);
-        let granted = |from, to, version| Outcome::Grant(Ok(Grant { lease: lease(from, to), version }));
-        let expected = [granted(1, 4, 1), granted(4, 6, 2), granted(6, 11, 3), granted(11, 43, 4)];
-        assert_eq!(reckoned.outcomes, expected);
-        assert_eq!(reckoned.moved, Some(Cursor { next: 43, version: 4 }));
-        assert_eq!((reckoned.issued, reckoned.leased), (vec![lease(1, 6)], vec![lease(11, 43)]));
-    }
-
-    #[test]
-    fn who_does_not_fit_is_refused_and_who_comes_behind_still_served() {
-        let found = Found::Cursor(Cursor { next: 95, version: 7 });
-        let asks =
-            [ask(7, Purpose::Issue), ask(4, Purpose::Issue), ask(9, Purpose::Lease), ask(1, Purpose::Lease)];
-        let reckoned = reckon(found, &asks);
-        let refused = |left| Outcome::Grant(Err(GrantError::Exhausted { left }));
-        assert_eq!((&reckoned.outcomes[0], &reckoned.outcomes[3]), (&refused(6), &refused(0)));
-        assert_eq!((reckoned.issued, reckoned.leased), (vec![lease(95, 99)], vec![lease(99, 101)]));
-        assert_eq!(reckoned.moved, Some(Cursor { next: 101, version: 9 }), "a refusal writes nothing");
-    }
-
-    #[test]
-    fn a_scope_too_many_and_a_series_never_pinned_write_nothing() {
-        let full = reckon(Found::New { scopes: 2 }, &[ask(1, Purpose::Lease)]);
-        assert_eq!(full.outcomes, [Outcome::Grant(Err(GrantError::TooManyScopes(2)))]);
-        let unknown = reckon(Found::NoSeries, &[ask(1, Purpose::Lease)]);
-        assert!(matches!(unknown.outcomes[0], Outcome::Grant(Err(GrantError::Store(_)))));
-        assert_eq!((full.moved, unknown.moved), (None, None));
-    }
-
-    #[test]
-    fn a_tail_goes_back_only_where_its_holder_left_the_cursor() {
-        let tail = |from, to, version| {
-            Ask::Surrender(Tail { place: place(), lease: lease(from, to), version, lost: vec![] })
-        };
-        let found = Found::Cursor(Cursor { next: 33, version: 1 });
-        let reckoned = reckon(found, &[tail(10, 33, 1), tail(10, 33, 1), ask(5, Purpose::Lease)]);
-        let surrendered = |outcome| Outcome::Surrender(Ok(outcome));
-        assert_eq!(reckoned.outcomes[0], surrendered(Surrendered::Returned));
-        assert_eq!(reckoned.outcomes[1], surrendered(Surrendered::Gap), "not twice");
-        assert_eq!(reckoned.moved, Some(Cursor { next: 15, version: 3 }), "what came back is granted again");
-        assert_eq!((reckoned.returned, reckoned.leased), (vec![10], vec![lease(10, 15)]));
+/// Where the cursor stands; one that is made now, where the scope begins.
+fn stands(
+    found: Found,
+    cursor: Option<Cursor>,
+    (place, scopes_max, start): (&Place, u64, u64),
+) -> Result<Cursor, GrantError> {
+    match (cursor, found) {
+        (Some(cursor), _) => Ok(cursor),
+        (None, Found::New { scopes }) if scopes >= scopes_max => Err(GrantError::TooManyScopes(scopes_max)),
+        (None, Found::NoSeries) => Err(StoreError::UnknownSeries(place.series.as_str().into()).into()),
+        (None, _) => Ok(Cursor { next: start, version: 0 }),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,7 +37,7 @@ async fn look_up(shared: &Shared, entry: Entry) -> Result<bool, Failed> {
 }
 
 /// Patience is over. Whoever waits for a lease or an ordered number is told so, and what it would have got is burned;
-/// whoever waits for a gapless number waits until it is known, however long that takes.
+/// whoever waits for a gapless number or that of a document waits until it is known, however long that takes.
 pub(super) fn give_up(
     shared: &Arc<Shared>,
     entry: Entry,
@@ -58,6 +58,7 @@ pub(super) fn give_up(
                 (Ask::Grant(want), Some(outcome)) if want.purpose == Purpose::Issue => {
                     patient.push((job, outcome));
                 }
+                (Ask::Assign(_), Some(outcome)) => patient.push((job, outcome)),
                 (_, outcome) => {
                     if let Some(Outcome::Grant(Ok(grant))) = outcome {
                         burned.push((group.place.clone(), grant.lease));

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
-use bates_testkit::{DataSet, PrivatePgBouncer, PrivatePostgres, exercise_move, exercise_store};
+use bates_testkit::{
+    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_move, exercise_outbox, exercise_store,
+};
 
 /// A database of its own in a server that all claims share.
 struct InDatabase(Address);
@@ -19,11 +21,12 @@ impl DataSet for InDatabase {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_shared_store_conforms() {
     let (server, count) = (PrivatePostgres::start().unwrap(), AtomicU32::new(0));
-    exercise_store(async || {
+    let fresh = async || {
         let name = format!("set{}", count.fetch_add(1, Ordering::Relaxed));
         InDatabase(Address::parse(&super::database(&server, &name).await).unwrap())
-    })
-    .await;
+    };
+    exercise_store(fresh).await;
+    exercise_outbox(fresh).await;
 }
 
 /// Fault 10: four connections to the server for all who ask, each transaction on another.
@@ -31,13 +34,14 @@ async fn the_shared_store_conforms() {
 async fn the_shared_store_conforms_behind_pgbouncer_in_transaction_mode() {
     let (server, count) = (PrivatePostgres::start().unwrap(), AtomicU32::new(0));
     let bouncer = PrivatePgBouncer::start(&server).unwrap();
-    exercise_store(async || {
+    let fresh = async || {
         let name = format!("set{}", count.fetch_add(1, Ordering::Relaxed));
         let url = super::database(&server, &name).await;
         let through = url.replace(&server.port().to_string(), &bouncer.port().to_string());
         InDatabase(Address::parse(&through).unwrap())
-    })
-    .await;
+    };
+    exercise_store(fresh).await;
+    exercise_outbox(fresh).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

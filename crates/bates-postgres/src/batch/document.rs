@@ -1,0 +1,190 @@
+//! The statements of a batch that numbers documents: keys and documents, arrays in, one statement a table. Pure SQL:
+//! nothing here begins, commits or decides.
+
+use std::borrow::Cow;
+
+use bates_core::{Assign, Assigned, Content, State};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, Row};
+use uuid::Uuid;
+
+use super::keys::{Key, Known, Request};
+use super::sql::{integer, whole};
+use crate::outbox::millis;
+use crate::session::Session;
+
+/// A document that takes a number.
+pub(crate) struct Numbered<'b> {
+    pub(crate) assign: &'b Assign,
+    pub(crate) assigned: &'b Assigned,
+}
+
+/// Inserts those keys that are not there, in their order; waits for whoever is about to.
+pub(crate) async fn insert_keys(
+    session: &Session,
+    keys: &[(&Key, Request)],
+    batch: Uuid,
+) -> Result<(), Error> {
+    let sql = "INSERT INTO bates.idempotency (caller, series, key, digest, event, batch)
+               SELECT caller, series, key, digest, event, $6
+               FROM UNNEST($1, $2, $3, $4, $5) WITH ORDINALITY AS asked (caller, series, key, digest, event, at)
+               ORDER BY at ON CONFLICT (caller, series, key) DO NOTHING";
+    with_requests(session, sql, keys, batch).await
+}
+
+/// What is there of each key, in their order. Read by a statement of its own, which sees what was waited for.
+pub(crate) async fn known_keys(
+    session: &Session,
+    keys: &[(&Key, Request)],
+    batch: Uuid,
+) -> Result<Vec<Known>, Error> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql =
+        "SELECT found.batch = $4, found.digest, found.event, coalesce(document.position, found.position),
+                   coalesce(document.number, found.number), coalesce(document.state, found.pruned_as)
+               FROM UNNEST($1, $2, $3) WITH ORDINALITY AS asked (caller, series, key, at)
+               JOIN bates.idempotency AS found
+                   ON found.caller = asked.caller AND found.series = asked.series AND found.key = asked.key
+               LEFT JOIN bates.document ON document.event = found.event
+               ORDER BY at";
+    let columns = Columns::of(keys.iter().map(|(key, _)| *key));
+    let [callers, series, texts] = columns.parameters();
+    let rows = session.query_typed(sql, &[callers, series, texts, (&batch, Type::UUID)]).await?;
+    Ok(rows
+        .iter()
+        .map(|row| if row.get(0) { Known::Ours } else { known(row).unwrap_or(Known::Lost) })
+        .collect())
+}
+
+fn known(row: &Row) -> Option<Known> {
+    let digest = row.get::<_, &[u8]>(1).try_into().ok()?;
+    row.get::<_, Option<i64>>(3)?;
+    let (number, state) = (row.get::<_, Option<&str>>(4)?, row.get::<_, Option<&str>>(5)?);
+    let assigned = Assigned {
+        event: row.get(2),
+        position: whole(row, 3),
+        number: number.into(),
+        state: State::named(state)?,
+        is_new: false,
+    };
+    Some(Known::Before(digest, assigned))
+}
+
+/// Removes keys that the batch inserted and nobody took.
+pub(crate) async fn remove_keys(session: &Session, keys: &[&Key], batch: Uuid) -> Result<(), Error> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let sql = "DELETE FROM bates.idempotency AS found USING UNNEST($1, $2, $3) AS untaken (caller, series, key)
+               WHERE found.caller = untaken.caller AND found.series = untaken.series AND found.key = untaken.key
+               AND found.batch = $4";
+    let columns = Columns::of(keys.iter().copied());
+    let [callers, series, texts] = columns.parameters();
+    session.query_typed(sql, &[callers, series, texts, (&batch, Type::UUID)]).await.map(drop)
+}
+
+/// Writes who took keys that were inserted for somebody else of the batch.
+pub(crate) async fn change_keys(
+    session: &Session,
+    keys: &[(&Key, Request)],
+    batch: Uuid,
+) -> Result<(), Error> {
+    let sql = "UPDATE bates.idempotency AS found SET digest = taken.digest, event = taken.event
+               FROM UNNEST($1, $2, $3, $4, $5) AS taken (caller, series, key, digest, event)
+               WHERE found.caller = taken.caller AND found.series = taken.series AND found.key = taken.key
+               AND found.batch = $6";
+    with_requests(session, sql, keys, batch).await
+}
+
+async fn with_requests(
+    session: &Session,
+    sql: &str,
+    keys: &[(&Key, Request)],
+    batch: Uuid,
+) -> Result<(), Error> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let columns = Columns::of(keys.iter().map(|(key, _)| *key));
+    let [callers, series, texts] = columns.parameters();
+    let digests: Vec<&[u8]> = keys.iter().map(|(_, request)| &request.digest[..]).collect();
+    let events: Vec<Uuid> = keys.iter().map(|(_, request)| request.event).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 6] = [
+        callers,
+        series,
+        texts,
+        (&digests, Type::BYTEA_ARRAY),
+        (&events, Type::UUID_ARRAY),
+        (&batch, Type::UUID),
+    ];
+    session.query_typed(sql, &parameters).await.map(drop)
+}
+
+/// Keys as arrays.
+struct Columns<'k> {
+    callers: Vec<&'k str>,
+    series: Vec<&'k str>,
+    texts: Vec<&'k str>,
+}
+
+impl<'k> Columns<'k> {
+    fn of(keys: impl Iterator<Item = &'k Key>) -> Self {
+        let mut columns = Self { callers: vec![], series: vec![], texts: vec![] };
+        for Key { caller, series, text } in keys {
+            columns.callers.push(caller);
+            columns.series.push(series.as_str());
+            columns.texts.push(text);
+        }
+        columns
+    }
+
+    fn parameters(&self) -> [(&(dyn ToSql + Sync), Type); 3] {
+        [(&self.callers, Type::TEXT_ARRAY), (&self.series, Type::TEXT_ARRAY), (&self.texts, Type::TEXT_ARRAY)]
+    }
+}
+
+/// Writes documents. All have the moment of the write as their beginning, not that of the transaction, which may
+/// have waited for locks: a reservation lasts from here on.
+pub(crate) async fn write(session: &Session, numbered: &[Numbered<'_>]) -> Result<(), Error> {
+    if numbered.is_empty() {
+        return Ok(());
+    }
+    let sql = "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS now)
+               INSERT INTO bates.document
+                   (event, series, scope, position, number, state, body, created_at, updated_at, due_at)
+               SELECT event, series, scope, position, number, state, body, now, now,
+                   now + lasts * interval '1 millisecond'
+               FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)
+                   AS numbered (event, series, scope, position, number, state, body, lasts), moment";
+    let events: Vec<Uuid> = numbered.iter().map(|each| each.assigned.event).collect();
+    let series: Vec<&str> = numbered.iter().map(|each| each.assign.place.series.as_str()).collect();
+    let scopes: Vec<&str> = numbered.iter().map(|each| each.assign.place.scope.as_str()).collect();
+    let positions: Vec<i64> = numbered.iter().map(|each| integer(each.assigned.position)).collect();
+    let numbers: Vec<&str> = numbered.iter().map(|each| &*each.assigned.number).collect();
+    let states: Vec<&str> = numbered.iter().map(|each| each.assigned.state.name()).collect();
+    let (bodies, lasts): (Vec<Option<Cow<'_, str>>>, Vec<f64>) =
+        numbered.iter().map(|each| body(&each.assign.content)).unzip();
+    let parameters: [(&(dyn ToSql + Sync), Type); 8] = [
+        (&events, Type::UUID_ARRAY),
+        (&series, Type::TEXT_ARRAY),
+        (&scopes, Type::TEXT_ARRAY),
+        (&positions, Type::INT8_ARRAY),
+        (&numbers, Type::TEXT_ARRAY),
+        (&states, Type::TEXT_ARRAY),
+        (&bodies, Type::TEXT_ARRAY),
+        (&lasts, Type::FLOAT8_ARRAY),
+    ];
+    session.query_typed(sql, &parameters).await.map(drop)
+}
+
+/// The body, if there is one, and how long a reservation lasts. PostgreSQL keeps no NUL, and JSON holds none but as
+/// an escape.
+fn body(content: &Content) -> (Option<Cow<'_, str>>, f64) {
+    match content {
+        Content::Document(body) if body.contains('\0') => (Some(body.replace('\0', "\\u0000").into()), 0.0),
+        Content::Document(body) => (Some(Cow::Borrowed(body)), 0.0),
+        Content::Reservation(lasts) => (None, millis(*lasts)),
+    }
+}

@@ -1,0 +1,126 @@
+//! What a batch writes and commits: one statement a table, all in one round trip. Owns what proves that a batch was
+//! not committed, and must never take anything else for proof.
+
+use std::collections::BTreeMap;
+
+use bates_core::{Cursor, Lease, Place};
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use super::attempt::{Reckonings, There};
+use super::document::{self, Numbered};
+use super::keys::{Key, Request};
+use super::queue::Group;
+use super::reckon::{Ask, Outcome};
+use super::sql::{self, Table};
+use super::{Job, Shared};
+use crate::error::{Failed, OpenError, told};
+use crate::session::Session;
+use crate::truth::Entry;
+
+const GRANTED_BEFORE: &str = "a cursor stands below positions that were granted before: somebody moved it back, or \
+    restored a part of the database. Nothing is issued, because numbers would come again. Raise the cursors above all \
+    that was issued with `bates floor`, then run `bates floor --accept-timeline`";
+
+/// What a batch writes, table by table.
+pub(super) struct Writes<'b> {
+    moved: Vec<(&'b Place, Cursor)>,
+    made: Vec<(&'b str, u64)>,
+    issued: Vec<(&'b Place, Lease)>,
+    leased: Vec<(&'b Place, Lease)>,
+    returned: Vec<(&'b Place, u64)>,
+    numbered: Vec<Numbered<'b>>,
+    untaken: Vec<&'b Key>,
+    retaken: Vec<(&'b Key, Request)>,
+}
+
+pub(super) enum Uncommitted {
+    Surely(Failed),
+    Perhaps(Box<str>),
+}
+
+impl<'b> Writes<'b> {
+    pub(super) fn of(groups: &'b [Group<Job>], there: &'b There, reckonings: &'b Reckonings) -> Self {
+        let mut made: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut writes = Self {
+            moved: vec![],
+            made: vec![],
+            issued: vec![],
+            leased: vec![],
+            returned: vec![],
+            numbered: vec![],
+            untaken: there.keys.untaken(),
+            retaken: there.keys.retaken(),
+        };
+        for (at, (Group { place, jobs }, reckoned)) in groups.iter().zip(reckonings).enumerate() {
+            let Some(reckoned) = reckoned else { continue };
+            let Some(moved) = reckoned.moved else { continue };
+            writes.moved.push((place, moved));
+            if !there.cursors.contains_key(&at) {
+                *made.entry(place.series.as_str()).or_default() += 1;
+            }
+            writes.issued.extend(reckoned.issued.iter().map(|lease| (place, *lease)));
+            writes.leased.extend(reckoned.leased.iter().map(|lease| (place, *lease)));
+            writes.returned.extend(reckoned.returned.iter().map(|from| (place, *from)));
+            writes.numbered.extend(jobs.iter().zip(&reckoned.outcomes).filter_map(numbered));
+        }
+        writes.made = made.into_iter().collect();
+        writes
+    }
+
+    /// The second round trip: writes and commits. If anything before the commit is refused, PostgreSQL makes a
+    /// rollback of it.
+    pub(super) async fn commit(
+        &self,
+        shared: &Shared,
+        session: &Session,
+        entry: Entry,
+    ) -> Result<(), Uncommitted> {
+        let by = (shared.truth.node, entry.batch);
+        let (untaken, retaken, returned, moved, made, issued, leased, numbered, committed) = tokio::join!(
+            biased;
+            document::remove_keys(session, &self.untaken, entry.batch),
+            document::change_keys(session, &self.retaken, entry.batch),
+            sql::shorten_leases(session, &self.returned),
+            sql::move_cursors(session, &self.moved),
+            sql::count_scopes(session, &self.made),
+            sql::write_ranges(session, Table::Ledger, &self.issued, by),
+            sql::write_ranges(session, Table::Lease, &self.leased, by),
+            document::write(session, &self.numbered),
+            session.batch_execute("COMMIT")
+        );
+        let keys = untaken.and(retaken);
+        let before = keys.and(returned).and(moved).and(made).and(issued).and(leased).and(numbered);
+        match (before, committed) {
+            (Ok(()), Ok(())) => Ok(()),
+            // The commit was answered, and after a refusal it is a rollback. That alone proves it: PgBouncer tells of
+            // a server that it lost in the same way as of a statement that was refused.
+            (Err(error), Ok(())) => Err(Uncommitted::Surely(refused(error))),
+            (_, Err(error)) => Err(Uncommitted::Perhaps(told_of(&error))),
+        }
+    }
+}
+
+/// A call that takes a number for a document.
+fn numbered<'b>((job, outcome): (&'b Job, &'b Outcome)) -> Option<Numbered<'b>> {
+    match (&job.ask, outcome) {
+        (Ask::Assign(assign), Outcome::Assign(Ok(assigned))) if assigned.is_new => {
+            Some(Numbered { assign, assigned })
+        }
+        _ => None,
+    }
+}
+
+fn refused(error: Error) -> Failed {
+    let constraint = error.as_db_error().and_then(|said| said.constraint());
+    // Somebody has given one id to two documents: that says nothing about positions.
+    let is_event = constraint == Some("document_pkey");
+    if error.code() == Some(&SqlState::UNIQUE_VIOLATION) && !is_event {
+        return Failed::Refused(OpenError::Stopped(GRANTED_BEFORE.into()));
+    }
+    error.into()
+}
+
+fn told_of(error: &Error) -> Box<str> {
+    format!("the connection broke during a commit: {}", told(error)).into()
+}

@@ -1,0 +1,101 @@
+//! Claims, and what became of them. Must never wait for another claim.
+
+use std::borrow::Cow;
+
+use bates_core::{Claim, Claimed, Place, ScopeKey, Settlement, State, Verdict};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
+
+use super::list::{moment, tries};
+use super::{bounded, millis, printable};
+use crate::batch::sql::whole;
+use crate::error::Failed;
+use crate::session::Session;
+
+/// What others are just claiming is skipped: nobody waits, and nobody gets the same.
+const CLAIM: &str = "WITH due AS MATERIALIZED (
+        SELECT event, tries, due_at FROM bates.document
+        WHERE series = $1 AND state = 'pending' AND due_at <= now()
+        ORDER BY tries, due_at, event LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), taken AS (
+        UPDATE bates.document AS taken
+        SET tries = due.tries + 1, due_at = now() + $3 * interval '1 millisecond', is_claimed = true
+        FROM due WHERE taken.event = due.event
+        RETURNING taken.event, taken.scope, taken.position, taken.number, taken.body, taken.created_at
+    )
+    SELECT event, scope, position, number, body, (extract(epoch FROM created_at) * 1000000)::bigint, due.tries + 1
+    FROM taken JOIN due USING (event) ORDER BY due.tries, due.due_at, event";
+
+/// Rows are locked in the order of their ids, as in all statements that wait for some. A document that was delivered
+/// is of no more use here.
+const SETTLE: &str = "WITH told AS MATERIALIZED (
+        SELECT * FROM UNNEST($1, $2, $3, $4, $5) AS told (event, attempt, state, after, error)
+    ), locked AS MATERIALIZED (
+        SELECT event FROM bates.document WHERE event = ANY ($1) ORDER BY event FOR UPDATE
+    )
+    UPDATE bates.document AS settled
+    SET state = told.state, due_at = now() + told.after * interval '1 millisecond', last_error = told.error,
+        updated_at = now(), is_claimed = false,
+        body = CASE told.state WHEN 'delivered' THEN NULL ELSE settled.body END
+    FROM told JOIN locked USING (event)
+    WHERE settled.event = told.event AND settled.tries = told.attempt AND settled.state = 'pending'
+        AND settled.is_claimed
+    RETURNING true";
+
+pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
+    let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
+        (&claim.series.as_str(), Type::TEXT),
+        (&bounded(claim.limit), Type::INT8),
+        (&millis(claim.lasts), Type::FLOAT8),
+    ];
+    let (began, rows) = tokio::join!(biased; session.begin(), session.query_typed(CLAIM, &parameters));
+    began?;
+    let rows = rows?;
+    session.batch_execute("COMMIT").await?;
+    let read = |row: &Row| Claimed {
+        event: row.get(0),
+        place: Place { series: claim.series.clone(), scope: ScopeKey::from_store(row.get(1)) },
+        position: whole(row, 2),
+        number: row.get::<_, &str>(3).into(),
+        body: row.get::<_, Option<&str>>(4).unwrap_or_default().into(),
+        created: moment(row.get(5)),
+        attempt: tries(row.get(6)),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+pub(super) async fn settle(session: &Session, settled: &[Settlement]) -> Result<u64, Failed> {
+    let events: Vec<Uuid> = settled.iter().map(|each| each.event).collect();
+    // A try that does not fit was never made.
+    let attempts: Vec<i32> =
+        settled.iter().map(|each| i32::try_from(each.attempt).unwrap_or(i32::MAX)).collect();
+    let (mut states, mut afters, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    for Settlement { verdict, .. } in settled {
+        let (state, after, error) = written(verdict);
+        states.push(state.name());
+        afters.push(after);
+        errors.push(error);
+    }
+    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
+        (&events, Type::UUID_ARRAY),
+        (&attempts, Type::INT4_ARRAY),
+        (&states, Type::TEXT_ARRAY),
+        (&afters, Type::FLOAT8_ARRAY),
+        (&errors, Type::TEXT_ARRAY),
+    ];
+    let (began, rows) = tokio::join!(biased; session.begin(), session.query_typed(SETTLE, &parameters));
+    began?;
+    let accepted = rows?.len() as u64;
+    session.batch_execute("COMMIT").await?;
+    Ok(accepted)
+}
+
+/// The state after a verdict, when the next try is due, and what went wrong.
+fn written(verdict: &Verdict) -> (State, Option<f64>, Option<Cow<'_, str>>) {
+    match verdict {
+        Verdict::Delivered => (State::Delivered, None, None),
+        Verdict::Again(after, error) => (State::Pending, Some(millis(*after)), Some(printable(error))),
+        Verdict::Dead(error) => (State::Dead, None, Some(printable(error))),
+    }
+}

@@ -1,0 +1,117 @@
+//! Documents as they are: one, a page of them, or how many there are. Each is one statement and sees one moment.
+
+use bates_core::{Document, Filter, Place, ScopeKey, SeriesName, State};
+use jiff::Timestamp;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, Row};
+use uuid::Uuid;
+
+use super::bounded;
+use crate::batch::sql::whole;
+use crate::session::Session;
+
+/// A value of a condition, with its type.
+type Value<'f> = (Box<dyn ToSql + Sync + Send + 'f>, Type);
+
+/// A filter as SQL.
+pub(super) struct Condition<'f> {
+    pub(super) text: String,
+    values: Vec<Value<'f>>,
+}
+
+impl<'f> Condition<'f> {
+    pub(super) fn of(filter: &'f Filter, after: Option<Uuid>) -> Self {
+        let text = |text: &'f str| -> Value<'f> { (Box::new(text), Type::TEXT) };
+        let id = |event: Uuid| -> Value<'f> { (Box::new(event), Type::UUID) };
+        let (place_series, scope) = match &filter.place {
+            Some(Place { series, scope }) => (Some(series), Some(scope)),
+            None => (None, None),
+        };
+        // PostgreSQL keeps no NUL, so no number has one.
+        let number = filter.number.as_deref().filter(|number| !number.contains('\0'));
+        let conditions = [
+            ("series =", filter.series.as_ref().map(|name| text(name.as_str()))),
+            ("series =", place_series.map(|name| text(name.as_str()))),
+            ("scope =", scope.map(|scope| text(scope.as_str()))),
+            ("state =", filter.state.map(|state| text(state.name()))),
+            ("number =", number.map(text)),
+            ("event =", filter.event.map(id)),
+            ("event >", after.map(id)),
+        ];
+        let is_possible = filter.number.is_some() == number.is_some();
+        let mut condition = Self { text: is_possible.to_string(), values: Vec::new() };
+        for (sql, value) in conditions {
+            if let Some(value) = value {
+                condition.values.push(value);
+                let at = condition.values.len().to_string();
+                condition.text.extend([" AND ", sql, " $", &at]);
+            }
+        }
+        condition
+    }
+
+    pub(super) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
+        self.values.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect()
+    }
+}
+
+pub(super) async fn documents(
+    session: &Session,
+    filter: &Filter,
+    after: Option<Uuid>,
+    limit: usize,
+) -> Result<Vec<Document>, Error> {
+    let condition = Condition::of(filter, after);
+    let sql = format!(
+        "SELECT event, series, scope, position, number, state, tries, last_error,
+             (extract(epoch FROM created_at) * 1000000)::bigint,
+             (extract(epoch FROM updated_at) * 1000000)::bigint,
+             (extract(epoch FROM due_at) * 1000000)::bigint
+         FROM bates.document WHERE {} ORDER BY event LIMIT {}",
+        condition.text,
+        bounded(limit)
+    );
+    let rows = session.query_typed(&sql, &condition.parameters()).await?;
+    Ok(rows.iter().map(read).collect())
+}
+
+fn read(row: &Row) -> Document {
+    Document {
+        event: row.get(0),
+        place: Place { series: name(row, 1), scope: ScopeKey::from_store(row.get(2)) },
+        position: whole(row, 3),
+        number: row.get::<_, &str>(4).into(),
+        state: state(row, 5),
+        tries: tries(row.get(6)),
+        last_error: row.get::<_, Option<&str>>(7).map(Into::into),
+        created: moment(row.get(8)),
+        updated: moment(row.get(9)),
+        due: row.get::<_, Option<i64>>(10).map(moment),
+    }
+}
+
+pub(super) async fn tally(session: &Session) -> Result<Vec<(SeriesName, State, u64)>, Error> {
+    let sql = "SELECT series, state, count(*) FROM bates.document GROUP BY series, state";
+    let rows = session.query_typed(sql, &[]).await?;
+    let mut tally: Vec<_> = rows.iter().map(|row| (name(row, 0), state(row, 1), whole(row, 2))).collect();
+    tally.sort();
+    Ok(tally)
+}
+
+fn name(row: &Row, column: usize) -> SeriesName {
+    row.get::<_, &str>(column).parse().expect("only names were written")
+}
+
+fn state(row: &Row, column: usize) -> State {
+    State::named(row.get(column)).expect("the table holds no other state")
+}
+
+/// A time as the statements tell it, in microseconds since 1970.
+pub(super) fn moment(micros: i64) -> Timestamp {
+    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX)
+}
+
+/// Tries count up from 0.
+pub(super) fn tries(count: i32) -> u32 {
+    u32::try_from(count).unwrap_or(0)
+}

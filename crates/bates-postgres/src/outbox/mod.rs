@@ -1,0 +1,107 @@
+//! Documents in the shared store, behind the port of the core. Numbers come from the batches; all else is one short
+//! transaction each, which may be done twice: what is tried again after a lost answer finds it done.
+//!
+//! Times are those of the database alone. Must never wait for a cursor.
+
+mod claim;
+mod decide;
+mod list;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bates_core::{
+    Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, Filter, Outbox, SeriesName,
+    Settlement, State, StoreError,
+};
+use uuid::Uuid;
+
+use crate::PostgresStore;
+use crate::batch::{Ask, Outcome};
+
+/// A caller and its key together: more would not fit the index, and the statement would fail for the whole batch.
+const KEY_BYTES_MAX: usize = 2_048;
+
+/// A thousand years. PostgreSQL cannot add much more to a time.
+const MILLIS_MAX: f64 = 1000.0 * 365.25 * 86_400_000.0;
+
+impl Outbox for PostgresStore {
+    async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
+        check(&assign)?;
+        match self.shared().ask(assign.place.clone(), Ask::Assign(Box::new(assign))).await {
+            Some(Outcome::Assign(assigned)) => assigned,
+            _ => Err(StoreError::Unavailable("the store is closed".into()).into()),
+        }
+    }
+
+    async fn documents(
+        &self,
+        filter: Filter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<Document>, StoreError> {
+        let filter = &filter;
+        self.done(|session| async move { Ok(list::documents(&session, filter, after, limit).await?) }).await
+    }
+
+    /// A claim whose answer was lost ends by itself.
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+        let claim = &claim;
+        self.done(|session| async move { claim::claim(&session, claim).await }).await
+    }
+
+    /// Settled again after a lost answer, what was accepted before is not counted.
+    async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError> {
+        let settled = &*settled;
+        self.done(|session| async move { claim::settle(&session, settled).await }).await
+    }
+
+    async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
+        self.done(|session| async move { decide::decide(&session, event, decision).await }).await
+    }
+
+    async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
+        let filter = &filter;
+        self.done(|session| async move { decide::decide_all(&session, filter, decision).await }).await
+    }
+
+    async fn expire(&self, limit: usize) -> Result<u64, StoreError> {
+        self.done(|session| async move { decide::expire(&session, limit).await }).await
+    }
+
+    async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.done(|session| async move { decide::prune(&session, age, limit).await }).await
+    }
+
+    async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
+        self.done(|session| async move { Ok(list::tally(&session).await?) }).await
+    }
+}
+
+/// Refuses alone what would fail for all who share its commit.
+fn check(assign: &Assign) -> Result<(), StoreError> {
+    let Some(idempotency) = &assign.idempotency else { return Ok(()) };
+    let (caller, key) = (&idempotency.caller, &idempotency.key);
+    if caller.len() + key.len() > KEY_BYTES_MAX {
+        let told = format!("a caller and its idempotency key have at most {KEY_BYTES_MAX} bytes together");
+        return Err(StoreError::Unavailable(told.into()));
+    }
+    if caller.contains('\0') || key.contains('\0') {
+        return Err(StoreError::Unavailable("PostgreSQL keeps no idempotency key with a NUL".into()));
+    }
+    Ok(())
+}
+
+/// A duration as the statements take it.
+pub(crate) fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1_000.0).min(MILLIS_MAX)
+}
+
+fn bounded(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// PostgreSQL keeps no NUL.
+fn printable(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
+}
