@@ -1,7 +1,10 @@
 //! What the shared store promises, on a real PostgreSQL.
 #![allow(clippy::unwrap_used)]
 
+mod claims;
 mod conformance;
+mod documents;
+mod keys;
 mod opening;
 mod proxy;
 mod taken_back;

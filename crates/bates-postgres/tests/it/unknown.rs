@@ -11,7 +11,7 @@ use super::proxy::{Cut, Proxy};
 use super::{connect, opened, pinned, place, want};
 
 /// A server, a proxy before it, and a store that knows only the proxy.
-async fn behind_proxy(patience: Duration) -> (PrivatePostgres, Proxy, PostgresStore) {
+pub(crate) async fn behind_proxy(patience: Duration) -> (PrivatePostgres, Proxy, PostgresStore) {
     let server = PrivatePostgres::start().unwrap();
     let proxy = Proxy::start(server.port()).await;
     let url = server.url().replace(&server.port().to_string(), &proxy.port.to_string());
