@@ -132,9 +132,25 @@ async fn put_mark(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> 
     };
     session.begin().await?;
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
+    if let Some(Mark::Left(_)) = mark {
+        check_outbox(session).await?;
+    }
     let parameters: [(&(dyn ToSql + Sync), Type); 3] =
         [(&kind, Type::TEXT), (&store.map(|store| &**store), Type::TEXT), (&stopped, Type::TEXT)];
     let rows = session.query_typed(sql, &parameters).await?;
     session.batch_execute("COMMIT").await?;
     if rows.is_empty() { Err(Failed::Refused(OpenError::Emptied)) } else { Ok(()) }
+}
+
+/// Documents and keys are not copied. What is still to be delivered or decided would be forgotten with them, gaps
+/// would lose their reasons, and the same request would get a second number: so a store that has any is not left.
+async fn check_outbox(session: &Session) -> Result<(), Failed> {
+    let sql = "SELECT EXISTS (SELECT FROM bates.document WHERE state NOT IN ('delivered', 'confirmed'))
+                   OR EXISTS (SELECT FROM bates.idempotency)";
+    let rows = session.query_typed(sql, &[]).await?;
+    if rows.iter().any(|row| row.get(0)) {
+        let told = "it has documents or idempotency keys, and those cannot be moved yet";
+        return Err(StoreError::Unavailable(told.into()).into());
+    }
+    Ok(())
 }

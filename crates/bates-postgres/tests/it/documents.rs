@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Content, Filter, Idempotency, Outbox, Store,
+    Assign, AssignError, Assigned, Claim, Claimed, Content, Filter, Idempotency, Mark, Movable, Outbox, Store,
 };
 use bates_pattern::{Options, Pattern};
 use bates_postgres::{Opening, PostgresStore, Settings};
@@ -189,4 +189,19 @@ async fn a_number_that_a_document_has_stops_the_store_rather_than_come_twice() {
     let refused = store.assign(document("a")).await.unwrap_err().to_string();
     assert!(refused.contains("moved it back"), "{refused}");
     assert_eq!(numbers(&store).await, ["a-1".into()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_documents_would_be_forgotten_is_not_left() {
+    let (server, store) = started(Settings::default()).await;
+    let mark = || Some(Mark::Left("elsewhere".into()));
+    let refused = store.mark(mark()).await.unwrap_err().to_string();
+    assert!(refused.contains("cannot be moved yet"), "{refused}");
+    assert_eq!(&*store.assign(document("a")).await.unwrap().number, "a-2", "it is served as before");
+    connect(&server.url())
+        .await
+        .batch_execute("UPDATE bates.document SET state = 'delivered'")
+        .await
+        .unwrap();
+    assert_eq!(store.mark(mark()).await, Ok(()));
 }

@@ -186,7 +186,7 @@ async fn fifty_writers(are_ended: bool) -> PrivatePostgres {
     let ending = tokio::spawn(end_sessions(server.url(), is_over.clone()));
     let writers: Vec<_> =
         (0..50).map(|writer| tokio::spawn(write(stores[writer % 2].clone(), writer))).collect();
-    let mut by_key: BTreeMap<(usize, usize), BTreeSet<(Box<str>, uuid::Uuid)>> = BTreeMap::new();
+    let mut by_key: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     let mut firsts = 0;
     for writer in writers {
         for (key, told) in writer.await.unwrap() {
