@@ -14,11 +14,12 @@ struct Bench {
     targets: &'static [&'static str],
 }
 
-const BENCHES: [Bench; 4] = [
+const BENCHES: [Bench; 5] = [
     Bench { name: "pattern", package: "bates-pattern", targets: &["pattern"] },
     Bench { name: "resp", package: "bates-server", targets: &["resp"] },
     Bench { name: "serve", package: "bates", targets: &["serve", "http", "scopes"] },
     Bench { name: "postgres", package: "bates", targets: &["postgres"] },
+    Bench { name: "documents", package: "bates-postgres", targets: &["documents"] },
 ];
 
 #[derive(clap::Args)]

@@ -1,0 +1,105 @@
+//! How many documents a second one node numbers on a PostgreSQL of its own, on this machine's disk: bodies of 1 KiB,
+//! each with a key or without, in one scope or in a hundred; and how fast they are claimed and settled.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bates_core::{
+    Assign, Claim, Content, Definition, Idempotency, Outbox, Place, ScopeKey, Settlement, Store, Verdict,
+};
+use bates_pattern::{Options, Pattern, Scope};
+use bates_postgres::{Address, Opening, PostgresStore, Settings};
+use bates_testkit::PrivatePostgres;
+use uuid::Uuid;
+
+/// Calls that wait together.
+const CALLERS: u64 = 4_000;
+const LASTS: Duration = Duration::from_secs(5);
+
+#[tokio::main]
+async fn main() {
+    for (scopes, is_keyed) in [(1, false), (1, true), (100, false), (100, true)] {
+        let server = PrivatePostgres::start().unwrap();
+        let address = Address::parse(&server.url()).unwrap();
+        let store = PostgresStore::open(&address, Settings::default(), Opening::New).await.unwrap();
+        store.pin(definition(), None).await.unwrap();
+        let store = Arc::new(store);
+        let (count, taken) = assigned(&store, scopes, is_keyed).await;
+        let rate = |count: u64, taken: Duration| u128::from(count) * 1_000 / taken.as_millis().max(1);
+        println!("{scopes:>3} scopes, keys: {is_keyed:<5}  assigned {:>7}/s", rate(count, taken));
+        let (count, taken) = delivered(&store).await;
+        println!("                         delivered {:>6}/s", rate(count, taken));
+    }
+}
+
+fn definition() -> Definition {
+    Definition {
+        series: "document".parse().unwrap(),
+        template: "{scope}-{seq}".into(),
+        parameters: "scope".into(),
+        shuffled: false,
+        start: 1,
+        reset: "never".into(),
+        time_zone: "UTC".into(),
+        construction: 1,
+    }
+}
+
+async fn assigned(store: &Arc<PostgresStore>, scopes: u64, is_keyed: bool) -> (u64, Duration) {
+    let (began, count) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+    let pattern = Pattern::compile("{scope}-{seq}", Options::default()).unwrap();
+    let callers = (0..CALLERS).map(|caller| {
+        let (store, count) = (store.clone(), count.clone());
+        let name = format!("s{}", caller % scopes);
+        let scope = Arc::new(pattern.scope([("scope", &name)], None).unwrap());
+        let place = Place {
+            series: "document".parse().unwrap(),
+            scope: ScopeKey::new([("scope", &*name)], None).unwrap(),
+        };
+        tokio::spawn(async move {
+            while began.elapsed() < LASTS {
+                store.assign(document(&place, &scope, is_keyed)).await.unwrap();
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+    (count.load(Ordering::Relaxed), began.elapsed())
+}
+
+fn document(place: &Place, scope: &Arc<Scope>, is_keyed: bool) -> Assign {
+    let event = Uuid::now_v7();
+    let key = || Idempotency { caller: "bench".into(), key: event.to_string().into(), digest: [1; 32] };
+    Assign {
+        place: place.clone(),
+        start: 1,
+        end: 1 << 50,
+        scopes_max: 1_000,
+        scope: scope.clone(),
+        event,
+        idempotency: is_keyed.then(key),
+        content: Content::Document(format!("{{\"text\":\"{}\"}}", "x".repeat(1_012)).into()),
+    }
+}
+
+async fn delivered(store: &PostgresStore) -> (u64, Duration) {
+    let (began, mut count) = (Instant::now(), 0);
+    while began.elapsed() < LASTS {
+        let claim = Claim { series: "document".parse().unwrap(), limit: 500, lasts: Duration::from_mins(1) };
+        let claims = store.claim(claim).await.unwrap();
+        if claims.is_empty() {
+            break;
+        }
+        let settled = claims.into_iter().map(|claimed| Settlement {
+            event: claimed.event,
+            attempt: claimed.attempt,
+            verdict: Verdict::Delivered,
+        });
+        count += store.settle(settled.collect()).await.unwrap();
+    }
+    (count, began.elapsed())
+}
