@@ -6,6 +6,7 @@
 
 mod address;
 mod batch;
+mod books;
 mod connect;
 mod error;
 mod moving;

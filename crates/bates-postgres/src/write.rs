@@ -1,7 +1,7 @@
 //! What is written besides grants: seldom, one at a time, and each may be done twice without harm, so that whatever
 //! fails is simply tried again.
 
-use bates_core::{Cursor, Definition, Pinned, Place, SeriesName, StoreError};
+use bates_core::{Cursor, Definition, Lease, Pinned, Place, Reason, SeriesName, StoreError};
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
@@ -77,6 +77,10 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
     let series = place.series.as_str();
     if sql::lock_series(session, &[series]).await?.is_empty() {
         return Err(Failed::Lasting(StoreError::UnknownSeries(series.into())));
+    }
+    let before = sql::lock_cursors(session, &[place]).await?;
+    if let Some(passed) = before.first().and_then(|(_, cursor)| Lease::new(cursor.next, floor)) {
+        sql::write_lost(session, &[(place, passed)], Reason::FloorRaised).await?;
     }
     let parameters: [(&(dyn ToSql + Sync), Type); 3] =
         [(&series, Type::TEXT), (&place.scope.as_str(), Type::TEXT), (&integer(floor), Type::INT8)];

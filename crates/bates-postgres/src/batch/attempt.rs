@@ -50,7 +50,7 @@ pub(crate) async fn attempt(
         .map_err(late)??;
     board(shared, groups);
     let reckonings = reckon_all(&mut found, groups, makes);
-    if reckonings.iter().flatten().all(|reckoned| reckoned.moved.is_none()) {
+    if reckonings.iter().flatten().all(Reckoned::is_nothing) {
         // Nothing is written, whatever becomes of it; where it is not answered, the connection is closed.
         if let Ok(Ok(())) = tokio::time::timeout(patience, session.batch_execute("ROLLBACK")).await {
             session.give_back();

@@ -46,8 +46,12 @@ pub(crate) struct Reckoned {
     pub(crate) issued: Vec<Lease>,
     /// Ranges that this node holds from now on.
     pub(crate) leased: Vec<Lease>,
-    /// From where on the node holds nothing any more.
-    pub(crate) returned: Vec<u64>,
+    /// Below this the node has handed out all that it was granted before.
+    pub(crate) used_to: Option<u64>,
+    /// Whether the node lets go of all that it was granted before.
+    pub(crate) lets_go: bool,
+    /// Ranges that were held and are nobody's.
+    pub(crate) lost: Vec<Lease>,
 }
 
 /// Reckons the calls of one scope. The keys are those of the whole batch.
@@ -77,7 +81,10 @@ impl Reckoned {
         let moved = Cursor { next: lease.to(), version: version + 1 };
         (*cursor, self.moved) = (Some(moved), Some(moved));
         match want.purpose {
-            Purpose::Lease => self.leased.push(lease),
+            Purpose::Lease => {
+                self.leased.push(lease);
+                self.used_to = Some(want.held_from.unwrap_or(lease.from()));
+            }
             Purpose::Issue => self.issue(lease),
             Purpose::HandOut => {}
         }
@@ -122,13 +129,20 @@ impl Reckoned {
     /// may have come back to the same place after another holder's give-back.
     fn surrender(&mut self, cursor: &mut Option<Cursor>, tail: &Tail) -> Surrendered {
         let expected = Cursor { next: tail.lease.to(), version: tail.version };
+        self.lets_go = true;
+        self.lost.extend(&tail.lost);
         if *cursor != Some(expected) {
+            self.lost.push(tail.lease);
             return Surrendered::Gap;
         }
         let moved = Cursor { next: tail.lease.from(), version: expected.version + 1 };
         (*cursor, self.moved) = (Some(moved), Some(moved));
-        self.returned.push(tail.lease.from());
         Surrendered::Returned
+    }
+
+    /// Whether there is anything to write.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.moved.is_none() && !self.lets_go
     }
 }
 

@@ -1,7 +1,7 @@
 //! The statements of a batch: arrays in, so that one statement serves all its scopes. Pure SQL: nothing here begins,
 //! commits or decides.
 
-use bates_core::{Cursor, Lease, Place};
+use bates_core::{Cursor, Lease, Place, Reason};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
@@ -112,25 +112,67 @@ pub(crate) async fn write_ranges(
     session.query_typed(sql, &parameters).await.map(drop)
 }
 
-/// Takes what was given back out of the leases: from a position on, nobody holds anything of the scope any more.
-pub(crate) async fn shorten_leases(session: &Session, returned: &[(&Place, u64)]) -> Result<(), Error> {
-    if returned.is_empty() {
+/// Takes what a node was granted in these scopes out of the leases: it holds nothing of it any more.
+pub(crate) async fn let_go(session: &Session, places: &[&Place], node: Uuid) -> Result<(), Error> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    let sql = "DELETE FROM bates.lease USING UNNEST($1, $2) AS r (series, scope)
+               WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $3";
+    let (series, scopes) = columns(places.iter().copied());
+    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&series, Type::TEXT_ARRAY), (&scopes, Type::TEXT_ARRAY), (&node, Type::UUID)];
+    session.query_typed(sql, &parameters).await.map(drop)
+}
+
+/// Takes what a node has handed out of the leases: what it was granted below these positions.
+pub(crate) async fn shorten_leases(session: &Session, used: &[(&Place, u64)], node: Uuid) -> Result<(), Error> {
+    if used.is_empty() {
         return Ok(());
     }
     let remove = "DELETE FROM bates.lease USING UNNEST($1, $2, $3) AS r (series, scope, begin)
-                  WHERE lease.series = r.series AND lease.scope = r.scope AND lease.first >= r.begin";
-    let shorten =
-        "UPDATE bates.lease SET last = r.begin - 1 FROM UNNEST($1, $2, $3) AS r (series, scope, begin)
-                   WHERE lease.series = r.series AND lease.scope = r.scope
+                  WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $4
+                  AND lease.last < r.begin";
+    let shorten = "UPDATE bates.lease SET first = r.begin FROM UNNEST($1, $2, $3) AS r (series, scope, begin)
+                   WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $4
                    AND lease.first < r.begin AND lease.last >= r.begin";
-    let (series, scopes) = columns(returned.iter().map(|(place, _)| *place));
-    let begin: Vec<i64> = returned.iter().map(|(_, from)| integer(*from)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series, Type::TEXT_ARRAY), (&scopes, Type::TEXT_ARRAY), (&begin, Type::INT8_ARRAY)];
+    let (series, scopes) = columns(used.iter().map(|(place, _)| *place));
+    let begin: Vec<i64> = used.iter().map(|(_, to)| integer(*to)).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&series, Type::TEXT_ARRAY),
+        (&scopes, Type::TEXT_ARRAY),
+        (&begin, Type::INT8_ARRAY),
+        (&node, Type::UUID),
+    ];
     let removed = session.query_typed(remove, &parameters);
     let shortened = session.query_typed(shorten, &parameters);
     let (removed, shortened) = tokio::join!(biased; removed, shortened);
     removed.and(shortened).map(drop)
+}
+
+/// Writes down that nobody has these positions.
+pub(crate) async fn write_lost(
+    session: &Session,
+    lost: &[(&Place, Lease)],
+    reason: Reason,
+) -> Result<(), Error> {
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let sql = "INSERT INTO bates.lost (series, scope, first, last, reason)
+               SELECT series, scope, first, last, $5 FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)
+               ON CONFLICT (series, scope, first) DO UPDATE SET last = greatest(lost.last, excluded.last)";
+    let (series, scopes) = columns(lost.iter().map(|(place, _)| *place));
+    let first: Vec<i64> = lost.iter().map(|(_, lease)| integer(lease.from())).collect();
+    let last: Vec<i64> = lost.iter().map(|(_, lease)| integer(lease.to() - 1)).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
+        (&series, Type::TEXT_ARRAY),
+        (&scopes, Type::TEXT_ARRAY),
+        (&first, Type::INT8_ARRAY),
+        (&last, Type::INT8_ARRAY),
+        (&reason.name(), Type::TEXT),
+    ];
+    session.query_typed(sql, &parameters).await.map(drop)
 }
 
 fn columns<'p>(places: impl Iterator<Item = &'p Place>) -> (Vec<&'p str>, Vec<&'p str>) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::{Cursor, Lease, Place};
+use bates_core::{Cursor, Lease, Place, Reason};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -28,7 +28,9 @@ pub(super) struct Writes<'b> {
     made: Vec<(&'b str, u64)>,
     issued: Vec<(&'b Place, Lease)>,
     leased: Vec<(&'b Place, Lease)>,
-    returned: Vec<(&'b Place, u64)>,
+    let_go: Vec<&'b Place>,
+    used: Vec<(&'b Place, u64)>,
+    lost: Vec<(&'b Place, Lease)>,
     numbered: Vec<Numbered<'b>>,
     untaken: Vec<&'b Key>,
     retaken: Vec<(&'b Key, Request)>,
@@ -47,13 +49,17 @@ impl<'b> Writes<'b> {
             made: vec![],
             issued: vec![],
             leased: vec![],
-            returned: vec![],
+            let_go: vec![],
+            used: vec![],
+            lost: vec![],
             numbered: vec![],
             untaken: there.keys.untaken(),
             retaken: there.keys.retaken(),
         };
         for (at, (Group { place, jobs }, reckoned)) in groups.iter().zip(reckonings).enumerate() {
             let Some(reckoned) = reckoned else { continue };
+            writes.let_go.extend(reckoned.lets_go.then_some(place));
+            writes.lost.extend(reckoned.lost.iter().map(|lease| (place, *lease)));
             let Some(moved) = reckoned.moved else { continue };
             writes.moved.push((place, moved));
             if !there.cursors.contains_key(&at) {
@@ -61,7 +67,7 @@ impl<'b> Writes<'b> {
             }
             writes.issued.extend(reckoned.issued.iter().map(|lease| (place, *lease)));
             writes.leased.extend(reckoned.leased.iter().map(|lease| (place, *lease)));
-            writes.returned.extend(reckoned.returned.iter().map(|from| (place, *from)));
+            writes.used.extend(reckoned.used_to.map(|to| (place, to)));
             writes.numbered.extend(jobs.iter().zip(&reckoned.outcomes).filter_map(numbered));
         }
         writes.made = made.into_iter().collect();
@@ -77,11 +83,13 @@ impl<'b> Writes<'b> {
         entry: Entry,
     ) -> Result<(), Uncommitted> {
         let by = (shared.truth.node, entry.batch);
-        let (untaken, retaken, returned, moved, made, issued, leased, numbered, committed) = tokio::join!(
+        let (untaken, retaken, let_go, used, lost, moved, made, issued, leased, numbered, committed) = tokio::join!(
             biased;
             document::remove_keys(session, &self.untaken, entry.batch),
             document::change_keys(session, &self.retaken, entry.batch),
-            sql::shorten_leases(session, &self.returned),
+            sql::let_go(session, &self.let_go, shared.truth.node),
+            sql::shorten_leases(session, &self.used, shared.truth.node),
+            sql::write_lost(session, &self.lost, Reason::LeaseLost),
             sql::move_cursors(session, &self.moved),
             sql::count_scopes(session, &self.made),
             sql::write_ranges(session, Table::Ledger, &self.issued, by),
@@ -90,7 +98,8 @@ impl<'b> Writes<'b> {
             session.batch_execute("COMMIT")
         );
         let keys = untaken.and(retaken);
-        let before = keys.and(returned).and(moved).and(made).and(issued).and(leased).and(numbered);
+        let held = let_go.and(used).and(lost);
+        let before = keys.and(held).and(moved).and(made).and(issued).and(leased).and(numbered);
         match (before, committed) {
             (Ok(()), Ok(())) => Ok(()),
             // The commit was answered, and after a refusal it is a rollback. That alone proves it: PgBouncer tells of

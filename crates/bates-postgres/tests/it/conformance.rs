@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::{
-    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_move, exercise_outbox, exercise_store,
+    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_books, exercise_move, exercise_outbox, exercise_store,
 };
 
 /// A database of its own in a server that all claims share.
@@ -27,6 +27,7 @@ async fn the_shared_store_conforms() {
     };
     exercise_store(fresh).await;
     exercise_outbox(fresh).await;
+    exercise_books(fresh).await;
 }
 
 /// Fault 10: four connections to the server for all who ask, each transaction on another.
@@ -42,6 +43,7 @@ async fn the_shared_store_conforms_behind_pgbouncer_in_transaction_mode() {
     };
     exercise_store(fresh).await;
     exercise_outbox(fresh).await;
+    exercise_books(fresh).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

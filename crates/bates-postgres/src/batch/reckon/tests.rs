@@ -15,7 +15,7 @@ fn place() -> Place {
 }
 
 fn ask(count: u64, purpose: Purpose) -> Ask {
-    Ask::Grant(Want { place: place(), count, start: 1, end: 101, scopes_max: 2, purpose })
+    Ask::Grant(Want { place: place(), count, start: 1, end: 101, scopes_max: 2, purpose, held_from: Some(7) })
 }
 
 fn lease(from: u64, to: u64) -> Lease {
@@ -57,7 +57,7 @@ fn a_scope_too_many_and_a_series_never_pinned_write_nothing() {
 
 #[test]
 fn a_tail_goes_back_only_where_its_holder_left_the_cursor() {
-    let tail = |from, to, version| Ask::Surrender(Tail { place: place(), lease: lease(from, to), version });
+    let tail = |from, to, version| Ask::Surrender(Tail { place: place(), lease: lease(from, to), version, lost: vec![lease(1, 3)] });
     let found = Found::Cursor(Cursor { next: 33, version: 1 });
     let reckoned =
         reckon(found, &[tail(10, 33, 1), tail(10, 33, 1), ask(5, Purpose::Lease)], &mut Keys::default());
@@ -65,7 +65,8 @@ fn a_tail_goes_back_only_where_its_holder_left_the_cursor() {
     assert_eq!(reckoned.outcomes[0], surrendered(Surrendered::Returned));
     assert_eq!(reckoned.outcomes[1], surrendered(Surrendered::Gap), "not twice");
     assert_eq!(reckoned.moved, Some(Cursor { next: 15, version: 3 }), "what came back is granted again");
-    assert_eq!((reckoned.returned, reckoned.leased), (vec![10], vec![lease(10, 15)]));
+    assert_eq!((reckoned.lets_go, reckoned.leased, reckoned.used_to), (true, vec![lease(10, 15)], Some(7)));
+    assert_eq!(reckoned.lost, [lease(1, 3), lease(1, 3), lease(10, 33)], "what cannot go back is lost");
 }
 
 fn document(key: &str, digest: u8, end: u64) -> Assign {
