@@ -1,0 +1,102 @@
+//! A bucket of S3, or of something that speaks like it: an object for each document. Owns the client. Must never take
+//! credentials from a description: they come from the environment, or from the machine.
+
+use std::time::Duration;
+
+use bates_core::{Delivering, Delivery, Sink, Undelivered};
+use futures_util::{StreamExt as _, stream};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::client::{ClientConfigKey, ClientOptions, HttpClient, HttpConnector};
+use object_store::path::Path;
+use object_store::{Error, ObjectStoreExt as _, RetryConfig};
+use reqwest::{Client, Url};
+
+use super::{FIELD, path};
+use crate::error::SinkError;
+use crate::payload;
+use crate::tls::{self, Trust};
+
+const BATCH_MAX: usize = 256;
+const CONCURRENCY: usize = 32;
+const PREFIX_BYTES_MAX: usize = 200;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A bucket that takes documents.
+pub(super) struct Bucket {
+    store: AmazonS3,
+    bucket: String,
+    prefix: String,
+}
+
+impl Bucket {
+    pub(super) fn open(url: &Url) -> Result<Self, SinkError> {
+        Self::with(AmazonS3Builder::from_env(), url)
+    }
+
+    fn with(builder: AmazonS3Builder, url: &Url) -> Result<Self, SinkError> {
+        let wrong = |problem: String| SinkError::new(FIELD, problem);
+        let bucket = url.host_str().filter(|bucket| !bucket.is_empty());
+        let bucket = bucket.ok_or_else(|| wrong("a bucket is written as s3://bucket/prefix".into()))?;
+        let prefix = Path::from_url_path(url.path()).map_err(|error| wrong(error.to_string()))?;
+        if prefix.as_ref().len() > PREFIX_BYTES_MAX {
+            return Err(wrong(format!("its path has more than {PREFIX_BYTES_MAX} bytes")));
+        }
+        // One more try here; when the next one is due is for whoever keeps the document.
+        let retry = RetryConfig { max_retries: 1, retry_timeout: TIMEOUT, ..RetryConfig::default() };
+        let builder = builder.with_bucket_name(bucket).with_retry(retry).with_http_connector(Connector);
+        let store = builder.build().map_err(|error| wrong(error.to_string()))?;
+        Ok(Self { store, bucket: bucket.to_owned(), prefix: prefix.to_string() })
+    }
+
+    async fn put(&self, delivery: &Delivery) -> Result<(), Undelivered> {
+        let content = payload::data(delivery)?;
+        let key = format!("{}/{}/{}", self.prefix, path::folder(delivery), path::file(delivery));
+        let key = Path::parse(key).map_err(|error| Undelivered::Refused(error.to_string().into()))?;
+        self.store.put(&key, content.into()).await.map(drop).map_err(|error| undelivered(&error))
+    }
+}
+
+impl Sink for Bucket {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+        let puts = stream::iter(deliveries).map(|delivery| self.put(delivery));
+        Box::pin(puts.buffered(CONCURRENCY).collect())
+    }
+
+    fn batch_max(&self) -> usize {
+        BATCH_MAX
+    }
+
+    fn describe(&self) -> String {
+        format!("bucket s3://{}/{}", self.bucket, self.prefix)
+    }
+}
+
+/// Whatever a bucket says against an object, it says against all: that it is not there, or not ours, or full.
+fn undelivered(error: &Error) -> Undelivered {
+    match error {
+        Error::InvalidPath { .. } => Undelivered::Refused(error.to_string().into()),
+        _ => Undelivered::Unavailable(error.to_string().into()),
+    }
+}
+
+/// Clients whose TLS is ours: by itself `object_store` would take a provider from the process.
+#[derive(Debug)]
+struct Connector;
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let failed =
+            |source: Box<dyn std::error::Error + Send + Sync>| Error::Generic { store: "S3", source };
+        let allow_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
+        let tls = tls::config(&Trust::System).map_err(|problem| failed(String::from(problem).into()))?;
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .https_only(!allow_http)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(TIMEOUT)
+            .build()
+            .map_err(|error| failed(error.into()))?;
+        Ok(HttpClient::new(client))
+    }
+}

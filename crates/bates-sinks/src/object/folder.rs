@@ -1,0 +1,163 @@
+//! A folder: a file for each document. Owns that a file appears whole or not at all, and that a batch is on disk before
+//! any of it counts as delivered.
+//!
+//! Files are written by us and not through `object_store`, whose local store syncs every file by itself or none at all:
+//! see `docs/adr/0001-dependencies.md`.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use bates_core::{Delivering, Delivery, Sink, Undelivered};
+
+use super::staging::Staging;
+use super::{FIELD, path, sync};
+use crate::error::SinkError;
+use crate::payload;
+
+/// A batch costs two syncs whatever its size. With more, memory grows and little is saved.
+const BATCH_MAX: usize = 5_000;
+const THREADS_MAX: usize = 8;
+/// Fewer are not worth another thread.
+const PER_THREAD_MIN: usize = 32;
+
+/// A folder that takes documents. Several processes may share it.
+pub(super) struct Folder(Arc<Inner>);
+
+struct Inner {
+    root: PathBuf,
+    /// Open as long as the sink is, for `sync::all`.
+    handle: File,
+    staging: Staging,
+    written: AtomicU64,
+}
+
+/// A file without its name yet.
+struct Staged {
+    written: PathBuf,
+    target: PathBuf,
+}
+
+type Answer<T> = Result<T, Undelivered>;
+
+impl Folder {
+    /// A folder that is there: one that is missing may be a disk that is not mounted.
+    pub(super) fn open(root: &Path) -> Result<Self, SinkError> {
+        let wrong = |error: io::Error| SinkError::new(FIELD, format!("{}: {error}", root.display()));
+        if !fs::metadata(root).map_err(wrong)?.is_dir() {
+            return Err(SinkError::new(FIELD, format!("{} is no folder", root.display())));
+        }
+        let root = fs::canonicalize(root).map_err(wrong)?;
+        let handle = File::open(&root).map_err(wrong)?;
+        let staging = Staging::open(&root).map_err(wrong)?;
+        Ok(Self(Arc::new(Inner { root, handle, staging, written: AtomicU64::new(0) })))
+    }
+}
+
+impl Sink for Folder {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+        Box::pin(async move {
+            let (inner, batch) = (Arc::clone(&self.0), deliveries.to_vec());
+            let delivered = tokio::task::spawn_blocking(move || inner.deliver(&batch)).await;
+            delivered.unwrap_or_else(|error| {
+                vec![Err(Undelivered::Unavailable(error.to_string().into())); deliveries.len()]
+            })
+        })
+    }
+
+    fn batch_max(&self) -> usize {
+        BATCH_MAX
+    }
+
+    fn describe(&self) -> String {
+        format!("folder {}", self.0.root.display())
+    }
+}
+
+impl Inner {
+    /// Contents reach the disk before names do: a crash between the two leaves no name with half a file behind it.
+    fn deliver(&self, deliveries: &[Delivery]) -> Vec<Answer<()>> {
+        let staged = in_threads(deliveries, |part| self.stage(part));
+        if let Err(undelivered) = self.sync(staged.iter().flatten().map(|staged| &*staged.written)) {
+            staged.iter().flatten().for_each(|staged| discard(&staged.written));
+            return vec![Err(undelivered); deliveries.len()];
+        }
+        let named = in_threads(&staged, |part| part.iter().map(name).collect());
+        let there = staged.iter().zip(&named).filter(|(_, named)| named.is_ok());
+        let there = there.filter_map(|(staged, _)| staged.as_ref().ok());
+        match self.sync(there.map(|staged| &*staged.target)) {
+            Ok(()) => named,
+            Err(undelivered) => vec![Err(undelivered); deliveries.len()],
+        }
+    }
+
+    fn stage(&self, deliveries: &[Delivery]) -> Vec<Answer<Staged>> {
+        let mut made = HashSet::new();
+        deliveries.iter().map(|delivery| self.stage_one(delivery, &mut made)).collect()
+    }
+
+    fn stage_one(&self, delivery: &Delivery, made: &mut HashSet<String>) -> Answer<Staged> {
+        let content = payload::data(delivery)?;
+        let written = self.staging.path(&self.written.fetch_add(1, Ordering::Relaxed).to_string());
+        let folder = path::folder(delivery);
+        let target_folder = self.root.join(&folder);
+        // Folders come second: below a root that is gone, nothing is made in its place.
+        let staged = fs::write(&written, content).and_then(|()| match made.contains(&folder) {
+            true => Ok(()),
+            false => fs::create_dir_all(&target_folder),
+        });
+        match staged {
+            Ok(()) => {
+                made.insert(folder);
+                Ok(Staged { written, target: target_folder.join(path::file(delivery)) })
+            }
+            Err(error) => {
+                discard(&written);
+                Err(undelivered(&error))
+            }
+        }
+    }
+
+    fn sync<'a>(&self, files: impl Iterator<Item = &'a Path>) -> Answer<()> {
+        sync::all(&self.handle, &self.root, files).map_err(|error| undelivered(&error))
+    }
+}
+
+fn name(staged: &Answer<Staged>) -> Answer<()> {
+    let Staged { written, target } = staged.as_ref().map_err(Clone::clone)?;
+    fs::rename(written, target).map_err(|error| {
+        discard(written);
+        undelivered(&error)
+    })
+}
+
+/// What cannot be removed now is removed at the next start.
+fn discard(written: &Path) {
+    drop(fs::remove_file(written));
+}
+
+/// A disk that is full or away takes nothing; something in the way of one path is about that document.
+fn undelivered(error: &io::Error) -> Undelivered {
+    use io::ErrorKind::{AlreadyExists, InvalidFilename, IsADirectory, NotADirectory};
+    let reason = error.to_string().into();
+    match error.kind() {
+        AlreadyExists | InvalidFilename | IsADirectory | NotADirectory => Undelivered::Refused(reason),
+        _ => Undelivered::Unavailable(reason),
+    }
+}
+
+/// The same work on parts of a whole, answers in its order.
+fn in_threads<T: Sync, R: Send>(whole: &[T], work: impl Fn(&[T]) -> Vec<R> + Sync) -> Vec<R> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    let size = whole.len().div_ceil(threads).max(PER_THREAD_MIN);
+    thread::scope(|scope| {
+        let work = &work;
+        let parts: Vec<_> = whole.chunks(size).map(|part| scope.spawn(move || work(part))).collect();
+        let done = parts.into_iter().flat_map(|part| part.join().expect("writing files does not panic"));
+        done.collect()
+    })
+}

@@ -1,0 +1,118 @@
+//! What is delivered: a document with its number, as JSON. Owns the shape, which is the same for every sink. Must never
+//! change what the document itself says: its text is passed on as it came.
+
+use bates_core::{Delivery, ScopeKey, Undelivered};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// The document and where its number is from: what an object holds.
+///
+/// It is the same for every try, so that a second delivery writes the same again.
+pub(crate) fn data(delivery: &Delivery) -> Result<Vec<u8>, Undelivered> {
+    write(&Data::of(delivery, None)?)
+}
+
+/// The same as an event, with the try: what a webhook gets.
+pub(crate) fn event(delivery: &Delivery) -> Result<Vec<u8>, Undelivered> {
+    let data = Data::of(delivery, Some(delivery.attempt))?;
+    write(&Event { kind: "document.numbered", timestamp: data.created_at.clone(), data })
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    timestamp: String,
+    data: Data<'a>,
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    event: String,
+    series: &'a str,
+    scope: Parameters<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period: Option<&'a str>,
+    position: u64,
+    number: &'a str,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    document: &'a RawValue,
+}
+
+impl<'a> Data<'a> {
+    fn of(delivery: &'a Delivery, attempt: Option<u32>) -> Result<Self, Undelivered> {
+        let document = serde_json::from_str(&delivery.body)
+            .map_err(|error| Undelivered::Refused(format!("the document is not JSON: {error}").into()))?;
+        Ok(Self {
+            event: delivery.event.to_string(),
+            series: delivery.place.series.as_str(),
+            scope: Parameters(&delivery.place.scope),
+            period: delivery.place.scope.parts().1,
+            position: delivery.position,
+            number: &delivery.number,
+            created_at: delivery.created.to_string(),
+            attempt,
+            document,
+        })
+    }
+}
+
+struct Parameters<'a>(&'a ScopeKey);
+
+impl Serialize for Parameters<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.parts().0)
+    }
+}
+
+fn write(value: &impl Serialize) -> Result<Vec<u8>, Undelivered> {
+    serde_json::to_vec(value).map_err(|error| Undelivered::Refused(error.to_string().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(scope: &str, body: &str) -> Delivery {
+        Delivery {
+            event: "01900000-0000-7000-8000-000000000001".parse().unwrap(),
+            place: bates_core::Place {
+                series: "document".parse().unwrap(),
+                scope: ScopeKey::from_store(scope),
+            },
+            position: 1001,
+            number: "PROJ-9012-1001".into(),
+            body: body.into(),
+            created: "2026-11-15T10:00:00.5Z".parse().unwrap(),
+            attempt: 2,
+        }
+    }
+
+    #[test]
+    fn the_document_is_passed_on_to_the_last_digit() {
+        let body = r#"{"amount": 0.10000000000000000000000001, "b":1e400,"a":"é"}"#;
+        let text = String::from_utf8(data(&delivery("project=PROJ @2026", body)).unwrap()).unwrap();
+        let expected = r#"{"event":"01900000-0000-7000-8000-000000000001","series":"document","scope":{"project":"PROJ"},"period":"2026","position":1001,"number":"PROJ-9012-1001","created_at":"2026-11-15T10:00:00.5Z","document":"#;
+        assert_eq!(text, format!("{expected}{body}}}"));
+    }
+
+    #[test]
+    fn an_event_tells_its_try_and_an_object_does_not() {
+        let text = String::from_utf8(event(&delivery("", "1")).unwrap()).unwrap();
+        assert!(
+            text.starts_with(r#"{"type":"document.numbered","timestamp":"2026-11-15T10:00:00.5Z","data":{"#)
+        );
+        assert!(text.contains(r#""scope":{},"position":1001"#) && text.contains(r#""attempt":2"#), "{text}");
+        let again = Delivery { attempt: 3, ..delivery("", "1") };
+        assert_eq!(data(&delivery("", "1")).unwrap(), data(&again).unwrap());
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused_and_breaks_out_of_nothing() {
+        for body in ["", "{", "1}", r#"1,"number":"2""#, "nan"] {
+            assert!(matches!(data(&delivery("", body)), Err(Undelivered::Refused(_))), "{body}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A table of PostgreSQL: a row for each document. Owns the description and the pool. Must never make or change a table,
+//! and never keep state in a session.
+
+mod address;
+mod rows;
+mod table;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bates_core::{Delivering, Delivery, Sink, Undelivered};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod};
+use serde::Deserialize;
+use tokio::time::timeout;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use self::address::Address;
+use self::rows::{Failed, Insert};
+use self::table::Table;
+use crate::error::SinkError;
+use crate::secret::{self, Secret};
+use crate::tls;
+
+const URL: &str = "postgres.url";
+
+/// One statement; far past this the arrays cost more than the round trips that they save.
+const BATCH_MAX: usize = 1_000;
+/// One for a batch under way and some for the next; a database has few to give.
+const CONNECTIONS: usize = 4;
+/// A statement lasts no longer if nobody says otherwise.
+const TIMEOUT_MS: u64 = 10_000;
+const TIMEOUT_MS_MAX: u64 = 60_000;
+
+/// A table as it is described.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PostgresDescription {
+    /// `postgres://user:password@host:port/database?sslmode=…&sslrootcert=…`.
+    pub url: Secret,
+    /// A file with the password instead.
+    #[serde(default)]
+    pub password_file: Option<PathBuf>,
+    /// The table, with its schema or without.
+    pub table: String,
+    /// How long a statement may last.
+    #[serde(default = "timeout_ms")]
+    pub timeout_ms: u64,
+}
+
+fn timeout_ms() -> u64 {
+    TIMEOUT_MS
+}
+
+pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkError> {
+    let PostgresDescription { url, password_file, table, timeout_ms } = description;
+    let wrong = |problem: Box<str>| SinkError::new(URL, problem);
+    let mut address = Address::parse(url.reveal()).map_err(wrong)?;
+    if let Some(path) = password_file {
+        if address.config.get_password().is_some() {
+            return Err(SinkError::new("postgres.password_file", "the url already holds a password"));
+        }
+        if let Some(password) = secret::given(None, Some(path), URL, "postgres.password_file")? {
+            address.config.password(password.reveal());
+        }
+    }
+    let table = Table::parse(table).map_err(|problem| SinkError::new("postgres.table", problem))?;
+    if !(1..=TIMEOUT_MS_MAX).contains(timeout_ms) {
+        return Err(SinkError::new("postgres.timeout_ms", format!("it is between 1 and {TIMEOUT_MS_MAX}")));
+    }
+    let tls = MakeRustlsConnect::new(tls::config(&address.trust).map_err(wrong)?);
+    let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_config(address.config.clone(), tls, config);
+    let pool = Pool::builder(manager).max_size(CONNECTIONS).build();
+    let pool = pool.map_err(|error| SinkError::new(URL, error.to_string()))?;
+    Ok(Postgres { pool, address, insert: Insert::into(table), timeout: Duration::from_millis(*timeout_ms) })
+}
+
+struct Postgres {
+    pool: Pool,
+    address: Address,
+    insert: Insert,
+    timeout: Duration,
+}
+
+impl Postgres {
+    /// Halves what fails because of one of its documents until each that can go is there.
+    async fn deliver(&self, deliveries: &[Delivery]) -> Vec<Result<(), Undelivered>> {
+        let mut answers = vec![Ok(()); deliveries.len()];
+        let mut left = vec![0..deliveries.len()];
+        while let Some(part) = left.pop().filter(|part| !part.is_empty()) {
+            match self.attempt(&deliveries[part.clone()]).await {
+                Ok(()) => {}
+                Err(Failed::Document(_)) if part.len() > 1 => {
+                    let middle = part.start + part.len() / 2;
+                    left.extend([middle..part.end, part.start..middle]);
+                }
+                Err(Failed::Document(reason)) => answers[part.start] = Err(Undelivered::Refused(reason)),
+                Err(Failed::Sink(reason)) => {
+                    // Nor would it take the rest: nobody waits for a timeout of each part.
+                    for part in left.drain(..).chain([part]) {
+                        answers[part].fill(Err(Undelivered::Unavailable(reason.clone())));
+                    }
+                }
+            }
+        }
+        answers
+    }
+
+    async fn attempt(&self, deliveries: &[Delivery]) -> Result<(), Failed> {
+        let late = || Failed::Sink("no answer in time".into());
+        let client = timeout(self.timeout, self.pool.get()).await.map_err(|_| late())?;
+        let mut client = client.map_err(|error| Failed::Sink(rows::reason(&error)))?;
+        match timeout(self.timeout, self.insert.run(&mut client, deliveries)).await {
+            // An answer may still come that nobody waits for.
+            Err(_) => {
+                drop(Object::take(client));
+                Err(late())
+            }
+            Ok(inserted) => inserted,
+        }
+    }
+}
+
+impl Sink for Postgres {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+        Box::pin(self.deliver(deliveries))
+    }
+
+    fn batch_max(&self) -> usize {
+        BATCH_MAX
+    }
+
+    fn describe(&self) -> String {
+        format!("table {} in {}", self.insert.table(), self.address)
+    }
+}

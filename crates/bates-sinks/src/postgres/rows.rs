@@ -1,0 +1,111 @@
+//! Documents into rows: one statement a batch. Owns the statement, and whom a failure is about. Must never answer before
+//! the commit is on the server's disk, as far as the server can be asked for that.
+
+use bates_core::Delivery;
+use deadpool_postgres::Client;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+
+use super::table::Table;
+
+/// Whom a failure is about.
+pub(super) enum Failed {
+    /// One of the documents.
+    Document(Box<str>),
+    /// The table, the database, or the way there.
+    Sink(Box<str>),
+}
+
+/// The statement for a table.
+pub(super) struct Insert {
+    table: Table,
+    sql: String,
+}
+
+const TYPES: [Type; 7] = [
+    Type::UUID_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::INT8_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::TIMESTAMPTZ_ARRAY,
+];
+
+impl Insert {
+    /// A row that is there stays: what belongs to an event never changes, and an update would only make the table grow.
+    pub(super) fn into(table: Table) -> Self {
+        let sql = format!(
+            "INSERT INTO {table} (event, series, scope, position, number, document, created_at) \
+             SELECT event, series, scope, position, number, document::jsonb, created_at \
+             FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], \
+             $7::timestamptz[]) AS given (event, series, scope, position, number, document, created_at) \
+             ON CONFLICT (event) DO NOTHING"
+        );
+        Self { table, sql }
+    }
+
+    pub(super) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    pub(super) async fn run(&self, client: &mut Client, deliveries: &[Delivery]) -> Result<(), Failed> {
+        self.try_run(client, deliveries).await.map_err(|error| self.judge(&error))
+    }
+
+    /// The statement is not prepared, so that it works behind PgBouncer.
+    async fn try_run(
+        &self,
+        client: &mut Client,
+        deliveries: &[Delivery],
+    ) -> Result<(), tokio_postgres::Error> {
+        let events: Vec<_> = deliveries.iter().map(|delivery| delivery.event).collect();
+        let series: Vec<_> = deliveries.iter().map(|delivery| delivery.place.series.as_str()).collect();
+        let scopes: Vec<_> = deliveries.iter().map(|delivery| delivery.place.scope.as_str()).collect();
+        let positions: Vec<_> = deliveries.iter().map(|delivery| delivery.position.cast_signed()).collect();
+        let numbers: Vec<_> = deliveries.iter().map(|delivery| &*delivery.number).collect();
+        let documents: Vec<_> = deliveries.iter().map(|delivery| &*delivery.body).collect();
+        let created: Vec<_> = deliveries.iter().map(|delivery| delivery.created).collect();
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
+            [&events, &series, &scopes, &positions, &numbers, &documents, &created];
+        let values: Vec<_> = values.into_iter().zip(TYPES).collect();
+        let transaction = client.transaction().await?;
+        // Where commits are not waited for, these are.
+        transaction
+            .batch_execute(
+                "SELECT set_config('synchronous_commit', 'on', true) \
+                 WHERE current_setting('synchronous_commit') = 'off'",
+            )
+            .await?;
+        transaction.query_typed(&self.sql, &values).await?;
+        transaction.commit().await
+    }
+
+    fn judge(&self, error: &tokio_postgres::Error) -> Failed {
+        let Some(code) = error.code() else { return Failed::Sink(reason(error)) };
+        if [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_COLUMN, SqlState::INVALID_SCHEMA_NAME]
+            .contains(code)
+        {
+            let definition = self.table.definition();
+            return Failed::Sink(format!("{}; the table is made by: {definition}", reason(error)).into());
+        }
+        // Data that is not taken, a constraint, a limit of the program, and what a trigger raised.
+        if ["22", "23", "54", "P0"].contains(&&code.code()[..2]) {
+            Failed::Document(reason(error))
+        } else {
+            Failed::Sink(reason(error))
+        }
+    }
+}
+
+/// What the server said, without what it quotes of the rows.
+pub(super) fn reason(error: &(dyn std::error::Error + 'static)) -> Box<str> {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    match innermost.downcast_ref::<tokio_postgres::error::DbError>() {
+        Some(told) => format!("{} ({})", told.message(), told.code().code()).into(),
+        None => innermost.to_string().into(),
+    }
+}

@@ -1,0 +1,104 @@
+//! What must not be shown: secrets, and addresses that may hold one. Owns reading them from a file. Must never print
+//! what it holds, not even in the error of a value that could not be read.
+
+use std::path::Path;
+use std::{fmt, fs};
+
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
+use zeroize::Zeroizing;
+
+use crate::error::SinkError;
+
+/// A text that is never shown, and wiped when it is dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// A secret of this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(Zeroizing::new(text.into()))
+    }
+
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// Only texts: the errors of other types would quote the value.
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Text)
+    }
+}
+
+struct Text;
+
+impl Visitor<'_> for Text {
+    type Value = Secret;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Secret, E> {
+        Ok(Secret::new(text))
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<Secret, E> {
+        Ok(Secret::new(text))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Secret, E> {
+        Err(not_a_text())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Secret, E> {
+        Err(not_a_text())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Secret, E> {
+        Err(not_a_text())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Secret, E> {
+        Err(not_a_text())
+    }
+}
+
+fn not_a_text<E: Error>() -> E {
+    E::custom("this has to be a text; write it in quotes")
+}
+
+/// The secret that is given itself or as a file, or neither; a line break at the end of a file is none of it.
+pub(crate) fn given(
+    secret: Option<&Secret>,
+    file: Option<&Path>,
+    field: &'static str,
+    file_field: &'static str,
+) -> Result<Option<Secret>, SinkError> {
+    let found = match (secret, file) {
+        (Some(_), Some(_)) => {
+            return Err(SinkError::new(file_field, format!("give this or {field}, not both")));
+        }
+        (Some(secret), None) => Some((secret.clone(), field)),
+        (None, Some(path)) => Some((from_file(path, file_field)?, file_field)),
+        (None, None) => None,
+    };
+    match found {
+        Some((secret, field)) if secret.reveal().is_empty() => Err(SinkError::new(field, "it is empty")),
+        found => Ok(found.map(|(secret, _)| secret)),
+    }
+}
+
+fn from_file(path: &Path, field: &'static str) -> Result<Secret, SinkError> {
+    let text = fs::read_to_string(path).map(Zeroizing::new);
+    let text = text.map_err(|error| SinkError::new(field, format!("{}: {error}", path.display())))?;
+    Ok(Secret::new(text.trim_end_matches(['\r', '\n'])))
+}

@@ -1,0 +1,54 @@
+//! What sinks promise, against real servers, a real folder and a real database.
+#![allow(clippy::unwrap_used)]
+
+mod description;
+mod folder;
+mod receiver;
+mod table;
+mod webhook;
+
+use bates_core::{Delivery, Place, ScopeKey, Sink, Undelivered};
+use bates_sinks::{Description, SinkError};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// A sink described in JSON, which is YAML.
+pub(crate) fn opened(description: &Value) -> Result<Box<dyn Sink>, SinkError> {
+    serde_saphyr::from_str::<Description>(&description.to_string()).unwrap().open()
+}
+
+pub(crate) fn delivery(position: u64, body: &str) -> Delivery {
+    Delivery {
+        event: Uuid::now_v7(),
+        place: Place {
+            series: "document".parse().unwrap(),
+            scope: ScopeKey::new([("project", "PROJ"), ("type", "9012")], None).unwrap(),
+        },
+        position,
+        number: format!("PROJ-9012-{position}").into(),
+        body: body.into(),
+        created: "2026-11-15T10:00:00Z".parse().unwrap(),
+        attempt: 1,
+    }
+}
+
+/// What every sink makes of a document.
+pub(crate) fn expected(delivery: &Delivery) -> Value {
+    json!({
+        "event": delivery.event.to_string(),
+        "series": "document",
+        "scope": {"project": "PROJ", "type": "9012"},
+        "position": delivery.position,
+        "number": &*delivery.number,
+        "created_at": "2026-11-15T10:00:00Z",
+        "document": serde_json::from_str::<Value>(&delivery.body).unwrap(),
+    })
+}
+
+pub(crate) fn is_refused(answer: &Result<(), Undelivered>) -> bool {
+    matches!(answer, Err(Undelivered::Refused(_)))
+}
+
+pub(crate) fn is_unavailable(answer: &Result<(), Undelivered>) -> bool {
+    matches!(answer, Err(Undelivered::Unavailable(_)))
+}
