@@ -104,14 +104,13 @@ async fn accounts(
     // One moment for all that is read, or a document numbered meanwhile would look like one that is missing.
     session.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
     let cursors = crate::read::scopes(session, series, after, limit).await?;
-    let mut accounts: BTreeMap<ScopeKey, Account> =
-        cursors.into_iter().map(|(scope, cursor)| (scope, Account { next: cursor.next, ..Account::default() })).collect();
+    let mut accounts: BTreeMap<ScopeKey, Account> = cursors
+        .into_iter()
+        .map(|(scope, cursor)| (scope, Account { next: cursor.next, ..Account::default() }))
+        .collect();
     if let (Some((first, _)), Some((last, _))) = (accounts.first_key_value(), accounts.last_key_value()) {
-        let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
-            (&series.as_str(), Type::TEXT),
-            (&first.as_str(), Type::TEXT),
-            (&last.as_str(), Type::TEXT),
-        ];
+        let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&series.as_str(), Type::TEXT), (&first.as_str(), Type::TEXT), (&last.as_str(), Type::TEXT)];
         for row in session.query_typed(RANGES, &parameters).await? {
             let Some(account) = accounts.get_mut(&ScopeKey::from_store(row.get(0))) else { continue };
             if let Some(range) = Lease::new(whole(&row, 1), whole(&row, 2) + 1) {
@@ -154,8 +153,12 @@ async fn put_gaps(
     let series: &(dyn ToSql + Sync) = &series.as_str();
     session.begin().await?;
     session.query_typed(COMPACT, &[(series, Type::TEXT), (&keys, Type::TEXT_ARRAY)]).await?;
-    let closed: [(&(dyn ToSql + Sync), Type); 4] =
-        [(series, Type::TEXT), (&keys, Type::TEXT_ARRAY), (&at, Type::TEXT_ARRAY), (&first, Type::INT8_ARRAY)];
+    let closed: [(&(dyn ToSql + Sync), Type); 4] = [
+        (series, Type::TEXT),
+        (&keys, Type::TEXT_ARRAY),
+        (&at, Type::TEXT_ARRAY),
+        (&first, Type::INT8_ARRAY),
+    ];
     session.query_typed(CLOSE, &closed).await?;
     let put: [(&(dyn ToSql + Sync), Type); 5] = [
         (series, Type::TEXT),
@@ -179,7 +182,8 @@ async fn gaps(
                WHERE ($1::text IS NULL OR series = $1) AND ($2::text IS NULL OR scope = $2)
                AND ($3::text IS NULL OR (series, scope, first) > ($3, $4, $5))
                ORDER BY series, scope, first LIMIT $6";
-    let (series, scope) = (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
+    let (series, scope) =
+        (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
     let behind = after.map(|(place, _)| place.series.as_str());
     let behind_scope = after.map(|(place, _)| place.scope.as_str());
     let behind_first = after.map(|(_, first)| integer(*first));
@@ -198,7 +202,8 @@ async fn gaps(
 
 /// Only what is read as it was written is a gap.
 fn gap(row: &Row) -> Option<Gap> {
-    let place = Place { series: row.get::<_, &str>(0).parse().ok()?, scope: ScopeKey::from_store(row.get(1)) };
+    let place =
+        Place { series: row.get::<_, &str>(0).parse().ok()?, scope: ScopeKey::from_store(row.get(1)) };
     let range = Lease::new(whole(row, 2), whole(row, 3) + 1)?;
     let reason = Reason::named(row.get(4))?;
     let seen = Timestamp::from_millisecond(row.get(5)).unwrap_or(Timestamp::MAX);

@@ -111,7 +111,10 @@ pub(crate) fn padded(text: &str, columns: usize) -> String {
 }
 
 /// Rows of texts from outside in columns that align; the first row is their heads.
-pub(crate) fn table<const COLUMNS: usize>(out: &mut Output, rows: &[[String; COLUMNS]]) -> anyhow::Result<()> {
+pub(crate) fn table<const COLUMNS: usize>(
+    out: &mut Output,
+    rows: &[[String; COLUMNS]],
+) -> anyhow::Result<()> {
     let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
     let widths: [usize; COLUMNS] = std::array::from_fn(widest);
     for (at, row) in rows.iter().enumerate() {

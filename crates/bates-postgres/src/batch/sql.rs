@@ -126,7 +126,11 @@ pub(crate) async fn let_go(session: &Session, places: &[&Place], node: Uuid) -> 
 }
 
 /// Takes what a node has handed out of the leases: what it was granted below these positions.
-pub(crate) async fn shorten_leases(session: &Session, used: &[(&Place, u64)], node: Uuid) -> Result<(), Error> {
+pub(crate) async fn shorten_leases(
+    session: &Session,
+    used: &[(&Place, u64)],
+    node: Uuid,
+) -> Result<(), Error> {
     if used.is_empty() {
         return Ok(());
     }

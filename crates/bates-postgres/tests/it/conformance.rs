@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::{
-    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_books, exercise_move, exercise_outbox, exercise_store,
+    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_books, exercise_move, exercise_outbox,
+    exercise_store,
 };
 
 /// A database of its own in a server that all claims share.

@@ -129,14 +129,16 @@ pub(crate) fn gaps(args: &GapsArgs) -> anyhow::Result<Answer> {
 
 impl Gap {
     fn scope(&self) -> String {
-        let mut scope: Vec<String> = self.scope.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut scope: Vec<String> =
+            self.scope.iter().map(|(name, value)| format!("{name}={value}")).collect();
         scope.extend(self.period.as_ref().map(|period| format!("@{period}")));
         scope.join(" ")
     }
 
     fn row(self) -> [String; 7] {
         let count = grouped(self.last - self.first + 1);
-        let reason = if self.uncertain { format!("{} (uncertain)", self.reason) } else { self.reason.clone() };
+        let reason =
+            if self.uncertain { format!("{} (uncertain)", self.reason) } else { self.reason.clone() };
         let scope = self.scope();
         [self.series, scope, self.first.to_string(), self.last.to_string(), count, reason, self.seen]
     }
@@ -157,7 +159,10 @@ pub(crate) fn reconcile(args: &ReconcileArgs) -> anyhow::Result<Answer> {
         let Reconciled { scopes, gaps, missing, uncertain } = found;
         let (scopes, gaps) = (counted(scopes, "scope"), counted(gaps, "gap"));
         let numbers = counted(missing, "number");
-        out.line(format_args!("{scopes} looked at: {gaps}, {numbers} missing, {} uncertain", grouped(uncertain)))?;
+        out.line(format_args!(
+            "{scopes} looked at: {gaps}, {numbers} missing, {} uncertain",
+            grouped(uncertain)
+        ))?;
     }
     out.flush()?;
     Ok(Answer::Yes)

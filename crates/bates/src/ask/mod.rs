@@ -8,8 +8,8 @@ mod series;
 mod server;
 mod validate;
 
-pub(crate) use next::{NextArgs, run as next};
 pub(crate) use gaps::{GapsArgs, ReconcileArgs, gaps, reconcile};
+pub(crate) use next::{NextArgs, run as next};
 pub(crate) use outbox::{OutboxArgs, run as outbox};
 pub(crate) use peek::{PeekArgs, run as peek};
 pub(crate) use series::{SeriesArgs, run as series};

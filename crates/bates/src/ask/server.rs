@@ -62,7 +62,8 @@ impl ServerArgs {
 
     /// Sends lines of documents with POST; answers with the lines that come back.
     pub(crate) fn send_lines(&self, path: &str, lines: Vec<u8>) -> anyhow::Result<String> {
-        let request = ureq::http::Request::post(self.address(path)?).header("Content-Type", "application/x-ndjson");
+        let request =
+            ureq::http::Request::post(self.address(path)?).header("Content-Type", "application/x-ndjson");
         let mut answer = send(request.body(lines)?)?;
         let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
         text.map_err(|error| anyhow::Error::from(std::io::Error::other(error.to_string())))

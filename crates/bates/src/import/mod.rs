@@ -8,7 +8,7 @@ mod scope_of;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -100,7 +100,8 @@ struct Series {
 
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
     let series: Series = args.server.get(&format!("/v1/series/{}", escaped(&args.series)))?;
-    let scope = ScopeOf::new(&args.parameters, &args.scope_from, args.date_from.as_deref(), series.parameters)?;
+    let scope =
+        ScopeOf::new(&args.parameters, &args.scope_from, args.date_from.as_deref(), series.parameters)?;
     let file = File::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
     let size = file.metadata()?.len();
     let id = match &args.id {
@@ -148,7 +149,8 @@ fn write(
     let answered: Answered = serde_json::from_str(answer).context("the server's answer cannot be read")?;
     match answered {
         Answered { id: Some(id), event, .. } => {
-            numbered.write(&serde_json::json!({"id": id, "event": event, "line": line, "document": document}))?;
+            numbered
+                .write(&serde_json::json!({"id": id, "event": event, "line": line, "document": document}))?;
             Ok(true)
         }
         Answered { error: Some(Refusal { code, detail }), .. } => {

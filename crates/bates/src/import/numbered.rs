@@ -24,7 +24,8 @@ impl Numbered {
         let mut reader = BufReader::new(file.try_clone()?);
         let mut line = Vec::new();
         while let Some(read) = super::read_line(&mut reader, &mut line)? {
-            let is_numbered = serde_json::from_slice::<Value>(&line).is_ok_and(|line| line.get("id").is_some());
+            let is_numbered =
+                serde_json::from_slice::<Value>(&line).is_ok_and(|line| line.get("id").is_some());
             if !is_numbered || !line.ends_with(b"\n") {
                 break;
             }

@@ -21,7 +21,13 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(size: u64) -> Self {
         let now = SystemClock.elapsed();
-        Self { is_shown: std::io::stderr().is_terminal(), size, began: now, shown: Duration::ZERO, first: None }
+        Self {
+            is_shown: std::io::stderr().is_terminal(),
+            size,
+            began: now,
+            shown: Duration::ZERO,
+            first: None,
+        }
     }
 
     /// So many documents have numbers, and so much of the file was read.
@@ -37,7 +43,8 @@ impl Progress {
         let pace = ((bytes - bytes_before) / seconds).max(1);
         let left = self.size.saturating_sub(bytes) / pace;
         let percent = if self.size == 0 { 100 } else { bytes.min(self.size) * 100 / self.size };
-        let line = format!("{percent:>3} %  {} documents  {}/s  {left} s left", grouped(documents), grouped(rate));
+        let line =
+            format!("{percent:>3} %  {} documents  {}/s  {left} s left", grouped(documents), grouped(rate));
         // Nobody reads what cannot be written.
         let _ = write!(std::io::stderr(), "\r{line:<70}");
     }

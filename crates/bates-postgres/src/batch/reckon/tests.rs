@@ -57,7 +57,9 @@ fn a_scope_too_many_and_a_series_never_pinned_write_nothing() {
 
 #[test]
 fn a_tail_goes_back_only_where_its_holder_left_the_cursor() {
-    let tail = |from, to, version| Ask::Surrender(Tail { place: place(), lease: lease(from, to), version, lost: vec![lease(1, 3)] });
+    let tail = |from, to, version| {
+        Ask::Surrender(Tail { place: place(), lease: lease(from, to), version, lost: vec![lease(1, 3)] })
+    };
     let found = Found::Cursor(Cursor { next: 33, version: 1 });
     let reckoned =
         reckon(found, &[tail(10, 33, 1), tail(10, 33, 1), ask(5, Purpose::Lease)], &mut Keys::default());
