@@ -80,7 +80,13 @@ async fn a_claim_or_verdict_whose_answer_is_lost_is_neither_lost_nor_done_twice(
     let (server, proxy, store) = behind_proxy(Duration::from_secs(30)).await;
     let event = store.assign(document("a")).await.unwrap().event;
     proxy.cut(Cut::Before);
-    assert_eq!(claimed(&store, 1, Duration::ZERO).await[0].attempt, 1, "it was never made");
+    // Until PostgreSQL has noticed that the first try is gone, it holds the document.
+    let first = loop {
+        if let Some(claimed) = claimed(&store, 1, Duration::ZERO).await.pop() {
+            break claimed;
+        }
+    };
+    assert_eq!(first.attempt, 1, "it was never made");
     proxy.cut(Cut::After);
     assert!(claimed(&store, 1, LONG).await.is_empty(), "it was made, and nobody knows of it");
     let client = connect(&server.url()).await;

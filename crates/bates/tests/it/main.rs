@@ -8,6 +8,7 @@ mod cluster;
 mod crash;
 mod disk;
 mod disk_full;
+mod documents;
 mod errors;
 mod http;
 mod load;

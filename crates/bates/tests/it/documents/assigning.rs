@@ -1,0 +1,160 @@
+//! What a caller gets: numbers, lines, reservations, and errors that change nothing.
+
+use serde_json::json;
+
+use super::super::http::ask;
+use super::{Home, post, send};
+
+const PATH: &str = "/v1/series/document/documents";
+
+fn series(home: &Home) -> String {
+    format!(
+        "  document: {{ pattern: \"{{project}}-{{seq}}\", promise: ordered, key: \"d:{{project}}\", sink: {} }}\n  \
+           bare: {{ pattern: \"B-{{seq}}\", key: b }}\n  \
+           invoice: {{ pattern: \"{{date:%Y}}-{{seq}}\", reset: yearly, promise: gapless }}\n",
+        home.sink()
+    )
+}
+
+fn document(project: &str, title: &str) -> String {
+    json!({"scope": {"project": project}, "document": {"title": title}}).to_string()
+}
+
+#[test]
+fn a_document_is_numbered_once_and_what_became_of_it_can_be_asked() {
+    for home in [Home::folder(), Home::postgres()] {
+        let server = home.start(&series(&home));
+        let keyed = |key, body: &str| send(server.http, PATH, "application/json", Some(key), body);
+        let (status, first) = keyed("k", &document("P", "Plan"));
+        assert_eq!(status, 202, "{first}");
+        let written_otherwise = r#"{"document": {"title" : "Plan"}, "scope":{"project":"P"}}"#;
+        for body in [document("P", "Plan"), written_otherwise.to_owned()] {
+            let (status, again) = keyed("k", &body);
+            let numbers = [&first, &again].map(|text| text.split("\",").next().map(str::to_owned));
+            assert_eq!((status, &numbers[0]), (200, &numbers[1]), "{again}");
+        }
+        for other in [document("P", "Other"), document("Q", "Plan")] {
+            let (status, refused) = keyed("k", &other);
+            assert!(status == 422 && refused.contains("key_reused"), "{refused}");
+        }
+        assert_eq!(server.redis_cli(&["INCR", "d:P"]).contains("ERR"), true, "P-1 is no bare count");
+        assert_eq!(server.redis_cli(&["LPOP", "d:P"]), "P-2", "nothing was taken by what was refused");
+        assert_eq!(
+            post(server.http, PATH, &document("P", "Next")).1["id"],
+            "P-3",
+            "in order with the others"
+        );
+        assert_eq!(server.redis_cli(&["LPOP", "d:P"]), "P-4");
+        while ask(server.http, "GET", "/v1/documents/P-3", "").1["state"] != "delivered" {}
+        assert_eq!(home.delivered(), ["P-1", "P-3"]);
+        let counts = ask(server.http, "GET", "/v1/outbox/counts", "").1;
+        assert_eq!(counts["document"]["delivered"], 2);
+    }
+}
+
+#[test]
+fn each_line_of_a_stream_has_its_own_answer_in_its_place() {
+    for home in [Home::folder(), Home::postgres()] {
+        let server = home.start(&series(&home));
+        let long = format!("{{\"document\":\"{}\"}}", "x".repeat(2 * 1024 * 1024));
+        let lines = [
+            document("P", "one"),
+            "not json".to_owned(),
+            document("P", "two"),
+            String::new(),
+            long,
+            document("..", "three"),
+            r#"{"scope":{"project":"P"}}"#.to_owned(),
+            document("Q", "four"),
+        ];
+        let stream = |key| send(server.http, PATH, "application/x-ndjson", Some(key), &lines.join("\n"));
+        let (status, answers) = stream("import");
+        let answers: Vec<serde_json::Value> =
+            answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(status, 200);
+        let told: Vec<&str> = answers
+            .iter()
+            .map(|answer| answer["id"].as_str().or(answer["error"]["code"].as_str()).unwrap())
+            .collect();
+        assert_eq!(told, ["P-1", "bad_request", "P-2", "too_large", "bad_scope", "bad_body", "Q-1"]);
+        let again = stream("import").1;
+        assert!(
+            again.contains("\"P-1\"") && again.contains("\"P-2\"") && !again.contains("\"P-3\""),
+            "{again}"
+        );
+        let many: Vec<String> = (0..5_000).map(|at| document("M", &at.to_string())).collect();
+        let (_, answers) = send(server.http, PATH, "application/x-ndjson", None, &many.join("\n"));
+        let numbers: Vec<String> =
+            answers.lines().map(|line| line.split('"').nth(3).unwrap().to_owned()).collect();
+        let expected: Vec<String> = (1..=5_000).map(|at| format!("M-{at}")).collect();
+        assert_eq!(numbers, expected, "in the order of the lines");
+    }
+}
+
+#[test]
+fn what_is_not_confirmed_in_time_is_a_gap_with_that_reason_and_never_given_again() {
+    for home in [Home::folder(), Home::postgres()] {
+        let server = home.start(&series(&home));
+        let reserve = |body: &str| post(server.http, "/v1/series/invoice/reservations", body).1;
+        let kept = reserve(r#"{"date":"2025-12-31","seconds":600}"#);
+        let late = reserve(r#"{"date":"2025-12-31","seconds":1}"#);
+        let void = reserve(r#"{"date":"2025-12-31"}"#);
+        let of = |reservation: &serde_json::Value| reservation["id"].as_str().unwrap().to_owned();
+        assert_eq!([of(&kept), of(&late), of(&void)], ["2025-1", "2025-2", "2025-3"]);
+        let decide = |reservation: &serde_json::Value, decision: &str| {
+            let token = reservation["token"].as_str().unwrap();
+            post(server.http, &format!("/v1/reservations/{token}/{decision}"), "")
+        };
+        assert_eq!(decide(&kept, "confirm").1["state"], "confirmed");
+        assert_eq!(decide(&void, "void").1["state"], "voided");
+        assert_eq!(decide(&void, "confirm").1["code"], "wrong_state");
+        assert_eq!(decide(&serde_json::json!({"token": "2025-1"}), "void").1["code"], "unknown_document");
+        while ask(server.http, "GET", "/v1/documents/2025-2", "").1["state"] != "voided" {}
+        assert_eq!(decide(&late, "confirm").0, 409);
+        assert_eq!(of(&reserve(r#"{"date":"2025-12-31"}"#)), "2025-4", "never given again");
+        assert!(of(&reserve("")).ends_with("-1"), "today's period is another one");
+        let reconciled = post(server.http, "/v1/reconcile?series=invoice", "").1;
+        assert_eq!((&reconciled["gaps"], &reconciled["missing"]), (&json!(1), &json!(2)), "{reconciled}");
+        let gaps = ask(server.http, "GET", "/v1/gaps?series=invoice&period=2025", "").1;
+        assert_eq!((&gaps["gaps"][0]["first"], &gaps["gaps"][0]["last"]), (&json!(2), &json!(3)));
+        assert_eq!(gaps["gaps"][0]["reason"], "voided");
+        let elsewhere = ask(server.http, "GET", "/api/v1/ids/gaps?project=P", "").1;
+        assert_eq!(elsewhere["gaps"], json!([]));
+    }
+}
+
+#[test]
+fn bad_input_about_documents_gets_a_clear_error_and_changes_nothing() {
+    let home = Home::folder();
+    let server = home.start(&series(&home));
+    let code = |path: &str, body: &str| post(server.http, path, body).1["code"].as_str().unwrap().to_owned();
+    for (path, body, expected) in [
+        ("/v1/series/bare/documents", r#"{"document":{}}"#, "no_sink"),
+        ("/v1/series/never/documents", r#"{"document":{}}"#, "unknown_series"),
+        (PATH, r#"{"scope":{"project":"P"},"document":null}"#, "bad_document"),
+        (PATH, r#"{"scope":{"project":"P"}}"#, "bad_body"),
+        (PATH, r#"{"scope":{"project":"P"},"document":{},"count":2}"#, "bad_body"),
+        (PATH, r#"{"scope":{"project":"P"},"document":{},"key":"k"}"#, "bad_body"),
+        (PATH, r#"{"scope":{"project":"P"},"document":{},"date":"31.12.2025"}"#, "bad_body"),
+        (PATH, r#"{"scope":{"project":"../"},"document":{}}"#, "bad_scope"),
+        (PATH, "[]", "bad_body"),
+        (PATH, "{", "bad_request"),
+        ("/v1/series/bare/reservations", r#"{"seconds":0}"#, "bad_count"),
+        ("/v1/series/bare/reservations", r#"{"seconds":99999999}"#, "bad_count"),
+        ("/v1/outbox/P-9/retry", "", "unknown_document"),
+        ("/v1/outbox/retry?state=pending", "", "bad_arguments"),
+    ] {
+        assert_eq!(code(path, body), expected, "{path} {body}");
+    }
+    for key in ["", &"k".repeat(300), "\u{e9}"] {
+        let (status, refused) = send(server.http, PATH, "application/json", Some(key), &document("P", "x"));
+        assert!(status == 422 && refused.contains("bad_arguments"), "{key:?}: {refused}");
+    }
+    assert_eq!(
+        code("/v1/series/bare/documents", &format!("{{\"document\":\"{}\"}}", "x".repeat(2_000_000))),
+        "too_large"
+    );
+    assert_eq!(ask(server.http, "GET", "/v1/outbox?state=lost", "").1["code"], "bad_arguments");
+    assert_eq!(ask(server.http, "GET", "/v1/outbox", "").1["documents"], json!([]));
+    assert_eq!(post(server.http, PATH, &document("P", "first")).1["id"], "P-1", "nothing was taken");
+}

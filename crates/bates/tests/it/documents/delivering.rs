@@ -1,0 +1,92 @@
+//! Fault 18: a sink that is down, slow or poisoned. Every document is delivered or dead, and others are unaffected.
+
+use serde_json::json;
+
+use super::super::http::ask;
+use super::receiver::{Behaviour, Receiver};
+use super::{Home, post};
+
+fn series(one: &Receiver, other: &Receiver) -> String {
+    let of = |name: &str, receiver: &Receiver| {
+        format!(
+            "  {name}: {{ pattern: \"{}-{{seq}}\", sink: {{ webhook: {{ url: \"http://127.0.0.1:{}/in\", secret: \
+             whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, timeout_ms: 300 }} }} }}\n",
+            name.to_uppercase(),
+            receiver.port
+        )
+    };
+    of("one", one) + &of("other", other)
+}
+
+fn number(port: u16, series: &str, title: &str) -> String {
+    let (status, given) = post(
+        port,
+        &format!("/v1/series/{series}/documents"),
+        &json!({"document": {"title": title}}).to_string(),
+    );
+    assert_eq!(status, 202, "{given}");
+    given["id"].as_str().unwrap().to_owned()
+}
+
+fn state(port: u16, number: &str) -> String {
+    ask(port, "GET", &format!("/v1/documents/{number}"), "").1["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn one_bad_document_is_dead_after_its_tries_and_holds_up_nothing() {
+    for home in [Home::folder(), Home::postgres()] {
+        let (one, other) = (Receiver::start(Behaviour::RefusesPoison), Receiver::start(Behaviour::Takes));
+        let server = home.start_with(&series(&one, &other), &[("BATES_OUTBOX_TRIES", "2")]);
+        let bad = number(server.http, "one", "poison");
+        let good: Vec<String> = (0..20).map(|_| number(server.http, "one", "good")).collect();
+        for number in &good {
+            while state(server.http, number) != "delivered" {}
+        }
+        while state(server.http, &bad) != "dead" {}
+        let dead = ask(server.http, "GET", "/v1/outbox?state=dead", "").1;
+        let dead = &dead["documents"][0];
+        assert_eq!((&dead["id"], &dead["tries"]), (&json!(bad), &json!(2)));
+        assert!(dead["last_error"].as_str().unwrap().contains("400"), "{dead}");
+        post(server.http, "/v1/reconcile", "");
+        let gaps = ask(server.http, "GET", "/v1/gaps?series=one", "").1;
+        assert_eq!(
+            (&gaps["gaps"][0]["reason"], &gaps["gaps"][0]["first"]),
+            (&json!("outbox_dlq"), &json!(1))
+        );
+        one.behave(Behaviour::Takes);
+        assert_eq!(post(server.http, &format!("/v1/outbox/{bad}/retry"), "").0, 200);
+        while state(server.http, &bad) != "delivered" {}
+        post(server.http, "/v1/reconcile", "");
+        assert_eq!(
+            ask(server.http, "GET", "/v1/gaps?series=one", "").1["gaps"],
+            json!([]),
+            "its gap is closed"
+        );
+        let given_up = number(server.http, "other", "poison");
+        while state(server.http, &given_up) != "delivered" {}
+        assert_eq!(post(server.http, &format!("/v1/outbox/{given_up}/abandon"), "").1["code"], "wrong_state");
+    }
+}
+
+#[test]
+fn a_sink_that_fails_or_hangs_is_left_alone_and_other_sinks_are_not() {
+    for (home, behaviour) in [(Home::folder(), Behaviour::Hangs), (Home::postgres(), Behaviour::Fails)] {
+        let (one, other) = (Receiver::start(behaviour), Receiver::start(Behaviour::Takes));
+        let server = home.start(&series(&one, &other));
+        let stuck: Vec<String> = (0..100).map(|_| number(server.http, "one", "stuck")).collect();
+        let free: Vec<String> = (0..100).map(|_| number(server.http, "other", "free")).collect();
+        for number in &free {
+            while state(server.http, number) != "delivered" {}
+        }
+        let asked = one.asked();
+        assert!(asked <= 200, "it was asked {asked} times for 100 documents while it took none");
+        one.behave(Behaviour::Takes);
+        for number in &stuck {
+            while state(server.http, number) != "delivered" {}
+        }
+        let mut taken = one.taken();
+        taken.sort();
+        taken.dedup();
+        assert_eq!(taken.len(), 100, "each at least once");
+    }
+}

@@ -1,0 +1,76 @@
+//! `bates import`: stopped, killed and run again, it numbers each document once.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::Home;
+
+const DOCUMENTS: usize = 6_000;
+
+fn import(home: &Home, port: u16, file: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    command.current_dir(home.path("")).env("BATES_URL", format!("http://127.0.0.1:{port}"));
+    command.args(["import", file, "--series", "document"]).args(arguments);
+    command
+}
+
+fn series(home: &Home) -> String {
+    format!("  document: {{ pattern: \"{{project}}-{{seq}}\", sink: {} }}\n", home.sink())
+}
+
+#[test]
+fn an_import_that_is_killed_goes_on_and_gives_no_document_a_second_number() {
+    for home in [Home::folder(), Home::postgres()] {
+        let server = home.start(&series(&home));
+        let lines: Vec<String> =
+            (0..DOCUMENTS).map(|at| json!({"code": format!("P{}", at % 3), "at": at}).to_string()).collect();
+        fs::write(home.path("letters.ndjson"), lines.join("\n")).unwrap();
+        let arguments = ["--scope-from", "project=code", "--wait"];
+        let mut killed =
+            import(&home, server.http, "letters.ndjson", &arguments).stdout(Stdio::null()).spawn().unwrap();
+        let written = || fs::read_to_string(home.path("letters.numbered.ndjson")).unwrap_or_default();
+        while written().lines().count() < DOCUMENTS / 4 && killed.try_wait().unwrap().is_none() {}
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        // As if the last lines had not reached the disk.
+        let kept: Vec<String> = written().lines().take(500).map(str::to_owned).collect();
+        fs::write(home.path("letters.numbered.ndjson"), kept.join("\n") + "\n{\"id\":\"P0-").unwrap();
+        let output = import(&home, server.http, "letters.ndjson", &arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{output:?}");
+        assert!(said.contains("6,000 documents numbered, 0 failed"), "{said}");
+        assert!(said.contains("6,000 delivered, 0 pending, 0 dead"), "one for each, and no more: {said}");
+        let numbers: BTreeSet<String> = written()
+            .lines()
+            .enumerate()
+            .map(|(at, line)| {
+                let line: Value = serde_json::from_str(line).unwrap();
+                assert_eq!(line["document"]["at"], at, "in the order of the file");
+                line["id"].as_str().unwrap().to_owned()
+            })
+            .collect();
+        assert_eq!(numbers.len(), DOCUMENTS);
+        assert!((0..3).all(|p| numbers.contains(&format!("P{p}-2000"))), "no number was skipped");
+        let again = import(&home, server.http, "letters.ndjson", &arguments).output().unwrap();
+        assert!(again.status.success() && home.delivered().len() == DOCUMENTS);
+    }
+}
+
+#[test]
+fn rows_are_documents_and_what_is_wrong_with_one_is_told_and_tried_again() {
+    let home = Home::folder();
+    let server = home.start(&series(&home));
+    fs::write(home.path("rows.csv"), "project,title\nP,\"a, b\"\n,nobody's\nQ,c\n").unwrap();
+    let output = import(&home, server.http, "rows.csv", &["--wait"]).output().unwrap();
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("2 documents numbered, 1 failed") && said.contains("line 2: bad_scope"), "{said}");
+    assert_eq!(home.delivered(), ["P-1", "Q-1"]);
+    let wrong =
+        import(&home, server.http, "rows.csv", &["--scope-from", "projekt=project"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("has no parameter \"projekt\""), "{wrong:?}");
+}
