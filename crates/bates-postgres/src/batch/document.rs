@@ -41,13 +41,22 @@ pub(crate) async fn known_keys(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
+    // OFFSET 0 keeps the planner from reading the whole table instead of each key by the index. The document of a key
+    // that is new is not looked for.
     let sql =
         "SELECT found.batch = $4, found.digest, found.event, coalesce(document.position, found.position),
                    coalesce(document.number, found.number), coalesce(document.state, found.pruned_as)
                FROM UNNEST($1, $2, $3) WITH ORDINALITY AS asked (caller, series, key, at)
-               JOIN bates.idempotency AS found
-                   ON found.caller = asked.caller AND found.series = asked.series AND found.key = asked.key
-               LEFT JOIN bates.document ON document.event = found.event
+               CROSS JOIN LATERAL (
+                   SELECT * FROM bates.idempotency AS known
+                   WHERE known.caller = asked.caller AND known.series = asked.series AND known.key = asked.key
+                   OFFSET 0
+               ) AS found
+               LEFT JOIN LATERAL (
+                   SELECT position, number, state FROM bates.document
+                   WHERE event = CASE WHEN found.batch <> $4 THEN found.event END
+                   OFFSET 0
+               ) AS document ON true
                ORDER BY at";
     let columns = Columns::of(keys.iter().map(|(key, _)| *key));
     let [callers, series, texts] = columns.parameters();

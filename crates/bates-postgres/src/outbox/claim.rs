@@ -27,21 +27,18 @@ const CLAIM: &str = "WITH due AS MATERIALIZED (
     SELECT event, scope, position, number, body, (extract(epoch FROM created_at) * 1000000)::bigint, due.tries + 1
     FROM taken JOIN due USING (event) ORDER BY due.tries, due.due_at, event";
 
-/// Rows are locked in the order of their ids, as in all statements that wait for some. A document that was delivered
-/// is of no more use here.
-const SETTLE: &str = "WITH told AS MATERIALIZED (
-        SELECT * FROM UNNEST($1, $2, $3, $4, $5) AS told (event, attempt, state, after, error)
-    ), locked AS MATERIALIZED (
-        SELECT event FROM bates.document WHERE event = ANY ($1) ORDER BY event FOR UPDATE
-    )
-    UPDATE bates.document AS settled
+/// Rows are locked in the order of their ids, as in all statements that wait for some.
+const LOCK: &str = "SELECT count(*) FROM
+    (SELECT FROM bates.document WHERE event = ANY ($1) ORDER BY event FOR UPDATE) AS locked";
+
+/// A document that was delivered is of no more use here.
+const SETTLE: &str = "UPDATE bates.document AS settled
     SET state = told.state, due_at = now() + told.after * interval '1 millisecond', last_error = told.error,
         updated_at = now(), is_claimed = false,
         body = CASE told.state WHEN 'delivered' THEN NULL ELSE settled.body END
-    FROM told JOIN locked USING (event)
+    FROM UNNEST($1, $2, $3, $4, $5) AS told (event, attempt, state, after, error)
     WHERE settled.event = told.event AND settled.tries = told.attempt AND settled.state = 'pending'
-        AND settled.is_claimed
-    RETURNING true";
+        AND settled.is_claimed";
 
 pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
     let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
@@ -84,9 +81,15 @@ pub(super) async fn settle(session: &Session, settled: &[Settlement]) -> Result<
         (&afters, Type::FLOAT8_ARRAY),
         (&errors, Type::TEXT_ARRAY),
     ];
-    let (began, rows) = tokio::join!(biased; session.begin(), session.query_typed(SETTLE, &parameters));
+    let (began, locked, accepted) = tokio::join!(
+        biased;
+        session.begin(),
+        session.query_typed(LOCK, &parameters[..1]),
+        session.execute_typed(SETTLE, &parameters)
+    );
     began?;
-    let accepted = rows?.len() as u64;
+    locked?;
+    let accepted = accepted?;
     session.batch_execute("COMMIT").await?;
     Ok(accepted)
 }
