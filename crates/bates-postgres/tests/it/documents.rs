@@ -150,6 +150,22 @@ async fn keys_that_took_no_number_do_not_stay_behind_whatever_else_their_batch_d
     assert_eq!(shown(&[store.assign(keyed("a", "exhausted")).await]), ["a-4 new"], "it is free again");
 }
 
+/// Its key is inserted when it goes; another call shares its commit.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gave_up_leaves_neither_a_number_nor_its_key() {
+    let (server, store) = started(Settings { patience: Duration::from_mins(1), ..Settings::default() }).await;
+    let client = connect(&server.url()).await;
+    client.batch_execute("BEGIN; SELECT * FROM bates.cursor FOR UPDATE").await.unwrap();
+    let gone = in_line(&store, keyed("a", "k")).await;
+    while counted(&connect(&server.url()).await, WAITING).await == 0 {}
+    let stays = in_line(&store, document("a")).await;
+    drop(gone);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(shown(&[stays.await]), ["a-2 new"]);
+    assert_eq!(counted(&client, "SELECT count(*) FROM bates.idempotency").await, 0);
+    assert_eq!(shown(&[store.assign(keyed("a", "k")).await]), ["a-3 new"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_postgres_cannot_keep_fails_for_nobody_else() {
     let (server, store) = started(Settings { patience: Duration::from_mins(1), ..Settings::default() }).await;

@@ -147,7 +147,7 @@ const HELD_UP: &str = "SELECT count(*) FROM pg_stat_activity
 
 /// Keys of a round, a prime number; and rounds.
 const KEYS: usize = 29;
-const ROUNDS: usize = 12;
+const ROUNDS: usize = 5;
 
 /// What a writer is told, by key. All ask for the same keys at about the same time, pairs of them on two nodes in the
 /// same order, and each for another scope: so nothing but the key itself keeps them apart.
