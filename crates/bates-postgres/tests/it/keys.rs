@@ -113,6 +113,20 @@ async fn about_to_use(server: &PrivatePostgres, key: &str) -> Client {
     client
 }
 
+/// Keys are inserted before cursors are locked: so whoever holds a key never waits behind one who waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_a_key_has_no_cursor_meanwhile() {
+    let settings = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+    let (server, one) = started(settings).await;
+    let other = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
+    let (user, client) = (about_to_use(&server, "k").await, connect(&server.url()).await);
+    let waits = in_line(&one, keyed("a", "k")).await;
+    while counted(&client, WAITING).await == 0 {}
+    assert_eq!(&*other.assign(keyed("a", "another")).await.unwrap().number, "a-2");
+    user.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(&*waits.await.unwrap().number, "a-3");
+}
+
 /// Two nodes, one line each, wait for the gate; then each has a batch of the same keys, asked for in opposite orders
 /// and for different scopes, of which somebody holds the one in the middle until both have begun.
 #[tokio::test(flavor = "multi_thread")]
