@@ -14,12 +14,14 @@ struct Bench {
     targets: &'static [&'static str],
 }
 
-const BENCHES: [Bench; 5] = [
+const BENCHES: [Bench; 7] = [
     Bench { name: "pattern", package: "bates-pattern", targets: &["pattern"] },
     Bench { name: "resp", package: "bates-server", targets: &["resp"] },
     Bench { name: "serve", package: "bates", targets: &["serve", "http", "scopes"] },
     Bench { name: "postgres", package: "bates", targets: &["postgres"] },
-    Bench { name: "documents", package: "bates-postgres", targets: &["documents"] },
+    Bench { name: "documents", package: "bates", targets: &["documents"] },
+    Bench { name: "outbox", package: "bates-postgres", targets: &["documents"] },
+    Bench { name: "sinks", package: "bates-sinks", targets: &["folder"] },
 ];
 
 #[derive(clap::Args)]
@@ -65,6 +67,6 @@ mod tests {
     #[test]
     fn an_unknown_benchmark_is_answered_with_the_known_ones() {
         let message = find("patern").map(|_| ()).unwrap_err().to_string();
-        assert_eq!(message, "there is no benchmark `patern`; there is: pattern, resp, serve, postgres");
+        assert_eq!(message, "there is no benchmark `patern`; there is: pattern, resp, serve, postgres, documents, outbox, sinks");
     }
 }

@@ -6,7 +6,7 @@ use bates_core::{Delivery, Place, ScopeKey};
 use bates_sinks::{Description, ObjectDescription, Secret};
 use uuid::Uuid;
 
-const DOCUMENTS: u64 = 200_000;
+const DOCUMENTS: usize = 200_000;
 const BODY_BYTES: usize = 1_024;
 
 fn delivery(position: u64, body: &str) -> Delivery {
@@ -24,24 +24,26 @@ fn delivery(position: u64, body: &str) -> Delivery {
     }
 }
 
+/// `folder [DOCUMENTS] [BATCH] [FOLDER]`. One run a process: a file system that discards the blocks of files that were
+/// removed does so during the next syncs, and a second run would pay for the first.
 fn main() {
-    let folder = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let folder = tempfile::tempdir_in(folder.unwrap_or_else(|| ".".to_owned())).expect("a folder");
+    let arguments: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let count = |at: usize| arguments.get(at).map(|argument| argument.parse().expect("a count"));
+    let documents = count(0).unwrap_or(DOCUMENTS);
+    let folder = tempfile::tempdir_in(arguments.get(2).map_or(".", String::as_str)).expect("a folder");
     let root = folder.path().canonicalize().expect("a folder");
     let url = Secret::new(format!("file://{}", root.display()));
     let sink = Description::Object(ObjectDescription { url }).open().expect("a sink");
+    let size = count(1).unwrap_or(sink.batch_max());
     let body = format!("{{\"text\":\"{}\"}}", "x".repeat(BODY_BYTES - 11));
-    let documents: Vec<_> = (0..DOCUMENTS).map(|position| delivery(position, &body)).collect();
+    let deliveries: Vec<_> = (0..documents).map(|position| delivery(position as u64, &body)).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    for size in [500, sink.batch_max(), 20_000] {
-        let started = Instant::now();
-        for batch in documents.chunks(size) {
-            assert!(runtime.block_on(sink.deliver(batch)).iter().all(Result::is_ok));
-        }
-        let seconds = started.elapsed().as_secs_f64();
-        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-        let rate = DOCUMENTS as f64 / seconds;
-        println!("{DOCUMENTS} documents in batches of {size}: {seconds:.1} s, {rate:.0} files/s");
-        std::fs::remove_dir_all(root.join("document")).expect("removed");
+    let started = Instant::now();
+    for batch in deliveries.chunks(size) {
+        assert!(runtime.block_on(sink.deliver(batch)).iter().all(Result::is_ok));
     }
+    let seconds = started.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = documents as f64 / seconds;
+    println!("{documents} documents in batches of {size}: {seconds:.1} s, {rate:.0} files/s");
 }

@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// A bucket that takes documents.
 pub(super) struct Bucket {
     store: AmazonS3,
-    bucket: String,
+    name: String,
     prefix: String,
 }
 
@@ -46,7 +46,7 @@ impl Bucket {
         let retry = RetryConfig { max_retries: 1, retry_timeout: TIMEOUT, ..RetryConfig::default() };
         let builder = builder.with_bucket_name(bucket).with_retry(retry).with_http_connector(Connector);
         let store = builder.build().map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { store, bucket: bucket.to_owned(), prefix: prefix.to_string() })
+        Ok(Self { store, name: bucket.to_owned(), prefix: prefix.to_string() })
     }
 
     async fn put(&self, delivery: &Delivery) -> Result<(), Undelivered> {
@@ -68,7 +68,7 @@ impl Sink for Bucket {
     }
 
     fn describe(&self) -> String {
-        format!("bucket s3://{}/{}", self.bucket, self.prefix)
+        format!("bucket s3://{}/{}", self.name, self.prefix)
     }
 }
 
@@ -98,5 +98,80 @@ impl HttpConnector for Connector {
             .build()
             .map_err(|error| failed(error.into()))?;
         Ok(HttpClient::new(client))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::Router;
+    use axum::body::Bytes;
+    use axum::extract::State;
+    use axum::http::{HeaderMap, Method, StatusCode, Uri};
+    use axum::response::IntoResponse;
+    use parking_lot::Mutex;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    type Objects = Arc<Mutex<Vec<(String, Bytes)>>>;
+
+    /// Takes what is signed, except into `full`, where there is no room.
+    async fn put(
+        State(objects): State<Objects>,
+        method: Method,
+        uri: Uri,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> impl IntoResponse {
+        let signed = |value: &axum::http::HeaderValue| value.as_bytes().starts_with(b"AWS4-HMAC-SHA256 ");
+        if method != Method::PUT || !headers.get("authorization").is_some_and(signed) {
+            return (StatusCode::FORBIDDEN, [("etag", "none")]);
+        }
+        if uri.path().starts_with("/full/") {
+            return (StatusCode::INSUFFICIENT_STORAGE, [("etag", "none")]);
+        }
+        objects.lock().push((uri.path().to_owned(), body));
+        (StatusCode::OK, [("etag", "some")])
+    }
+
+    fn delivery(body: &str) -> Delivery {
+        let scope = bates_core::ScopeKey::new([("project", "a/b")], None).unwrap();
+        Delivery {
+            event: uuid::Uuid::nil(),
+            place: bates_core::Place { series: "document".parse().unwrap(), scope },
+            position: 1,
+            number: "N-1".into(),
+            body: body.into(),
+            created: jiff::Timestamp::UNIX_EPOCH,
+            attempt: 1,
+        }
+    }
+
+    /// It speaks as much of S3 as a sink needs; no test here needs an account.
+    #[tokio::test]
+    async fn an_object_is_put_under_its_path_and_a_bucket_that_takes_nothing_is_unavailable() {
+        let objects = Objects::default();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().fallback(put).with_state(Arc::clone(&objects));
+        tokio::spawn(axum::serve(listener, router).into_future());
+        let bucket = |url: &str| {
+            let builder = AmazonS3Builder::new().with_endpoint(&endpoint).with_allow_http(true);
+            let builder = builder.with_access_key_id("id").with_secret_access_key("hunter2");
+            Bucket::with(builder, &Url::parse(url).unwrap()).unwrap()
+        };
+        let sink = bucket("s3://archive/some/prefix");
+        let answers = sink.deliver(&[delivery("{}"), delivery("{")]).await;
+        assert!(answers[0].is_ok() && matches!(answers[1], Err(Undelivered::Refused(_))), "{answers:?}");
+        let (path, body) = objects.lock().pop().unwrap();
+        assert_eq!(path, "/archive/some/prefix/document/project%3Da%252Fb/N-1.json");
+        assert_eq!(body, payload::data(&delivery("{}")).unwrap());
+        assert_eq!(sink.describe(), "bucket s3://archive/some/prefix");
+
+        let answers = bucket("s3://full").deliver(&[delivery("{}")]).await;
+        assert!(matches!(answers[0], Err(Undelivered::Unavailable(_))), "{answers:?}");
+        assert!(!format!("{answers:?}").contains("hunter2"));
     }
 }

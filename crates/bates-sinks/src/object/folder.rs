@@ -106,10 +106,8 @@ impl Inner {
         let folder = path::folder(delivery);
         let target_folder = self.root.join(&folder);
         // Folders come second: below a root that is gone, nothing is made in its place.
-        let staged = fs::write(&written, content).and_then(|()| match made.contains(&folder) {
-            true => Ok(()),
-            false => fs::create_dir_all(&target_folder),
-        });
+        let staged = fs::write(&written, content)
+            .and_then(|()| if made.contains(&folder) { Ok(()) } else { fs::create_dir_all(&target_folder) });
         match staged {
             Ok(()) => {
                 made.insert(folder);

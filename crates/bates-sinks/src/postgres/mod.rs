@@ -86,7 +86,8 @@ impl Postgres {
     /// Halves what fails because of one of its documents until each that can go is there.
     async fn deliver(&self, deliveries: &[Delivery]) -> Vec<Result<(), Undelivered>> {
         let mut answers = vec![Ok(()); deliveries.len()];
-        let mut left = vec![0..deliveries.len()];
+        let whole = 0..deliveries.len();
+        let mut left = vec![whole];
         while let Some(part) = left.pop().filter(|part| !part.is_empty()) {
             match self.attempt(&deliveries[part.clone()]).await {
                 Ok(()) => {}

@@ -52,17 +52,16 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
     // which has a public address that only its own machines reach.
     matches!(
         address.octets(),
-        [0 | 10 | 127, ..]
+        [0 | 10 | 127 | 224..=255, ..]
             | [100, 64..=127, ..]
             | [169, 254, ..]
             | [172, 16..=31, ..]
-            | [192, 0, 0 | 2, _]
-            | [192, 88, 99, _]
             | [192, 168, ..]
             | [198, 18 | 19, ..]
+            | [192, 0, 0 | 2, _]
+            | [192, 88, 99, _]
             | [198, 51, 100, _]
             | [203, 0, 113, _]
-            | [224..=255, ..]
             | [168, 63, 129, 16]
     )
 }
@@ -72,8 +71,9 @@ fn is_private_v6(address: Ipv6Addr) -> bool {
         |high: u16, low: u16| is_private_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
         // IPv4 in other clothes: mapped, by a translator, and 6to4.
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
-        [0x2002, high, low, ..] => embedded(high, low),
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => embedded(high, low),
         // Tunnels, tests and documentation within what is otherwise the internet.
         [0x2001, 0..=0x1ff | 0xdb8, ..] => true,
         [0x3fff, second, ..] if second < 0x1000 => true,

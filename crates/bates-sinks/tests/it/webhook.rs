@@ -32,7 +32,7 @@ fn wishing(wishes: &[Value]) -> Vec<Delivery> {
 /// As a receiver would, with a program that shares nothing with ours.
 fn hmac_by_openssl(secret: &str, signed: &[u8]) -> String {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
-    let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = key.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
     let openssl = programs::find("openssl").expect("openssl; run `cargo xtask test`, which installs it");
     let mut openssl = Command::new(openssl)
         .args(["dgst", "-sha256", "-mac", "HMAC", "-macopt", &format!("hexkey:{key}"), "-binary"])
