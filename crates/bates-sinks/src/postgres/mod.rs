@@ -30,6 +30,8 @@ const CONNECTIONS: usize = 4;
 /// A statement lasts no longer if nobody says otherwise.
 const TIMEOUT_MS: u64 = 10_000;
 const TIMEOUT_MS_MAX: u64 = 60_000;
+/// A server gives up by itself first; one that does not answer even then is not there.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// A table as it is described.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -72,7 +74,12 @@ pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkE
     let manager = Manager::from_config(address.config.clone(), tls, config);
     let pool = Pool::builder(manager).max_size(CONNECTIONS).build();
     let pool = pool.map_err(|error| SinkError::new(URL, error.to_string()))?;
-    Ok(Postgres { pool, address, insert: Insert::into(table), timeout: Duration::from_millis(*timeout_ms) })
+    Ok(Postgres {
+        pool,
+        address,
+        insert: Insert::into(table, *timeout_ms),
+        timeout: Duration::from_millis(*timeout_ms),
+    })
 }
 
 struct Postgres {
@@ -111,7 +118,7 @@ impl Postgres {
         let late = || Failed::Sink("no answer in time".into());
         let client = timeout(self.timeout, self.pool.get()).await.map_err(|_| late())?;
         let mut client = client.map_err(|error| Failed::Sink(rows::reason(&error)))?;
-        match timeout(self.timeout, self.insert.run(&mut client, deliveries)).await {
+        match timeout(self.timeout + GRACE, self.insert.run(&mut client, deliveries)).await {
             // An answer may still come that nobody waits for.
             Err(_) => {
                 drop(Object::take(client));

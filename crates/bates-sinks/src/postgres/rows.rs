@@ -19,6 +19,7 @@ pub(super) enum Failed {
 /// The statement for a table.
 pub(super) struct Insert {
     table: Table,
+    settings: String,
     sql: String,
 }
 
@@ -34,7 +35,16 @@ const TYPES: [Type; 7] = [
 
 impl Insert {
     /// A row that is there stays: what belongs to an event never changes, and an update would only make the table grow.
-    pub(super) fn into(table: Table) -> Self {
+    ///
+    /// The server gives up by itself when the time is over: one that nobody waits for any more would go on waiting for a
+    /// lock, and each try would leave another.
+    pub(super) fn into(table: Table, timeout_ms: u64) -> Self {
+        // Where commits are not waited for, these are.
+        let settings = format!(
+            "SELECT set_config('statement_timeout', '{timeout_ms}', true); \
+             SELECT set_config('synchronous_commit', 'on', true) \
+             WHERE current_setting('synchronous_commit') = 'off'"
+        );
         let sql = format!(
             "INSERT INTO {table} (event, series, scope, position, number, document, created_at) \
              SELECT event, series, scope, position, number, document::jsonb, created_at \
@@ -42,7 +52,7 @@ impl Insert {
              $7::timestamptz[]) AS given (event, series, scope, position, number, document, created_at) \
              ON CONFLICT (event) DO NOTHING"
         );
-        Self { table, sql }
+        Self { table, settings, sql }
     }
 
     pub(super) fn table(&self) -> &Table {
@@ -70,13 +80,7 @@ impl Insert {
             [&events, &series, &scopes, &positions, &numbers, &documents, &created];
         let values: Vec<_> = values.into_iter().zip(TYPES).collect();
         let transaction = client.transaction().await?;
-        // Where commits are not waited for, these are.
-        transaction
-            .batch_execute(
-                "SELECT set_config('synchronous_commit', 'on', true) \
-                 WHERE current_setting('synchronous_commit') = 'off'",
-            )
-            .await?;
+        transaction.batch_execute(&self.settings).await?;
         transaction.query_typed(&self.sql, &values).await?;
         transaction.commit().await
     }

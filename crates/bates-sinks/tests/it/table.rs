@@ -105,13 +105,17 @@ async fn a_table_that_is_locked_costs_a_timeout_and_no_connection() {
     let server = PrivatePostgres::start().unwrap();
     let mut client = connect(&server).await;
     client.batch_execute(TABLE).await.unwrap();
-    let sink = sink(&server, 400);
+    let sink = sink(&server, 300);
     let lock = client.transaction().await.unwrap();
     lock.batch_execute("LOCK TABLE archive.documents").await.unwrap();
     // More often than there are connections in the pool.
     for _ in 0..6 {
         assert!(sink.deliver(&documents(2)).await.iter().all(is_unavailable));
     }
+    let waiting =
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bates' AND state = 'active'";
+    let waiting: i64 = lock.query_one(waiting, &[]).await.unwrap().get(0);
+    assert_eq!(waiting, 0, "somebody still waits for the lock");
     lock.rollback().await.unwrap();
     assert!(sink.deliver(&documents(2)).await.iter().all(Result::is_ok));
 }

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -93,9 +94,11 @@ async fn one_that_hangs_costs_its_timeout_and_holds_up_no_other() {
     let receiver = Receiver::start(1).await;
     let sink = webhook(&receiver.url(), &json!({"timeout_ms": 500, "concurrency": 2}));
     let hang = json!("hang");
+    let started = Instant::now();
     let answers = sink.deliver(&wishing(&[hang, json!(200), json!(200), json!(200)])).await;
     assert_eq!(answers[0], Err(Undelivered::Unavailable("no answer in time".into())));
     assert_eq!(answers[1..], [Ok(()), Ok(()), Ok(())]);
+    assert!(started.elapsed() < Duration::from_secs(10));
 }
 
 #[tokio::test]
@@ -112,7 +115,11 @@ async fn as_many_requests_are_under_way_as_described_and_no_more() {
     // With fewer than three at once, those that wait for each other would never be answered.
     let answers = sink.deliver(&wishing(&vec![json!("together"); 12])).await;
     assert_eq!(answers, vec![Ok(()); 12]);
-    assert_eq!(receiver.seen.at_once_max.load(Ordering::SeqCst), 3);
+    // A fourth that hangs begins only after one of three is over.
+    let sink = webhook(&receiver.url(), &json!({"concurrency": 3, "timeout_ms": 300}));
+    let started = Instant::now();
+    assert!(sink.deliver(&wishing(&vec![json!("hang"); 4])).await.iter().all(is_unavailable));
+    assert!(started.elapsed() >= Duration::from_millis(600));
     assert_eq!(sink.batch_max(), 3);
 }
 
