@@ -67,6 +67,9 @@ mod tests {
     #[test]
     fn an_unknown_benchmark_is_answered_with_the_known_ones() {
         let message = find("patern").map(|_| ()).unwrap_err().to_string();
-        assert_eq!(message, "there is no benchmark `patern`; there is: pattern, resp, serve, postgres, documents, outbox, sinks");
+        assert_eq!(
+            message,
+            "there is no benchmark `patern`; there is: pattern, resp, serve, postgres, documents, outbox, sinks"
+        );
     }
 }

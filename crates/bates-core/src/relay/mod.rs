@@ -36,7 +36,7 @@ pub struct RelaySettings {
 
 impl Default for RelaySettings {
     fn default() -> Self {
-        Self { tries_max: 5, claim_lasts: Duration::from_mins(1), lanes: 2 }
+        Self { tries_max: 5, claim_lasts: Duration::from_secs(30), lanes: 2 }
     }
 }
 

@@ -59,7 +59,10 @@ impl Home {
     /// The sink that fits the store: a folder, or a table beside it.
     pub(crate) fn sink(&self) -> String {
         match &self.postgres {
-            None => format!("{{ object: {{ url: \"file://{}\" }} }}", self.path("delivered").display()),
+            None => {
+                fs::create_dir_all(self.path("delivered")).unwrap();
+                format!("{{ object: {{ url: \"file://{}\" }} }}", self.path("delivered").display())
+            }
             Some(postgres) => {
                 self.query(
                     "CREATE TABLE IF NOT EXISTS delivered (event uuid PRIMARY KEY, series text, scope text,
@@ -94,7 +97,7 @@ impl Home {
 
 fn files(folder: &std::path::Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let inner = entries.map(|entry| entry.unwrap().path());
+    let inner = entries.map(|entry| entry.unwrap().path()).filter(|path| !path.ends_with(".staging"));
     inner.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
