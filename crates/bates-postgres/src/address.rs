@@ -59,15 +59,8 @@ impl Address {
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(wrong("it names no host"));
         }
-        let (ssl_mode, verified) = match mode.as_deref() {
-            Some("disable") => (SslMode::Disable, false),
-            None | Some("prefer") => (SslMode::Prefer, false),
-            Some("require") => (SslMode::Require, false),
-            Some("verify-ca" | "verify-full") => (SslMode::Require, true),
-            Some(_) => {
-                return Err(wrong("sslmode is disable, prefer, require, verify-ca or verify-full"));
-            }
-        };
+        let unknown = || wrong("sslmode is disable, prefer, require, verify-ca or verify-full");
+        let (ssl_mode, verified) = ssl_mode(mode.as_deref()).ok_or_else(unknown)?;
         let trust = match file {
             Some(file) => Trust::File(file),
             None if verified => Trust::System,
@@ -92,6 +85,17 @@ impl Address {
     /// The name of the database.
     pub(crate) fn database(&self) -> &str {
         self.config.get_dbname().or(self.config.get_user()).unwrap_or("postgres")
+    }
+}
+
+/// Whether to encrypt, and whether to ask who answers.
+fn ssl_mode(mode: Option<&str>) -> Option<(SslMode, bool)> {
+    match mode {
+        Some("disable") => Some((SslMode::Disable, false)),
+        None | Some("prefer") => Some((SslMode::Prefer, false)),
+        Some("require") => Some((SslMode::Require, false)),
+        Some("verify-ca" | "verify-full") => Some((SslMode::Require, true)),
+        Some(_) => None,
     }
 }
 

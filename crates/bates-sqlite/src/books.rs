@@ -81,20 +81,7 @@ fn fill(
     held: Option<Held>,
     run: i64,
 ) -> Result<Account> {
-    let ranges = |sql: &str| -> Result<Vec<(Lease, String)>> {
-        let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement.query_map(params![at.0, at.1], |row| {
-            let lease = Lease::new(whole(row.get(0)?), whole(row.get(1)?) + 1);
-            Ok(lease.map(|lease| (lease, row.get(2))))
-        })?;
-        let mut found = Vec::new();
-        for row in rows {
-            if let Some((lease, text)) = row? {
-                found.push((lease, text?));
-            }
-        }
-        Ok(found)
-    };
+    let ranges = |sql: &str| ranges(connection, at, sql);
     let ledger = "SELECT first, last, '' FROM ledger WHERE series_id = ? AND scope = ?";
     account.issued = ranges(ledger)?.into_iter().map(|(lease, _)| lease).collect();
     for (range, reason) in ranges("SELECT first, last, reason FROM lost WHERE series_id = ? AND scope = ?")? {
@@ -117,6 +104,19 @@ fn fill(
         }
     }
     Ok(account)
+}
+
+/// Ranges of a scope, with what is said of each.
+fn ranges(connection: &Connection, at: (i64, &str), sql: &str) -> Result<Vec<(Lease, String)>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![at.0, at.1])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let lease = Lease::new(whole(row.get(0)?), whole(row.get(1)?) + 1);
+        let said = row.get(2)?;
+        found.extend(lease.map(|lease| (lease, said)));
+    }
+    Ok(found)
 }
 
 fn reason_of(state: &str) -> Option<Reason> {

@@ -42,7 +42,7 @@ impl<S: Store> Dispenser<S> {
     }
 
     /// Why a call is not begun.
-    pub(super) fn refusal(&self, series: &Series, scope: &ScopeKey) -> IssueError {
+    pub(crate) fn refusal(&self, series: &Series, scope: &ScopeKey) -> IssueError {
         if self.is_closing() {
             return IssueError::Stopping;
         }

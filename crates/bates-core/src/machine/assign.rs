@@ -74,11 +74,8 @@ impl<S: Outbox> Machine<S> {
         }
         let (scope, key) = entry.scope(name, || self.clock.now())?;
         let place = Place { series: entry.series.name().clone(), scope: key };
-        if self.dispenser.is_closing() {
-            return Err(IssueError::Stopping.into());
-        }
-        if entry.series.is_retired() {
-            return Err(IssueError::Retired { place }.into());
+        if self.dispenser.is_closing() || entry.series.is_retired() {
+            return Err(self.dispenser.refusal(&entry.series, &place.scope).into());
         }
         self.leave_memory(entry).await;
         let _permit = self.dispenser.permit(&place)?;

@@ -10,6 +10,7 @@ mod find;
 mod follow;
 mod numbers;
 mod open;
+mod peek;
 mod reconcile;
 mod registry;
 mod spec;
@@ -29,7 +30,7 @@ use crate::error::IssueError;
 use crate::lease::Taken;
 use crate::measured::Measured;
 use crate::name::SeriesName;
-use crate::place::{Place, ScopeKey};
+use crate::place::ScopeKey;
 use crate::promise::Promise;
 use crate::store::{Cursor, Store, StoreError};
 use follow::Follower;
@@ -40,6 +41,7 @@ pub use entry::{Entry, Origin, ScopeName, ScopeRefused, Value};
 pub use find::Found;
 pub use follow::{Followed, ReadSpec};
 pub use numbers::Numbers;
+pub use peek::Peek;
 pub use reconcile::Reconciled;
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};
@@ -77,19 +79,6 @@ impl NextError {
             Self::AllRejected { .. } => Code::ALL_REJECTED,
         }
     }
-}
-
-/// What is known of a scope.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peek {
-    /// The highest position handed out; after a crash, the highest granted.
-    pub last: Option<u64>,
-    /// The position that comes next, whether or not the rules accept it; `None` at the end of the space.
-    pub next: Option<u64>,
-    /// How many numbers are left: exact without rejection, else an estimate.
-    pub left: u64,
-    /// Whether the scope has a cursor.
-    pub exists: bool,
 }
 
 /// Series, opened on a store.
@@ -229,24 +218,6 @@ impl<S: Store> Machine<S> {
             },
             answer => answer,
         }
-    }
-
-    /// What is known of a scope without touching it. Never creates one.
-    pub async fn peek(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Peek, NextError> {
-        let (_, key) = entry.scope(name, || self.clock.now())?;
-        let found = self.dispenser.peek(&entry.series, &key).await;
-        let found = found.map_err(|error| IssueError::Store {
-            place: Place { series: entry.series.name().clone(), scope: key },
-            error,
-        })?;
-        let (start, end) = (entry.series.start().value(), entry.series.end());
-        let next = found.unwrap_or(start);
-        Ok(Peek {
-            last: (next > start).then(|| next - 1),
-            next: (next < end).then_some(next),
-            left: entry.numbers_in(end.saturating_sub(next)),
-            exists: found.is_some(),
-        })
     }
 
     /// The scopes of a series in the order of their keys, after `after`, at most `limit`.

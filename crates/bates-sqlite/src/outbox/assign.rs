@@ -13,26 +13,19 @@ pub(crate) fn assign(
     now: i64,
     run: i64,
 ) -> Refusable<Assigned, AssignError> {
-    let found = write::found(transaction, &ask.place)?;
-    let is_new = found.is_none();
-    let Standing { series_id, cursor: Cursor { next, version }, held } = match found {
-        Some(found) => found,
-        None => match write::series(transaction, &ask.place.series)? {
-            None => return Ok(Err(write::unknown(&ask.place).into())),
-            Some((series_id, scopes)) => {
-                if let Some(known) = known(transaction, series_id, ask)? {
-                    return Ok(known);
-                }
-                if scopes >= ask.scopes_max {
-                    return Ok(Err(GrantError::TooManyScopes(ask.scopes_max).into()));
-                }
-                Standing::new(series_id, ask.start)
-            }
-        },
+    let Some((series_id, scopes)) = write::series(transaction, &ask.place.series)? else {
+        return Ok(Err(write::unknown(&ask.place).into()));
     };
     if let Some(known) = known(transaction, series_id, ask)? {
         return Ok(known);
     }
+    let found = write::found(transaction, &ask.place)?;
+    let is_new = found.is_none();
+    if is_new && scopes >= ask.scopes_max {
+        return Ok(Err(GrantError::TooManyScopes(ask.scopes_max).into()));
+    }
+    let standing = found.unwrap_or_else(|| Standing::new(series_id, ask.start));
+    let Standing { cursor: Cursor { next, version }, held, .. } = standing;
     let (position, number) = match ask.first_accepted(next) {
         Ok(accepted) => accepted,
         Err(error) => return Ok(Err(error)),

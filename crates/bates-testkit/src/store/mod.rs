@@ -1,6 +1,7 @@
 //! What tests of stores and of what stands on them need: the conformance suite, a model, and faults.
 
 mod books;
+mod delivery;
 mod exercise;
 mod faulty;
 mod memory;

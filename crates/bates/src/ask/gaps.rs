@@ -89,15 +89,7 @@ pub(crate) fn gaps(args: &GapsArgs) -> anyhow::Result<Answer> {
     if args.now {
         ask_reconcile(&args.server, args.series.as_deref())?;
     }
-    let mut query = String::from("limit=10000");
-    for (name, value) in [("series", &args.series), ("period", &args.period)] {
-        if let Some(value) = value {
-            write!(query, "&{name}={}", escaped(value))?;
-        }
-    }
-    for (name, value) in scope::pairs(&args.parameters)? {
-        write!(query, "&{}={}", escaped(name), escaped(value))?;
-    }
+    let query = query(args)?;
     let mut out = Output::new();
     let mut rows = vec![["SERIES", "SCOPE", "FIRST", "LAST", "COUNT", "REASON", "SEEN"].map(str::to_owned)];
     let mut after: Option<String> = None;
@@ -125,6 +117,19 @@ pub(crate) fn gaps(args: &GapsArgs) -> anyhow::Result<Answer> {
     }
     out.flush()?;
     Ok(Answer::Yes)
+}
+
+fn query(args: &GapsArgs) -> anyhow::Result<String> {
+    let mut query = String::from("limit=10000");
+    for (name, value) in [("series", &args.series), ("period", &args.period)] {
+        if let Some(value) = value {
+            write!(query, "&{name}={}", escaped(value))?;
+        }
+    }
+    for (name, value) in scope::pairs(&args.parameters)? {
+        write!(query, "&{}={}", escaped(name), escaped(value))?;
+    }
+    Ok(query)
 }
 
 impl Gap {

@@ -42,7 +42,7 @@ impl Progress {
         let rate = (documents - documents_before) / seconds;
         let pace = ((bytes - bytes_before) / seconds).max(1);
         let left = self.size.saturating_sub(bytes) / pace;
-        let percent = if self.size == 0 { 100 } else { bytes.min(self.size) * 100 / self.size };
+        let percent = (bytes.min(self.size) * 100).checked_div(self.size).unwrap_or(100);
         let line =
             format!("{percent:>3} %  {} documents  {}/s  {left} s left", grouped(documents), grouped(rate));
         // Nobody reads what cannot be written.

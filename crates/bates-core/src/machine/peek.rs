@@ -1,0 +1,39 @@
+//! What comes next in a scope, without touching it.
+
+use super::{Entry, Machine, NextError, ScopeName};
+use crate::error::IssueError;
+use crate::place::Place;
+use crate::store::Store;
+
+/// What is known of a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peek {
+    /// The highest position handed out; after a crash, the highest granted.
+    pub last: Option<u64>,
+    /// The position that comes next, whether or not the rules accept it; `None` at the end of the space.
+    pub next: Option<u64>,
+    /// How many numbers are left: exact without rejection, else an estimate.
+    pub left: u64,
+    /// Whether the scope has a cursor.
+    pub exists: bool,
+}
+
+impl<S: Store> Machine<S> {
+    /// What is known of a scope without touching it. Never creates one.
+    pub async fn peek(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Peek, NextError> {
+        let (_, key) = entry.scope(name, || self.clock.now())?;
+        let found = self.dispenser.peek(&entry.series, &key).await;
+        let found = found.map_err(|error| IssueError::Store {
+            place: Place { series: entry.series.name().clone(), scope: key },
+            error,
+        })?;
+        let (start, end) = (entry.series.start().value(), entry.series.end());
+        let next = found.unwrap_or(start);
+        Ok(Peek {
+            last: (next > start).then(|| next - 1),
+            next: (next < end).then_some(next),
+            left: entry.numbers_in(end.saturating_sub(next)),
+            exists: found.is_some(),
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! What every outbox must do with documents that are claimed, settled and decided on.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bates_core::{Decided, Decision, Filter, Outbox, State, Verdict};
+use uuid::Uuid;
+
+use super::exercise::{DataSet, place, series};
+use super::outbox::{LONG, assigned, claimed, document, found, opened, settled, state};
+
+pub(super) async fn a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it<
+    D: DataSet<Store: Outbox>,
+>(
+    data: &D,
+) {
+    let store = opened(data).await;
+    let event = assigned(&store, document("a")).await.event;
+    let first = claimed(&store, 10, Duration::ZERO).await;
+    assert_eq!(
+        first.iter().map(|claimed| (claimed.event, claimed.attempt)).collect::<Vec<_>>(),
+        [(event, 1)]
+    );
+    let second = claimed(&store, 10, LONG).await;
+    assert_eq!(second[0].attempt, 2, "whoever sleeps through a claim loses it");
+    assert!(claimed(&store, 10, LONG).await.is_empty(), "and whoever does not keeps it");
+    assert_eq!(settled(&store, &first, Verdict::Delivered).await, 0);
+    assert_eq!(settled(&store, &first, Verdict::Dead("late".into())).await, 0);
+    assert_eq!(state(&store, event).await, State::Pending, "a late verdict changes nothing");
+    assert_eq!(settled(&store, &second, Verdict::Delivered).await, 1);
+    assert_eq!(settled(&store, &second, Verdict::Dead("twice".into())).await, 0);
+    let kept = found(&store, event).await.expect("it is there");
+    assert_eq!((kept.state, kept.tries, kept.due), (State::Delivered, 2, None));
+}
+
+pub(super) async fn what_failed_comes_again_after_its_time_or_is_dead<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let event = assigned(&store, document("a")).await.event;
+    let first = claimed(&store, 10, LONG).await;
+    settled(&store, &first, Verdict::Again(LONG, "no answer \u{0}".into())).await;
+    assert!(claimed(&store, 10, LONG).await.is_empty(), "its time has not come");
+    let kept = found(&store, event).await.expect("it is there");
+    assert!(kept.last_error.is_some_and(|error| error.starts_with("no answer")));
+    assert!(kept.due.is_some_and(|due| due > kept.updated));
+    let Decided::Done(_) = store.decide(event, Decision::Retry).await.expect("a write") else {
+        panic!("refused")
+    };
+    let again = claimed(&store, 10, LONG).await;
+    assert_eq!(again[0].attempt, 1, "its tries begin again");
+    settled(&store, &again, Verdict::Again(Duration::ZERO, "soon".into())).await;
+    let last = claimed(&store, 10, LONG).await;
+    settled(&store, &last, Verdict::Dead("for good".into())).await;
+    assert_eq!(state(&store, event).await, State::Dead);
+    assert!(claimed(&store, 10, LONG).await.is_empty());
+}
+
+pub(super) async fn those_with_the_fewest_tries_are_claimed_first<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    assigned(&store, document("a")).await;
+    let old = claimed(&store, 1, LONG).await;
+    settled(&store, &old, Verdict::Again(Duration::ZERO, "again".into())).await;
+    let new = assigned(&store, document("a")).await.event;
+    assert_eq!(claimed(&store, 1, LONG).await[0].event, new, "one bad document holds up nothing");
+    assert_eq!(claimed(&store, 1, LONG).await[0].event, old[0].event);
+}
+
+pub(super) async fn claims_made_together_share_no_document<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = Arc::new(opened(data).await);
+    for _ in 0..40 {
+        assigned(&*store, document("a")).await;
+    }
+    let claims: Vec<_> = (0..8)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move { claimed(&*store, 7, LONG).await })
+        })
+        .collect();
+    let mut events = Vec::new();
+    for claim in claims {
+        events.extend(claim.await.expect("it ends").into_iter().map(|claimed| claimed.event));
+    }
+    events.extend(claimed(&*store, 40, LONG).await.into_iter().map(|claimed| claimed.event));
+    assert_eq!((events.len(), events.iter().collect::<HashSet<_>>().len()), (40, 40));
+}
+
+pub(super) async fn a_dead_document_is_retried_or_abandoned_and_nothing_else_is<D: DataSet<Store: Outbox>>(
+    data: &D,
+) {
+    let store = opened(data).await;
+    let event = assigned(&store, document("a")).await.event;
+    for decision in [Decision::Confirm, Decision::Void] {
+        let refused = store.decide(event, decision).await.expect("a write");
+        assert!(matches!(refused, Decided::Refused(document) if document.state == State::Pending));
+    }
+    let claims = claimed(&store, 1, LONG).await;
+    let Decided::Done(left) = store.decide(event, Decision::Abandon).await.expect("a write") else {
+        panic!()
+    };
+    assert_eq!(left.state, State::Abandoned);
+    assert_eq!(settled(&store, &claims, Verdict::Delivered).await, 0, "it was decided meanwhile");
+    assert!(matches!(store.decide(event, Decision::Abandon).await, Ok(Decided::Done(_))), "it is so already");
+    assert!(matches!(store.decide(event, Decision::Retry).await, Ok(Decided::Refused(_))));
+    assert_eq!(store.decide(Uuid::now_v7(), Decision::Retry).await, Ok(Decided::Unknown));
+}
+
+pub(super) async fn decisions_about_all_touch_only_those_that_are_meant<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let mut events = Vec::new();
+    for scope in ["a", "a", "b"] {
+        events.push(assigned(&store, document(scope)).await.event);
+    }
+    let claims = claimed(&store, 10, LONG).await;
+    settled(&store, &claims, Verdict::Dead("down".into())).await;
+    let of_a = Filter { place: Some(place("a")), state: Some(State::Dead), ..Filter::default() };
+    assert_eq!(store.decide_all(of_a.clone(), Decision::Retry).await, Ok(2));
+    assert_eq!(store.decide_all(of_a, Decision::Retry).await, Ok(0));
+    assert_eq!(state(&store, events[2]).await, State::Dead);
+    let tally = store.tally().await.expect("a read");
+    assert_eq!(tally, [(series("document"), State::Pending, 2), (series("document"), State::Dead, 1)]);
+}
