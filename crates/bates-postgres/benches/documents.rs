@@ -89,7 +89,12 @@ fn document(place: &Place, scope: &Arc<Scope>, is_keyed: bool) -> Assign {
 async fn delivered(store: &PostgresStore) -> (u64, Duration) {
     let (began, mut count) = (Instant::now(), 0);
     while began.elapsed() < LASTS {
-        let claim = Claim { series: "document".parse().unwrap(), limit: 500, lasts: Duration::from_mins(1) };
+        let claim = Claim {
+            series: "document".parse().unwrap(),
+            limit: 500,
+            bytes: 1 << 30,
+            lasts: Duration::from_mins(1),
+        };
         let claims = store.claim(claim).await.unwrap();
         if claims.is_empty() {
             break;

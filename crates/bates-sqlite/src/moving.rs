@@ -85,7 +85,21 @@ pub(crate) fn marked(connection: &Connection) -> Result<Option<Mark>> {
     statement.query_row([], read).optional()
 }
 
+/// Documents and keys are not copied. What is still to be delivered or decided would be forgotten with them, and the
+/// same request would get a second number.
+fn has_documents(connection: &Connection) -> Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM document WHERE state NOT IN ('delivered', 'confirmed'))
+                   OR EXISTS (SELECT 1 FROM idempotency)";
+    connection.query_row(sql, [], |row| row.get(0))
+}
+
 fn put_mark(transaction: &Transaction<'_>, mark: Option<&Mark>) -> Refusable<(), StoreError> {
+    if let Some(Mark::Left(_)) = mark
+        && has_documents(transaction)?
+    {
+        let told = "it has documents or idempotency keys, and those cannot be moved yet";
+        return Ok(Err(StoreError::Unavailable(told.into())));
+    }
     transaction.execute("DELETE FROM mark", [])?;
     let (kind, store) = match mark {
         None => return Ok(Ok(())),

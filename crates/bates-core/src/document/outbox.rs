@@ -84,6 +84,8 @@ pub struct Claim {
     pub series: SeriesName,
     /// At most so many.
     pub limit: usize,
+    /// Until so many bytes of bodies are reached: one more than fits, so that a large one is claimed too.
+    pub bytes: usize,
     /// For so long.
     pub lasts: Duration,
 }

@@ -23,6 +23,9 @@ use breaker::Breaker;
 /// before.
 const POLL: Duration = Duration::from_secs(1);
 
+/// Bytes of documents that a lane holds.
+const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
+
 /// How documents are delivered.
 #[derive(Clone, Copy, Debug)]
 pub struct RelaySettings {
@@ -111,7 +114,7 @@ impl<S: Outbox> Relay<S> {
     /// Claims, delivers, settles. Answers whether there was anything to deliver.
     async fn round(&self, limit: usize) -> Result<bool, StoreError> {
         let RelaySettings { claim_lasts: lasts, .. } = self.settings;
-        let claim = Claim { series: self.entry.series().name().clone(), limit, lasts };
+        let claim = Claim { series: self.entry.series().name().clone(), limit, bytes: BYTES_AT_ONCE, lasts };
         let claimed = self.machine.store().claim(claim).await?;
         if claimed.is_empty() {
             return Ok(false);

@@ -15,13 +15,15 @@ use crate::session::Session;
 
 /// What others are just claiming is skipped: nobody waits, and nobody gets the same.
 const CLAIM: &str = "WITH due AS MATERIALIZED (
-        SELECT event, tries, due_at FROM bates.document
+        SELECT event, tries, due_at, octet_length(body) AS bytes FROM bates.document
         WHERE series = $1 AND state = 'pending' AND due_at <= now()
         ORDER BY tries, due_at, event LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), fitting AS (
+        SELECT event, tries, due_at, sum(bytes) OVER (ORDER BY tries, due_at, event) - bytes AS before FROM due
     ), taken AS (
         UPDATE bates.document AS taken
         SET tries = due.tries + 1, due_at = now() + $3 * interval '1 millisecond', is_claimed = true
-        FROM due WHERE taken.event = due.event
+        FROM fitting AS due WHERE taken.event = due.event AND due.before < $4
         RETURNING taken.event, taken.scope, taken.position, taken.number, taken.body, taken.created_at
     )
     SELECT event, scope, position, number, body, (extract(epoch FROM created_at) * 1000000)::bigint, due.tries + 1
@@ -41,10 +43,11 @@ const SETTLE: &str = "UPDATE bates.document AS settled
         AND settled.is_claimed";
 
 pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
         (&claim.series.as_str(), Type::TEXT),
         (&bounded(claim.limit), Type::INT8),
         (&millis(claim.lasts), Type::FLOAT8),
+        (&bounded(claim.bytes.max(1)), Type::INT8),
     ];
     let (began, rows) = tokio::join!(biased; session.begin(), session.query_typed(CLAIM, &parameters));
     began?;

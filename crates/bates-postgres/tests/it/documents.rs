@@ -39,7 +39,7 @@ pub(crate) fn keyed(scope: &str, key: &str) -> Assign {
 }
 
 pub(crate) async fn claimed(store: &PostgresStore, limit: usize, lasts: Duration) -> Vec<Claimed> {
-    store.claim(Claim { series: "document".parse().unwrap(), limit, lasts }).await.unwrap()
+    store.claim(Claim { series: "document".parse().unwrap(), limit, bytes: 1 << 30, lasts }).await.unwrap()
 }
 
 /// All documents that are there.

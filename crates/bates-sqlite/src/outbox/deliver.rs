@@ -42,8 +42,14 @@ pub(crate) fn claim(
         };
         Ok((claimed, row.get(7)?))
     };
-    let due = due.query_map(params![claim.series.as_str(), now, limit], read)?;
-    let due: Vec<(Claimed, i64)> = due.collect::<Result<_>>()?;
+    let mut rows = due.query_map(params![claim.series.as_str(), now, limit], read)?;
+    let (mut due, mut bytes): (Vec<(Claimed, i64)>, usize) = (Vec::new(), 0);
+    while bytes < claim.bytes.max(1)
+        && let Some(row) = rows.next().transpose()?
+    {
+        bytes += row.0.body.len();
+        due.push(row);
+    }
     let mut take = transaction
         .prepare_cached("UPDATE document SET tries = tries + 1, due_at = ?, is_claimed = 1 WHERE id = ?")?;
     let until = now.saturating_add(millis(claim.lasts));

@@ -89,8 +89,10 @@ async fn what_became_of_documents_is_in_the_account<D: DataSet<Store: Books>>(da
     for _ in 0..3 {
         tokens.push(store.assign(numbered("a", Content::Reservation(LONG))).await.expect("a number").event);
     }
-    let claims =
-        store.claim(Claim { series: series("document"), limit: 2, lasts: LONG }).await.expect("a claim");
+    let claims = store
+        .claim(Claim { series: series("document"), limit: 2, bytes: 1 << 30, lasts: LONG })
+        .await
+        .expect("a claim");
     let settle = |at: usize, verdict| Settlement { event: claims[at].event, attempt: 1, verdict };
     let settled = vec![settle(0, Verdict::Delivered), settle(1, Verdict::Dead("down".into()))];
     store.settle(settled).await.expect("a write");

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{Decided, Decision, Filter, Outbox, State, Verdict};
+use bates_core::{Claim, Decided, Decision, Filter, Outbox, State, Verdict};
 use uuid::Uuid;
 
 use super::exercise::{DataSet, place, series};
@@ -118,4 +118,16 @@ pub(super) async fn decisions_about_all_touch_only_those_that_are_meant<D: DataS
     assert_eq!(state(&store, events[2]).await, State::Dead);
     let tally = store.tally().await.expect("a read");
     assert_eq!(tally, [(series("document"), State::Pending, 2), (series("document"), State::Dead, 1)]);
+}
+
+pub(super) async fn a_claim_is_bounded_by_the_bytes_of_its_documents<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    for _ in 0..5 {
+        assigned(&store, document("a")).await;
+    }
+    let bytes = "{\"title\":\"é\"}".len();
+    let claim = |bytes| Claim { series: series("document"), limit: 10, bytes, lasts: LONG };
+    assert_eq!(store.claim(claim(2 * bytes)).await.expect("a claim").len(), 2);
+    assert_eq!(store.claim(claim(bytes + 1)).await.expect("a claim").len(), 2, "one more than fits");
+    assert_eq!(store.claim(claim(0)).await.expect("a claim").len(), 1, "a large one is claimed too");
 }

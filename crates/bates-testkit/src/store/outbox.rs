@@ -29,6 +29,7 @@ pub async fn exercise_outbox<D: DataSet<Store: Outbox>>(fresh: impl AsyncFn() ->
     delivery::what_failed_comes_again_after_its_time_or_is_dead(&fresh().await).await;
     delivery::those_with_the_fewest_tries_are_claimed_first(&fresh().await).await;
     delivery::claims_made_together_share_no_document(&fresh().await).await;
+    delivery::a_claim_is_bounded_by_the_bytes_of_its_documents(&fresh().await).await;
     delivery::a_dead_document_is_retried_or_abandoned_and_nothing_else_is(&fresh().await).await;
     delivery::decisions_about_all_touch_only_those_that_are_meant(&fresh().await).await;
     a_reservation_is_confirmed_or_voided_in_time(&fresh().await).await;
@@ -82,7 +83,7 @@ pub(super) async fn state(store: &impl Outbox, event: Uuid) -> State {
 }
 
 pub(super) async fn claimed(store: &impl Outbox, limit: usize, lasts: Duration) -> Vec<Claimed> {
-    let claim = Claim { series: series("document"), limit, lasts };
+    let claim = Claim { series: series("document"), limit, bytes: usize::MAX, lasts };
     store.claim(claim).await.expect("a claim")
 }
 
