@@ -40,7 +40,7 @@ pub use document::{
     Document, Filter, Idempotency, Outbox, Settlement, Sink, State, Undelivered, Verdict,
 };
 pub use error::IssueError;
-pub use gap::{Account, Books, Gap, GapFilter, Missing, Ranges, Reason};
+pub use gap::{Account, Books, Gap, GapFilter, Missing, Ranges, Reading, Reason, Saved};
 pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};

@@ -78,6 +78,12 @@ impl PostgresStore {
         asked.await.map_err(|failed| failed.into_open_error(address))
     }
 
+    /// Stops all nodes, for a reason that each of them tells, until the database is accepted. They give up what they
+    /// hold when they next look, which they do every second.
+    pub async fn pause(&self, reason: &str) -> Result<(), StoreError> {
+        self.done(|session| async move { truth::stop(&session, reason).await }).await
+    }
+
     /// Lets all nodes go on with the database as it is, after it was taken back. Answers with its timeline.
     pub async fn accept(&self) -> Result<i64, StoreError> {
         self.done(|session| async move { truth::accept(&session).await }).await

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{ask, check, floor, import, init, migrate, move_store, pattern, serve};
+use crate::{adopt, ask, check, floor, import, init, migrate, move_store, pattern, serve};
 
 /// A numbering machine: identifiers that are never repeated, fast, and accounted for.
 #[derive(Debug, Parser)]
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Validate(ask::ValidateArgs),
     Series(ask::SeriesArgs),
     Import(import::ImportArgs),
+    Adopt(adopt::AdoptArgs),
     Outbox(ask::OutboxArgs),
     Reconcile(ask::ReconcileArgs),
     Gaps(ask::GapsArgs),

@@ -17,8 +17,8 @@ use crate::scope;
 /// Raise a cursor: no position below it is ever issued again
 ///
 /// For numbers that were given by somebody else, or after an old backup was restored. A cursor that is higher stays
-/// where it is; none is ever lowered. The server of a data folder must be stopped. Nodes on PostgreSQL may run: they
-/// go on with what they hold, which lies below.
+/// where it is; none is ever lowered. The server of a data folder must be stopped. Nodes on PostgreSQL may run: within
+/// a second they give up what they hold.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates floor short 50000\n  \

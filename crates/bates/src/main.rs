@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 the answer is no (an invalid identifier, an exhausted space); 2 a bad call; 3 input
 //! or output failed.
 
+mod adopt;
 mod ask;
 mod check;
 mod command;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Validate(args) => ask::validate(&args),
         Command::Series(args) => ask::series(&args),
         Command::Import(args) => import::run(&args),
+        Command::Adopt(args) => adopt::run(&args),
         Command::Outbox(args) => ask::outbox(&args),
         Command::Reconcile(args) => ask::reconcile(&args),
         Command::Gaps(args) => ask::gaps(&args),

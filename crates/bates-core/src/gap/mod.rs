@@ -4,6 +4,7 @@
 mod account;
 mod books;
 mod ranges;
+mod saved;
 
 use std::fmt;
 
@@ -15,6 +16,8 @@ use crate::place::Place;
 pub use account::Account;
 pub use books::{Books, GapFilter};
 pub use ranges::Ranges;
+pub(crate) use saved::SavedPositions;
+pub use saved::{Reading, Saved};
 
 /// Why nobody has a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

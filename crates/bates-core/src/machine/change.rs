@@ -9,7 +9,7 @@ use super::{Entry, Machine, MachineError, NextError, Origin, ScopeName, SeriesSp
 use crate::dispenser::Closed;
 use crate::error::IssueError;
 use crate::name::SeriesName;
-use crate::place::Place;
+use crate::place::{Place, ScopeKey};
 use crate::store::Store;
 
 /// Series that may be there together. Each is looked through when an identifier is traced.
@@ -86,7 +86,17 @@ impl<S: Store> Machine<S> {
         floor: u64,
     ) -> Result<u64, NextError> {
         let (_, scope) = entry.scope(name, || self.clock.now())?;
-        let place = Place { series: entry.series.name().clone(), scope };
+        Ok(self.raise_floor_of(entry, &scope, floor).await?)
+    }
+
+    /// The same for a scope whose key is known.
+    pub async fn raise_floor_of(
+        &self,
+        entry: &Entry,
+        scope: &ScopeKey,
+        floor: u64,
+    ) -> Result<u64, IssueError> {
+        let place = Place { series: entry.series.name().clone(), scope: scope.clone() };
         // A scope that is new must not begin before the series does.
         let floor = floor.clamp(entry.series.start().value(), entry.series.end());
         let raised = self.dispenser.store().raise_floor(place.clone(), floor).await;

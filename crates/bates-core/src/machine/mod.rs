@@ -16,8 +16,8 @@ mod registry;
 mod spec;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::Mutex;
@@ -27,6 +27,7 @@ use crate::code::Code;
 use crate::counts::Latency;
 use crate::dispenser::{Closed, Dispenser, Level};
 use crate::error::IssueError;
+use crate::gap::Saved;
 use crate::lease::Taken;
 use crate::measured::Measured;
 use crate::name::SeriesName;
@@ -90,6 +91,8 @@ pub struct Machine<S> {
     /// How often the store was looked at for what other nodes have changed.
     looks: AtomicU64,
     clock: Arc<dyn Clock>,
+    /// The documents that users have, where they say so.
+    saved: OnceLock<HashMap<SeriesName, Box<dyn Saved>>>,
 }
 
 impl<S: Store> Machine<S> {
@@ -103,6 +106,7 @@ impl<S: Store> Machine<S> {
             changing: Mutex::default(),
             looks: AtomicU64::new(0),
             clock,
+            saved: OnceLock::new(),
         })
     }
 

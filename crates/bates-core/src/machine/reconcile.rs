@@ -1,10 +1,12 @@
 //! Reconciliation: the cursor of each scope against the ledger, the outbox and what is held, and the gaps that remain.
 //! Costs as much as there are scopes and ranges, not numbers.
 
+use std::collections::HashMap;
+
 use bates_pattern::Position;
 
 use super::{Entry, Machine};
-use crate::gap::{Account, Books, Gap, GapFilter, Missing};
+use crate::gap::{Account, Books, Gap, GapFilter, Missing, Ranges, Saved, SavedPositions};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
@@ -27,27 +29,79 @@ pub struct Reconciled {
     pub missing: u64,
     /// Positions that a crashed process may have used.
     pub uncertain: u64,
+    /// Texts among the user's documents that are no numbers of their series.
+    pub strangers: u64,
 }
 
 impl<S: Books> Machine<S> {
+    /// From now on the documents of a user are looked at when a series is reconciled. Only the first call counts.
+    pub fn know_documents(&self, saved: HashMap<SeriesName, Box<dyn Saved>>) {
+        let _ = self.saved.set(saved);
+    }
+
     /// Reconciles a series, or all of them, and writes down what is missing.
     pub async fn reconcile(&self, only: Option<&SeriesName>) -> Result<Reconciled, StoreError> {
         let mut found = Reconciled::default();
         let entries: Vec<_> = self.registry().entries().cloned().collect();
         for entry in entries.iter().filter(|entry| only.is_none_or(|only| entry.series.name() == only)) {
-            let mut after = None;
-            loop {
-                let name = entry.series.name().clone();
-                let accounts = self.store().accounts(name.clone(), after, SCOPES_AT_ONCE).await?;
-                let Some((last, _)) = accounts.last() else { break };
-                after = Some(last.clone());
-                let missing = accounts.into_iter().map(|(key, account)| entry.missing(key, &account));
-                let scopes: Vec<(ScopeKey, Vec<Missing>)> = missing.collect();
-                found.add(&scopes);
-                self.store().put_gaps(name, scopes).await?;
+            let saved = self.saved.get().and_then(|saved| saved.get(entry.series.name()));
+            match saved {
+                None => self.reconcile_pages(entry, &mut found).await?,
+                Some(saved) => self.reconcile_with(entry, &**saved, &mut found).await?,
             }
         }
         Ok(found)
+    }
+
+    /// Page by page, however many scopes there are.
+    async fn reconcile_pages(&self, entry: &Entry, found: &mut Reconciled) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.store().accounts(entry.series.name().clone(), after, SCOPES_AT_ONCE).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            self.put_missing(entry, page, None, found).await?;
+        }
+    }
+
+    /// All accounts first and then the documents: one that is saved meanwhile is not missed.
+    async fn reconcile_with(
+        &self,
+        entry: &Entry,
+        saved: &dyn Saved,
+        found: &mut Reconciled,
+    ) -> Result<(), StoreError> {
+        let (name, mut accounts): (_, Vec<(ScopeKey, Account)>) = (entry.series.name(), Vec::new());
+        loop {
+            let after = accounts.last().map(|(last, _)| last.clone());
+            let page = self.store().accounts(name.clone(), after, SCOPES_AT_ONCE).await?;
+            if page.is_empty() {
+                break;
+            }
+            accounts.extend(page);
+        }
+        let mut positions = SavedPositions::default();
+        let read = saved.numbers(&mut |number| positions.add(entry.series.pattern(), number)).await;
+        let told = |reason| format!("the documents of series {:?} cannot be read: {reason}", name.as_str());
+        read.map_err(|reason| StoreError::Unavailable(told(reason).into()))?;
+        found.strangers += positions.strangers;
+        self.put_missing(entry, accounts, Some(&positions), found).await
+    }
+
+    async fn put_missing(
+        &self,
+        entry: &Entry,
+        accounts: Vec<(ScopeKey, Account)>,
+        saved: Option<&SavedPositions>,
+        found: &mut Reconciled,
+    ) -> Result<(), StoreError> {
+        let missing = accounts.into_iter().map(|(key, account)| {
+            let saved = saved.map(|saved| saved.of(&key));
+            entry.missing(key, &account, saved.as_ref())
+        });
+        let scopes: Vec<(ScopeKey, Vec<Missing>)> = missing.collect();
+        found.add(&scopes);
+        self.store().put_gaps(entry.series.name().clone(), scopes).await
     }
 
     /// The gaps that the last reconciliation found, in the order of their places and positions.
@@ -73,8 +127,8 @@ impl Reconciled {
 
 impl Entry {
     /// What is missing of a scope.
-    fn missing(&self, key: ScopeKey, account: &Account) -> (ScopeKey, Vec<Missing>) {
-        let missing = account.missing(self.series.promise(), self.series.start().value(), None);
+    fn missing(&self, key: ScopeKey, account: &Account, saved: Option<&Ranges>) -> (ScopeKey, Vec<Missing>) {
+        let missing = account.missing(self.series.promise(), self.series.start().value(), saved);
         let accepted = missing.into_iter().filter_map(|missing| self.accepted_of(&key, missing)).collect();
         (key, accepted)
     }

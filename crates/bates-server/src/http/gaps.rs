@@ -175,6 +175,8 @@ pub(super) struct Reconciled {
     missing: u64,
     /// Positions that a crashed process may have used.
     uncertain: u64,
+    /// Texts among the user's documents that are no numbers of their series.
+    strangers: u64,
 }
 
 /// Compare cursors with the ledger, the outbox and what is held, and write down what is missing
@@ -193,7 +195,7 @@ pub(super) async fn reconcile<S: Books>(
         }
     }
     let only = only.map(|entry| entry.series().name().clone());
-    let bates_core::Reconciled { scopes, gaps, missing, uncertain } =
+    let bates_core::Reconciled { scopes, gaps, missing, uncertain, strangers } =
         context.machine.reconcile(only.as_ref()).await?;
-    Ok(Json(Reconciled { scopes, gaps, missing, uncertain }))
+    Ok(Json(Reconciled { scopes, gaps, missing, uncertain, strangers }))
 }

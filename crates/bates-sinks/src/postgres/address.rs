@@ -14,15 +14,15 @@ use crate::tls::Trust;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where a database is, and how to get in.
-pub(super) struct Address {
-    pub(super) config: Config,
-    pub(super) trust: Trust,
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    pub(crate) trust: Trust,
 }
 
 impl Address {
     /// Reads `postgres://user:password@host:port/database?sslmode=…&sslrootcert=…`, with the modes of `psql` and of the
     /// shared store. No problem that it tells quotes the address.
-    pub(super) fn parse(url: &str) -> Result<Self, Box<str>> {
+    pub(crate) fn parse(url: &str) -> Result<Self, Box<str>> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err("it begins with postgres://".into());
         }

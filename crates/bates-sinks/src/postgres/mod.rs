@@ -14,7 +14,8 @@ use serde::Deserialize;
 use tokio::time::timeout;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use self::address::Address;
+pub(crate) use self::address::Address;
+pub(crate) use self::rows::reason;
 use self::rows::{Failed, Insert};
 use self::table::Table;
 use crate::error::SinkError;
@@ -117,7 +118,7 @@ impl Postgres {
     async fn attempt(&self, deliveries: &[Delivery]) -> Result<(), Failed> {
         let late = || Failed::Sink("no answer in time".into());
         let client = timeout(self.timeout, self.pool.get()).await.map_err(|_| late())?;
-        let mut client = client.map_err(|error| Failed::Sink(rows::reason(&error)))?;
+        let mut client = client.map_err(|error| Failed::Sink(reason(&error)))?;
         match timeout(self.timeout + GRACE, self.insert.run(&mut client, deliveries)).await {
             // An answer may still come that nobody waits for.
             Err(_) => {

@@ -103,7 +103,7 @@ impl Insert {
 }
 
 /// What the server said, without what it quotes of the rows.
-pub(super) fn reason(error: &(dyn std::error::Error + 'static)) -> Box<str> {
+pub(crate) fn reason(error: &(dyn std::error::Error + 'static)) -> Box<str> {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

@@ -83,6 +83,7 @@ struct Reconciled {
     gaps: u64,
     missing: u64,
     uncertain: u64,
+    strangers: u64,
 }
 
 pub(crate) fn gaps(args: &GapsArgs) -> anyhow::Result<Answer> {
@@ -161,13 +162,19 @@ pub(crate) fn reconcile(args: &ReconcileArgs) -> anyhow::Result<Answer> {
     if args.json {
         out.json(&found)?;
     } else {
-        let Reconciled { scopes, gaps, missing, uncertain } = found;
+        let Reconciled { scopes, gaps, missing, uncertain, strangers } = found;
         let (scopes, gaps) = (counted(scopes, "scope"), counted(gaps, "gap"));
         let numbers = counted(missing, "number");
         out.line(format_args!(
             "{scopes} looked at: {gaps}, {numbers} missing, {} uncertain",
             grouped(uncertain)
         ))?;
+        if strangers > 0 {
+            output::print_note(&format!(
+                "{} in your documents are no numbers of their series",
+                counted(strangers, "text")
+            ));
+        }
     }
     out.flush()?;
     Ok(Answer::Yes)

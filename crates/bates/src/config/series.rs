@@ -14,35 +14,63 @@ pub(crate) struct SinkOf {
     pub(crate) sink: bates_sinks::Description,
 }
 
+/// Where the user's own documents of a series are.
+#[derive(Clone, Debug)]
+pub(crate) struct DocumentsOf {
+    pub(crate) series: SeriesName,
+    pub(crate) documents: bates_sinks::DocumentsDescription,
+}
+
+/// The series of a configuration, and what of them is outside.
+#[derive(Default)]
+pub(super) struct Described {
+    pub(super) specs: Vec<SeriesSpec>,
+    pub(super) sinks: Vec<SinkOf>,
+    pub(super) documents: Vec<DocumentsOf>,
+}
+
 /// Reads every series, and notes every mistake.
-pub(super) fn read(node: Option<&Node>, mistakes: &mut Vec<Mistake>) -> (Vec<SeriesSpec>, Vec<SinkOf>) {
-    let Some(node) = node else { return Default::default() };
+pub(super) fn read(node: Option<&Node>, mistakes: &mut Vec<Mistake>) -> Described {
+    let Some(node) = node else { return Described::default() };
     let Some(entries) = node.entries() else {
         let problem = "series: expected a map of names and descriptions".to_owned();
         mistakes.push(Mistake { origin: node.origin.clone(), problem });
-        return Default::default();
+        return Described::default();
     };
-    let (mut specs, mut sinks): (Vec<SeriesSpec>, Vec<SinkOf>) = Default::default();
+    let mut described = Described::default();
     for (name, node) in entries {
-        let sink = node.get("sink").and_then(|sink| sink_of(name, sink, mistakes));
-        let Some(spec) = one(name, &node.without("sink"), mistakes) else { continue };
+        let open = bates_sinks::Description::open;
+        let sink = node.get("sink").and_then(|sink| opened(name, sink, "sink: ", open, mistakes));
+        let open = bates_sinks::DocumentsDescription::open;
+        let documents = node.get("documents");
+        let documents = documents.and_then(|node| opened(name, node, "documents: ", open, mistakes));
+        let Some(spec) = one(name, &node.without("sink").without("documents"), mistakes) else { continue };
         let spec = SeriesSpec { has_sink: sink.is_some(), ..spec };
-        sinks.extend(sink.map(|sink| SinkOf { series: spec.name.clone(), sink }));
+        let series = || spec.name.clone();
+        described.sinks.extend(sink.map(|sink| SinkOf { series: series(), sink }));
+        described.documents.extend(documents.map(|documents| DocumentsOf { series: series(), documents }));
+        let specs = &mut described.specs;
         if let Err(error) = specs.iter().try_for_each(|other| spec.check_apart(other)) {
             mistakes.push(of_machine(node, &error));
         }
         specs.push(spec);
     }
-    (specs, sinks)
+    described
 }
 
-/// A sink that is described as one can be. Whether it is there shows when something is delivered.
-fn sink_of(name: &str, node: &Node, mistakes: &mut Vec<Mistake>) -> Option<bates_sinks::Description> {
-    let described: Result<bates_sinks::Description, Mistake> = deserialized(name, node, "sink: ");
-    let described = described.and_then(|description| match description.open() {
+/// What is described as it can be. Whether it is there shows when it is used.
+fn opened<T: DeserializeOwned, O>(
+    name: &str,
+    node: &Node,
+    of: &str,
+    open: impl Fn(&T) -> Result<O, bates_sinks::SinkError>,
+    mistakes: &mut Vec<Mistake>,
+) -> Option<T> {
+    let described: Result<T, Mistake> = deserialized(name, node, of);
+    let described = described.and_then(|description| match open(&description) {
         Ok(_) => Ok(description),
         Err(error) => {
-            let problem = format!("series {name:?}: sink: {error}");
+            let problem = format!("series {name:?}: {of}{error}");
             Err(Mistake { origin: node.origin.clone(), problem })
         }
     });

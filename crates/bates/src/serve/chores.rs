@@ -1,5 +1,6 @@
 //! What a server does besides answering: documents are delivered, what is over is voided or removed, gaps are found.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::config::SinkOf;
+use crate::config::{DocumentsOf, SinkOf};
 use crate::output;
 
 /// How late a reservation is voided at the most.
@@ -45,6 +46,20 @@ impl Relays {
         let _ = self.stopping.send(true);
         while self.running.join_next().await.is_some() {}
     }
+}
+
+/// Has the documents of users looked at when gaps are looked for.
+pub(super) fn know_documents<S: Books>(
+    machine: &Machine<S>,
+    documents: &[DocumentsOf],
+) -> anyhow::Result<()> {
+    let mut known = HashMap::new();
+    for DocumentsOf { series, documents } in documents {
+        let context = || format!("the documents of series {:?}", series.as_str());
+        known.insert(series.clone(), documents.open().with_context(context)?);
+    }
+    machine.know_documents(known);
+    Ok(())
 }
 
 /// Voids reservations whose time is over, and removes what was delivered long ago.

@@ -86,6 +86,7 @@ async fn serve(config: Config, is_new: bool) -> anyhow::Result<Answer> {
 async fn serve_from(store: impl Books, config: Config) -> anyhow::Result<Answer> {
     let machine = Arc::new(Machine::open(store, config.series, Arc::new(SystemClock)).await?);
     machine.restore(Description::read_spec).await?;
+    chores::know_documents(&machine, &config.documents)?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
     if http.is_none() && resp.is_none() {
         bail!("http and resp are both off: nobody could ask for a number");

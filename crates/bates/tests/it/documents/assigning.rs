@@ -157,3 +157,30 @@ fn bad_input_about_documents_gets_a_clear_error_and_changes_nothing() {
     assert_eq!(ask(server.http, "GET", "/v1/outbox", "").1["documents"], json!([]));
     assert_eq!(post(server.http, PATH, &document("P", "first")).1["id"], "P-1", "nothing was taken");
 }
+
+#[test]
+fn the_users_own_documents_close_gaps_and_open_them() {
+    let home = Home::postgres();
+    home.query(
+        "CREATE TABLE letters (number text); INSERT INTO letters VALUES (NULL), ('nonsense'), ('Q-1')",
+    );
+    let url = home.postgres.as_ref().unwrap().url();
+    let series = format!(
+        "  letter: {{ pattern: \"{{project}}-{{seq}}\", promise: ordered, key: \"l:{{project}}\", \
+         documents: {{ url: \"{url}\", query: \"SELECT number FROM letters\" }} }}\n"
+    );
+    let server = home.start(&series);
+    assert_eq!(server.redis_cli(&["LPOP", "l:P", "5"]).lines().count(), 5);
+    home.query("INSERT INTO letters VALUES ('P-1'), ('P-2'), ('P-5')");
+    let reconciled = post(server.http, "/v1/reconcile", "").1;
+    assert_eq!((&reconciled["missing"], &reconciled["strangers"]), (&json!(2), &json!(1)), "{reconciled}");
+    let gaps = ask(server.http, "GET", "/v1/gaps?series=letter&project=P", "").1;
+    let gap = &gaps["gaps"][0];
+    let told = (&gap["first"], &gap["last"], &gap["reason"]);
+    assert_eq!(told, (&json!(3), &json!(4), &json!("untracked_loss")));
+    home.query("INSERT INTO letters VALUES ('P-4'), ('P-3')");
+    assert_eq!(post(server.http, "/v1/reconcile", "").1["gaps"], 0, "late documents close it");
+    home.query("DROP TABLE letters");
+    let failed = post(server.http, "/v1/reconcile", "").1;
+    assert!(failed["detail"].as_str().unwrap().contains("the documents of series \"letter\""), "{failed}");
+}

@@ -74,3 +74,51 @@ fn rows_are_documents_and_what_is_wrong_with_one_is_told_and_tried_again() {
         import(&home, server.http, "rows.csv", &["--scope-from", "projekt=project"]).output().unwrap();
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("has no parameter \"projekt\""), "{wrong:?}");
 }
+
+#[test]
+fn numbers_of_an_earlier_system_are_never_issued_also_where_nodes_hold_them() {
+    for home in [Home::folder(), Home::postgres()] {
+        let series = "  document: { pattern: \"{project}-{seq}\", key: \"d:{project}\" }\n";
+        let first = home.start(series);
+        assert_eq!(first.redis_cli(&["LPOP", "d:P"]), "P-1");
+        let mut running = Some(first);
+        fs::write(home.path("old.csv"), "number,who\nP-20,a\nQ-7,b\nP-3,c\n").unwrap();
+        fs::write(home.path("bad.txt"), "P-90\nno number\n").unwrap();
+        let store = match &home.postgres {
+            Some(postgres) => postgres.url(),
+            None => format!("sqlite:{}", home.path("data").display()),
+        };
+        let adopt = |file: &str, arguments: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+            command.env("BATES_CONFIG", home.path("bates.yaml")).env("BATES_STORE", &store);
+            command
+                .args(["adopt", "--series", "document"])
+                .arg(home.path(file))
+                .args(arguments)
+                .output()
+                .unwrap()
+        };
+        if home.postgres.is_none() {
+            let refused = adopt("old.csv", &[]);
+            assert!(
+                String::from_utf8_lossy(&refused.stderr).contains("in use by another process"),
+                "{refused:?}"
+            );
+            running.take().unwrap().stop();
+        }
+        let bad = adopt("bad.txt", &[]);
+        assert!(String::from_utf8_lossy(&bad.stderr).contains("1 text in"), "{bad:?}");
+        let done = adopt("old.csv", &["--column", "number"]);
+        assert!(String::from_utf8_lossy(&done.stdout).contains("3 numbers in 2 scopes adopted"), "{done:?}");
+        let server = running.unwrap_or_else(|| home.start(series));
+        let next = loop {
+            let answer = server.redis_cli(&["LPOP", "d:P"]);
+            if !answer.contains("store_poisoned") {
+                break answer;
+            }
+        };
+        let position: u64 = next.strip_prefix("P-").unwrap().parse().unwrap();
+        assert!((21..100).contains(&position), "past what was given there, and what was held here: {next}");
+        assert_eq!(server.redis_cli(&["LPOP", "d:Q"]), "Q-8");
+    }
+}

@@ -1,0 +1,78 @@
+//! The documents that a user has in a PostgreSQL of their own: the numbers that a query of theirs gives. Must never
+//! write there.
+
+use std::path::PathBuf;
+use std::pin::pin;
+
+use bates_core::{Reading, Saved};
+use futures_util::TryStreamExt as _;
+use serde::Deserialize;
+
+use crate::error::SinkError;
+use crate::postgres::{Address, reason};
+use crate::secret::{self, Secret};
+use crate::tls;
+
+const URL: &str = "documents.url";
+
+/// Where a user's own documents are.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DocumentsDescription {
+    /// `postgres://user:password@host:port/database?sslmode=…&sslrootcert=…`.
+    pub url: Secret,
+    /// A file with the password instead.
+    #[serde(default)]
+    pub password_file: Option<PathBuf>,
+    /// What gives the number of each document, as its first column.
+    pub query: String,
+}
+
+impl DocumentsDescription {
+    /// The documents. Nothing is connected to yet.
+    pub fn open(&self) -> Result<Box<dyn Saved>, SinkError> {
+        let wrong = |problem: Box<str>| SinkError::new(URL, problem);
+        let mut address = Address::parse(self.url.reveal()).map_err(wrong)?;
+        if let Some(password) =
+            secret::given(None, self.password_file.as_deref(), URL, "documents.password_file")?
+        {
+            address.config.password(password.reveal());
+        }
+        let tls = tokio_postgres_rustls::MakeRustlsConnect::new(tls::config(&address.trust).map_err(wrong)?);
+        if self.query.trim().is_empty() {
+            return Err(SinkError::new("documents.query", "it is empty"));
+        }
+        Ok(Box::new(Table { address, tls, query: self.query.clone() }))
+    }
+}
+
+struct Table {
+    address: Address,
+    tls: tokio_postgres_rustls::MakeRustlsConnect,
+    query: String,
+}
+
+impl Saved for Table {
+    fn numbers<'a>(&'a self, take: &'a mut (dyn FnMut(&str) + Send)) -> Reading<'a> {
+        Box::pin(async move {
+            let (client, connection) =
+                self.address.config.connect(self.tls.clone()).await.map_err(|error| reason(&error))?;
+            let running = tokio::spawn(connection);
+            let read = async {
+                // Whatever the query is, it changes nothing.
+                client.batch_execute("BEGIN READ ONLY").await?;
+                let rows = client.query_raw::<_, &str, _>(&self.query, []).await?;
+                let mut rows = pin!(rows);
+                while let Some(row) = rows.try_next().await? {
+                    if let Some(number) = row.try_get::<_, Option<&str>>(0)? {
+                        take(number);
+                    }
+                }
+                Ok::<_, tokio_postgres::Error>(())
+            };
+            let read = read.await.map_err(|error| reason(&error));
+            running.abort();
+            read
+        })
+    }
+}
