@@ -118,7 +118,7 @@ fn numbers_of_an_earlier_system_are_never_issued_also_where_nodes_hold_them() {
             }
         };
         let position: u64 = next.strip_prefix("P-").unwrap().parse().unwrap();
-        assert!((21..100).contains(&position), "past what was given there, and what was held here: {next}");
+        assert!(position > 20, "past what was given there, and what was held here: {next}");
         assert_eq!(server.redis_cli(&["LPOP", "d:Q"]), "Q-8");
     }
 }
