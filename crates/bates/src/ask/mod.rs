@@ -13,5 +13,5 @@ pub(crate) use next::{NextArgs, run as next};
 pub(crate) use outbox::{OutboxArgs, run as outbox};
 pub(crate) use peek::{PeekArgs, run as peek};
 pub(crate) use series::{SeriesArgs, run as series};
-pub(crate) use server::{Refused, ServerArgs, escaped};
+pub(crate) use server::{Refused, ServerArgs, escaped, refusal};
 pub(crate) use validate::{ValidateArgs, run as validate};

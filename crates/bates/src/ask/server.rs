@@ -60,14 +60,17 @@ impl ServerArgs {
         serde_json::from_reader(body).context("the server's answer cannot be read")
     }
 
-    /// Sends lines of documents with POST; answers with the lines that come back.
-    pub(crate) fn send_lines(&self, path: &str, lines: Vec<u8>) -> anyhow::Result<String> {
-        let request =
-            ureq::http::Request::post(self.address(path)?).header("Content-Type", "application/x-ndjson");
-        let mut answer = send(request.body(lines)?)?;
-        let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
-        text.map_err(|error| anyhow::Error::from(std::io::Error::other(error.to_string())))
-            .context("the answer of the server broke off; run the same command again to go on")
+    /// A request whose body is sent while its answer is read.
+    pub(crate) fn stream(&self, path: &str) -> anyhow::Result<reqwest::RequestBuilder> {
+        // Nobody else in the process has chosen one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client =
+            reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build()?;
+        let request = client.post(self.address(path)?.to_string());
+        Ok(match std::env::var("BATES_SECRET") {
+            Ok(secret) => request.bearer_auth(secret),
+            Err(_) => request,
+        })
     }
 
     /// Asks with POST for lines, and hands them over as they come.
@@ -121,9 +124,13 @@ fn of_io(error: ureq::Error, uri: &Uri) -> anyhow::Error {
 }
 
 fn refused(mut answer: Response<Body>) -> anyhow::Error {
-    let status = answer.status();
     let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string().unwrap_or_default();
-    let Ok(Problem { code, detail }) = serde_json::from_str(&text) else {
+    refusal(answer.status(), &text)
+}
+
+/// What a server's no means for a command.
+pub(crate) fn refusal(status: ureq::http::StatusCode, text: &str) -> anyhow::Error {
+    let Ok(Problem { code, detail }) = serde_json::from_str(text) else {
         return anyhow::Error::from(std::io::Error::other(format!(
             "the server answers {status}, and no reason that Bates gives"
         )));

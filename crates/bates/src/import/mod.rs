@@ -5,6 +5,7 @@ mod lines;
 mod numbered;
 mod progress;
 mod scope_of;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,13 +25,7 @@ use lines::{Documents, Kind};
 use numbered::Numbered;
 use progress::Progress;
 use scope_of::ScopeOf;
-
-/// Documents that are sent together. Their numbers fit the buffers of a connection, so that a server which answers
-/// while it reads is never waited for by a client that sends before it reads.
-const LINES_AT_ONCE: usize = 1_000;
-
-/// Bytes of documents that are sent together.
-const BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
+use stream::Answered;
 
 /// Of the file, from which an import is known again.
 const ID_BYTES: u64 = 64 * 1024;
@@ -82,7 +77,7 @@ pub(crate) struct ImportArgs {
 
 /// What the server says of a line.
 #[derive(Deserialize)]
-struct Answered {
+struct Told {
     id: Option<String>,
     event: Option<String>,
     error: Option<Refusal>,
@@ -118,25 +113,16 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
     }
     let path = format!("/v1/series/{}/documents", escaped(&args.series));
     let mut failed = 0;
-    loop {
-        let batch = documents.take(LINES_AT_ONCE, BYTES_AT_ONCE)?;
-        if batch.is_empty() {
-            break;
-        }
-        let mut body = Vec::new();
-        for (line, document) in &batch {
-            scope.write(&mut body, document, &format!("{id}:{line}"))?;
-        }
-        let answers = args.server.send_lines(&path, body)?;
-        let mut answers = answers.lines();
-        for (line, document) in batch {
-            let answer = answers.next().context("the server answered fewer lines than were sent")?;
-            failed += u64::from(!write(&mut numbered, line, &document, answer)?);
-        }
-        numbered.flush()?;
-        progress.show(numbered.done(), documents.bytes());
-    }
+    let sent = stream::send(&args.server, &path, documents, (scope, id), |answered| {
+        let Answered { line, document, answer, bytes } = answered;
+        failed += u64::from(!write(&mut numbered, line, document, answer)?);
+        progress.show(numbered.done(), bytes);
+        Ok(())
+    });
+    // What came back has a number, whatever became of the rest.
+    numbered.flush()?;
     progress.end();
+    sent?;
     summarize(args, numbered, failed)
 }
 
@@ -147,14 +133,14 @@ fn write(
     document: &serde_json::Value,
     answer: &str,
 ) -> anyhow::Result<bool> {
-    let answered: Answered = serde_json::from_str(answer).context("the server's answer cannot be read")?;
-    match answered {
-        Answered { id: Some(id), event, .. } => {
+    let told: Told = serde_json::from_str(answer).context("the server's answer cannot be read")?;
+    match told {
+        Told { id: Some(id), event, .. } => {
             numbered
                 .write(&serde_json::json!({"id": id, "event": event, "line": line, "document": document}))?;
             Ok(true)
         }
-        Answered { error: Some(Refusal { code, detail }), .. } => {
+        Told { error: Some(Refusal { code, detail }), .. } => {
             let detail = output::printable(&detail).into_owned();
             output::print_note(&format!("line {line}: {}: {detail}", output::printable(&code)));
             // Nobody can go on behind a line without a number: run again, it is tried again.

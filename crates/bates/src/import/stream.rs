@@ -1,0 +1,124 @@
+//! One long request: documents go out while numbers come back, so that the server always has enough to share its
+//! commits among. Owns that an answer is paired with its line. Must never hold more than some thousand lines.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use anyhow::{Context as _, anyhow};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::lines::Documents;
+use super::scope_of::ScopeOf;
+use crate::ask::{ServerArgs, refusal};
+
+/// Lines that are on their way: what a server has under way, and what lies in the buffers of a connection.
+const LINES_MAX: usize = 16_384;
+
+/// Documents that go into one piece of the request.
+const LINES_AT_ONCE: usize = 64;
+
+/// Bytes of them.
+const BYTES_AT_ONCE: usize = 256 * 1024;
+
+/// Pieces that wait to be sent.
+const PIECES_MAX: usize = 4;
+
+/// A document, and where in the file it is.
+type Sent = (u64, Value);
+
+/// A document and its answer.
+pub(super) struct Answered<'a> {
+    pub(super) line: u64,
+    pub(super) document: &'a Value,
+    pub(super) answer: &'a str,
+    /// How much of the file was read by now.
+    pub(super) bytes: u64,
+}
+
+/// Sends all documents and hands over each with its answer, in the order of the file.
+pub(super) fn send(
+    server: &ServerArgs,
+    path: &str,
+    documents: Documents,
+    (scope, id): (ScopeOf, String),
+    mut take: impl FnMut(Answered<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let (pieces, outgoing) = mpsc::channel(PIECES_MAX);
+    let (sent, paired) = sync_channel(LINES_MAX);
+    let reading = thread::spawn(move || read(documents, &scope, &id, &pieces, &sent));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answered = runtime.block_on(exchange(server, path, outgoing, &paired, &mut take));
+    // Whoever reads has nobody to read for any more, and ends.
+    drop(paired);
+    let read = reading.join().map_err(|_| anyhow!("the file could not be read"))?;
+    // What is wrong with the file counts more than that its request broke off.
+    read.and(answered)
+}
+
+/// Reads documents into pieces of a request, until nobody wants more.
+fn read(
+    mut documents: Documents,
+    scope: &ScopeOf,
+    id: &str,
+    pieces: &mpsc::Sender<Vec<u8>>,
+    sent: &SyncSender<(Sent, u64)>,
+) -> anyhow::Result<()> {
+    loop {
+        let batch = documents.take(LINES_AT_ONCE, BYTES_AT_ONCE)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let (mut piece, bytes) = (Vec::new(), documents.bytes());
+        for (line, document) in batch {
+            scope.write(&mut piece, &document, &format!("{id}:{line}"))?;
+            if sent.send(((line, document), bytes)).is_err() {
+                return Ok(());
+            }
+        }
+        if pieces.blocking_send(piece).is_err() {
+            return Ok(());
+        }
+    }
+}
+
+async fn exchange(
+    server: &ServerArgs,
+    path: &str,
+    outgoing: mpsc::Receiver<Vec<u8>>,
+    paired: &Receiver<(Sent, u64)>,
+    take: &mut impl FnMut(Answered<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let pieces = stream::unfold(outgoing, |mut outgoing| async {
+        let piece = outgoing.recv().await?;
+        Some((Ok::<_, std::io::Error>(piece), outgoing))
+    });
+    let request = server.stream(path)?.header("Content-Type", "application/x-ndjson");
+    let broken = "the answer of the server broke off; run the same command again to go on";
+    let answer = request.body(reqwest::Body::wrap_stream(pieces)).send().await;
+    let answer = answer.map_err(|error| anyhow::Error::from(std::io::Error::other(error.without_url())));
+    let answer = answer.context("no answer from the server; is `bates serve` running there?")?;
+    if !answer.status().is_success() {
+        return Err(refusal(answer.status(), &answer.text().await.unwrap_or_default()));
+    }
+    let mut chunks = answer.bytes_stream().map_err(std::io::Error::other);
+    let mut rest: Vec<u8> = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        rest.extend_from_slice(&chunk.context(broken)?);
+        let mut begin = 0;
+        while let Some(end) = rest[begin..].iter().position(|byte| *byte == b'\n') {
+            let text = std::str::from_utf8(&rest[begin..begin + end]).context("the answer is not UTF-8")?;
+            let ((line, document), bytes) =
+                paired.recv().context("the server answered more lines than were sent")?;
+            take(Answered { line, document: &document, answer: text, bytes })?;
+            begin += end + 1;
+        }
+        rest.drain(..begin);
+    }
+    // A line without an answer would be in nobody's account.
+    match paired.recv() {
+        Err(_) => Ok(()),
+        Ok(_) => Err(std::io::Error::other(broken).into()),
+    }
+}
