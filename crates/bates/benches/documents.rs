@@ -84,14 +84,16 @@ fn main() {
     let documents = folder.path().join("delivered");
     fs::create_dir(&documents).unwrap();
     let to_folder = format!("{{ object: {{ url: \"file://{}\" }} }}", documents.display());
-    let data = format!("sqlite:{}", folder.path().join("data").display());
-    run("embedded store, to a folder", &folder, &data, &to_folder, inserts);
+    let data = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
     psql(
         &postgres,
         "CREATE TABLE delivered (event uuid PRIMARY KEY, series text, scope text, position bigint, number text,
          document jsonb, created_at timestamptz)",
     );
     let to_table = format!("{{ postgres: {{ url: \"{}\", table: delivered }} }}", postgres.url());
+    run("embedded store, to a table", &folder, &data("table"), &to_table, inserts);
+    run("embedded store, to a folder", &folder, &data("folder"), &to_folder, inserts);
+    psql(&postgres, "TRUNCATE delivered");
     run("PostgreSQL, to a table", &folder, &postgres.url(), &to_table, inserts);
 }
 

@@ -23,14 +23,11 @@ CREATE TABLE document (
 CREATE UNIQUE INDEX document_place ON document (series_id, scope, position);
 CREATE INDEX document_number ON document (number);
 CREATE INDEX document_due ON document (series_id, tries, due_at, id) WHERE state = 'pending';
-CREATE INDEX document_claimed ON document (id) WHERE is_claimed = 1;
 CREATE INDEX document_reserved ON document (due_at) WHERE state = 'reserved';
-CREATE INDEX document_undelivered ON document (series_id, scope, state, position)
-    WHERE state IN ('dead', 'abandoned', 'voided');
 CREATE INDEX document_done ON document (updated_at) WHERE state IN ('delivered', 'confirmed');
 
 -- The requests that were numbered, by the keys that callers gave them. They outlive their documents: `pruned_as` is
--- the state in which one was removed.
+-- the only state in which one is removed.
 CREATE TABLE idempotency (
     series_id INTEGER NOT NULL REFERENCES series (id),
     caller    TEXT NOT NULL,
@@ -40,7 +37,6 @@ CREATE TABLE idempotency (
     scope     TEXT NOT NULL,
     position  INTEGER NOT NULL,
     number    TEXT NOT NULL,
-    pruned_as TEXT,
+    pruned_as TEXT NOT NULL,
     PRIMARY KEY (series_id, caller, key)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX idempotency_event ON idempotency (event);

@@ -40,7 +40,11 @@ pub(crate) fn assign(
     let assigned = Assigned { event: ask.event, position, number, state: ask.content.state(), is_new: true };
     insert(transaction, series_id, ask, &assigned, now)?;
     if let Some(idempotency) = &ask.idempotency {
-        remember(transaction, series_id, idempotency, scope, &assigned)?;
+        let pruned_as = match ask.content {
+            Content::Document(_) => State::Delivered,
+            Content::Reservation(_) => State::Confirmed,
+        };
+        remember(transaction, (series_id, scope), idempotency, &assigned, pruned_as)?;
     }
     Ok(Ok(assigned))
 }
@@ -106,15 +110,15 @@ fn insert(
 
 fn remember(
     transaction: &Transaction<'_>,
-    series_id: i64,
+    (series_id, scope): (i64, &str),
     Idempotency { caller, key, digest }: &Idempotency,
-    scope: &str,
     assigned: &Assigned,
+    pruned_as: State,
 ) -> Result<()> {
     transaction
         .prepare_cached(
-            "INSERT INTO idempotency (series_id, caller, key, digest, event, scope, position, number)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO idempotency (series_id, caller, key, digest, event, scope, position, number, pruned_as)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             series_id,
@@ -124,7 +128,8 @@ fn remember(
             assigned.event.as_bytes(),
             scope,
             integer(assigned.position),
-            assigned.number
+            assigned.number,
+            pruned_as.name()
         ])?;
     Ok(())
 }

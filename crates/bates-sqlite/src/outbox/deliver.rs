@@ -15,7 +15,8 @@ use crate::write::{Refusable, whole};
 
 /// Claims belong to the process that made them: when it is gone, they are.
 pub(crate) fn release(connection: &rusqlite::Connection) -> Result<()> {
-    connection.execute("UPDATE document SET due_at = 0, is_claimed = 0 WHERE is_claimed = 1", []).map(drop)
+    let sql = "UPDATE document SET due_at = 0, is_claimed = 0 WHERE state = 'pending' AND is_claimed = 1";
+    connection.execute(sql, []).map(drop)
 }
 
 pub(crate) fn claim(
@@ -143,12 +144,6 @@ pub(crate) fn prune(
     let (before, limit) = (now.saturating_sub(millis(age)), i64::try_from(limit).unwrap_or(i64::MAX));
     let old =
         "SELECT id FROM document WHERE state IN ('delivered', 'confirmed') AND updated_at <= ?1 LIMIT ?2";
-    transaction
-        .prepare_cached(&format!(
-            "UPDATE idempotency SET pruned_as = document.state FROM document
-             WHERE document.event = idempotency.event AND document.id IN ({old})"
-        ))?
-        .execute(params![before, limit])?;
     let removed = transaction
         .prepare_cached(&format!("DELETE FROM document WHERE id IN ({old})"))?
         .execute(params![before, limit])?;
