@@ -68,7 +68,8 @@ impl SqliteStore {
         if schema::migrate(&mut connection)? && folder.was_store {
             return Err(folder.gone());
         }
-        deliver::release(&connection)?;
+        let steady = Steady::new();
+        deliver::release(&connection, steady.now())?;
         let run = held::begin(&connection)?;
         let reader = connect(&folder)?;
         folder.mark_open()?;
@@ -79,7 +80,7 @@ impl SqliteStore {
             .spawn(move || writer::run(connection, &waiting))
             .map_err(|error| OpenError::Io { doing: "start the writer of", path: path.to_owned(), error })?;
         let reader = Mutex::new(Some(reader));
-        Ok(Self { writes: Some(writes), writer: Some(writer), reader, steady: Steady::new(), run, folder })
+        Ok(Self { writes: Some(writes), writer: Some(writer), reader, steady, run, folder })
     }
 
     pub(crate) async fn write<T, E>(

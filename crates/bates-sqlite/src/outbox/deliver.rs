@@ -13,10 +13,14 @@ use super::list::{self, Condition};
 use super::{event, millis};
 use crate::write::{Refusable, whole};
 
-/// Claims belong to the process that made them: when it is gone, they are.
-pub(crate) fn release(connection: &rusqlite::Connection) -> Result<()> {
+/// Claims belong to the process that made them: when it is gone, they are. What waits for a try waits no longer than
+/// it would have been told to now: the clock may have been set back since, by a year as well.
+pub(crate) fn release(connection: &rusqlite::Connection, now: i64) -> Result<()> {
     let sql = "UPDATE document SET due_at = 0, is_claimed = 0 WHERE state = 'pending' AND is_claimed = 1";
-    connection.execute(sql, []).map(drop)
+    connection.execute(sql, [])?;
+    let sql =
+        "UPDATE document SET due_at = ?1 WHERE state = 'pending' AND due_at > ?1 + (2000 << min(tries, 16))";
+    connection.execute(sql, [now]).map(drop)
 }
 
 pub(crate) fn claim(

@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod conformance;
+mod documents;
 mod folder;
