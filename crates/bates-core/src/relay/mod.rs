@@ -3,11 +3,16 @@
 //! What could go wrong, and why it does not: a relay that crashes, or sleeps through its claim, leaves its documents
 //! to whoever claims them next, and its late verdict is refused. A document that fails waits longer each time and is
 //! dead in the end; others are not held up, because those with the fewest tries are claimed first. A sink that takes
-//! nothing is left alone and tried with one document now and then.
+//! nothing is left alone and tried with one document now and then. One that is too slow for a batch within its claim
+//! gets smaller ones, and one that panics has failed like any other: a relay never ends by itself.
 
 mod breaker;
+mod pace;
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -18,6 +23,7 @@ use crate::document::{Claim, Claimed, Outbox, Settlement, Sink, Undelivered, Ver
 use crate::machine::{Entry, Machine};
 use crate::store::StoreError;
 use breaker::Breaker;
+use pace::Pace;
 
 /// How long nobody looks whether something is due that this node was not told of: written by another node, or failed
 /// before.
@@ -50,6 +56,7 @@ pub struct Relay<S> {
     sink: Box<dyn Sink>,
     settings: RelaySettings,
     breaker: Mutex<Breaker>,
+    pace: Mutex<Pace>,
     /// Who tries a sink that took nothing does so alone.
     probing: tokio::sync::Mutex<()>,
 }
@@ -62,8 +69,8 @@ impl<S: Outbox> Relay<S> {
         sink: Box<dyn Sink>,
         settings: RelaySettings,
     ) -> Self {
-        let (breaker, probing) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { machine, entry, sink, settings, breaker, probing }
+        let (breaker, pace, probing) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
+        Self { machine, entry, sink, settings, breaker, pace, probing }
     }
 
     /// Delivers until it is told to stop; then what is under way is ended and settled.
@@ -83,7 +90,7 @@ impl<S: Outbox> Relay<S> {
         while !*stopped.borrow() {
             let pause = self.breaker.lock().pause();
             let is_done = match pause {
-                None => self.round(self.sink.batch_max()).await.unwrap_or(false),
+                None => self.round(self.limit()).await.unwrap_or(false),
                 Some(pause) => {
                     tokio::select! {
                         () = self.probe(pause) => true,
@@ -99,6 +106,10 @@ impl<S: Outbox> Relay<S> {
                 }
             }
         }
+    }
+
+    fn limit(&self) -> usize {
+        self.pace.lock().limit(self.sink.batch_max())
     }
 
     /// Waits, and tries the sink with one document.
@@ -132,11 +143,27 @@ impl<S: Outbox> Relay<S> {
 
     /// What takes longer than the claim counts as failed: somebody else may be at it by then.
     async fn deliver(&self, claimed: &[Claimed]) -> Vec<Result<(), Undelivered>> {
-        let late = || Undelivered::Unavailable("it did not answer within the time of its claim".into());
-        let delivered = timeout(self.settings.claim_lasts, self.sink.deliver(claimed)).await;
-        let mut outcomes = delivered.unwrap_or_default();
-        outcomes.resize_with(claimed.len(), || Err(late()));
+        let late = "it did not answer within the time of its claim";
+        let delivered = timeout(self.settings.claim_lasts, self.delivered(claimed)).await;
+        self.pace.lock().saw(claimed.len(), matches!(delivered, Ok(Some(_))));
+        let (mut outcomes, reason) = match delivered {
+            Ok(Some(outcomes)) => (outcomes, late),
+            Ok(None) => (Vec::new(), "it panicked"),
+            Err(_) => (Vec::new(), late),
+        };
+        outcomes.resize_with(claimed.len(), || Err(Undelivered::Unavailable(reason.into())));
         outcomes
+    }
+
+    /// What the sink answers; `None` if it panicked, which has been said.
+    async fn delivered(&self, claimed: &[Claimed]) -> Option<Vec<Result<(), Undelivered>>> {
+        let mut delivering = Box::pin(async { self.sink.deliver(claimed).await });
+        // What it was doing is dropped, and a sink has nothing that half a delivery could break for the next one.
+        poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Some),
+            Err(_) => Poll::Ready(None),
+        })
+        .await
     }
 
     fn verdict(&self, attempt: u32, outcome: Result<(), Undelivered>) -> Verdict {

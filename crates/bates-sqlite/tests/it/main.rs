@@ -4,3 +4,4 @@
 mod conformance;
 mod documents;
 mod folder;
+mod relay;
