@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::routing::{get, post};
 use bates_core::{Books, Code, Entry, Machine, Outbox, SeriesName, Store};
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 
 use super::health::Health;
 use super::problem::Problem;
@@ -19,11 +20,14 @@ pub(super) struct Context<S> {
     pub(super) machine: Arc<Machine<S>>,
     pub(super) body_timeout: Duration,
     pub(super) health: Arc<Health>,
+    /// Turns of lines of streams: those of all streams together.
+    pub(super) turns: Arc<Semaphore>,
 }
 
 impl<S> Clone for Context<S> {
     fn clone(&self) -> Self {
-        Self { machine: self.machine.clone(), body_timeout: self.body_timeout, health: self.health.clone() }
+        let (machine, health, turns) = (self.machine.clone(), self.health.clone(), self.turns.clone());
+        Self { machine, body_timeout: self.body_timeout, health, turns }
     }
 }
 
@@ -85,7 +89,12 @@ pub(super) fn router<S: Books>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .method_not_allowed_fallback(async || {
             Problem::new(Code::METHOD_NOT_ALLOWED, "the path does not know this method")
         })
-        .with_state(Context { machine, body_timeout: settings.body_timeout, health: Arc::default() })
+        .with_state(Context {
+            machine,
+            body_timeout: settings.body_timeout,
+            health: Arc::default(),
+            turns: Arc::new(Semaphore::new(documents::LINES_OF_ALL)),
+        })
 }
 
 /// The parts of a path; what is not UTF-8 is refused as every other bad name.

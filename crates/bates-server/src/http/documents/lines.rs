@@ -2,6 +2,7 @@
 //! megabytes, however long the stream is.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use bates_core::{Code, Entry, Outbox};
 use bytes::BytesMut;
 use futures_util::stream::{self, Stream, StreamExt as _};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::assign::{AskDocument, DOCUMENT_BYTES_MAX};
@@ -23,8 +24,15 @@ use crate::http::routes::Context;
 /// Lines that are numbered together. They share commits.
 const LINES_AT_ONCE: usize = 2_048;
 
+/// Lines of all streams that are numbered together. Fewer than callers may wait for the store: whoever comes with a
+/// single document is not turned away because others come with many.
+pub(in crate::http) const LINES_OF_ALL: usize = 4_096;
+
 /// Bytes of lines that are held together.
 const BYTES_AT_ONCE: usize = 16 * 1024 * 1024;
+
+/// Lines that are being numbered, or whose answers wait to be read.
+const SLOTS: usize = 2 * LINES_AT_ONCE;
 
 /// Answers that are sent together.
 const ANSWERS_AT_ONCE: usize = 512;
@@ -39,20 +47,49 @@ pub(super) fn answer<S: Outbox>(
     if key.as_ref().is_some_and(|key| key.len() > 200) {
         return Err(Problem::new(Code::BAD_ARGUMENTS, "the key of a stream has at most 200 characters"));
     }
-    let lines = lines(body.into_data_stream(), context.body_timeout);
+    let lines = lines(body.into_data_stream(), context.body_timeout, context.turns.clone());
     let key: Option<Arc<str>> = key.map(Into::into);
     let answers = lines.map(move |line| {
         let (context, entry, key) = (context.clone(), entry.clone(), key.clone());
         async move {
-            let Line { number, text, _room } = line?;
-            Ok(one(&context, &entry, key.as_deref(), number, text).await)
+            let Line { number, text, slot, held } = line?;
+            let answer = one(&context, &entry, key.as_deref(), number, text).await;
+            drop(held);
+            Ok(Answer { line: answer, _slot: slot })
         }
     });
-    let answers = answers.buffered(LINES_AT_ONCE).ready_chunks(ANSWERS_AT_ONCE).map(joined);
+    let answers = driven(answers.buffered(LINES_AT_ONCE)).ready_chunks(ANSWERS_AT_ONCE).map(joined);
     let mut response = Body::from_stream(answers).into_response();
     let kind = HeaderValue::from_static("application/x-ndjson");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)
+}
+
+/// The same answers from a task of its own: a caller that stops reading holds up its answers, and no call to the store.
+/// There are never more of them than slots.
+fn driven(
+    answers: impl Stream<Item = io::Result<Answer>> + Send + 'static,
+) -> impl Stream<Item = io::Result<Answer>> {
+    let (told, waiting) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut answers = pin!(answers);
+        loop {
+            let answer = tokio::select! {
+                answer = answers.next() => answer,
+                () = told.closed() => return,
+            };
+            let Some(answer) = answer else { return };
+            // Nobody waits for it any more: seen above.
+            let _ = told.send(answer);
+        }
+    });
+    stream::unfold(waiting, |mut waiting| async { waiting.recv().await.map(|answer| (answer, waiting)) })
+}
+
+/// An answer, and the slot that it takes until it is read.
+struct Answer {
+    line: Vec<u8>,
+    _slot: OwnedSemaphorePermit,
 }
 
 /// One answer, a line.
@@ -78,11 +115,11 @@ async fn one<S: Outbox>(
 }
 
 /// What was sent before the stream broke is answered; then the answer breaks off too.
-fn joined(answers: Vec<io::Result<Vec<u8>>>) -> io::Result<Bytes> {
+fn joined(answers: Vec<io::Result<Answer>>) -> io::Result<Bytes> {
     let mut joined = Vec::new();
     for answer in answers {
         match answer {
-            Ok(answer) => joined.extend(answer),
+            Ok(answer) => joined.extend(answer.line),
             Err(error) if joined.is_empty() => return Err(error),
             // It is told again by the stream that ends.
             Err(_) => break,
@@ -91,11 +128,12 @@ fn joined(answers: Vec<io::Result<Vec<u8>>>) -> io::Result<Bytes> {
     Ok(joined.into())
 }
 
-/// A line, counted from 1, and the room that it takes.
+/// A line, counted from 1, with the slot of its answer, and the room and the turn that it holds until it is numbered.
 struct Line {
     number: u64,
     text: Result<Bytes, Problem>,
-    _room: OwnedSemaphorePermit,
+    slot: OwnedSemaphorePermit,
+    held: [OwnedSemaphorePermit; 2],
 }
 
 /// A line of more bytes than a document may have.
@@ -106,6 +144,8 @@ struct Reading {
     body: BodyDataStream,
     patience: Duration,
     room: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
     buffer: BytesMut,
     /// Where in the buffer no line break was found yet.
     seen: usize,
@@ -116,12 +156,18 @@ struct Reading {
 }
 
 /// The lines of a body that are not empty.
-fn lines(body: BodyDataStream, patience: Duration) -> impl Stream<Item = io::Result<Line>> {
+fn lines(
+    body: BodyDataStream,
+    patience: Duration,
+    turns: Arc<Semaphore>,
+) -> impl Stream<Item = io::Result<Line>> {
     let room = Arc::new(Semaphore::new(BYTES_AT_ONCE));
     let reading = Reading {
         body,
         patience,
         room,
+        slots: Arc::new(Semaphore::new(SLOTS)),
+        turns,
         buffer: BytesMut::new(),
         seen: 0,
         number: 0,
@@ -148,7 +194,9 @@ impl Reading {
                 let bytes = text.as_ref().map_or(1, Bytes::len).min(BYTES_AT_ONCE);
                 let room = self.room.clone().acquire_many_owned(u32::try_from(bytes).unwrap_or(1));
                 let room = room.await.map_err(io::Error::other)?;
-                return Ok(Some(Line { number: self.number, text, _room: room }));
+                let slot = self.slots.clone().acquire_owned().await.map_err(io::Error::other)?;
+                let turn = self.turns.clone().acquire_owned().await.map_err(io::Error::other)?;
+                return Ok(Some(Line { number: self.number, text, slot, held: [room, turn] }));
             }
             if self.is_over {
                 return Ok(None);

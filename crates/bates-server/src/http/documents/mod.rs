@@ -8,6 +8,7 @@ mod reserve;
 mod shape;
 
 pub(super) use assign::*;
+pub(super) use lines::LINES_OF_ALL;
 pub(super) use look::*;
 pub(super) use outbox::*;
 pub(super) use reserve::*;
