@@ -79,7 +79,11 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
         return Err(Failed::Lasting(StoreError::UnknownSeries(series.into())));
     }
     let before = sql::lock_cursors(session, &[place]).await?;
-    if let Some(passed) = before.first().and_then(|(_, cursor)| Lease::new(cursor.next, floor)) {
+    let next = match before.first() {
+        Some((_, cursor)) => cursor.next,
+        None => start(session, series).await?,
+    };
+    if let Some(passed) = Lease::new(next, floor) {
         sql::write_lost(session, &[(place, passed)], Reason::FloorRaised).await?;
     }
     let parameters: [(&(dyn ToSql + Sync), Type); 3] =
@@ -92,6 +96,14 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
     }
     session.batch_execute("COMMIT").await?;
     Ok(Cursor { next: whole(row, 0), version: whole(row, 1) })
+}
+
+/// Where the scopes of a series begin.
+async fn start(session: &Session, series: &str) -> Result<u64, Failed> {
+    let sql = "SELECT start FROM bates.series WHERE name = $1";
+    let rows = session.query_typed(sql, &[(&series, Type::TEXT)]).await?;
+    let row = rows.first().ok_or_else(|| Failed::Lasting(StoreError::UnknownSeries(series.into())))?;
+    Ok(whole(row, 0))
 }
 
 pub(crate) async fn describe(

@@ -155,15 +155,22 @@ pub(crate) fn raise_floor(
         Some(Standing { cursor, .. }) => Cursor { next: floor, version: cursor.version + 1 },
         None => Cursor { next: floor, version: 1 },
     };
-    let mut held = None;
-    if let Some(Standing { cursor, held: before, .. }) = found {
-        held = held::settle(transaction, at, cursor.next, before, run)?;
-        if let Some(range) = Lease::new(cursor.next, floor) {
-            held::lose(transaction, at, range, Reason::FloorRaised)?;
-        }
+    let Standing { cursor: Cursor { next, .. }, held, .. } = match found {
+        Some(found) => found,
+        None => Standing::new(series_id, start(transaction, series_id)?),
+    };
+    let held = held::settle(transaction, at, next, held, run)?;
+    if let Some(range) = Lease::new(next, floor) {
+        held::lose(transaction, at, range, Reason::FloorRaised)?;
     }
     put(transaction, at, raised, held, is_new)?;
     Ok(Ok(raised))
+}
+
+/// Where the scopes of a series begin.
+fn start(transaction: &Transaction<'_>, series_id: i64) -> Result<u64> {
+    let mut statement = transaction.prepare_cached("SELECT start FROM series WHERE id = ?")?;
+    statement.query_row([series_id], |row| Ok(whole(row.get(0)?)))
 }
 
 pub(crate) fn probe(transaction: &Transaction<'_>) -> Refusable<(), StoreError> {

@@ -114,6 +114,13 @@ async fn what_a_floor_passed_over_is_explained<D: DataSet<Store: Books>>(data: &
     granted(&store, Want { purpose: Purpose::Issue, ..want(place("a"), 5) }).await;
     let missing = account(&store, "a").await.missing(Promise::Gapless, 1001, None);
     assert_eq!(missing, [Missing { range: lease(1006, 1500), reason: Reason::FloorRaised }]);
+    store.raise_floor(place("new"), 1_500).await.expect("a floor");
+    let missing = account(&store, "new").await.missing(Promise::Gapless, 1001, None);
+    assert_eq!(
+        missing,
+        [Missing { range: lease(1001, 1500), reason: Reason::FloorRaised }],
+        "also where nothing was issued yet: nobody has lost it"
+    );
 }
 
 async fn accounts_are_listed_in_pages<D: DataSet<Store: Books>>(data: &D) {
