@@ -122,7 +122,8 @@ pub enum Decision {
     Confirm,
     /// It was not, and will not be.
     Void,
-    /// A dead document is delivered after all, or a pending one at once. Its tries begin again.
+    /// A dead document is delivered after all, or a pending one at once. Its tries begin again, unless one is under
+    /// way: that one counts no more, and the next has another number.
     Retry,
     /// A pending or dead document is not delivered.
     Abandon,

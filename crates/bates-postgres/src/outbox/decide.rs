@@ -57,8 +57,10 @@ async fn change(session: &Session, filter: &Filter, decision: Decision) -> Resul
     // A reservation whose time is over cannot be confirmed any more, even if it was not voided yet. By the clock, not
     // by the beginning of the transaction, which may have waited.
     let in_time = if decision == Decision::Confirm { " AND due_at > clock_timestamp()" } else { "" };
+    // The verdict of a try that is under way must not be taken for that of the next one.
+    let begun = "CASE WHEN changed.is_claimed THEN changed.tries ELSE 0 END";
     let (due, tries) =
-        if decision == Decision::Retry { ("to_timestamp(0)", "0") } else { ("NULL", "changed.tries") };
+        if decision == Decision::Retry { ("to_timestamp(0)", begun) } else { ("NULL", "changed.tries") };
     let condition = Condition::of(filter, None);
     let sql = format!(
         "WITH meant AS MATERIALIZED (

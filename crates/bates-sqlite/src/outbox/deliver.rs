@@ -121,7 +121,9 @@ fn change(transaction: &Transaction<'_>, filter: &Filter, decision: Decision, no
     // A reservation whose time is over cannot be confirmed any more, even if it was not voided yet.
     let in_time = if decision == Decision::Confirm { format!(" AND due_at > {now}") } else { String::new() };
     let due = if decision == Decision::Retry { "0" } else { "NULL" };
-    let tries = if decision == Decision::Retry { "0" } else { "tries" };
+    // The verdict of a try that is under way must not be taken for that of the next one.
+    let begun = "CASE is_claimed WHEN 1 THEN tries ELSE 0 END";
+    let tries = if decision == Decision::Retry { begun } else { "tries" };
     let Condition { text, values } = Condition::of(filter, None);
     let sql = format!(
         "UPDATE document SET state = '{to}', due_at = {due}, tries = {tries}, updated_at = {now}, is_claimed = 0

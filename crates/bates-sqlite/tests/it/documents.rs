@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    Assign, Claim, Content, Definition, Idempotency, Outbox as _, Place, ScopeKey,
-    Settlement, Store as _, Verdict,
+    Assign, Claim, Content, Definition, Idempotency, Outbox as _, Place, ScopeKey, Settlement, Store as _,
+    Verdict,
 };
 use bates_pattern::{Options, Pattern};
 use bates_sqlite::{Opening, SqliteStore};

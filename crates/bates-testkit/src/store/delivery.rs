@@ -131,3 +131,18 @@ pub(super) async fn a_claim_is_bounded_by_the_bytes_of_its_documents<D: DataSet<
     assert_eq!(store.claim(claim(bytes + 1)).await.expect("a claim").len(), 2, "one more than fits");
     assert_eq!(store.claim(claim(0)).await.expect("a claim").len(), 1, "a large one is claimed too");
 }
+
+pub(super) async fn a_try_that_is_under_way_at_a_retry_does_not_settle_the_next_one<
+    D: DataSet<Store: Outbox>,
+>(
+    data: &D,
+) {
+    let store = opened(data).await;
+    let event = assigned(&store, document("a")).await.event;
+    let old = claimed(&store, 10, LONG).await;
+    assert!(matches!(store.decide(event, Decision::Retry).await, Ok(Decided::Done(_))));
+    let new = claimed(&store, 10, LONG).await;
+    assert_eq!(settled(&store, &old, Verdict::Dead("too late".into())).await, 0);
+    assert_eq!(settled(&store, &new, Verdict::Delivered).await, 1);
+    assert_eq!(state(&store, event).await, State::Delivered);
+}

@@ -26,6 +26,7 @@ pub async fn exercise_outbox<D: DataSet<Store: Outbox>>(fresh: impl AsyncFn() ->
     a_number_is_refused_and_nothing_written_where_there_is_none(&fresh().await).await;
     positions_that_the_rules_reject_are_skipped(&fresh().await).await;
     delivery::a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it(&fresh().await).await;
+    delivery::a_try_that_is_under_way_at_a_retry_does_not_settle_the_next_one(&fresh().await).await;
     delivery::what_failed_comes_again_after_its_time_or_is_dead(&fresh().await).await;
     delivery::those_with_the_fewest_tries_are_claimed_first(&fresh().await).await;
     delivery::claims_made_together_share_no_document(&fresh().await).await;
