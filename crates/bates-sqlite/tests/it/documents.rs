@@ -50,7 +50,7 @@ fn document(key: Option<&str>) -> Assign {
 }
 
 fn claim() -> Claim {
-    Claim { series: "document".parse().unwrap(), limit: 10, lasts: Duration::from_mins(1) }
+    Claim { series: "document".parse().unwrap(), limit: 10, bytes: 1 << 30, lasts: Duration::from_mins(1) }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// How a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,22 @@ impl Kind {
             Some("csv") => Ok(Self::Rows),
             _ => bail!("{}: expected a file that ends in .ndjson, .jsonl or .csv", file.display()),
         }
+    }
+}
+
+/// A document: its text, which is passed on as it came, and what that says.
+pub(super) struct Document {
+    pub(super) text: Box<RawValue>,
+    pub(super) value: Value,
+}
+
+impl Document {
+    fn read(text: &[u8]) -> serde_json::Result<Self> {
+        Ok(Self { text: serde_json::from_slice(text)?, value: serde_json::from_slice(text)? })
+    }
+
+    fn of(value: Value) -> serde_json::Result<Self> {
+        Ok(Self { text: serde_json::value::to_raw_value(&value)?, value })
     }
 }
 
@@ -54,18 +71,20 @@ impl Documents {
         self.bytes
     }
 
-    /// Passes over so many documents.
-    pub(super) fn skip(&mut self, count: u64) -> anyhow::Result<()> {
-        for _ in 0..count {
-            if self.next()?.is_none() {
-                bail!("the file has fewer documents than were numbered before");
+    /// Passes over a document that was numbered before, and is still the same: in a file that was changed, another one
+    /// would be passed over in its place, or be numbered twice.
+    pub(super) fn pass(&mut self, numbered: &Value) -> anyhow::Result<()> {
+        match self.next()? {
+            None => bail!("the file has fewer documents than were numbered before"),
+            Some(document) if document.value == *numbered => Ok(()),
+            Some(_) => {
+                bail!("document {} is not the one that was numbered before: the file was changed", self.line)
             }
         }
-        Ok(())
     }
 
     /// The next documents, with their numbers in the file: so many, or so many bytes of them.
-    pub(super) fn take(&mut self, count: usize, bytes: usize) -> anyhow::Result<Vec<(u64, Value)>> {
+    pub(super) fn take(&mut self, count: usize, bytes: usize) -> anyhow::Result<Vec<(u64, Document)>> {
         let (mut taken, begin) = (Vec::new(), self.bytes);
         while taken.len() < count && self.bytes - begin < bytes as u64 {
             let Some(document) = self.next()? else { break };
@@ -74,7 +93,7 @@ impl Documents {
         Ok(taken)
     }
 
-    fn next(&mut self) -> anyhow::Result<Option<Value>> {
+    fn next(&mut self) -> anyhow::Result<Option<Document>> {
         let line = self.line + 1;
         let document = match &mut self.source {
             Source::Lines(reader) => loop {
@@ -83,7 +102,7 @@ impl Documents {
                 self.bytes += read as u64;
                 if !text.trim_ascii().is_empty() {
                     let context = || format!("document {line} is no JSON");
-                    break Some(serde_json::from_slice(&text).with_context(context)?);
+                    break Some(Document::read(&text).with_context(context)?);
                 }
             },
             Source::Rows(rows, heads) => {
@@ -91,7 +110,7 @@ impl Documents {
                 let found = rows.read_record(&mut row).with_context(|| format!("row {line}"))?;
                 self.bytes = rows.position().byte();
                 let fields = heads.iter().zip(&row).map(|(head, cell)| (head.to_owned(), Value::from(cell)));
-                found.then(|| Value::Object(fields.collect()))
+                found.then(|| Document::of(Value::Object(fields.collect()))).transpose()?
             }
         };
         self.line += u64::from(document.is_some());

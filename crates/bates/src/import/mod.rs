@@ -16,12 +16,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::ask::{ServerArgs, escaped};
 use crate::output::{self, Answer, Output, counted, grouped};
-use lines::{Documents, Kind};
+use lines::{Document, Documents, Kind};
 use numbered::Numbered;
 use progress::Progress;
 use scope_of::ScopeOf;
@@ -83,6 +84,15 @@ struct Told {
     error: Option<Refusal>,
 }
 
+/// A line of the file of numbers.
+#[derive(Serialize)]
+struct Written<'a> {
+    id: String,
+    event: Option<String>,
+    line: u64,
+    document: &'a RawValue,
+}
+
 #[derive(Deserialize)]
 struct Refusal {
     code: String,
@@ -104,12 +114,12 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
         Some(id) => id.clone(),
         None => id_of(&args.series, &args.file)?,
     };
-    let mut numbered = Numbered::open(args.output.clone().unwrap_or_else(|| beside(&args.file)))?;
     let mut documents = Documents::new(Kind::of(&args.file)?, BufReader::with_capacity(1 << 20, file))?;
+    let output = args.output.clone().unwrap_or_else(|| beside(&args.file));
+    let mut numbered = Numbered::open(output, |document| documents.pass(document))?;
     let mut progress = Progress::new(size);
     if numbered.done() > 0 {
         output::print_note(&format!("going on behind {}", counted(numbered.done(), "line")));
-        documents.skip(numbered.done())?;
     }
     let path = format!("/v1/series/{}/documents", escaped(&args.series));
     let mut failed = 0;
@@ -127,12 +137,7 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
 }
 
 /// Writes down what became of a line. Answers whether it has a number.
-fn write(
-    numbered: &mut Numbered,
-    line: u64,
-    document: &serde_json::Value,
-    answer: &str,
-) -> anyhow::Result<bool> {
+fn write(numbered: &mut Numbered, line: u64, document: &Document, answer: &str) -> anyhow::Result<bool> {
     let told: Told = serde_json::from_str(answer).context("the server's answer cannot be read")?;
     match told {
         Told { id: Some(id), event, .. } => {

@@ -5,6 +5,7 @@ use std::io::{BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
 use anyhow::Context;
+use serde::Serialize;
 use serde_json::Value;
 
 /// Lines that are written.
@@ -15,20 +16,26 @@ pub(super) struct Numbered {
 }
 
 impl Numbered {
-    /// Opens the file, and keeps what is whole up to the first document that has no number.
-    pub(super) fn open(path: PathBuf) -> anyhow::Result<Self> {
+    /// Opens the file, and keeps what is whole up to the first document that has no number. Tells `seen` of each
+    /// document that has one; if that fails, the file stays as it was.
+    pub(super) fn open(
+        path: PathBuf,
+        mut seen: impl FnMut(&Value) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
         let context = || format!("cannot write {}", path.display());
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = file.with_context(context)?;
+        // The system unlocks it however the process ends.
+        file.try_lock().with_context(|| format!("another import is writing {}", path.display()))?;
         let (mut done, mut kept) = (0, 0);
         let mut reader = BufReader::new(file.try_clone()?);
         let mut line = Vec::new();
         while let Some(read) = super::read_line(&mut reader, &mut line)? {
-            let is_numbered =
-                serde_json::from_slice::<Value>(&line).is_ok_and(|line| line.get("id").is_some());
-            if !is_numbered || !line.ends_with(b"\n") {
+            let found: Value = serde_json::from_slice(&line).unwrap_or_default();
+            if found.get("id").is_none() || !line.ends_with(b"\n") {
                 break;
             }
+            seen(&found["document"])?;
             (done, kept) = (done + 1, kept + read as u64);
         }
         file.set_len(kept)?;
@@ -41,7 +48,7 @@ impl Numbered {
         self.done
     }
 
-    pub(super) fn write(&mut self, line: &Value) -> anyhow::Result<()> {
+    pub(super) fn write(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
         serde_json::to_writer(&mut self.file, line)?;
         self.file.write_all(b"\n")?;
         self.done += 1;

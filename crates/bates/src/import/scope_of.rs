@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
+use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use super::lines::Document;
 use crate::scope;
 
 /// Where the parameters of a scope come from.
@@ -13,6 +16,16 @@ pub(super) struct ScopeOf {
     /// Parameters and the fields that hold them.
     fields: Vec<(String, String)>,
     date: Option<String>,
+}
+
+/// What is asked of the server for a document.
+#[derive(Serialize)]
+struct Request<'a> {
+    key: &'a str,
+    scope: BTreeMap<&'a str, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<String>,
+    document: &'a RawValue,
 }
 
 impl ScopeOf {
@@ -38,18 +51,18 @@ impl ScopeOf {
     }
 
     /// Writes the request of a document, a line.
-    pub(super) fn write(&self, body: &mut Vec<u8>, document: &Value, key: &str) -> anyhow::Result<()> {
-        let mut scope = self.fixed.clone();
+    pub(super) fn write(&self, body: &mut Vec<u8>, document: &Document, key: &str) -> anyhow::Result<()> {
+        let Document { text: raw, value } = document;
+        let mut scope: BTreeMap<&str, String> =
+            self.fixed.iter().map(|(name, value)| (&**name, value.clone())).collect();
         for (name, field) in &self.fields {
             // What is missing is told by the server, for this document alone.
-            if let Some(text) = text(document, field) {
-                scope.insert(name.clone(), text);
+            if let Some(text) = text(value, field) {
+                scope.insert(name, text);
             }
         }
-        let mut request = serde_json::json!({"key": key, "scope": scope, "document": document});
-        if let Some(date) = self.date.as_ref().and_then(|field| text(document, field)) {
-            request["date"] = Value::from(date);
-        }
+        let date = self.date.as_ref().and_then(|field| text(value, field));
+        let request = Request { key, scope, date, document: raw };
         serde_json::to_writer(&mut *body, &request).context("a document cannot be written")?;
         body.push(b'\n');
         Ok(())

@@ -6,10 +6,9 @@ use std::thread;
 
 use anyhow::{Context as _, anyhow};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::lines::Documents;
+use super::lines::{Document, Documents};
 use super::scope_of::ScopeOf;
 use crate::ask::{ServerArgs, refusal};
 
@@ -26,12 +25,12 @@ const BYTES_AT_ONCE: usize = 256 * 1024;
 const PIECES_MAX: usize = 4;
 
 /// A document, and where in the file it is.
-type Sent = (u64, Value);
+type Sent = (u64, Document);
 
 /// A document and its answer.
 pub(super) struct Answered<'a> {
     pub(super) line: u64,
-    pub(super) document: &'a Value,
+    pub(super) document: &'a Document,
     pub(super) answer: &'a str,
     /// How much of the file was read by now.
     pub(super) bytes: u64,

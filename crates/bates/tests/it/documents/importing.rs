@@ -60,6 +60,41 @@ fn an_import_that_is_killed_goes_on_and_gives_no_document_a_second_number() {
 }
 
 #[test]
+fn a_file_that_was_changed_is_not_gone_on_with() {
+    let home = Home::folder();
+    let server = home.start(&series(&home));
+    fs::write(home.path("letters.ndjson"), "{\"n\":1}\n{\"n\":2}\n").unwrap();
+    let run = || import(&home, server.http, "letters.ndjson", &["project=P"]).output().unwrap();
+    assert!(run().status.success());
+    let numbered = fs::read(home.path("letters.numbered.ndjson")).unwrap();
+    fs::write(home.path("letters.ndjson"), "{\"n\":0}\n{\"n\":1}\n{\"n\":2}\n").unwrap();
+    let refused = run();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && said.contains("document 1 is not the one that was numbered"),
+        "{said}"
+    );
+    assert_eq!(fs::read(home.path("letters.numbered.ndjson")).unwrap(), numbered, "nothing was written over");
+    fs::write(home.path("letters.ndjson"), "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n").unwrap();
+    assert!(run().status.success(), "more may come behind what was there");
+    let written = fs::read_to_string(home.path("letters.numbered.ndjson")).unwrap();
+    assert!(written.lines().nth(2).is_some_and(|line| line.contains("P-3")), "{written}");
+}
+
+#[test]
+fn a_document_is_imported_to_the_last_digit() {
+    let home = Home::folder();
+    let server = home.start(&series(&home));
+    let document = r#"{"z":1.10,"big":12345678901234567890123,"a":0.10000000000000000000000001}"#;
+    fs::write(home.path("letters.ndjson"), document).unwrap();
+    let output = import(&home, server.http, "letters.ndjson", &["project=P", "--wait"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let delivered = fs::read_to_string(home.path("delivered/document/project=P/P-1.json")).unwrap();
+    let numbered = fs::read_to_string(home.path("letters.numbered.ndjson")).unwrap();
+    assert!(delivered.contains(document) && numbered.contains(document), "{delivered}{numbered}");
+}
+
+#[test]
 fn rows_are_documents_and_what_is_wrong_with_one_is_told_and_tried_again() {
     let home = Home::folder();
     let server = home.start(&series(&home));
