@@ -141,8 +141,7 @@ fn write(numbered: &mut Numbered, line: u64, document: &Document, answer: &str) 
     let told: Told = serde_json::from_str(answer).context("the server's answer cannot be read")?;
     match told {
         Told { id: Some(id), event, .. } => {
-            numbered
-                .write(&serde_json::json!({"id": id, "event": event, "line": line, "document": document}))?;
+            numbered.write(&Written { id, event, line, document: &document.text })?;
             Ok(true)
         }
         Told { error: Some(Refusal { code, detail }), .. } => {
