@@ -26,6 +26,7 @@ mod measured;
 mod moving;
 mod name;
 mod place;
+mod pointed;
 mod promise;
 mod relay;
 mod series;

@@ -6,7 +6,6 @@ mod bad_input;
 mod claims;
 mod conversation;
 mod hot_path;
-mod http;
 mod oracle;
 mod patience;
 mod port;

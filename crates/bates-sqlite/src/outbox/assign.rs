@@ -40,11 +40,7 @@ pub(crate) fn assign(
     let assigned = Assigned { event: ask.event, position, number, state: ask.content.state(), is_new: true };
     insert(transaction, series_id, ask, &assigned, now)?;
     if let Some(idempotency) = &ask.idempotency {
-        let pruned_as = match ask.content {
-            Content::Document(_) => State::Delivered,
-            Content::Reservation(_) => State::Confirmed,
-        };
-        remember(transaction, (series_id, scope), idempotency, &assigned, pruned_as)?;
+        remember(transaction, (series_id, scope), idempotency, &assigned)?;
     }
     Ok(Ok(assigned))
 }
@@ -113,8 +109,8 @@ fn remember(
     (series_id, scope): (i64, &str),
     Idempotency { caller, key, digest }: &Idempotency,
     assigned: &Assigned,
-    pruned_as: State,
 ) -> Result<()> {
+    let pruned_as = if assigned.state == State::Reserved { State::Confirmed } else { State::Delivered };
     transaction
         .prepare_cached(
             "INSERT INTO idempotency (series_id, caller, key, digest, event, scope, position, number, pruned_as)

@@ -24,7 +24,7 @@ pub enum Fault {
 
 /// A store with faults.
 pub struct FaultyStore<S> {
-    inner: S,
+    pub(super) inner: S,
     script: Mutex<VecDeque<Fault>>,
     /// `None` lets every grant through.
     gate: Option<Semaphore>,

@@ -4,6 +4,7 @@ mod books;
 mod delivery;
 mod exercise;
 mod faulty;
+mod faulty_documents;
 mod memory;
 mod moving;
 mod outbox;

@@ -10,6 +10,7 @@ mod disk;
 mod disk_full;
 mod documents;
 mod errors;
+mod failing;
 mod http;
 mod load;
 mod nodes;

@@ -7,12 +7,14 @@ use std::thread;
 
 use bates_core::{Machine, SeriesSpec, SystemClock};
 use bates_server::{Access, http};
-use bates_testkit::{Fault, FaultyStore, MemoryStore};
+use bates_sqlite::{Opening, SqliteStore};
+use bates_testkit::{Fault, FaultyStore};
+use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 /// Serves one series until what it answers with is dropped.
 fn serve(
-    store: Arc<FaultyStore<MemoryStore>>,
+    store: Arc<FaultyStore<SqliteStore>>,
     settings: http::Settings,
 ) -> (SocketAddr, oneshot::Sender<()>) {
     let (stop, stopped) = oneshot::channel::<()>();
@@ -33,6 +35,12 @@ fn serve(
     (told.recv().unwrap(), stop)
 }
 
+fn store() -> (TempDir, Arc<FaultyStore<SqliteStore>>) {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
+    (folder, Arc::new(FaultyStore::new(store)))
+}
+
 fn settings() -> http::Settings {
     http::Settings::new(Arc::new(Access::new(None)))
 }
@@ -45,7 +53,7 @@ fn ask_for_lines(address: SocketAddr, count: u64) -> TcpStream {
 
 #[test]
 fn a_stream_whose_store_fails_breaks_off_and_does_not_look_complete() {
-    let store = Arc::new(FaultyStore::new(MemoryStore::default()));
+    let (_folder, store) = store();
     store.plan(&[Fault::None, Fault::None, Fault::None, Fault::None, Fault::BeforeWrite]);
     let (address, _stop) = serve(store, settings());
     let mut answer = Vec::new();
@@ -58,7 +66,7 @@ fn a_stream_whose_store_fails_breaks_off_and_does_not_look_complete() {
 
 #[test]
 fn an_error_before_the_first_line_has_a_status() {
-    let store = Arc::new(FaultyStore::new(MemoryStore::default()));
+    let (_folder, store) = store();
     store.plan(&[Fault::BeforeWrite]);
     let (address, _stop) = serve(store, settings());
     let mut answer = String::new();

@@ -1,0 +1,86 @@
+//! A store behind a pointer, which is the store itself. Decides nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::document::{
+    Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, Filter, Outbox, Settlement,
+    State,
+};
+use crate::gap::{Account, Books, Gap, GapFilter, Missing};
+use crate::name::SeriesName;
+use crate::place::{Place, ScopeKey};
+use crate::store::StoreError;
+
+impl<S: Outbox> Outbox for Arc<S> {
+    async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
+        (**self).assign(assign).await
+    }
+
+    async fn documents(
+        &self,
+        filter: Filter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<Document>, StoreError> {
+        (**self).documents(filter, after, limit).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+        (**self).claim(claim).await
+    }
+
+    async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError> {
+        (**self).settle(settled).await
+    }
+
+    async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
+        (**self).decide(event, decision).await
+    }
+
+    async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
+        (**self).decide_all(filter, decision).await
+    }
+
+    async fn expire(&self, limit: usize) -> Result<u64, StoreError> {
+        (**self).expire(limit).await
+    }
+
+    async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+        (**self).prune(age, limit).await
+    }
+
+    async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
+        (**self).tally().await
+    }
+}
+
+impl<S: Books> Books for Arc<S> {
+    async fn accounts(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Account)>, StoreError> {
+        (**self).accounts(series, after, limit).await
+    }
+
+    async fn put_gaps(
+        &self,
+        series: SeriesName,
+        scopes: Vec<(ScopeKey, Vec<Missing>)>,
+    ) -> Result<(), StoreError> {
+        (**self).put_gaps(series, scopes).await
+    }
+
+    async fn gaps(
+        &self,
+        of: GapFilter,
+        after: Option<(Place, u64)>,
+        limit: usize,
+    ) -> Result<Vec<Gap>, StoreError> {
+        (**self).gaps(of, after, limit).await
+    }
+}
