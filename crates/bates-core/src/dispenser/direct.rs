@@ -41,6 +41,11 @@ impl<S: Store> Dispenser<S> {
         self.inner.direct_calls.try_acquire().map_err(busy)
     }
 
+    /// How many of them are on their way.
+    pub(crate) fn calls_under_way(&self) -> usize {
+        CALLS_MAX - self.inner.direct_calls.available_permits()
+    }
+
     /// Why a call is not begun.
     pub(crate) fn refusal(&self, series: &Series, scope: &ScopeKey) -> IssueError {
         if self.is_closing() {

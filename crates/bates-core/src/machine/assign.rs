@@ -142,6 +142,11 @@ impl<S: Outbox> Machine<S> {
         Ok((voided, self.store().prune(retention, TIDY_AT_ONCE).await?))
     }
 
+    /// Calls that wait for the store just now.
+    pub(crate) fn calls_under_way(&self) -> usize {
+        self.dispenser.calls_under_way()
+    }
+
     fn wake(&self, of: impl Fn(&Entry) -> bool) {
         self.registry().entries().filter(|entry| of(entry)).for_each(|entry| entry.documents.notify_one());
     }

@@ -32,6 +32,12 @@ const POLL: Duration = Duration::from_secs(1);
 /// Bytes of documents that a lane holds.
 const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 
+/// Calls that wait for numbers together are a flood.
+const FLOOD: usize = 500;
+
+/// How long a lane lets a flood go first; then it has a turn all the same.
+const YIELD: Duration = Duration::from_millis(200);
+
 /// How documents are delivered.
 #[derive(Clone, Copy, Debug)]
 pub struct RelaySettings {
@@ -88,6 +94,10 @@ impl<S: Outbox> Relay<S> {
 
     async fn lane(&self, mut stopped: watch::Receiver<bool>) {
         while !*stopped.borrow() {
+            // Callers wait for numbers, and nobody waits for a delivery: in a flood numbers go first.
+            if self.machine.calls_under_way() > FLOOD {
+                sleep(YIELD).await;
+            }
             let pause = self.breaker.lock().pause();
             let is_done = match pause {
                 None => self.round(self.limit()).await.unwrap_or(false),
