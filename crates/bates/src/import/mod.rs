@@ -28,6 +28,9 @@ use progress::Progress;
 use scope_of::ScopeOf;
 use stream::Answered;
 
+/// Lines that failed, of which each is told; of more, that there are more.
+const FAILED_SHOWN: u64 = 10;
+
 /// Of the file, from which an import is known again.
 const ID_BYTES: u64 = 64 * 1024;
 
@@ -125,7 +128,7 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
     let mut failed = 0;
     let sent = stream::send(&args.server, &path, documents, (scope, id), |answered| {
         let Answered { line, document, answer, bytes } = answered;
-        failed += u64::from(!write(&mut numbered, line, document, answer)?);
+        failed += u64::from(!write(&mut numbered, line, document, answer, failed)?);
         progress.show(numbered.done(), bytes);
         Ok(())
     });
@@ -137,7 +140,13 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
 }
 
 /// Writes down what became of a line. Answers whether it has a number.
-fn write(numbered: &mut Numbered, line: u64, document: &Document, answer: &str) -> anyhow::Result<bool> {
+fn write(
+    numbered: &mut Numbered,
+    line: u64,
+    document: &Document,
+    answer: &str,
+    failed: u64,
+) -> anyhow::Result<bool> {
     let told: Told = serde_json::from_str(answer).context("the server's answer cannot be read")?;
     match told {
         Told { id: Some(id), event, .. } => {
@@ -146,7 +155,13 @@ fn write(numbered: &mut Numbered, line: u64, document: &Document, answer: &str) 
         }
         Told { error: Some(Refusal { code, detail }), .. } => {
             let detail = output::printable(&detail).into_owned();
-            output::print_note(&format!("line {line}: {}: {detail}", output::printable(&code)));
+            match failed {
+                0..FAILED_SHOWN => {
+                    output::print_note(&format!("line {line}: {}: {detail}", output::printable(&code)));
+                }
+                FAILED_SHOWN => output::print_note("more lines fail; the file of numbers has them all"),
+                _ => {}
+            }
             // Nobody can go on behind a line without a number: run again, it is tried again.
             numbered.write(&serde_json::json!({"line": line, "error": {"code": code, "detail": detail}}))?;
             Ok(false)
@@ -190,8 +205,10 @@ fn beside(file: &Path) -> PathBuf {
 fn id_of(series: &str, file: &Path) -> anyhow::Result<String> {
     let mut beginning = Vec::new();
     File::open(file)?.take(ID_BYTES).read_to_end(&mut beginning)?;
-    // Whole lines, and few: what is added behind them makes no other import.
-    let lines: Vec<Vec<u8>> = beginning.split(|byte| *byte == b'\n').take(3).map(<[u8]>::to_vec).collect();
+    // The first document, with what names its fields: what is added behind it makes no other import.
+    let count = if Kind::of(file)? == Kind::Rows { 2 } else { 1 };
+    let lines: Vec<Vec<u8>> =
+        beginning.split(|byte| *byte == b'\n').take(count).map(|line| line.trim_ascii().to_vec()).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let digest = Sha256::digest(serde_json::to_vec(&(series, name, lines))?);
     let mut id = String::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bates_core::{Books, Machine, Outbox, Relay, RelaySettings};
+use bates_core::{Books, Machine, Outbox, Relay, RelaySettings, State};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -46,6 +46,21 @@ impl Relays {
         let _ = self.stopping.send(true);
         while self.running.join_next().await.is_some() {}
     }
+}
+
+/// Says which documents wait for a sink that the configuration does not name any more.
+pub(super) async fn tell_undeliverable<S: Outbox>(machine: &Machine<S>) -> anyhow::Result<()> {
+    for (series, state, count) in machine.tally().await? {
+        let has_sink = machine.named(series.as_str()).is_some_and(|entry| entry.spec().has_sink);
+        if state == State::Pending && !has_sink {
+            let documents = output::counted(count, "document");
+            output::print_note(&format!(
+                "{documents} of series {:?} wait, and it has no sink",
+                series.as_str()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Has the documents of users looked at when gaps are looked for.

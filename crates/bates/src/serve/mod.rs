@@ -103,6 +103,7 @@ async fn serve_from(store: impl Books, config: Config) -> anyhow::Result<Answer>
         chores.spawn(chores::reconcile(machine.clone(), period));
     }
     let relays = chores::Relays::start(&machine, &config.sinks, config.tries_max)?;
+    chores::tell_undeliverable(&machine).await?;
     listen(&machine, Arc::new(config.access), http, resp, stop).await;
     chores.abort_all();
     relays.stop().await;
