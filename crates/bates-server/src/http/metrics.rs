@@ -1,21 +1,40 @@
 //! `/metrics`, as Prometheus reads it. A label for each series, never one for a scope.
 
 use std::fmt::{self, Write};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use bates_core::{Counts, LATENCY_BOUNDS_MICROS, Level, Machine, Store};
+use bates_core::{
+    Counts, LATENCY_BOUNDS_MICROS, Level, Machine, Outbox, SeriesName, State as DocumentState, Store,
+};
+use tokio::time::timeout;
 
 use super::routes::Context;
 
 /// What happened, for Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "operations",
     responses((status = 200, description = "Counters and gauges in the text format of Prometheus", body = String)))]
-pub(super) async fn metrics<S: Store>(State(context): State<Context<S>>) -> impl IntoResponse {
+pub(super) async fn metrics<S: Outbox>(State(context): State<Context<S>>) -> impl IntoResponse {
     let mut text = String::new();
     write(&mut text, &context.machine).expect("a text is written into memory");
+    // A store that cannot be asked is told of by what it failed to grant; the rest is told all the same.
+    if let Ok(tally) = timeout(PATIENCE, context.machine.tally()).await.unwrap_or(Ok(Vec::new())) {
+        write_documents(&mut text, &tally).expect("a text is written into memory");
+    }
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+}
+
+/// How long the store is asked about documents: whoever collects metrics does not wait long.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn write_documents(text: &mut String, tally: &[(SeriesName, DocumentState, u64)]) -> fmt::Result {
+    head(text, "bates_documents", "Documents and reservations that are kept, by state.", "gauge")?;
+    for (series, state, count) in tally {
+        writeln!(text, "bates_documents{{series=\"{series}\",state=\"{state}\"}} {count}")?;
+    }
+    Ok(())
 }
 
 /// A counter that each series has.

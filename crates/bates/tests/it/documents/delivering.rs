@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::http::ask;
+use super::super::http::{ask, exchange};
 use super::receiver::{Behaviour, Receiver};
 use super::{Home, post};
 
@@ -47,6 +47,10 @@ fn one_bad_document_is_dead_after_its_tries_and_holds_up_nothing() {
         let dead = &dead["documents"][0];
         assert_eq!((&dead["id"], &dead["tries"]), (&json!(bad), &json!(2)));
         assert!(dead["last_error"].as_str().unwrap().contains("400"), "{dead}");
+        let metrics =
+            exchange(server.http, b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").2;
+        let metrics = String::from_utf8(metrics).unwrap();
+        assert!(metrics.contains("bates_documents{series=\"one\",state=\"dead\"} 1\n"), "{metrics}");
         post(server.http, "/v1/reconcile", "");
         let gaps = ask(server.http, "GET", "/v1/gaps?series=one", "").1;
         assert_eq!(
