@@ -58,7 +58,8 @@ pub(super) fn answer<S: Outbox>(
             Ok(Answer { line: answer, _slot: slot })
         }
     });
-    let answers = driven(answers.buffered(LINES_AT_ONCE)).ready_chunks(ANSWERS_AT_ONCE).map(joined);
+    let answers = driven(answers.buffered(LINES_AT_ONCE)).ready_chunks(ANSWERS_AT_ONCE);
+    let answers = answers.flat_map(|answers| stream::iter(joined(answers)));
     let mut response = Body::from_stream(answers).into_response();
     let kind = HeaderValue::from_static("application/x-ndjson");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -115,17 +116,15 @@ async fn one<S: Outbox>(
 }
 
 /// What was sent before the stream broke is answered; then the answer breaks off too.
-fn joined(answers: Vec<io::Result<Answer>>) -> io::Result<Bytes> {
+fn joined(answers: Vec<io::Result<Answer>>) -> Vec<io::Result<Bytes>> {
     let mut joined = Vec::new();
     for answer in answers {
         match answer {
             Ok(answer) => joined.extend(answer.line),
-            Err(error) if joined.is_empty() => return Err(error),
-            // It is told again by the stream that ends.
-            Err(_) => break,
+            Err(error) => return vec![Ok(joined.into()), Err(error)],
         }
     }
-    Ok(joined.into())
+    vec![Ok(joined.into())]
 }
 
 /// A line, counted from 1, with the slot of its answer, and the room and the turn that it holds until it is numbered.

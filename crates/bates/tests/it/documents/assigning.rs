@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::http::ask;
+use super::super::http::{ask, exchange};
 use super::{Home, post, send};
 
 const PATH: &str = "/v1/series/document/documents";
@@ -183,4 +183,22 @@ fn the_users_own_documents_close_gaps_and_open_them() {
     home.query("DROP TABLE letters");
     let failed = post(server.http, "/v1/reconcile", "").1;
     assert!(failed["detail"].as_str().unwrap().contains("the documents of series \"letter\""), "{failed}");
+}
+
+#[test]
+fn the_answer_to_a_stream_that_breaks_off_does_not_look_complete() {
+    let home = Home::folder();
+    let server = home.start(&series(&home));
+    let lines: Vec<String> = (0..20).map(|at| document("P", &at.to_string())).collect();
+    let body = lines.join("\n") + "\n";
+    // A chunk that lacks its end: the client went away.
+    let request = format!(
+        "POST {PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/x-ndjson\r\n\
+         Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\nzz\r\n",
+        body.len()
+    );
+    let (status, _, answer) = exchange(server.http, request.as_bytes());
+    let text = String::from_utf8_lossy(&answer);
+    assert!(status == 200, "{text}");
+    assert!(!text.ends_with("0\r\n\r\n"), "the last chunk says that it is all: {text}");
 }
