@@ -40,7 +40,7 @@ fn stops_issuing_after_a_failed_sync(bug: Option<&str>) -> Result<(), String> {
     let data = tempfile::tempdir().unwrap();
     Server::start(data.path()).stop();
     // The first syncs are those of the folder, when the store is opened.
-    let inject = "fsync,fdatasync:error=EIO:when=4+";
+    let inject = "fsync,fdatasync:error=EIO:when=8+";
     let doomed = Server::start_doomed(data.path(), inject, &planted(bug)).unwrap();
     let before = ask_until_it_dies(&doomed, "counter:before");
     if before.is_empty() || before.len() as u64 == KEYS_MAX {
