@@ -29,6 +29,12 @@ pub struct DocumentsDescription {
 }
 
 impl DocumentsDescription {
+    /// Where they are, without the password.
+    pub fn describe(&self) -> Result<String, SinkError> {
+        let address = Address::parse(self.url.reveal()).map_err(|problem| SinkError::new(URL, problem))?;
+        Ok(address.to_string())
+    }
+
     /// The documents. Nothing is connected to yet.
     pub fn open(&self) -> Result<Box<dyn Saved>, SinkError> {
         let wrong = |problem: Box<str>| SinkError::new(URL, problem);

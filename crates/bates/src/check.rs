@@ -7,7 +7,7 @@ use bates_server::series::Description;
 use clap::Args;
 use serde::Serialize;
 
-use crate::config::{ConfigArgs, StoreAt};
+use crate::config::{Config, ConfigArgs, StoreAt};
 use crate::output::{Answer, FAINT, GOOD, Output, counted, grouped, printable};
 
 /// Examples of each series.
@@ -50,6 +50,12 @@ struct Told<'s> {
     rules: Vec<String>,
     value: &'static str,
     time_zone: &'s str,
+    /// Where documents go, without secrets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sink: Option<String>,
+    /// Where the user's own documents are, without secrets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    documents: Option<String>,
 }
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Answer> {
@@ -65,14 +71,17 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Answer> {
         out.line(format_args!("secret          {access}"))?;
     }
     for spec in &config.series {
-        let told = tell(spec, matches!(config.store, StoreAt::Postgres(..)))?;
+        let told = tell(spec, &config)?;
         if args.json { out.json(&told)? } else { print(&mut out, &told)? }
     }
     out.flush()?;
     Ok(Answer::Yes)
 }
 
-fn tell(spec: &SeriesSpec, is_shared: bool) -> anyhow::Result<Told<'_>> {
+fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> anyhow::Result<Told<'s>> {
+    let is_shared = matches!(config.store, StoreAt::Postgres(..));
+    let sink = config.sinks.iter().find(|of| of.series == spec.name);
+    let documents = config.documents.iter().find(|of| of.series == spec.name);
     let (pattern, start) = spec.check()?;
     let capacity = pattern.capacity().ok();
     let skipped = match spec.promise {
@@ -106,6 +115,8 @@ fn tell(spec: &SeriesSpec, is_shared: bool) -> anyhow::Result<Told<'_>> {
         rules: rules(spec)?,
         value: if spec.value == Value::Seq { "seq" } else { "id" },
         time_zone: &spec.time_zone,
+        sink: sink.map(|of| anyhow::Ok(of.sink.open()?.describe())).transpose()?,
+        documents: documents.map(|of| of.documents.describe()).transpose()?,
     })
 }
 
@@ -153,7 +164,14 @@ fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
             format!("up to {} numbers of a scope just begun, {} of a busy one", grouped(first), grouped(most))
         }
     };
-    line("a crash", &format!("skips {skipped}"))
+    line("a crash", &format!("skips {skipped}"))?;
+    if let Some(sink) = &told.sink {
+        line("sink", sink)?;
+    }
+    if let Some(documents) = &told.documents {
+        line("documents", &format!("are compared with those in {documents}"))?;
+    }
+    Ok(())
 }
 
 /// The first numbers of a scope that is made up.
