@@ -43,8 +43,15 @@ pub(crate) struct OutboxArgs {
 #[derive(Debug, Subcommand)]
 enum Decision {
     /// Deliver dead documents after all, or pending ones at once
+    #[command(after_help = "Examples:\n  \
+        bates outbox retry PROJ-9012-1001 PROJ-9012-1002\n  \
+        bates outbox retry --all --series document")]
     Retry(Which),
     /// Give documents up: their numbers are gaps from now on
+    #[command(after_help = "Examples:\n  \
+        bates outbox abandon PROJ-9012-1001\n  \
+        bates outbox abandon 019a8c4e-5f4b-7c3d-9a51-0d3a5b6c7d8e\n  \
+        bates outbox abandon --all --series document")]
     Abandon(Which),
 }
 
