@@ -15,7 +15,7 @@ use bates_sqlite::SqliteStore;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs, StoreAt};
-use crate::output::{self, Answer, Output, counted, grouped};
+use crate::output::{self, Answer, Output, counted};
 
 /// Nodes look every second whether they may go on; what they held is given up by then.
 const NODES_STOP_WITHIN: Duration = Duration::from_secs(3);
@@ -107,7 +107,7 @@ async fn adopt<S: Store>(
     if highest.strangers > 0 && !args.skip_others {
         let strangers = counted(highest.strangers, "text");
         bail!(
-            "{strangers} in {} are no numbers of series {:?}: nothing is adopted",
+            "{strangers} in {} that cannot be a number of series {:?}: nothing is adopted; --skip-others passes over them",
             args.file.display(),
             args.series
         );
@@ -122,8 +122,8 @@ async fn adopt<S: Store>(
         (counted(highest.numbers, "number"), counted(highest.scopes.len() as u64, "scope"));
     let mut out = Output::new();
     out.line(format_args!(
-        "{numbers} in {scopes} adopted; {} cursors raised, none below them is issued",
-        grouped(raised)
+        "{numbers} in {scopes} adopted; {} past them, no number below is issued",
+        counted(raised, "cursor")
     ))?;
     out.flush()?;
     Ok(Answer::Yes)
@@ -135,9 +135,10 @@ fn read(args: &AdoptArgs, entry: &Entry) -> anyhow::Result<Highest> {
         let mut rows = csv::Reader::from_path(&args.file).with_context(|| cannot_read(&args.file))?;
         let heads = rows.headers()?.clone();
         let column = match &args.column {
-            Some(name) => {
-                heads.iter().position(|head| head == name).with_context(|| format!("no column {name:?}"))?
-            }
+            Some(name) => heads.iter().position(|head| head == name).with_context(|| {
+                let heads: Vec<&str> = heads.iter().collect();
+                format!("{} has no column {name:?}; it has {}", args.file.display(), heads.join(", "))
+            })?,
             None => 0,
         };
         for row in rows.records() {

@@ -187,7 +187,7 @@ pub(super) async fn decide<S: Outbox>(
         Decided::Done(document) => Ok(Json(KnownDocument::of(&document))),
         Decided::Refused(document) => {
             let (id, state) = (&document.number, document.state);
-            let detail = format!("{id:?} is {state}, and cannot be decided about so any more");
+            let detail = format!("{id:?} is {state} already: that cannot be changed");
             Err(Problem::new(Code::WRONG_STATE, detail))
         }
         Decided::Unknown => Err(unknown(id)),
