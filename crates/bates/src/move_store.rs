@@ -16,7 +16,8 @@ use crate::output::{Answer, Output, counted, grouped};
 /// Cursors, permutation keys, the ledger and the series that were made at run time. The old store is marked as left
 /// before anything is copied, and is never served again; the new one is not served until everything is there. A
 /// move that was interrupted is finished by running it again. Servers on a folder must be stopped; nodes on
-/// PostgreSQL stop issuing by themselves.
+/// PostgreSQL stop issuing by themselves. A store that has documents to deliver, or idempotency keys, cannot be moved
+/// yet.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates move-store sqlite:bates-data postgres://bates@db/numbers\n  \

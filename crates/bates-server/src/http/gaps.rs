@@ -122,7 +122,8 @@ fn place_of(text: &str) -> Result<(Place, u64), Problem> {
 
 /// List gaps
 ///
-/// As the last reconciliation found them. With `Accept: text/csv` as a table.
+/// As the last reconciliation found them. With `Accept: text/csv` as a table, which has as many rows as `limit` says and
+/// no word of those behind them. `GET /api/v1/ids/gaps` is the same.
 #[utoipa::path(get, path = "/v1/gaps", tag = "gaps",
     params(("series" = Option<String>, Query, description = "Only those of this series; further parameters name a scope", example = "document"),
         ("period" = Option<String>, Query, description = "The period of the scope"),
