@@ -79,19 +79,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Answer> {
 }
 
 fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> anyhow::Result<Told<'s>> {
-    let is_shared = matches!(config.store, StoreAt::Postgres(..));
     let sink = config.sinks.iter().find(|of| of.series == spec.name);
     let documents = config.documents.iter().find(|of| of.series == spec.name);
     let (pattern, start) = spec.check()?;
     let capacity = pattern.capacity().ok();
-    let skipped = match spec.promise {
-        Promise::Gapless => (0, 0),
-        // On a shared store nothing of it is held in memory.
-        Promise::Ordered if is_shared => (0, 0),
-        Promise::Unique | Promise::Ordered => {
-            (spec.limits.lease_min, spec.limits.lease_max.saturating_mul(2))
-        }
-    };
+    let skipped = skipped(spec, matches!(config.store, StoreAt::Postgres(..)));
     let all = capacity.map_or(u64::MAX, Capacity::count);
     if all == 0 {
         bail!("series {:?}: its rules reject every number", spec.name.as_str());
@@ -120,6 +112,18 @@ fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> anyhow::Result<Told<'s>> {
     })
 }
 
+/// Numbers of one scope that a crash may skip: right at its start, and at most.
+fn skipped(spec: &SeriesSpec, is_shared: bool) -> (u64, u64) {
+    match spec.promise {
+        Promise::Gapless => (0, 0),
+        // On a shared store nothing of it is held in memory.
+        Promise::Ordered if is_shared => (0, 0),
+        Promise::Unique | Promise::Ordered => {
+            (spec.limits.lease_min, spec.limits.lease_max.saturating_mul(2))
+        }
+    }
+}
+
 /// What numbers must keep, as it was written.
 fn rules(spec: &SeriesSpec) -> anyhow::Result<Vec<String>> {
     let described = Description::read(&spec.description)?;
@@ -131,8 +135,7 @@ fn rules(spec: &SeriesSpec) -> anyhow::Result<Vec<String>> {
 fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
     let Told { series, pattern, promise, order, start, reset, .. } = told;
     out.line(format_args!("\n{GOOD}{series}{GOOD:#}  {promise}, {order} from {start}"))?;
-    let mut line =
-        |name: &str, text: &str| out.line(format_args!("  {FAINT}{name:<9}{FAINT:#} {}", printable(text)));
+    let mut line = |name: &str, text: &str| print_line(out, name, text);
     line("pattern", pattern)?;
     if let Some(key) = &told.key {
         line("key", key)?;
@@ -158,6 +161,12 @@ fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
         Some(count) => line("capacity", &format!("{about}{} a scope", counted(count, "number")))?,
         None => line("capacity", "another one in each scope: its check characters cover the parameters")?,
     }
+    print_outcome(out, told)
+}
+
+/// What becomes of numbers in a crash, and of documents.
+fn print_outcome(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
+    let mut line = |name: &str, text: &str| print_line(out, name, text);
     let skipped = match told.crash_skips {
         (0, _) => "nothing".to_owned(),
         (first, most) => {
@@ -172,6 +181,10 @@ fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
         line("documents", &format!("are compared with those in {documents}"))?;
     }
     Ok(())
+}
+
+fn print_line(out: &mut Output, name: &str, text: &str) -> anyhow::Result<()> {
+    out.line(format_args!("  {FAINT}{name:<9}{FAINT:#} {}", printable(text)))
 }
 
 /// The first numbers of a scope that is made up.
