@@ -73,14 +73,20 @@ impl Documents {
 
     /// Passes over a document that was numbered before, and is still the same: in a file that was changed, another one
     /// would be passed over in its place, or be numbered twice.
-    pub(super) fn pass(&mut self, numbered: &Value) -> anyhow::Result<()> {
-        match self.next()? {
-            None => bail!("the file has fewer documents than were numbered before"),
-            Some(document) if document.value == *numbered => Ok(()),
-            Some(_) => {
+    pub(super) fn pass(&mut self, numbered: Option<&Value>) -> anyhow::Result<()> {
+        match (self.next()?, numbered) {
+            (_, None) => Ok(()),
+            (None, Some(_)) => bail!("the file has fewer documents than were numbered before"),
+            (Some(document), Some(numbered)) if document.value == *numbered => Ok(()),
+            _ => {
                 bail!("document {} is not the one that was numbered before: the file was changed", self.line)
             }
         }
+    }
+
+    /// Passes over so many documents.
+    pub(super) fn skip(&mut self, count: u64) -> anyhow::Result<()> {
+        (0..count).try_for_each(|_| self.pass(None))
     }
 
     /// The next documents, with their numbers in the file: so many, or so many bytes of them.

@@ -111,15 +111,19 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
     let series: Series = args.server.get(&format!("/v1/series/{}", escaped(&args.series)))?;
     let scope =
         ScopeOf::new(&args.parameters, &args.scope_from, args.date_from.as_deref(), series.parameters)?;
-    let file = File::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
-    let size = file.metadata()?.len();
+    let open = || -> anyhow::Result<Documents> {
+        let file = File::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+        Documents::new(Kind::of(&args.file)?, BufReader::with_capacity(1 << 20, file))
+    };
+    let (mut compared, mut documents) = (open()?, open()?);
     let id = match &args.id {
         Some(id) => id.clone(),
         None => id_of(&args.series, &args.file)?,
     };
-    let mut documents = Documents::new(Kind::of(&args.file)?, BufReader::with_capacity(1 << 20, file))?;
     let output = args.output.clone().unwrap_or_else(|| beside(&args.file));
-    let mut numbered = Numbered::open(output, |document| documents.pass(document))?;
+    let mut numbered = Numbered::open(output, |document| compared.pass(document))?;
+    documents.skip(numbered.done())?;
+    let size = args.file.metadata()?.len();
     let mut progress = Progress::new(size);
     if numbered.done() > 0 {
         output::print_note(&format!("going on behind {}", counted(numbered.done(), "line")));

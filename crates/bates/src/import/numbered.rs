@@ -16,27 +16,31 @@ pub(super) struct Numbered {
 }
 
 impl Numbered {
-    /// Opens the file, and keeps what is whole up to the first document that has no number. Tells `seen` of each
-    /// document that has one; if that fails, the file stays as it was.
+    /// Opens the file, and keeps what is whole up to the first document that has no number. Tells `seen` of every line,
+    /// also of those behind it: the document, if it has a number. If that fails, the file stays as it was.
     pub(super) fn open(
         path: PathBuf,
-        mut seen: impl FnMut(&Value) -> anyhow::Result<()>,
+        mut seen: impl FnMut(Option<&Value>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
         let context = || format!("cannot write {}", path.display());
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = file.with_context(context)?;
         // The system unlocks it however the process ends.
         file.try_lock().with_context(|| format!("another import is writing {}", path.display()))?;
-        let (mut done, mut kept) = (0, 0);
+        let (mut done, mut kept, mut has_failed) = (0, 0, false);
         let mut reader = BufReader::new(file.try_clone()?);
         let mut line = Vec::new();
         while let Some(read) = super::read_line(&mut reader, &mut line)? {
             let found: Value = serde_json::from_slice(&line).unwrap_or_default();
-            if found.get("id").is_none() || !line.ends_with(b"\n") {
+            if !line.ends_with(b"\n") {
                 break;
             }
-            seen(&found["document"])?;
-            (done, kept) = (done + 1, kept + read as u64);
+            let document = found.get("id").and_then(|_| found.get("document"));
+            seen(document)?;
+            has_failed |= document.is_none();
+            if !has_failed {
+                (done, kept) = (done + 1, kept + read as u64);
+            }
         }
         file.set_len(kept)?;
         file.seek(SeekFrom::Start(kept))?;

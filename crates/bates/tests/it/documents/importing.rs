@@ -157,3 +157,23 @@ fn numbers_of_an_earlier_system_are_never_issued_also_where_nodes_hold_them() {
         assert_eq!(server.redis_cli(&["LPOP", "d:Q"]), "Q-8");
     }
 }
+
+#[test]
+fn what_lies_behind_a_line_that_failed_keeps_its_number_when_that_is_mended_and_must_stay_in_its_place() {
+    let home = Home::folder();
+    let server = home.start(&series(&home));
+    let file = |lines: &[&str]| fs::write(home.path("l.ndjson"), lines.join("\n")).unwrap();
+    let import = || import(&home, server.http, "l.ndjson", &[]).output().unwrap();
+    let (one, bad, mended, last) =
+        (r#"{"project":"P","n":1}"#, r#"{"n":2}"#, r#"{"project":"P","n":2}"#, r#"{"project":"P","n":3}"#);
+    file(&[one, bad, last]);
+    assert_eq!(import().status.code(), Some(1));
+    file(&[one, last]);
+    let refused = String::from_utf8_lossy(&import().stderr).into_owned();
+    assert!(refused.contains("the file"), "a line was taken out: {refused}");
+    file(&[one, mended, last]);
+    assert!(import().status.success());
+    let written = fs::read_to_string(home.path("l.numbered.ndjson")).unwrap();
+    let numbers: Vec<&str> = written.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
+    assert_eq!(numbers, ["P-1", "P-3", "P-2"]);
+}
