@@ -233,6 +233,9 @@ pub enum StoreError {
         /// What was asked for.
         found: Box<str>,
     },
+    /// The user's own documents could not be read, which are in no store of ours.
+    #[error("{0}")]
+    Documents(Box<str>),
     /// The series was never pinned.
     #[error("series {0:?} is not known to the store")]
     UnknownSeries(Box<str>),

@@ -41,16 +41,20 @@ impl<S: Books> Machine<S> {
 
     /// Reconciles a series, or all of them, and writes down what is missing.
     pub async fn reconcile(&self, only: Option<&SeriesName>) -> Result<Reconciled, StoreError> {
-        let mut found = Reconciled::default();
+        let (mut found, mut unread) = (Reconciled::default(), None);
         let entries: Vec<_> = self.registry().entries().cloned().collect();
         for entry in entries.iter().filter(|entry| only.is_none_or(|only| entry.series.name() == only)) {
             let saved = self.saved.get().and_then(|saved| saved.get(entry.series.name()));
             match saved {
                 None => self.reconcile_pages(entry, &mut found).await?,
-                Some(saved) => self.reconcile_with(entry, &**saved, &mut found).await?,
+                Some(saved) => match self.reconcile_with(entry, &**saved, &mut found).await {
+                    // Documents that cannot be read keep no other series from being looked at.
+                    Err(error @ StoreError::Documents(_)) => unread = Some(error),
+                    reconciled => reconciled?,
+                },
             }
         }
-        Ok(found)
+        unread.map_or(Ok(found), Err)
     }
 
     /// Page by page, however many scopes there are.
@@ -83,7 +87,7 @@ impl<S: Books> Machine<S> {
         let mut positions = SavedPositions::default();
         let read = saved.numbers(&mut |number| positions.add(entry.series.pattern(), number)).await;
         let told = |reason| format!("the documents of series {:?} cannot be read: {reason}", name.as_str());
-        read.map_err(|reason| StoreError::Unavailable(told(reason).into()))?;
+        read.map_err(|reason| StoreError::Documents(told(reason).into()))?;
         found.strangers += positions.strangers;
         self.put_missing(entry, accounts, Some(&positions), found).await
     }

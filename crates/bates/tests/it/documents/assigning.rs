@@ -169,7 +169,7 @@ fn the_users_own_documents_close_gaps_and_open_them() {
     let url = home.postgres.as_ref().unwrap().url();
     let series = format!(
         "  letter: {{ pattern: \"{{project}}-{{seq}}\", promise: ordered, key: \"l:{{project}}\", \
-         documents: {{ url: \"{url}\", query: \"SELECT number FROM letters\" }} }}\n"
+         documents: {{ url: \"{url}\", query: \"SELECT number FROM letters\" }} }}\n  other: {{ pattern: \"O-{{seq}}\" }}\n"
     );
     let server = home.start(&series);
     assert_eq!(server.redis_cli(&["LPOP", "l:P", "5"]).lines().count(), 5);
@@ -183,8 +183,13 @@ fn the_users_own_documents_close_gaps_and_open_them() {
     home.query("INSERT INTO letters VALUES ('P-4'), ('P-3')");
     assert_eq!(post(server.http, "/v1/reconcile", "").1["gaps"], 0, "late documents close it");
     home.query("DROP TABLE letters");
+    let voided =
+        post(server.http, "/v1/series/other/reservations", "").1["token"].as_str().unwrap().to_owned();
+    post(server.http, &format!("/v1/reservations/{voided}/void"), "");
     let failed = post(server.http, "/v1/reconcile", "").1;
-    assert!(failed["detail"].as_str().unwrap().contains("the documents of series \"letter\""), "{failed}");
+    assert!(failed["detail"].as_str().unwrap().starts_with("the documents of series \"letter\""), "{failed}");
+    let others = ask(server.http, "GET", "/v1/gaps?series=other", "").1;
+    assert_eq!(others["gaps"][0]["reason"], "voided", "other series are looked at all the same");
 }
 
 #[test]
