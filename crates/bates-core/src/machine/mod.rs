@@ -259,6 +259,11 @@ impl<S: Store> Machine<S> {
         self.dispenser.store().inner()
     }
 
+    /// Whether other nodes issue from the same store.
+    pub fn is_shared(&self) -> bool {
+        self.dispenser.store().is_shared()
+    }
+
     /// What moment it is for the machine.
     pub fn now(&self) -> jiff::Timestamp {
         self.clock.now()

@@ -28,6 +28,9 @@ const EVICTION_PERIOD: Duration = Duration::from_mins(5);
 /// So long after a node has changed a series, the others have, too.
 const FOLLOWING_PERIOD: Duration = Duration::from_secs(1);
 
+/// After so many looks a node lets itself be heard of: well within the time after which it counts as crashed.
+const HEARD_EVERY: u64 = 60;
+
 /// Hand out numbers over HTTP and the Redis protocol
 ///
 /// Needs no configuration: cursors are kept in the data folder, and the built-in series are document, short,
@@ -169,8 +172,12 @@ async fn follow<S: Store>(machine: Arc<Machine<S>>) {
     let mut ticks = tokio::time::interval(FOLLOWING_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut lost: Option<String> = None;
-    loop {
+    for tick in 0_u64.. {
         ticks.tick().await;
+        // A node that serves from memory alone is heard of, or others would take what it holds for lost.
+        if machine.is_shared() && tick % HEARD_EVERY == 0 {
+            let _ = machine.check().await;
+        }
         let followed = match machine.follow().await {
             Ok(followed) => followed,
             Err(error) => {
