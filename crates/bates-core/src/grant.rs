@@ -9,7 +9,8 @@ use crate::store::StoreError;
 pub struct Want {
     /// Where.
     pub place: Place,
-    /// How many; fewer are granted at the end of the space, never none. At least 1.
+    /// How many; fewer are granted at the end of the space and before positions that were set aside, never none. At
+    /// least 1.
     pub count: u64,
     /// Where a new scope begins.
     pub start: u64,

@@ -11,6 +11,7 @@
 //! databases and time stand.
 //! Must never know a database, a socket or a wire format.
 
+mod aside;
 mod clock;
 mod code;
 mod counts;
@@ -32,6 +33,7 @@ mod relay;
 mod series;
 mod store;
 
+pub use aside::free_run;
 pub use clock::{Clock, SystemClock};
 pub use code::Code;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};

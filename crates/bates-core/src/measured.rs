@@ -72,6 +72,14 @@ impl<S: Store> Store for Measured<S> {
         self.store.raise_floor(place, floor).await
     }
 
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+        self.store.set_aside(place, positions).await
+    }
+
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+        self.store.aside(place, from, limit).await
+    }
+
     async fn scopes(
         &self,
         series: SeriesName,

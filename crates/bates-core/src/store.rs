@@ -46,6 +46,23 @@ pub trait Store: Send + Sync + 'static {
         floor: u64,
     ) -> impl Future<Output = Result<Cursor, StoreError>> + Send;
 
+    /// Sets positions of a scope aside, creating it if need be: somebody else gave their numbers out, and no grant
+    /// holds them from now on. Answers how many of them the cursor had passed before. Needs the series paused and
+    /// its leases closed.
+    fn set_aside(
+        &self,
+        place: Place,
+        positions: Vec<u64>,
+    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
+    /// The positions of a scope that were set aside, ascending, from `from` on, at most `limit`.
+    fn aside(
+        &self,
+        place: Place,
+        from: u64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<u64>, StoreError>> + Send;
+
     /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
     fn scopes(
         &self,
@@ -108,6 +125,14 @@ impl<S: Store> Store for Arc<S> {
 
     async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
         (**self).raise_floor(place, floor).await
+    }
+
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+        (**self).set_aside(place, positions).await
+    }
+
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+        (**self).aside(place, from, limit).await
     }
 
     async fn scopes(

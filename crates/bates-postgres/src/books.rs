@@ -30,6 +30,10 @@ const RANGES: &str = "
     UNION ALL
     SELECT scope, first, last, reason FROM bates.lost WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
+    SELECT aside.scope, position, position, 'aside'
+        FROM bates.aside JOIN bates.cursor ON cursor.series = aside.series AND cursor.scope = aside.scope
+        WHERE aside.series = $1 AND aside.scope BETWEEN $2 AND $3 AND aside.position < cursor.next
+    UNION ALL
     SELECT scope, position, position, state FROM bates.document
         WHERE series = $1 AND scope BETWEEN $2 AND $3
         AND state IN ('dead', 'abandoned', 'voided', 'pending', 'reserved')";
@@ -127,6 +131,7 @@ fn enter(account: &mut Account, range: Lease, what: &str) {
     match what {
         "issued" => account.issued.push(range),
         "held" => account.held.push(range),
+        "aside" => account.aside.push(range),
         "pending" | "reserved" => account.pending.push(range),
         "dead" => account.undelivered.push(undelivered(Reason::OutboxDlq)),
         "abandoned" => account.undelivered.push(undelivered(Reason::Abandoned)),

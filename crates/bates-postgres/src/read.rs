@@ -4,7 +4,7 @@ use bates_core::{Cursor, Definition, Lease, Place, ScopeKey, SeriesName};
 use tokio_postgres::Error;
 use tokio_postgres::types::{ToSql, Type};
 
-use crate::batch::sql::whole;
+use crate::batch::sql::{integer, whole};
 use crate::session::Session;
 
 pub(crate) async fn cursor(session: &Session, place: &Place) -> Result<Option<Cursor>, Error> {
@@ -32,6 +32,25 @@ pub(crate) async fn scopes(
         (ScopeKey::from_store(row.get(2)), cursor)
     };
     Ok(rows.iter().map(read).collect())
+}
+
+pub(crate) async fn aside(
+    session: &Session,
+    place: &Place,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<u64>, Error> {
+    let sql = "SELECT position FROM bates.aside WHERE series = $1 AND scope = $2 AND position >= $3
+               ORDER BY position LIMIT $4";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&place.series.as_str(), Type::TEXT),
+        (&place.scope.as_str(), Type::TEXT),
+        (&integer(from), Type::INT8),
+        (&limit, Type::INT8),
+    ];
+    let rows = session.query_typed(sql, &parameters).await?;
+    Ok(rows.iter().map(|row| whole(row, 0)).collect())
 }
 
 pub(crate) async fn descriptions(session: &Session) -> Result<Vec<(SeriesName, Box<str>)>, Error> {

@@ -184,6 +184,16 @@ impl Store for PostgresStore {
         self.done(|session| async move { write::raise_floor(&session, place, floor).await }).await
     }
 
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+        let (place, positions) = (&place, &*positions);
+        self.done(|session| async move { write::set_aside(&session, place, positions).await }).await
+    }
+
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+        let place = &place;
+        self.done(|session| async move { Ok(read::aside(&session, place, from, limit).await?) }).await
+    }
+
     async fn scopes(
         &self,
         series: SeriesName,

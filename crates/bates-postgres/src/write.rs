@@ -80,7 +80,7 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
     }
     let before = sql::lock_cursors(session, &[place]).await?;
     let next = match before.first() {
-        Some((_, cursor)) => cursor.next,
+        Some(locked) => locked.cursor.next,
         None => start(session, series).await?,
     };
     if let Some(passed) = Lease::new(next, floor) {
@@ -96,6 +96,37 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
     }
     session.batch_execute("COMMIT").await?;
     Ok(Cursor { next: whole(row, 0), version: whole(row, 1) })
+}
+
+/// Sets positions aside, and answers how many of them were granted before. The version rises as with a floor, and nodes
+/// are told in the same way: what they hold was granted before.
+pub(crate) async fn set_aside(session: &Session, place: &Place, positions: &[u64]) -> Result<u64, Failed> {
+    let series = place.series.as_str();
+    session.begin().await?;
+    if sql::lock_series(session, &[series]).await?.is_empty() {
+        return Err(Failed::Lasting(StoreError::UnknownSeries(series.into())));
+    }
+    let before = sql::lock_cursors(session, &[place]).await?;
+    let next = match before.first() {
+        Some(locked) => locked.cursor.next,
+        None => start(session, series).await?,
+    };
+    let past = positions.iter().max().map_or(0, |last| last + 1);
+    let raise = "INSERT INTO bates.cursor AS found (series, scope, next, version, aside_to) VALUES ($1, $2, $3, 1, $4)
+                 ON CONFLICT (series, scope) DO UPDATE SET version = found.version + 4294967296,
+                     aside_to = greatest(found.aside_to, excluded.aside_to)";
+    let insert = "INSERT INTO bates.aside (series, scope, position) SELECT $1, $2, * FROM UNNEST($3)
+                  ON CONFLICT DO NOTHING";
+    let at: [(&(dyn ToSql + Sync), Type); 2] = [(&series, Type::TEXT), (&place.scope.as_str(), Type::TEXT)];
+    let [name, scope] = at;
+    let raised = [name.clone(), scope.clone(), (&integer(next), Type::INT8), (&integer(past), Type::INT8)];
+    session.query_typed(raise, &raised).await?;
+    let all: Vec<i64> = positions.iter().map(|position| integer(*position)).collect();
+    session.query_typed(insert, &[name, scope, (&all, Type::INT8_ARRAY)]).await?;
+    session.batch_execute("UPDATE bates.store SET floors = floors + 1").await?;
+    sql::count_scopes(session, &[(series, u64::from(before.is_empty()))]).await?;
+    session.batch_execute("COMMIT").await?;
+    Ok(positions.iter().filter(|position| **position < next).count() as u64)
 }
 
 /// Where the scopes of a series begin.

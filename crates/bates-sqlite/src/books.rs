@@ -95,6 +95,9 @@ fn fill(
     let pending = "SELECT position, position, state FROM document
         WHERE series_id = ? AND scope = ? AND state IN ('pending', 'reserved')";
     account.pending = ranges(pending)?.into_iter().map(|(lease, _)| lease).collect();
+    let aside = "SELECT position, position, '' FROM aside WHERE series_id = ? AND scope = ?
+        AND position < (SELECT next FROM cursor AS c WHERE c.series_id = aside.series_id AND c.scope = aside.scope)";
+    account.aside = ranges(aside)?.into_iter().map(|(lease, _)| lease).collect();
     if let Some(held) = held {
         let left = held::left(connection, at, held, account.next)?;
         if held.run == run {

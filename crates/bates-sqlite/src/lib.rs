@@ -3,12 +3,14 @@
 //! Owns the schema, the folder and its lock. Must never answer before a commit is on disk, and never go on
 //! after a write whose outcome is unknown.
 
+mod aside;
 mod books;
 mod error;
 mod folder;
 mod held;
 mod moving;
 mod outbox;
+mod pin;
 mod planted;
 mod read;
 mod schema;

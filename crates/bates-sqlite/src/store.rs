@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction};
 
+use crate::aside;
 use crate::error::{OpenError, of_read};
 use crate::folder::{Folder, Opening};
 use crate::held;
@@ -20,7 +21,7 @@ use crate::outbox::{Steady, deliver};
 use crate::planted::{Bug, is_planted};
 use crate::write::Refusable;
 use crate::writer::{Awaited, Write};
-use crate::{moving, read, schema, write, writer};
+use crate::{moving, pin, read, schema, write, writer};
 
 /// Only an operator with `sqlite3` can be in the way; that is waited for, not failed on.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -144,7 +145,7 @@ fn connect(folder: &Folder) -> Result<Connection, OpenError> {
 
 impl Store for SqliteStore {
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
-        self.write(move |transaction| write::pin(transaction, &definition, fresh_key.as_deref())).await
+        self.write(move |transaction| pin::pin(transaction, &definition, fresh_key.as_deref())).await
     }
 
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
@@ -164,6 +165,14 @@ impl Store for SqliteStore {
     async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
         let run = self.run;
         self.write(move |transaction| write::raise_floor(transaction, &place, floor, run)).await
+    }
+
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+        self.write(move |transaction| aside::set(transaction, &place, &positions)).await
+    }
+
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+        self.read(|connection| aside::read(connection, &place, from, limit))
     }
 
     async fn scopes(

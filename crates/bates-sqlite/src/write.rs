@@ -1,80 +1,22 @@
 //! What is written, each within a transaction of the writer's. Pure SQL: nothing here commits or answers.
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, Reason, SeriesName, StoreError,
-    Surrendered, Tail, Want,
+    Cursor, Grant, GrantError, Lease, Place, Purpose, Reason, SeriesName, StoreError, Surrendered, Tail, Want,
 };
 use rusqlite::{OptionalExtension, Result, Transaction, params};
 
+use crate::aside;
 use crate::held::{self, Held};
 use crate::planted::{Bug, is_planted};
 
 /// An answer that is part of the numbering, inside an outcome that is part of the database.
 pub(crate) type Refusable<T, E> = Result<std::result::Result<T, E>>;
 
-pub(crate) fn pin(
-    transaction: &Transaction<'_>,
-    asked: &Definition,
-    fresh_key: Option<&[u8]>,
-) -> Refusable<Pinned, StoreError> {
-    let Some((pinned, permutation_key)) = pinned(transaction, asked)? else {
-        transaction.prepare_cached(
-            "INSERT INTO series (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![
-            asked.series.as_str(),
-            asked.template,
-            asked.parameters,
-            asked.shuffled,
-            integer(asked.start),
-            asked.reset,
-            asked.time_zone,
-            asked.construction,
-            fresh_key
-        ])?;
-        return Ok(Ok(Pinned { permutation_key: fresh_key.map(<[u8]>::to_vec), is_new: true }));
-    };
-    Ok(match pinned.difference(asked) {
-        None => Ok(Pinned { permutation_key, is_new: false }),
-        Some((what, pinned, found)) => Err(StoreError::Pinned {
-            series: asked.series.as_str().into(),
-            what: what.into(),
-            pinned: pinned.into(),
-            found: found.into(),
-        }),
-    })
-}
-
-fn pinned(
-    transaction: &Transaction<'_>,
-    asked: &Definition,
-) -> Result<Option<(Definition, Option<Vec<u8>>)>> {
-    let mut statement = transaction.prepare_cached(
-        "SELECT template, shuffled, start, reset, time_zone, construction, permutation_key, parameters
-         FROM series WHERE name = ?",
-    )?;
-    let read = |row: &rusqlite::Row<'_>| {
-        let definition = Definition {
-            series: asked.series.clone(),
-            template: row.get::<_, String>(0)?.into(),
-            parameters: row.get::<_, String>(7)?.into(),
-            shuffled: row.get(1)?,
-            start: whole(row.get(2)?),
-            reset: row.get::<_, String>(3)?.into(),
-            time_zone: row.get::<_, String>(4)?.into(),
-            construction: row.get(5)?,
-        };
-        Ok((definition, row.get(6)?))
-    };
-    statement.query_row([asked.series.as_str()], read).optional()
-}
-
 pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want, run: i64) -> Refusable<Grant, GrantError> {
     let found = found(transaction, &want.place)?;
     let is_new = found.is_none();
     // Only a new scope asks for its series: nearly every grant is of one that is there.
-    let Standing { series_id, cursor: Cursor { next, version }, held } = match found {
+    let standing = match found {
         Some(found) => found,
         None => match series(transaction, &want.place.series)? {
             None => return Ok(Err(unknown(&want.place).into())),
@@ -84,18 +26,20 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want, run: i64) -> Ref
             Some((series_id, _)) => Standing::new(series_id, want.start),
         },
     };
-    let left = want.end.saturating_sub(next);
-    let count = if want.purpose.is_all_or_none() && left < want.count { 0 } else { want.count.min(left) };
-    let Some(lease) = Lease::new(next, next + count) else { return Ok(Err(GrantError::Exhausted { left })) };
+    let at = (standing.series_id, want.place.scope.as_str());
+    let run_free = aside::run(transaction, at.1, &standing, (want.count, want.end))?;
+    let left = run_free.map_or(0, Lease::count);
+    let fits = !want.purpose.is_all_or_none() || left == want.count;
+    let Some(lease) = run_free.filter(|_| fits) else { return Ok(Err(GrantError::Exhausted { left })) };
+    let Standing { cursor: Cursor { next, version }, held, .. } = standing;
     let moved = Cursor { next: lease.to(), version: version + 1 };
-    let at = (series_id, want.place.scope.as_str());
     let held = match (held::settle(transaction, at, next, held, run)?, want.purpose) {
         (_, Purpose::Lease) => Some(Held { from: want.held_from.unwrap_or(lease.from()), run }),
         (held, _) => held,
     };
     put(transaction, at, moved, held, is_new)?;
     if want.purpose == Purpose::Issue {
-        enter(transaction, series_id, want.place.scope.as_str(), lease)?;
+        enter(transaction, at.0, at.1, lease)?;
     }
     Ok(Ok(Grant { lease, version: moved.version }))
 }
@@ -168,7 +112,7 @@ pub(crate) fn raise_floor(
 }
 
 /// Where the scopes of a series begin.
-fn start(transaction: &Transaction<'_>, series_id: i64) -> Result<u64> {
+pub(crate) fn start(transaction: &Transaction<'_>, series_id: i64) -> Result<u64> {
     let mut statement = transaction.prepare_cached("SELECT start FROM series WHERE id = ?")?;
     statement.query_row([series_id], |row| Ok(whole(row.get(0)?)))
 }
@@ -217,18 +161,20 @@ pub(crate) struct Standing {
     pub(crate) series_id: i64,
     pub(crate) cursor: Cursor,
     pub(crate) held: Option<Held>,
+    /// Past the last position that was set aside.
+    pub(crate) aside_to: u64,
 }
 
 impl Standing {
     /// One that has not begun.
     pub(crate) fn new(series_id: i64, start: u64) -> Self {
-        Self { series_id, cursor: Cursor { next: start, version: 0 }, held: None }
+        Self { series_id, cursor: Cursor { next: start, version: 0 }, held: None, aside_to: 0 }
     }
 }
 
 pub(crate) fn found(transaction: &Transaction<'_>, place: &Place) -> Result<Option<Standing>> {
     let mut statement = transaction.prepare_cached(
-        "SELECT series_id, next, version, held_from, run FROM cursor
+        "SELECT series_id, next, version, held_from, run, aside_to FROM cursor
          WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
@@ -240,6 +186,7 @@ pub(crate) fn found(transaction: &Transaction<'_>, place: &Place) -> Result<Opti
                 Some(from) => Some(Held { from: whole(from), run: row.get(4)? }),
                 None => None,
             },
+            aside_to: whole(row.get(5)?),
         })
     };
     statement.query_row(params![place.series.as_str(), place.scope.as_str()], read).optional()

@@ -16,6 +16,7 @@ use clap::Args;
 
 use crate::config::{Config, ConfigArgs, StoreAt};
 use crate::output::{self, Answer, Output, counted};
+use crate::progress::Progress;
 
 /// Nodes look every second whether they may go on; what they held is given up by then.
 const NODES_STOP_WITHIN: Duration = Duration::from_secs(3);
@@ -26,9 +27,10 @@ const STRANGERS_SHOWN: usize = 5;
 /// Never issue numbers that an earlier system already gave out
 ///
 /// Each line of the file is such a number; of a CSV file, each row has one in the column that --column names, or in the
-/// first. The cursor of each scope is raised past its highest; one that is higher stays. Nothing is written if a text is
-/// no number of the series, unless --skip-others. The server of a data folder must be stopped; nodes on PostgreSQL stop
-/// issuing by themselves meanwhile and give up what they hold.
+/// first. In a series that counts, the cursor of each scope is raised past its highest; one that is higher stays. In a
+/// shuffled series each of them is set aside and passed over. Nothing is written if a text is no number of the series,
+/// unless --skip-others. The server of a data folder must be stopped; nodes on PostgreSQL stop issuing by themselves
+/// meanwhile and give up what they hold.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates adopt --series document existing.csv\n  \
@@ -53,12 +55,23 @@ pub(crate) struct AdoptArgs {
     config: ConfigArgs,
 }
 
-/// The highest position of each scope, and how many numbers there were.
-#[derive(Default)]
-struct Highest {
-    scopes: BTreeMap<ScopeKey, u64>,
+/// Positions that are set aside in one commit.
+const COMMIT_MAX: usize = 50_000;
+
+/// The numbers of the earlier system, and how many texts were none.
+struct Earlier {
+    scopes: BTreeMap<ScopeKey, Positions>,
     numbers: u64,
     strangers: u64,
+    is_shuffled: bool,
+}
+
+/// What has to be known of the numbers of a scope.
+#[derive(Default)]
+struct Positions {
+    highest: u64,
+    /// In a shuffled series each of them.
+    each: Vec<u64>,
 }
 
 pub(crate) fn run(args: &AdoptArgs) -> anyhow::Result<Answer> {
@@ -100,12 +113,9 @@ async fn adopt<S: Store>(
 ) -> anyhow::Result<Answer> {
     machine.restore(Description::read_spec).await?;
     let Some(entry) = machine.named(&args.series) else { bail!("there is no series {:?}", args.series) };
-    if entry.spec().shuffled {
-        bail!("series {:?} is shuffled: numbers of such a series cannot be adopted yet", args.series);
-    }
-    let highest = read(args, &entry)?;
-    if highest.strangers > 0 && !args.skip_others {
-        let strangers = counted(highest.strangers, "text");
+    let earlier = read(args, &entry)?;
+    if earlier.strangers > 0 && !args.skip_others {
+        let strangers = counted(earlier.strangers, "text");
         bail!(
             "{strangers} in {} that cannot be a number of series {:?}: nothing is adopted; --skip-others passes over them",
             args.file.display(),
@@ -113,24 +123,57 @@ async fn adopt<S: Store>(
         );
     }
     pause().await?;
-    let mut raised = 0;
-    for (scope, last) in &highest.scopes {
-        raised += u64::from(machine.raise_floor_of(&entry, scope, last + 1).await? == last + 1);
-    }
+    let told = if earlier.is_shuffled {
+        set_aside(machine, &entry, &earlier).await?
+    } else {
+        raise(machine, &entry, &earlier).await?
+    };
     machine.close().await;
     let (numbers, scopes) =
-        (counted(highest.numbers, "number"), counted(highest.scopes.len() as u64, "scope"));
+        (counted(earlier.numbers, "number"), counted(earlier.scopes.len() as u64, "scope"));
     let mut out = Output::new();
-    out.line(format_args!(
-        "{numbers} in {scopes} adopted; {} past them, no number below is issued",
-        counted(raised, "cursor")
-    ))?;
+    out.line(format_args!("{numbers} in {scopes} adopted; {told}"))?;
     out.flush()?;
     Ok(Answer::Yes)
 }
 
-fn read(args: &AdoptArgs, entry: &Entry) -> anyhow::Result<Highest> {
-    let mut highest = Highest::default();
+async fn raise<S: Store>(machine: &Machine<S>, entry: &Entry, earlier: &Earlier) -> anyhow::Result<String> {
+    let mut raised = 0;
+    for (scope, Positions { highest, .. }) in &earlier.scopes {
+        raised += u64::from(machine.raise_floor_of(entry, scope, highest + 1).await? == highest + 1);
+    }
+    Ok(format!("{} past them, no number below is issued", counted(raised, "cursor")))
+}
+
+/// Commit by commit: one that was interrupted is done again, and what is set aside twice is the same.
+async fn set_aside<S: Store>(
+    machine: &Machine<S>,
+    entry: &Entry,
+    earlier: &Earlier,
+) -> anyhow::Result<String> {
+    let (mut passed, mut done) = (0, 0);
+    let mut progress = Progress::new("numbers", earlier.numbers);
+    for (scope, Positions { each, .. }) in &earlier.scopes {
+        for positions in each.chunks(COMMIT_MAX) {
+            passed += machine.set_aside(entry, scope, positions.to_vec()).await?;
+            done += positions.len() as u64;
+            progress.show(done, done);
+        }
+    }
+    progress.end();
+    let told = "each is passed over from now on".to_owned();
+    Ok(match passed {
+        0 => told,
+        passed => format!(
+            "{told}. {} granted before: Bates may have issued them itself",
+            if passed == 1 { "1 of them was".to_owned() } else { format!("{passed} of them were") }
+        ),
+    })
+}
+
+fn read(args: &AdoptArgs, entry: &Entry) -> anyhow::Result<Earlier> {
+    let mut earlier =
+        Earlier { scopes: BTreeMap::new(), numbers: 0, strangers: 0, is_shuffled: entry.spec().shuffled };
     if args.file.extension().is_some_and(|extension| extension == "csv") {
         let mut rows = csv::Reader::from_path(&args.file).with_context(|| cannot_read(&args.file))?;
         let heads = rows.headers()?.clone();
@@ -142,21 +185,21 @@ fn read(args: &AdoptArgs, entry: &Entry) -> anyhow::Result<Highest> {
             None => 0,
         };
         for row in rows.records() {
-            highest.add(entry, row?.get(column).unwrap_or_default());
+            earlier.add(entry, row?.get(column).unwrap_or_default());
         }
     } else {
         for line in BufReader::new(File::open(&args.file).with_context(|| cannot_read(&args.file))?).lines() {
-            highest.add(entry, line?.trim());
+            earlier.add(entry, line?.trim());
         }
     }
-    Ok(highest)
+    Ok(earlier)
 }
 
 fn cannot_read(file: &Path) -> String {
     format!("cannot read {}", file.display())
 }
 
-impl Highest {
+impl Earlier {
     fn add(&mut self, entry: &Entry, text: &str) {
         if text.is_empty() {
             return;
@@ -174,7 +217,11 @@ impl Highest {
             return;
         };
         self.numbers += 1;
-        let last = self.scopes.entry(scope).or_default();
-        *last = parsed.position().value().max(*last);
+        let position = parsed.position().value();
+        let positions = self.scopes.entry(scope).or_default();
+        positions.highest = position.max(positions.highest);
+        if self.is_shuffled {
+            positions.each.push(position);
+        }
     }
 }

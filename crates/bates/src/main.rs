@@ -15,6 +15,7 @@ mod migrate;
 mod move_store;
 mod output;
 mod pattern;
+mod progress;
 mod scope;
 mod serve;
 

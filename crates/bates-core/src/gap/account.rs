@@ -19,6 +19,8 @@ pub struct Account {
     pub undelivered: Vec<Missing>,
     /// Documents on their way, and open reservations.
     pub pending: Vec<Lease>,
+    /// What was set aside: numbers that somebody else gave out.
+    pub aside: Vec<Lease>,
 }
 
 impl Account {
@@ -26,7 +28,8 @@ impl Account {
     /// have, where the user says so.
     pub fn missing(&self, promise: Promise, start: u64, saved: Option<&Ranges>) -> Vec<Missing> {
         let mut missing: Vec<Missing> = Vec::new();
-        let mut taken = Ranges::default();
+        // What somebody else gave out is missing to nobody.
+        let mut taken = Ranges::of(self.aside.iter().copied());
         // What somebody decided or saw counts more than what is only not known.
         for known in [&self.undelivered, &self.lost] {
             for found in by_reason(known) {
@@ -97,6 +100,7 @@ mod tests {
             lost: vec![missing(50, 60, Reason::CrashSkip)],
             undelivered: vec![missing(5, 6, Reason::OutboxDlq), missing(40, 42, Reason::Voided)],
             pending: vec![lease(48, 50)],
+            aside: vec![],
         }
     }
 
@@ -131,6 +135,16 @@ mod tests {
             missing(99, 100, Reason::UntrackedLoss),
         ];
         assert_eq!(found, expected, "what is held or on its way is neither");
+    }
+
+    #[test]
+    fn what_was_set_aside_is_missing_to_nobody() {
+        let aside = vec![lease(22, 24), lease(50, 55), lease(80, 81)];
+        let found = Account { aside, ..account() }.missing(Promise::Unique, 1, Some(&Ranges::default()));
+        let reason = |at| found.iter().find(|missing| missing.range.from() <= at && at < missing.range.to());
+        assert!([22, 23, 50, 54, 80].into_iter().all(|at| reason(at).is_none()), "{found:?}");
+        assert_eq!(reason(24).map(|missing| missing.reason), Some(Reason::UntrackedLoss));
+        assert_eq!(reason(55).map(|missing| missing.reason), Some(Reason::CrashSkip));
     }
 
     #[test]

@@ -103,6 +103,19 @@ impl<S: Store> Machine<S> {
         Ok(raised.map_err(|error| IssueError::Store { place, error })?.next)
     }
 
+    /// Sets positions of a scope aside, so that their numbers are never issued. Answers how many of them were granted
+    /// before. The machine must not have issued, and nobody else may issue from the store meanwhile.
+    pub async fn set_aside(
+        &self,
+        entry: &Entry,
+        scope: &ScopeKey,
+        positions: Vec<u64>,
+    ) -> Result<u64, IssueError> {
+        let place = Place { series: entry.series.name().clone(), scope: scope.clone() };
+        let passed = self.dispenser.store().set_aside(place.clone(), positions).await;
+        passed.map_err(|error| IssueError::Store { place, error })
+    }
+
     async fn put(&self, spec: SeriesSpec) -> Result<(), MachineError> {
         let registry = self.registry();
         registry.check_apart(&spec)?;

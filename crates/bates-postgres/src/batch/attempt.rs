@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bates_core::{Cursor, Place};
 
+use super::aside::Aside;
 use super::keys::Keys;
 use super::queue::Group;
 use super::reckon::{Found, Reckoned, reckon};
@@ -86,6 +87,8 @@ fn board(shared: &Shared, groups: &mut [Group<Job>]) {
 pub(super) struct There {
     series: BTreeMap<String, u64>,
     pub(super) cursors: BTreeMap<usize, Cursor>,
+    /// What was set aside in some of the scopes.
+    aside: BTreeMap<usize, Aside>,
     /// Those of calls that were there before the locks were taken.
     pub(super) keys: Keys,
 }
@@ -116,16 +119,26 @@ async fn read(
     began?;
     entered?;
     inserted?;
+    let (mut cursors_there, mut aside) = (BTreeMap::new(), BTreeMap::new());
+    for sql::Locked { at, cursor, aside_to } in cursors? {
+        // Few scopes have any, and none once they are passed.
+        if aside_to > cursor.next {
+            aside.insert(at, Aside::read(session, places[at], cursor.next).await?);
+        }
+        cursors_there.insert(at, cursor);
+    }
     let lacks = || Failed::Passing("a key that was inserted is not there".into());
     Ok(There {
         keys: keys.learn(known?).ok_or_else(lacks)?,
         series: series?.into_iter().collect(),
-        cursors: cursors?.into_iter().collect(),
+        cursors: cursors_there,
+        aside,
     })
 }
 
 fn reckon_all(there: &mut There, groups: &[Group<Job>], makes: bool) -> Reckonings {
-    let There { series: scopes, cursors, keys } = there;
+    let There { series: scopes, cursors, aside, keys } = there;
+    let nothing = Aside::default();
     let each = groups.iter().enumerate().map(|(at, group)| {
         let series = scopes.get_mut(group.place.series.as_str());
         let found = match (cursors.get(&at), &series) {
@@ -134,7 +147,8 @@ fn reckon_all(there: &mut There, groups: &[Group<Job>], makes: bool) -> Reckonin
             (None, Some(scopes)) => Found::New { scopes: **scopes },
             (None, None) => Found::NoSeries,
         };
-        let reckoned = reckon(found, group.jobs.iter().map(|job| &job.ask), keys);
+        let reckoned =
+            reckon(found, aside.get(&at).unwrap_or(&nothing), group.jobs.iter().map(|job| &job.ask), keys);
         if let (Found::New { .. }, Some(_), Some(scopes)) = (found, reckoned.moved, series) {
             *scopes += 1;
         }

@@ -3,6 +3,7 @@
 //!
 //! Invariant: a caller is told of positions only once their commit is known to be there.
 
+pub(crate) mod aside;
 mod attempt;
 pub(crate) mod document;
 mod keys;

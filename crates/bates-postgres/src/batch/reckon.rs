@@ -6,6 +6,7 @@ use bates_core::{
     Tail, Want,
 };
 
+use super::aside::Aside;
 use super::keys::Keys;
 
 /// What somebody asked for.
@@ -54,15 +55,22 @@ pub(crate) struct Reckoned {
     pub(crate) lost: Vec<Lease>,
 }
 
-/// Reckons the calls of one scope. The keys are those of the whole batch.
-pub(crate) fn reckon<'a>(found: Found, asks: impl IntoIterator<Item = &'a Ask>, keys: &mut Keys) -> Reckoned {
+/// Reckons the calls of one scope, of which some positions were set aside. The keys are those of the whole batch.
+pub(crate) fn reckon<'a>(
+    found: Found,
+    aside: &Aside,
+    asks: impl IntoIterator<Item = &'a Ask>,
+    keys: &mut Keys,
+) -> Reckoned {
     let mut reckoned = Reckoned::default();
     let mut cursor = if let Found::Cursor(cursor) = found { Some(cursor) } else { None };
     for ask in asks {
         let outcome = match ask {
-            Ask::Grant(want) => Outcome::Grant(reckoned.grant(found, &mut cursor, want)),
+            Ask::Grant(want) => Outcome::Grant(reckoned.grant((found, aside), &mut cursor, want)),
             Ask::Surrender(tail) => Outcome::Surrender(Ok(reckoned.surrender(&mut cursor, tail))),
-            Ask::Assign(assign) => Outcome::Assign(reckoned.assign(found, &mut cursor, keys, assign)),
+            Ask::Assign(assign) => {
+                Outcome::Assign(reckoned.assign((found, aside), &mut cursor, keys, assign))
+            }
         };
         reckoned.outcomes.push(outcome);
     }
@@ -70,13 +78,18 @@ pub(crate) fn reckon<'a>(found: Found, asks: impl IntoIterator<Item = &'a Ask>, 
 }
 
 impl Reckoned {
-    fn grant(&mut self, found: Found, cursor: &mut Option<Cursor>, want: &Want) -> Result<Grant, GrantError> {
+    fn grant(
+        &mut self,
+        (found, aside): (Found, &Aside),
+        cursor: &mut Option<Cursor>,
+        want: &Want,
+    ) -> Result<Grant, GrantError> {
         let first = (&want.place, want.scopes_max, want.start);
         let Cursor { next, version } = stands(found, *cursor, first)?;
-        let left = want.end.saturating_sub(next);
-        let fits = !want.purpose.is_all_or_none() || want.count <= left;
-        let lease = Lease::new(next, next + want.count.min(left)).filter(|_| fits);
-        let lease = lease.ok_or(GrantError::Exhausted { left })?;
+        let run = aside.run(next, want.count, want.end)?;
+        let left = run.map_or(0, Lease::count);
+        let fits = !want.purpose.is_all_or_none() || want.count == left;
+        let lease = run.filter(|_| fits).ok_or(GrantError::Exhausted { left })?;
         // Invariant: every grant has a version of its own, so that only the last one can be given back.
         let moved = Cursor { next: lease.to(), version: version + 1 };
         (*cursor, self.moved) = (Some(moved), Some(moved));
@@ -94,7 +107,7 @@ impl Reckoned {
     /// A key that was used is answered whatever became of the scope since, and takes nothing.
     fn assign(
         &mut self,
-        found: Found,
+        (found, aside): (Found, &Aside),
         cursor: &mut Option<Cursor>,
         keys: &mut Keys,
         assign: &Assign,
@@ -104,7 +117,7 @@ impl Reckoned {
         }
         let first = (&assign.place, assign.scopes_max, assign.start);
         let Cursor { next, version } = stands(found, *cursor, first)?;
-        let (position, number) = assign.first_accepted(next)?;
+        let (position, number) = aside.first_accepted(assign, next)?;
         let moved = Cursor { next: position + 1, version: version + 1 };
         (*cursor, self.moved) = (Some(moved), Some(moved));
         if let Some(lease) = Lease::new(position, moved.next) {

@@ -18,12 +18,18 @@ pub(crate) async fn lock_series(session: &Session, names: &[&str]) -> Result<Vec
     Ok(rows.iter().map(|row| (row.get(0), whole(row, 1))).collect())
 }
 
-/// Locks the cursors, in the order of their places, and tells where they stand; with each, which place it is of.
-pub(crate) async fn lock_cursors(
-    session: &Session,
-    places: &[&Place],
-) -> Result<Vec<(usize, Cursor)>, Error> {
-    let sql = "SELECT wanted.at, cursor.next, cursor.version
+/// A cursor that is locked.
+pub(crate) struct Locked {
+    /// Which of the places it is of.
+    pub(crate) at: usize,
+    pub(crate) cursor: Cursor,
+    /// Past the last position that was set aside.
+    pub(crate) aside_to: u64,
+}
+
+/// Locks the cursors, in the order of their places, and tells where they stand.
+pub(crate) async fn lock_cursors(session: &Session, places: &[&Place]) -> Result<Vec<Locked>, Error> {
+    let sql = "SELECT wanted.at, cursor.next, cursor.version, cursor.aside_to
                FROM UNNEST($1, $2) WITH ORDINALITY AS wanted (series, scope, at)
                JOIN bates.cursor ON cursor.series = wanted.series AND cursor.scope = wanted.scope
                ORDER BY cursor.series, cursor.scope FOR UPDATE OF cursor";
@@ -31,7 +37,8 @@ pub(crate) async fn lock_cursors(
     let rows = session.query_typed(sql, &[(&series, Type::TEXT_ARRAY), (&scopes, Type::TEXT_ARRAY)]).await?;
     let read = |row: &Row| {
         let at = usize::try_from(whole(row, 0) - 1).expect("an array has fewer elements");
-        (at, Cursor { next: whole(row, 1), version: whole(row, 2) })
+        let cursor = Cursor { next: whole(row, 1), version: whole(row, 2) };
+        Locked { at, cursor, aside_to: whole(row, 3) }
     };
     Ok(rows.iter().map(read).collect())
 }

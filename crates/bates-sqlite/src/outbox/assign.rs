@@ -4,6 +4,7 @@ use bates_core::{Assign, AssignError, Assigned, Content, Cursor, GrantError, Ide
 use rusqlite::{OptionalExtension, Result, Transaction, params};
 
 use super::{event, millis, strange};
+use crate::aside;
 use crate::held;
 use crate::write::{self, Refusable, Standing, integer, whole};
 
@@ -25,11 +26,11 @@ pub(crate) fn assign(
         return Ok(Err(GrantError::TooManyScopes(ask.scopes_max).into()));
     }
     let standing = found.unwrap_or_else(|| Standing::new(series_id, ask.start));
-    let Standing { cursor: Cursor { next, version }, held, .. } = standing;
-    let (position, number) = match ask.first_accepted(next) {
+    let (position, number) = match aside::first_accepted(transaction, ask, &standing)? {
         Ok(accepted) => accepted,
         Err(error) => return Ok(Err(error)),
     };
+    let Standing { cursor: Cursor { next, version }, held, .. } = standing;
     let scope = ask.place.scope.as_str();
     let held = held::settle(transaction, (series_id, scope), next, held, run)?;
     let moved = Cursor { next: position + 1, version: version + 1 };

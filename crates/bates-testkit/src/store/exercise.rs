@@ -3,7 +3,7 @@
 
 use std::future::Future;
 
-use super::together;
+use super::{aside, together};
 use bates_core::{
     Cursor, Definition, Grant, GrantError, Lease, Place, Purpose, ScopeKey, SeriesName, Store, StoreError,
     Surrendered, Tail, Want,
@@ -29,6 +29,8 @@ pub async fn exercise_store<D: DataSet>(fresh: impl AsyncFn() -> D) {
     a_tail_goes_back_once_and_only_if_nothing_was_granted_since(&fresh().await).await;
     a_tail_does_not_go_back_to_a_cursor_that_only_looks_the_same(&fresh().await).await;
     a_floor_is_raised_never_lowered_and_kept(&fresh().await).await;
+    aside::what_was_set_aside_is_never_granted_and_all_else_is(&fresh().await).await;
+    aside::setting_aside_again_changes_nothing_and_tells_what_was_granted(&fresh().await).await;
     what_decides_the_text_is_pinned_for_ever(&fresh().await).await;
     what_is_issued_is_in_the_ledger_and_nothing_else_is(&fresh().await).await;
     a_series_that_was_never_pinned_gets_nothing(&fresh().await).await;

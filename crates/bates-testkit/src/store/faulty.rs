@@ -149,6 +149,14 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.raise_floor(place, floor).await
     }
 
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+        self.inner.set_aside(place, positions).await
+    }
+
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+        self.inner.aside(place, from, limit).await
+    }
+
     async fn scopes(
         &self,
         series: SeriesName,

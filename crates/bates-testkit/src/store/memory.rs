@@ -1,12 +1,13 @@
 //! A store in memory: the port's rules in their plainest form. A model for tests of the core, and proof that
 //! the conformance suite asks for nothing that only a database can do. Must never ship.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
     Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, ScopeKey, SeriesName, Store,
-    StoreError, Surrendered, Tail, Want,
+    StoreError, Surrendered, Tail, Want, free_run,
 };
 
 /// Cursors that last as long as the value does.
@@ -24,6 +25,7 @@ struct State {
     descriptions: BTreeMap<SeriesName, Box<str>>,
     described: u64,
     floors: u64,
+    aside: BTreeMap<Place, BTreeSet<u64>>,
 }
 
 impl MemoryStore {
@@ -54,10 +56,11 @@ impl State {
             return Err(GrantError::TooManyScopes(want.scopes_max));
         }
         let Cursor { next, version } = found.unwrap_or(Cursor { next: want.start, version: 0 });
-        let left = want.end.saturating_sub(next);
+        let mut aside = self.aside.get(&want.place).into_iter().flatten().copied();
+        let Ok(run) = free_run(next, want.count, want.end, || Ok::<_, Infallible>(aside.next()));
+        let left = run.map_or(0, Lease::count);
         let fits = !want.purpose.is_all_or_none() || left >= want.count;
-        let lease = Lease::new(next, next + want.count.min(left)).filter(|_| fits);
-        let lease = lease.ok_or(GrantError::Exhausted { left })?;
+        let lease = run.filter(|_| fits).ok_or(GrantError::Exhausted { left })?;
         self.cursors.insert(want.place.clone(), Cursor { next: lease.to(), version: version + 1 });
         if want.purpose == Purpose::Issue {
             self.ledger.entry(want.place.clone()).or_default().push(lease);
@@ -117,6 +120,30 @@ impl Store for MemoryStore {
             *cursor = Cursor { next: floor, version: cursor.version + 1 };
         }
         Ok(*cursor)
+    }
+
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+        let mut state = self.state();
+        state.known(&place.series)?;
+        state.floors += u64::from(self.is_shared);
+        let start = state.series.get(&place.series).map_or(0, |(definition, _)| definition.start);
+        let cursor = state.cursors.entry(place.clone()).or_insert(Cursor { next: start, version: 0 });
+        cursor.version += 1;
+        let passed = positions.iter().filter(|position| **position < cursor.next).count() as u64;
+        state.aside.entry(place).or_default().extend(positions);
+        Ok(passed)
+    }
+
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+        let state = self.state();
+        Ok(state
+            .aside
+            .get(&place)
+            .into_iter()
+            .flat_map(|aside| aside.range(from..))
+            .take(limit)
+            .copied()
+            .collect())
     }
 
     async fn scopes(

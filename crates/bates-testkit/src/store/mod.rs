@@ -1,5 +1,6 @@
 //! What tests of stores and of what stands on them need: the conformance suite, a model, and faults.
 
+mod aside;
 mod books;
 mod delivery;
 mod exercise;

@@ -11,8 +11,8 @@ use bates_core::{
 use bates_pattern::{Options, Pattern, Reject};
 use uuid::Uuid;
 
-use super::delivery;
 use super::exercise::{DataSet, definition, place, series};
+use super::{aside, delivery};
 
 /// Longer than any test takes.
 pub(super) const LONG: Duration = Duration::from_hours(1);
@@ -25,6 +25,7 @@ pub async fn exercise_outbox<D: DataSet<Store: Outbox>>(fresh: impl AsyncFn() ->
     the_same_request_many_times_at_once_is_numbered_once(&fresh().await).await;
     a_number_is_refused_and_nothing_written_where_there_is_none(&fresh().await).await;
     positions_that_the_rules_reject_are_skipped(&fresh().await).await;
+    aside::documents_pass_over_what_was_set_aside(&fresh().await).await;
     delivery::a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it(&fresh().await).await;
     delivery::a_try_that_is_under_way_at_a_retry_does_not_settle_the_next_one(&fresh().await).await;
     delivery::what_failed_comes_again_after_its_time_or_is_dead(&fresh().await).await;

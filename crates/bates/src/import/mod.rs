@@ -3,7 +3,6 @@
 
 mod lines;
 mod numbered;
-mod progress;
 mod scope_of;
 mod stream;
 
@@ -22,9 +21,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::ask::{ServerArgs, escaped};
 use crate::output::{self, Answer, Output, counted, grouped};
+use crate::progress::Progress;
 use lines::{Document, Documents, Kind};
 use numbered::Numbered;
-use progress::Progress;
 use scope_of::ScopeOf;
 use stream::Answered;
 
@@ -124,7 +123,7 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
     let mut numbered = Numbered::open(output, |document| compared.pass(document))?;
     documents.skip(numbered.done())?;
     let size = args.file.metadata()?.len();
-    let mut progress = Progress::new(size);
+    let mut progress = Progress::new("documents", size);
     if numbered.done() > 0 {
         output::print_note(&format!("going on behind {}", counted(numbered.done(), "line")));
     }

@@ -26,7 +26,7 @@ fn lease(from: u64, to: u64) -> Lease {
 fn calls_that_wait_together_are_served_one_behind_the_other() {
     let asks =
         [ask(3, Purpose::Issue), ask(2, Purpose::Issue), ask(5, Purpose::HandOut), ask(32, Purpose::Lease)];
-    let reckoned = reckon(Found::New { scopes: 0 }, &asks, &mut Keys::default());
+    let reckoned = reckon(Found::New { scopes: 0 }, &Aside::default(), &asks, &mut Keys::default());
     let granted = |from, to, version| Outcome::Grant(Ok(Grant { lease: lease(from, to), version }));
     let expected = [granted(1, 4, 1), granted(4, 6, 2), granted(6, 11, 3), granted(11, 43, 4)];
     assert_eq!(reckoned.outcomes, expected);
@@ -39,7 +39,7 @@ fn who_does_not_fit_is_refused_and_who_comes_behind_still_served() {
     let found = Found::Cursor(Cursor { next: 95, version: 7 });
     let asks =
         [ask(7, Purpose::Issue), ask(4, Purpose::Issue), ask(9, Purpose::Lease), ask(1, Purpose::Lease)];
-    let reckoned = reckon(found, &asks, &mut Keys::default());
+    let reckoned = reckon(found, &Aside::default(), &asks, &mut Keys::default());
     let refused = |left| Outcome::Grant(Err(GrantError::Exhausted { left }));
     assert_eq!((&reckoned.outcomes[0], &reckoned.outcomes[3]), (&refused(6), &refused(0)));
     assert_eq!((reckoned.issued, reckoned.leased), (vec![lease(95, 99)], vec![lease(99, 101)]));
@@ -48,9 +48,10 @@ fn who_does_not_fit_is_refused_and_who_comes_behind_still_served() {
 
 #[test]
 fn a_scope_too_many_and_a_series_never_pinned_write_nothing() {
-    let full = reckon(Found::New { scopes: 2 }, &[ask(1, Purpose::Lease)], &mut Keys::default());
+    let full =
+        reckon(Found::New { scopes: 2 }, &Aside::default(), &[ask(1, Purpose::Lease)], &mut Keys::default());
     assert_eq!(full.outcomes, [Outcome::Grant(Err(GrantError::TooManyScopes(2)))]);
-    let unknown = reckon(Found::NoSeries, &[ask(1, Purpose::Lease)], &mut Keys::default());
+    let unknown = reckon(Found::NoSeries, &Aside::default(), &[ask(1, Purpose::Lease)], &mut Keys::default());
     assert!(matches!(unknown.outcomes[0], Outcome::Grant(Err(GrantError::Store(_)))));
     assert_eq!((full.moved, unknown.moved), (None, None));
 }
@@ -61,8 +62,12 @@ fn a_tail_goes_back_only_where_its_holder_left_the_cursor() {
         Ask::Surrender(Tail { place: place(), lease: lease(from, to), version, lost: vec![lease(1, 3)] })
     };
     let found = Found::Cursor(Cursor { next: 33, version: 1 });
-    let reckoned =
-        reckon(found, &[tail(10, 33, 1), tail(10, 33, 1), ask(5, Purpose::Lease)], &mut Keys::default());
+    let reckoned = reckon(
+        found,
+        &Aside::default(),
+        &[tail(10, 33, 1), tail(10, 33, 1), ask(5, Purpose::Lease)],
+        &mut Keys::default(),
+    );
     let surrendered = |outcome| Outcome::Surrender(Ok(outcome));
     assert_eq!(reckoned.outcomes[0], surrendered(Surrendered::Returned));
     assert_eq!(reckoned.outcomes[1], surrendered(Surrendered::Gap), "not twice");
@@ -99,7 +104,7 @@ fn reckoned(
     keys: &mut Keys,
 ) -> (Vec<Result<Assigned, AssignError>>, Reckoned) {
     let asks: Vec<Ask> = asks.iter().map(|assign| Ask::Assign(Box::new(assign.clone()))).collect();
-    let mut reckoned = reckon(found, &asks, keys);
+    let mut reckoned = reckon(found, &Aside::default(), &asks, keys);
     let outcomes = std::mem::take(&mut reckoned.outcomes).into_iter();
     let assigned =
         outcomes.map(|outcome| if let Outcome::Assign(assigned) = outcome { assigned } else { panic!() });

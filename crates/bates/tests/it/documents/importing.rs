@@ -1,12 +1,14 @@
 //! `bates import`: stopped, killed and run again, it numbers each document once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
+use bates_pattern::{Options, Pattern, Position};
 use serde_json::{Value, json};
 
 use super::Home;
+use crate::running::Server;
 
 const DOCUMENTS: usize = 6_000;
 
@@ -110,6 +112,73 @@ fn rows_are_documents_and_what_is_wrong_with_one_is_told_and_tried_again() {
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("has no parameter \"projekt\""), "{wrong:?}");
 }
 
+fn adopt(home: &Home, series: &str, file: &str, arguments: &[&str]) -> Output {
+    let store = match &home.postgres {
+        Some(postgres) => postgres.url(),
+        None => format!("sqlite:{}", home.path("data").display()),
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    command.env("BATES_CONFIG", home.path("bates.yaml")).env("BATES_STORE", &store);
+    command.args(["adopt", "--series", series]).arg(home.path(file)).args(arguments).output().unwrap()
+}
+
+/// Every number that a key still has.
+fn drained(server: &Server, key: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        match server.redis_cli(&["LPOP", key, "100"]) {
+            // Nodes stop while numbers are adopted.
+            answer if answer.contains("store_poisoned") => {}
+            answer if answer.contains("exhausted") => return all,
+            answer => all.extend(answer.lines().map(str::to_owned)),
+        }
+    }
+}
+
+#[test]
+fn numbers_of_an_earlier_system_are_passed_over_in_a_shuffled_series_and_all_others_come() {
+    for home in [Home::folder(), Home::postgres()] {
+        let series = "  id: { pattern: \"{seq:3}{check:verhoeff}\", order: shuffled, key: \"id\" }\n";
+        let server = home.start(series);
+        let first: Vec<String> = server.redis_cli(&["LPOP", "id", "20"]).lines().map(str::to_owned).collect();
+        let mut running = Some(server);
+        if home.postgres.is_none() {
+            running.take().unwrap().stop();
+        }
+        let all = all_ids();
+        let old: Vec<&str> = all
+            .iter()
+            .map(String::as_str)
+            .filter(|id| !first.iter().any(|had| had == id))
+            .step_by(2)
+            .collect();
+        fs::write(home.path("old.txt"), old.join("\n")).unwrap();
+        let done = adopt(&home, "id", "old.txt", &[]);
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(said.contains("490 numbers in 1 scope adopted; each is passed over"), "{done:?}");
+        let server = running.unwrap_or_else(|| home.start(series));
+        let mut seen = first;
+        seen.extend(drained(&server, "id"));
+        let twice = seen.iter().collect::<HashSet<_>>().len() != seen.len();
+        assert!(!twice && seen.iter().all(|id| !old.contains(&id.as_str())), "{seen:?}");
+        // A node that was running gave up what it held; a stopped one gave it back.
+        let lost = 1000 - old.len() - seen.len();
+        assert!(lost == 0 || home.postgres.is_some() && lost <= 300, "{lost} are missing");
+    }
+}
+
+/// Every number of the pattern.
+fn all_ids() -> Vec<String> {
+    let pattern = Pattern::compile("{seq:3}{check:verhoeff}", Options::default()).unwrap();
+    let scope = pattern.scope(std::iter::empty::<(&str, &str)>(), None).unwrap();
+    let rendered = (0..1000).map(|position| {
+        let mut text = Vec::new();
+        scope.render(Position::new(position).unwrap(), &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    });
+    rendered.collect()
+}
+
 #[test]
 fn numbers_of_an_earlier_system_are_never_issued_also_where_nodes_hold_them() {
     for home in [Home::folder(), Home::postgres()] {
@@ -119,20 +188,7 @@ fn numbers_of_an_earlier_system_are_never_issued_also_where_nodes_hold_them() {
         let mut running = Some(first);
         fs::write(home.path("old.csv"), "number,who\nP-20,a\nQ-7,b\nP-3,c\n").unwrap();
         fs::write(home.path("bad.txt"), "P-90\nno number\n").unwrap();
-        let store = match &home.postgres {
-            Some(postgres) => postgres.url(),
-            None => format!("sqlite:{}", home.path("data").display()),
-        };
-        let adopt = |file: &str, arguments: &[&str]| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
-            command.env("BATES_CONFIG", home.path("bates.yaml")).env("BATES_STORE", &store);
-            command
-                .args(["adopt", "--series", "document"])
-                .arg(home.path(file))
-                .args(arguments)
-                .output()
-                .unwrap()
-        };
+        let adopt = |file: &str, arguments: &[&str]| adopt(&home, "document", file, arguments);
         if home.postgres.is_none() {
             let refused = adopt("old.csv", &[]);
             assert!(

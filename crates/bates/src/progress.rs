@@ -1,4 +1,4 @@
-//! How far an import is, for whoever looks on: on a terminal one line that is written over, elsewhere nothing.
+//! How far long work is, for whoever looks on: on a terminal one line that is written over, elsewhere nothing.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -10,8 +10,9 @@ use crate::output::grouped;
 /// How often it is shown.
 const PERIOD: Duration = Duration::from_millis(200);
 
-pub(super) struct Progress {
+pub(crate) struct Progress {
     is_shown: bool,
+    noun: &'static str,
     size: u64,
     began: Duration,
     shown: Duration,
@@ -19,10 +20,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(size: u64) -> Self {
+    /// Of things that are called so, and of so much work.
+    pub(crate) fn new(noun: &'static str, size: u64) -> Self {
         let now = SystemClock.elapsed();
         Self {
             is_shown: std::io::stderr().is_terminal(),
+            noun,
             size,
             began: now,
             shown: Duration::ZERO,
@@ -30,26 +33,26 @@ impl Progress {
         }
     }
 
-    /// So many documents have numbers, and so much of the file was read.
-    pub(super) fn show(&mut self, documents: u64, bytes: u64) {
+    /// So many things are done, and so much of the work.
+    pub(crate) fn show(&mut self, things: u64, work: u64) {
         let now = SystemClock.elapsed();
-        let (documents_before, bytes_before) = *self.first.get_or_insert((documents, bytes));
+        let (things_before, work_before) = *self.first.get_or_insert((things, work));
         if !self.is_shown || now.saturating_sub(self.shown) < PERIOD {
             return;
         }
         self.shown = now;
         let seconds = now.saturating_sub(self.began).as_secs().max(1);
-        let rate = (documents - documents_before) / seconds;
-        let pace = ((bytes - bytes_before) / seconds).max(1);
-        let left = self.size.saturating_sub(bytes) / pace;
-        let percent = (bytes.min(self.size) * 100).checked_div(self.size).unwrap_or(100);
-        let line =
-            format!("{percent:>3} %  {} documents  {}/s  {left} s left", grouped(documents), grouped(rate));
+        let rate = (things - things_before) / seconds;
+        let pace = ((work - work_before) / seconds).max(1);
+        let left = self.size.saturating_sub(work) / pace;
+        let percent = (work.min(self.size) * 100).checked_div(self.size).unwrap_or(100);
+        let (things, rate, noun) = (grouped(things), grouped(rate), self.noun);
+        let line = format!("{percent:>3} %  {things} {noun}  {rate}/s  {left} s left");
         // Nobody reads what cannot be written.
         let _ = write!(std::io::stderr(), "\r{line:<70}");
     }
 
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if self.is_shown {
             let _ = write!(std::io::stderr(), "\r{:<70}\r", "");
         }
