@@ -30,6 +30,8 @@ pub struct Want {
 pub enum Purpose {
     /// They are held in memory and handed out later.
     Lease,
+    /// They go into a shared pool, and are held by whoever asked for them until they are there.
+    Pool,
     /// They are handed out by this very answer: all or none.
     HandOut,
     /// They are handed out by this very answer: all or none, and written to the ledger in the same commit.

@@ -28,6 +28,7 @@ mod moving;
 mod name;
 mod place;
 mod pointed;
+mod pool;
 mod promise;
 mod relay;
 mod series;
@@ -54,6 +55,9 @@ pub use machine::{
 pub use moving::{Adopted, Mark, Movable, MoveError, Moved, Pinning, move_store};
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
+pub use pool::{
+    Asking, ListLook, Looked, Pool, Pools, Push, Refusal, Renewal, Server, Settling, SharedPool,
+};
 pub use promise::Promise;
 pub use relay::{Relay, RelaySettings};
 pub use series::{Limits, Series};

@@ -12,6 +12,7 @@ use crate::document::{
 use crate::gap::{Account, Books, Gap, GapFilter, Missing};
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
+use crate::pool::{Pool, Pools, Renewal, Settling};
 use crate::store::StoreError;
 
 impl<S: Outbox> Outbox for Arc<S> {
@@ -82,5 +83,28 @@ impl<S: Books> Books for Arc<S> {
         limit: usize,
     ) -> Result<Vec<Gap>, StoreError> {
         (**self).gaps(of, after, limit).await
+    }
+}
+
+impl<S: Pools> Pools for Arc<S> {
+    async fn pool(&self, place: Place) -> Result<Pool, StoreError> {
+        (**self).pool(place).await
+    }
+
+    async fn pools(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Pool)>, StoreError> {
+        (**self).pools(series, after, limit).await
+    }
+
+    async fn renew_pool(&self, place: Place, renewal: Renewal) -> Result<Option<Pool>, StoreError> {
+        (**self).renew_pool(place, renewal).await
+    }
+
+    async fn settle_pool(&self, place: Place, settling: Settling) -> Result<(), StoreError> {
+        (**self).settle_pool(place, settling).await
     }
 }

@@ -38,11 +38,15 @@ pub enum Reason {
     Burned,
     /// An operator raised the cursor past it.
     FloorRaised,
+    /// It was granted for a shared pool, and another filler was faster: it was never pushed.
+    FillFenced,
+    /// It was in a shared pool whose server forgot what was taken: whether somebody has it is not known.
+    PoolInvalidated,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::OutboxDlq,
         Self::Abandoned,
         Self::Voided,
@@ -51,6 +55,8 @@ impl Reason {
         Self::LeaseLost,
         Self::Burned,
         Self::FloorRaised,
+        Self::FillFenced,
+        Self::PoolInvalidated,
     ];
 
     /// As users and stores write it.
@@ -64,6 +70,8 @@ impl Reason {
             Self::LeaseLost => "lease_lost",
             Self::Burned => "burned",
             Self::FloorRaised => "floor_raised",
+            Self::FillFenced => "fill_fenced",
+            Self::PoolInvalidated => "pool_invalidated",
         }
     }
 
@@ -74,7 +82,7 @@ impl Reason {
 
     /// Whether somebody may have the number all the same.
     pub const fn is_uncertain(self) -> bool {
-        matches!(self, Self::CrashSkip)
+        matches!(self, Self::CrashSkip | Self::PoolInvalidated)
     }
 }
 

@@ -99,7 +99,7 @@ impl Reckoned {
                 self.used_to = Some(want.held_from.unwrap_or(lease.from()));
             }
             Purpose::Issue => self.issue(lease),
-            Purpose::HandOut => {}
+            Purpose::Pool | Purpose::HandOut => {}
         }
         Ok(Grant { lease, version: moved.version })
     }
