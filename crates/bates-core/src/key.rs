@@ -82,6 +82,17 @@ impl KeyTemplate {
         })
     }
 
+    /// The key of a scope: of these parameters, which must be those of the template. `None` if it could not be read
+    /// back.
+    pub fn write<'v>(&self, value_of: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
+        let mut key = self.prefix.to_string();
+        for (name, literal) in &self.parameters {
+            key.extend([value_of(name)?, literal]);
+        }
+        let read = self.read(&key)?.all(|(name, value)| value_of(name) == Some(value));
+        read.then_some(key)
+    }
+
     /// What stands before the first parameter; everything, if there is none.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix

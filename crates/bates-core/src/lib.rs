@@ -50,13 +50,14 @@ pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use machine::{
     AssignRefused, Entry, Followed, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek,
-    ReadSpec, Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
+    PoolRefused, ReadSpec, Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
 };
 pub use moving::{Adopted, Mark, Movable, MoveError, Moved, Pinning, move_store};
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
 pub use pool::{
-    Asking, ListLook, Looked, Pool, Pools, Push, Refusal, Renewal, Server, Settling, SharedPool,
+    Amount, Asking, FillError, Filled, Filler, KeptPools, ListLook, Looked, Pool, PoolSettings, PoolTally,
+    Pools, Push, Refusal, Renewal, ScopeMatch, Server, Settling, SharedPool, Telling,
 };
 pub use promise::Promise;
 pub use relay::{Relay, RelaySettings};

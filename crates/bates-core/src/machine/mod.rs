@@ -11,6 +11,7 @@ mod follow;
 mod numbers;
 mod open;
 mod peek;
+mod pools;
 mod reconcile;
 mod registry;
 mod spec;
@@ -32,6 +33,7 @@ use crate::lease::Taken;
 use crate::measured::Measured;
 use crate::name::SeriesName;
 use crate::place::ScopeKey;
+use crate::pool::KeptPools;
 use crate::promise::Promise;
 use crate::store::{Cursor, Store, StoreError};
 use follow::Follower;
@@ -43,6 +45,7 @@ pub use find::Found;
 pub use follow::{Followed, ReadSpec};
 pub use numbers::Numbers;
 pub use peek::Peek;
+pub use pools::PoolRefused;
 pub use reconcile::Reconciled;
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};
@@ -93,6 +96,8 @@ pub struct Machine<S> {
     clock: Arc<dyn Clock>,
     /// The documents that users have, where they say so.
     saved: OnceLock<HashMap<SeriesName, Box<dyn Saved>>>,
+    /// The shared pools, where a configuration says so.
+    pools: OnceLock<HashMap<SeriesName, Arc<KeptPools>>>,
 }
 
 impl<S: Store> Machine<S> {
@@ -107,6 +112,7 @@ impl<S: Store> Machine<S> {
             looks: AtomicU64::new(0),
             clock,
             saved: OnceLock::new(),
+            pools: OnceLock::new(),
         })
     }
 
@@ -262,6 +268,11 @@ impl<S: Store> Machine<S> {
     /// Whether other nodes issue from the same store.
     pub fn is_shared(&self) -> bool {
         self.dispenser.store().is_shared()
+    }
+
+    /// The time since some moment of the past.
+    pub(crate) fn elapsed(&self) -> std::time::Duration {
+        self.clock.elapsed()
     }
 
     /// What moment it is for the machine.

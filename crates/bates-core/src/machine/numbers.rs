@@ -23,7 +23,7 @@ struct Number {
 }
 
 impl Numbers {
-    pub(super) fn of(value: Value) -> Self {
+    pub(crate) fn of(value: Value) -> Self {
         Self { value, ..Self::default() }
     }
 
@@ -50,7 +50,7 @@ impl Numbers {
         })
     }
 
-    pub(super) fn add(&mut self, scope: &Scope, taken: &Taken) {
+    pub(crate) fn add(&mut self, scope: &Scope, taken: &Taken) {
         for lease in taken.leases() {
             let bounds = (Position::new(lease.from()), Position::new(lease.to() - 1));
             let (Some(first), Some(last)) = bounds else { continue };

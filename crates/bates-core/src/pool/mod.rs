@@ -7,8 +7,17 @@
 //!   before anything is pushed, because a marker is good for one memory of the server alone;
 //! - a filler that slept: what was granted before something that was pushed is refused.
 
+mod fill;
+mod filler;
+mod kept;
 mod list;
 mod pools;
+mod settings;
 
+pub(crate) use fill::Filling;
+pub use fill::{FillError, Filled};
+pub use filler::{Filler, Telling};
+pub use kept::{KeptPools, PoolTally};
 pub use list::{Asking, ListLook, Looked, Push, Refusal, SharedPool};
 pub use pools::{Pool, Pools, Renewal, Server, Settling};
+pub use settings::{Amount, PoolSettings, ScopeMatch};

@@ -1,0 +1,172 @@
+//! Shared pools of a machine: which there are, and one of them filled.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Entry, Machine, ScopeName, ScopeRefused};
+use crate::name::SeriesName;
+use crate::place::{Place, ScopeKey};
+use crate::pool::{FillError, Filled, Filling, KeptPools, Pool, Pools, Server};
+use crate::store::{Store, StoreError};
+
+/// A pool that was asked for and is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolRefused {
+    /// The configuration gives the series no pool.
+    #[error("series {0:?} has no pool")]
+    None(Box<str>),
+    /// The scope is none of the series.
+    #[error(transparent)]
+    Scope(#[from] ScopeRefused),
+    /// The scope makes no key.
+    #[error("scope {0} holds what the key of a pool cannot")]
+    Key(ScopeKey),
+    /// Whoever asks sees another server.
+    #[error("the pool is on another server than the one that you see, or that one cannot be asked now")]
+    Elsewhere,
+    /// It could not be filled.
+    #[error("the pool of scope {0} cannot be filled now: {1}")]
+    Fill(ScopeKey, FillError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl<S: Store> Machine<S> {
+    /// From now on these series have shared pools. Only the first call counts.
+    pub fn know_pools(&self, pools: HashMap<SeriesName, Arc<KeptPools>>) {
+        let _ = self.pools.set(pools);
+    }
+
+    /// The pools of a series.
+    pub fn kept(&self, series: &SeriesName) -> Option<&Arc<KeptPools>> {
+        self.pools.get()?.get(series)
+    }
+}
+
+impl<S: Pools> Machine<S> {
+    /// Has a pool for a scope from now on.
+    pub async fn ask_for_pool(
+        &self,
+        entry: &Entry,
+        name: ScopeName<'_>,
+    ) -> Result<(ScopeKey, Box<str>), PoolRefused> {
+        let (kept, scope, key) = self.pool_of(entry, name)?;
+        self.store().pool(place(entry, &scope)).await?;
+        kept.asked.notify_one();
+        Ok((scope, key))
+    }
+
+    /// The epoch of a pool, for somebody who is about to take from it and sees this server: one that is not known is
+    /// looked at first, and the pool begun anew if it forgot.
+    pub async fn attach(
+        &self,
+        entry: &Entry,
+        name: ScopeName<'_>,
+        server: &Server,
+    ) -> Result<(Box<str>, u64), PoolRefused> {
+        let (kept, scope, key) = self.pool_of(entry, name)?;
+        let is_known = |pool: &Pool| pool.server.as_ref() == Some(server);
+        let mut pool = self.store().pool(place(entry, &scope)).await?;
+        if !is_known(&pool) {
+            // What this process sees decides, not what somebody says.
+            let looked = self.attend(entry, &scope, async |filling| filling.look_after().await).await;
+            looked.map_err(|error| PoolRefused::Fill(scope.clone(), error))?;
+            pool = self.store().pool(place(entry, &scope)).await?;
+        }
+        kept.asked.notify_one();
+        if is_known(&pool) { Ok((key, pool.epoch)) } else { Err(PoolRefused::Elsewhere) }
+    }
+
+    /// Has a pool for a scope, if it is one.
+    pub(crate) async fn ask_for_pool_quietly(
+        &self,
+        entry: &Entry,
+        parameters: &[(&str, &str)],
+    ) -> Result<(), StoreError> {
+        match self.pool_of(entry, parameters.into()) {
+            Ok((_, scope, _)) => self.store().pool(place(entry, &scope)).await.map(drop),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// The pools of a series that were ever asked for.
+    pub async fn pools_of(
+        &self,
+        entry: &Entry,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Pool)>, StoreError> {
+        self.store().pools(entry.series.name().clone(), after, limit).await
+    }
+
+    /// Fills the pool of a scope, if it is low or its server forgot it. A pool is filled once at a time.
+    pub async fn fill(
+        &self,
+        entry: &Entry,
+        scope: &ScopeKey,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Filled, FillError> {
+        self.attend(entry, scope, async |filling| filling.run(progress).await).await
+    }
+
+    /// Does something with the pool of a scope, unless this process is doing so already.
+    async fn attend(
+        &self,
+        entry: &Entry,
+        scope: &ScopeKey,
+        work: impl AsyncFnOnce(Filling<'_, S>) -> Result<Filled, FillError>,
+    ) -> Result<Filled, FillError> {
+        let Some(kept) = self.kept(entry.series.name()) else { return Ok(Filled::Elsewhere) };
+        let (parameters, _) = scope.parts();
+        let parameters: Vec<(&str, &str)> = parameters.collect();
+        let ready = entry.scope((&*parameters).into(), || self.clock.now());
+        let (Ok((ready, _)), Some(key)) = (ready, kept.key(scope)) else { return Ok(Filled::Elsewhere) };
+        if !kept.under_way.lock().insert(scope.clone()) {
+            return Ok(Filled::Elsewhere);
+        }
+        let _ended = UnderWay { kept, scope };
+        let filling = Filling {
+            store: self.store(),
+            list: &*kept.list,
+            clock: &*self.clock,
+            settings: &kept.settings,
+            entry,
+            scope: ready,
+            place: place(entry, scope),
+            key,
+        };
+        let filled = work(filling).await;
+        kept.count(&filled);
+        filled
+    }
+
+    fn pool_of(
+        &self,
+        entry: &Entry,
+        name: ScopeName<'_>,
+    ) -> Result<(&Arc<KeptPools>, ScopeKey, Box<str>), PoolRefused> {
+        let series = entry.series.name();
+        let kept = self.kept(series).ok_or_else(|| PoolRefused::None(series.as_str().into()))?;
+        let (_, scope) = entry.scope(name, || self.clock.now())?;
+        let key = kept.key(&scope).ok_or_else(|| PoolRefused::Key(scope.clone()))?;
+        Ok((kept, scope, key))
+    }
+}
+
+fn place(entry: &Entry, scope: &ScopeKey) -> Place {
+    Place { series: entry.series.name().clone(), scope: scope.clone() }
+}
+
+/// A filling counts as long as it lives, also if it is dropped.
+struct UnderWay<'a> {
+    kept: &'a KeptPools,
+    scope: &'a ScopeKey,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.kept.under_way.lock().remove(self.scope);
+    }
+}

@@ -1,0 +1,306 @@
+//! One pool is filled: under its lock, from positions granted for it, chunk by chunk.
+
+use std::time::Duration;
+
+use bates_pattern::Scope;
+use uuid::Uuid;
+
+use super::{ListLook, Pool, PoolSettings, Pools, Push, Refusal, Renewal, Server, Settling, SharedPool};
+use crate::clock::Clock;
+use crate::grant::{Grant, GrantError, Purpose, Want};
+use crate::lease::{Lease, Taken};
+use crate::machine::{Entry, Numbers, Value};
+use crate::place::Place;
+use crate::store::StoreError;
+
+/// How long a lock lasts that its filler does not extend.
+const LOCK_LASTS: Duration = Duration::from_secs(10);
+
+/// Positions that are granted together: what a filler that crashes loses at the most.
+const GRANT_MAX: u64 = 1_000_000;
+
+/// Positions whose numbers are rendered and pushed together.
+const CHUNK: u64 = 10_000;
+
+/// How often a chunk is sent whose answer was lost.
+const SENDS_MAX: u32 = 3;
+
+/// What came of a filling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// So many numbers were pushed, and whether the pool was begun anew for it.
+    Done {
+        /// Numbers that were pushed.
+        pushed: u64,
+        /// Whether the pool was begun anew.
+        renewed: bool,
+    },
+    /// Somebody else fills it.
+    Elsewhere,
+}
+
+/// A pool that was not filled, or not to the end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FillError {
+    /// The server failed.
+    #[error("{0}")]
+    Server(Box<str>),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The scope has no more numbers.
+    #[error("no more numbers are left")]
+    Exhausted,
+    /// The server forgot, or another filler was faster.
+    #[error("the pool was begun anew by somebody else, or its server forgot it: {0:?}")]
+    Refused(Refusal),
+    /// A list that was there before the pool.
+    #[error("there is a list under {key:?} that Bates did not make, with {level} elements: remove it first")]
+    Foreign {
+        /// Its key.
+        key: Box<str>,
+        /// Its elements.
+        level: u64,
+    },
+}
+
+impl From<GrantError> for FillError {
+    fn from(error: GrantError) -> Self {
+        match error {
+            GrantError::Exhausted { .. } => Self::Exhausted,
+            GrantError::Store(error) => Self::Store(error),
+            GrantError::TooManyScopes(limit) => Self::Store(StoreError::Unavailable(
+                format!("the series has {limit} scopes, its limit").into(),
+            )),
+        }
+    }
+}
+
+/// A pool, and what is needed to fill it.
+pub(crate) struct Filling<'a, S> {
+    pub(crate) store: &'a S,
+    pub(crate) list: &'a dyn SharedPool,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) settings: &'a PoolSettings,
+    pub(crate) entry: &'a Entry,
+    pub(crate) scope: Scope,
+    pub(crate) place: Place,
+    pub(crate) key: Box<str>,
+}
+
+/// A lock that is held, and when it was last made to last.
+struct Locked {
+    token: String,
+    since: Duration,
+}
+
+impl<S: Pools> Filling<'_, S> {
+    /// Fills the pool if it is low, or begins it anew if its server forgot it. Tells `progress` of numbers pushed.
+    pub(crate) async fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Filled, FillError> {
+        let Some(mut lock) = self.lock().await? else { return Ok(Filled::Elsewhere) };
+        let filled = self.fill(&mut lock, progress).await;
+        self.unlock(&lock).await;
+        filled
+    }
+
+    /// Begins the pool anew if its server forgot it, and fills nothing.
+    pub(crate) async fn look_after(&self) -> Result<Filled, FillError> {
+        let Some(lock) = self.lock().await? else { return Ok(Filled::Elsewhere) };
+        let trusted = async {
+            let (server, list) = self.look().await?;
+            self.trusted(&server, &list).await
+        };
+        let trusted = trusted.await;
+        self.unlock(&lock).await;
+        trusted.map(|(_, renewed)| Filled::Done { pushed: 0, renewed })
+    }
+
+    async fn lock(&self) -> Result<Option<Locked>, FillError> {
+        let lock = Locked { token: Uuid::new_v4().to_string(), since: self.clock.elapsed() };
+        let is_free = self.list.lock(&self.key, &lock.token, LOCK_LASTS).await.map_err(FillError::Server)?;
+        Ok(is_free.then_some(lock))
+    }
+
+    /// One that is not ended ends by itself.
+    async fn unlock(&self, lock: &Locked) {
+        let _ = self.list.unlock(&self.key, &lock.token).await;
+    }
+
+    async fn look(&self) -> Result<(Server, ListLook), FillError> {
+        let looked = self.list.look(std::slice::from_ref(&self.key)).await.map_err(FillError::Server)?;
+        Ok((looked.server, looked.lists.into_iter().next().unwrap_or_default()))
+    }
+
+    async fn fill(&self, lock: &mut Locked, progress: &(dyn Fn(u64) + Sync)) -> Result<Filled, FillError> {
+        // Under the lock: somebody may have filled it just before.
+        let (server, list) = self.look().await?;
+        let (pool, renewed) = self.trusted(&server, &list).await?;
+        let level = if renewed { 0 } else { list.level };
+        let lacks = self.settings.lacks(level);
+        if !renewed && lacks > 0 {
+            self.settle(pool.epoch, Settling { popped_to: self.popped_to(&list), ..Settling::default() })
+                .await?;
+        }
+        let mut pushed = 0;
+        while pushed < lacks {
+            let grant = match self.store.grant(self.want((lacks - pushed).min(GRANT_MAX))).await {
+                // What is left is in the pool.
+                Err(GrantError::Exhausted { .. }) if pushed > 0 => break,
+                grant => grant?,
+            };
+            let before = pushed;
+            self.push(grant, (pool.epoch, &server), lock, &mut |count| {
+                pushed += count;
+                progress(pushed);
+            })
+            .await?;
+            if pushed == before {
+                // The rules rejected all of it: others have a turn.
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(Filled::Done { pushed, renewed })
+    }
+
+    /// The pool as the store knows it, if the list is of its epoch and the server has the memory of then; else begun
+    /// anew.
+    async fn trusted(&self, server: &Server, list: &ListLook) -> Result<(Pool, bool), FillError> {
+        let pool = self.store.pool(self.place.clone()).await?;
+        if pool.server.as_ref() == Some(server) && list.epoch == Some(pool.epoch) {
+            return Ok((pool, false));
+        }
+        if pool.epoch == 0 && list.epoch.is_none() && list.level > 0 {
+            return Err(FillError::Foreign { key: self.key.clone(), level: list.level });
+        }
+        let renewal =
+            Renewal { seen: pool.epoch, above: list.epoch.unwrap_or_default(), server: server.clone() };
+        // Invariant: only who moved the epoch in the store makes a marker for it.
+        let Some(pool) = self.store.renew_pool(self.place.clone(), renewal).await? else {
+            return Err(FillError::Refused(Refusal::Epoch(list.epoch)));
+        };
+        let renewed = self.list.renew(&self.key, pool.epoch, server).await.map_err(FillError::Server)?;
+        renewed.map_err(FillError::Refused)?;
+        Ok((pool, true))
+    }
+
+    fn want(&self, count: u64) -> Want {
+        let series = self.entry.series();
+        Want {
+            place: self.place.clone(),
+            count,
+            start: series.start().value(),
+            end: series.end(),
+            scopes_max: series.limits().scopes_max,
+            purpose: Purpose::Pool,
+            held_from: None,
+        }
+    }
+
+    /// Pushes what was granted, and writes down what became of it.
+    async fn push(
+        &self,
+        grant: Grant,
+        (epoch, server): (u64, &Server),
+        lock: &mut Locked,
+        pushed: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<(), FillError> {
+        let mut sent_to = grant.lease.from();
+        let outcome = self.push_chunks(grant, (epoch, server), lock, &mut sent_to, pushed).await;
+        // A chunk whose fate is not known counts as pushed: somebody may have taken it.
+        let settling = Settling {
+            epoch,
+            pushed: Lease::new(grant.lease.from(), sent_to),
+            unused: Lease::new(sent_to, grant.lease.to()),
+            popped_to: None,
+        };
+        self.settle(epoch, settling).await?;
+        outcome
+    }
+
+    async fn push_chunks(
+        &self,
+        grant: Grant,
+        (epoch, server): (u64, &Server),
+        lock: &mut Locked,
+        sent_to: &mut u64,
+        pushed: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<(), FillError> {
+        let (mut from, end) = (grant.lease.from(), grant.lease.to());
+        let mut next = self.render(from, end).await;
+        while from < end {
+            self.keep(lock).await?;
+            let to = (from + CHUNK).min(end);
+            let push = Push { epoch, server, fence: grant.version, from, to, numbers: &next };
+            // The next chunk is rendered while this one is on its way.
+            let (sent, rendered) = tokio::join!(self.send(push, sent_to), self.render(to, end));
+            sent?;
+            pushed(next.len() as u64);
+            (from, next) = (to, rendered);
+        }
+        Ok(())
+    }
+
+    /// Sends a chunk, again if its answer was lost: it is pushed once.
+    async fn send(&self, push: Push<'_>, sent_to: &mut u64) -> Result<(), FillError> {
+        if push.numbers.is_empty() {
+            *sent_to = push.to;
+            return Ok(());
+        }
+        let mut sends = 1;
+        loop {
+            match self.list.push(&self.key, push).await {
+                // Refused at once, it was surely not pushed.
+                Ok(Err(refusal)) if sends == 1 => return Err(FillError::Refused(refusal)),
+                Ok(answer) => {
+                    *sent_to = push.to;
+                    return answer.map_err(FillError::Refused);
+                }
+                Err(error) if sends == SENDS_MAX => {
+                    *sent_to = push.to;
+                    return Err(FillError::Server(error));
+                }
+                Err(_) => sends += 1,
+            }
+        }
+    }
+
+    /// Sees to it that the lock lasts: by a clock that nobody sets.
+    async fn keep(&self, lock: &mut Locked) -> Result<(), FillError> {
+        let now = self.clock.elapsed();
+        if now.saturating_sub(lock.since) < LOCK_LASTS / 3 {
+            return Ok(());
+        }
+        lock.since = now;
+        let extended = self.list.extend(&self.key, &lock.token, LOCK_LASTS).await;
+        if extended.map_err(FillError::Server)? { Ok(()) } else { Err(FillError::Refused(Refusal::Fenced)) }
+    }
+
+    /// The numbers of the first chunk of these positions.
+    async fn render(&self, from: u64, to: u64) -> Numbers {
+        let mut numbers = Numbers::of(self.settings.value);
+        let Some(lease) = Lease::new(from, (from + CHUNK).min(to)) else { return numbers };
+        let scope = self.scope.clone();
+        let rendered = tokio::task::spawn_blocking(move || {
+            numbers.add(&scope, &Taken { first: lease, rest: Vec::new() });
+            numbers
+        });
+        rendered.await.expect("rendering does not panic")
+    }
+
+    /// Below which position everything was taken: all before the first element of the list, which is taken next.
+    fn popped_to(&self, list: &ListLook) -> Option<u64> {
+        let Some(head) = &list.head else { return Some(bates_pattern::Position::MAX.value()) };
+        let pattern = self.entry.series().pattern();
+        match self.settings.value {
+            Value::Id => pattern.parse(head).ok().map(|parsed| parsed.position().value()),
+            Value::Seq if pattern.counts_in_decimal() && !pattern.is_shuffled() => head.parse().ok(),
+            Value::Seq => None,
+        }
+    }
+
+    async fn settle(&self, epoch: u64, settling: Settling) -> Result<(), FillError> {
+        let settling = Settling { epoch, ..settling };
+        Ok(self.store.settle_pool(self.place.clone(), settling).await?)
+    }
+}

@@ -1,0 +1,101 @@
+//! The shared pools of a series as a process knows them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::{PoolSettings, SharedPool};
+use crate::place::ScopeKey;
+
+/// The pools of a series, and where they are.
+pub struct KeptPools {
+    pub(crate) list: Box<dyn SharedPool>,
+    pub(crate) settings: PoolSettings,
+    /// Those that are being filled by this process.
+    pub(crate) under_way: Mutex<HashSet<ScopeKey>>,
+    /// Told when a pool was asked for.
+    pub(crate) asked: Notify,
+    /// How the lists stood when they were last looked at.
+    pub(crate) levels: Mutex<BTreeMap<ScopeKey, u64>>,
+    pushed: AtomicU64,
+    renewed: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// How the pools of a series stand, for whoever looks on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolTally {
+    /// Pools that are kept.
+    pub pools: u64,
+    /// Numbers in all of them.
+    pub level: u64,
+    /// Those that are at their watermark or below.
+    pub low: u64,
+    /// Numbers that this process pushed.
+    pub pushed: u64,
+    /// Pools that it began anew.
+    pub renewed: u64,
+    /// Fillings that failed.
+    pub failed: u64,
+}
+
+impl KeptPools {
+    /// Pools with these settings on a server.
+    pub fn new(list: Box<dyn SharedPool>, settings: PoolSettings) -> Self {
+        Self {
+            list,
+            settings,
+            under_way: Mutex::default(),
+            asked: Notify::new(),
+            levels: Mutex::default(),
+            pushed: AtomicU64::new(0),
+            renewed: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        }
+    }
+
+    /// How the pools are kept.
+    pub fn settings(&self) -> &PoolSettings {
+        &self.settings
+    }
+
+    /// Where they are, for people.
+    pub fn describe(&self) -> String {
+        self.list.describe()
+    }
+
+    /// The key of the list of a scope; `None` if a parameter holds what keys cannot.
+    pub fn key(&self, scope: &ScopeKey) -> Option<Box<str>> {
+        let value_of =
+            |wanted: &str| scope.parts().0.find(|(name, _)| *name == wanted).map(|(_, value)| value);
+        self.settings.key.write(value_of).map(Into::into)
+    }
+
+    /// How they stand.
+    pub fn tally(&self) -> PoolTally {
+        let levels = self.levels.lock();
+        PoolTally {
+            pools: levels.len() as u64,
+            level: levels.values().sum(),
+            low: levels.values().filter(|level| **level <= self.settings.low).count() as u64,
+            pushed: self.pushed.load(Ordering::Relaxed),
+            renewed: self.renewed.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn count(&self, filled: &Result<super::Filled, super::FillError>) {
+        match filled {
+            Ok(super::Filled::Done { pushed, renewed }) => {
+                self.pushed.fetch_add(*pushed, Ordering::Relaxed);
+                self.renewed.fetch_add(u64::from(*renewed), Ordering::Relaxed);
+            }
+            Ok(super::Filled::Elsewhere) => {}
+            Err(_) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
