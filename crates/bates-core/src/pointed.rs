@@ -53,6 +53,14 @@ impl<S: Outbox> Outbox for Arc<S> {
         (**self).prune(age, limit).await
     }
 
+    async fn woken(&self, series: &SeriesName) {
+        (**self).woken(series).await;
+    }
+
+    fn is_told(&self) -> bool {
+        (**self).is_told()
+    }
+
     async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
         (**self).tally().await
     }

@@ -58,6 +58,17 @@ pub trait Outbox: Store {
     /// idempotency keys stay.
     fn prune(&self, age: Duration, limit: usize) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
+    /// Waits until others have written something of a series that can be delivered. Word may get lost, and a store that
+    /// is not shared has none: who waits must look now and then all the same.
+    fn woken(&self, _series: &SeriesName) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
+    /// Whether word of others arrives just now, as far as the store knows: who waits for it may look less often.
+    fn is_told(&self) -> bool {
+        false
+    }
+
     /// How many documents of each series are in each state.
     fn tally(&self) -> impl Future<Output = Result<Vec<(SeriesName, State, u64)>, StoreError>> + Send;
 }

@@ -8,26 +8,24 @@
 
 mod breaker;
 mod pace;
+mod poll;
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::document::{Claim, Claimed, Outbox, Settlement, Sink, Undelivered, Verdict};
 use crate::machine::{Entry, Machine};
 use crate::store::StoreError;
 use breaker::Breaker;
 use pace::Pace;
-
-/// How long nobody looks whether something is due that this node was not told of: written by another node, or failed
-/// before.
-const POLL: Duration = Duration::from_secs(1);
+use poll::Poll;
 
 /// Bytes of documents that a lane holds.
 const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
@@ -47,11 +45,14 @@ pub struct RelaySettings {
     pub claim_lasts: Duration,
     /// Batches that are under way together.
     pub lanes: usize,
+    /// How long nobody looks whether something is due that this node was not told of: written by another node, or
+    /// failed before. Longer while others tell what they write.
+    pub poll: Duration,
 }
 
 impl Default for RelaySettings {
     fn default() -> Self {
-        Self { tries_max: 5, claim_lasts: Duration::from_secs(30), lanes: 2 }
+        Self { tries_max: 5, claim_lasts: Duration::from_secs(30), lanes: 2, poll: Duration::from_secs(1) }
     }
 }
 
@@ -63,6 +64,7 @@ pub struct Relay<S> {
     settings: RelaySettings,
     breaker: Mutex<Breaker>,
     pace: Mutex<Pace>,
+    poll: Mutex<Poll>,
     /// Who tries a sink that took nothing does so alone.
     probing: tokio::sync::Mutex<()>,
 }
@@ -75,8 +77,9 @@ impl<S: Outbox> Relay<S> {
         sink: Box<dyn Sink>,
         settings: RelaySettings,
     ) -> Self {
+        let poll = Mutex::new(Poll::each(settings.poll));
         let (breaker, pace, probing) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Self { machine, entry, sink, settings, breaker, pace, probing }
+        Self { machine, entry, sink, settings, breaker, pace, poll, probing }
     }
 
     /// Delivers until it is told to stop; then what is under way is ended and settled.
@@ -109,9 +112,12 @@ impl<S: Outbox> Relay<S> {
                 }
             };
             if !is_done {
+                let store = self.machine.store();
+                let pause = self.poll.lock().pause(store.is_told(), Instant::now());
                 tokio::select! {
                     () = self.entry.has_documents().notified() => {}
-                    () = sleep(POLL) => {}
+                    () = store.woken(self.entry.series().name()) => {}
+                    () = sleep(pause) => {}
                     _ = stopped.changed() => return,
                 }
             }
@@ -147,7 +153,9 @@ impl<S: Outbox> Relay<S> {
             attempt: claimed.attempt,
             verdict: self.verdict(claimed.attempt, outcome),
         });
-        self.machine.store().settle(settled.collect()).await?;
+        let settled: Vec<_> = settled.collect();
+        self.poll.lock().saw(&settled, Instant::now());
+        self.machine.store().settle(settled).await?;
         Ok(true)
     }
 
@@ -171,7 +179,7 @@ impl<S: Outbox> Relay<S> {
         // What it was doing is dropped, and a sink has nothing that half a delivery could break for the next one.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {
             Ok(poll) => poll.map(Some),
-            Err(_) => Poll::Ready(None),
+            Err(_) => task::Poll::Ready(None),
         })
         .await
     }

@@ -65,7 +65,12 @@ async fn delivered(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sink_that_panics_does_not_end_the_relay() {
     let calls = AtomicUsize::new(0);
-    let settings = RelaySettings { tries_max: 5, claim_lasts: Duration::from_secs(1), lanes: 1 };
+    let settings = RelaySettings {
+        tries_max: 5,
+        claim_lasts: Duration::from_secs(1),
+        lanes: 1,
+        ..RelaySettings::default()
+    };
     let states = delivered(3, settings, move |_| {
         assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");
         Duration::ZERO
@@ -75,7 +80,12 @@ async fn a_sink_that_panics_does_not_end_the_relay() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_do_not_die_because_a_batch_of_them_takes_longer_than_its_claim() {
-    let settings = RelaySettings { tries_max: 3, claim_lasts: Duration::from_millis(500), lanes: 1 };
+    let settings = RelaySettings {
+        tries_max: 3,
+        claim_lasts: Duration::from_millis(500),
+        lanes: 1,
+        ..RelaySettings::default()
+    };
     let each = |deliveries: &[Delivery]| {
         Duration::from_millis(10) * u32::try_from(deliveries.len()).unwrap_or(u32::MAX)
     };

@@ -48,6 +48,14 @@ impl<S: Outbox> Outbox for FaultyStore<S> {
         self.inner.prune(age, limit).await
     }
 
+    async fn woken(&self, series: &SeriesName) {
+        self.inner.woken(series).await;
+    }
+
+    fn is_told(&self) -> bool {
+        self.inner.is_told()
+    }
+
     async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
         self.inner.tally().await
     }
