@@ -10,6 +10,7 @@ mod books;
 mod connect;
 mod error;
 mod moving;
+mod notice;
 mod outbox;
 mod read;
 mod retry;

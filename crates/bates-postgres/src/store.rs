@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::address::Address;
 use crate::batch::{Ask, Outcome, Shared};
 use crate::error::{Failed, OpenError};
+use crate::notice::Notices;
 use crate::retry::retried;
 use crate::session::Session;
 use crate::settings::Settings;
@@ -32,6 +33,7 @@ pub enum Opening {
 /// Cursors in PostgreSQL, shared with other nodes.
 pub struct PostgresStore {
     shared: Arc<Shared>,
+    notices: Notices,
     host: Box<str>,
 }
 
@@ -54,7 +56,8 @@ impl PostgresStore {
             Ok(())
         });
         opened.await.map_err(|failed| failed.into_open_error(address))?;
-        Ok(Self { shared: Arc::new(Shared::new(pool, settings, truth)), host })
+        let notices = Notices::new(address, settings, truth.node)?;
+        Ok(Self { shared: Arc::new(Shared::new(pool, settings, truth)), notices, host })
     }
 
     /// Makes the schema, or brings it up to date. Answers with the version that was there before.
@@ -92,6 +95,11 @@ impl PostgresStore {
     /// What its batches share.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// What it tells other nodes, and hears of them.
+    pub(crate) fn notices(&self) -> &Notices {
+        &self.notices
     }
 
     /// Who this node is.

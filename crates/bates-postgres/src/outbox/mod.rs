@@ -28,8 +28,15 @@ const MILLIS_MAX: f64 = 1000.0 * 365.25 * 86_400_000.0;
 impl Outbox for PostgresStore {
     async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
         check(&assign)?;
+        let series = assign.place.series.clone();
         match self.shared().ask(assign.place.clone(), Ask::Assign(Box::new(assign))).await {
-            Some(Outcome::Assign(assigned)) => assigned,
+            Some(Outcome::Assign(Ok(assigned))) => {
+                if assigned.is_new && assigned.state == State::Pending {
+                    self.notices().wrote(Some(&series));
+                }
+                Ok(assigned)
+            }
+            Some(Outcome::Assign(refused)) => refused,
             _ => Err(StoreError::Unavailable("the store is closed".into()).into()),
         }
     }
@@ -57,12 +64,22 @@ impl Outbox for PostgresStore {
     }
 
     async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
-        self.done(|session| async move { decide::decide(&session, event, decision).await }).await
+        let decided =
+            self.done(|session| async move { decide::decide(&session, event, decision).await }).await?;
+        if let (Decision::Retry, Decided::Done(document)) = (decision, &decided) {
+            self.notices().wrote(Some(&document.place.series));
+        }
+        Ok(decided)
     }
 
     async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
         let filter = &filter;
-        self.done(|session| async move { decide::decide_all(&session, filter, decision).await }).await
+        let decided =
+            self.done(|session| async move { decide::decide_all(&session, filter, decision).await }).await?;
+        if decision == Decision::Retry && decided > 0 {
+            self.notices().wrote(filter.series.as_ref());
+        }
+        Ok(decided)
     }
 
     async fn expire(&self, limit: usize) -> Result<u64, StoreError> {
@@ -71,6 +88,14 @@ impl Outbox for PostgresStore {
 
     async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
         self.done(|session| async move { decide::prune(&session, age, limit).await }).await
+    }
+
+    async fn woken(&self, series: &SeriesName) {
+        self.notices().woken(series).await;
+    }
+
+    fn is_told(&self) -> bool {
+        self.notices().is_told()
     }
 
     async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {

@@ -5,6 +5,7 @@ mod claims;
 mod conformance;
 mod documents;
 mod keys;
+mod notices;
 mod opening;
 mod proxy;
 mod taken_back;

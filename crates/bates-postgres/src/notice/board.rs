@@ -1,0 +1,163 @@
+//! What is to be told, and who waits for what. Knows no connection.
+
+use std::collections::{BTreeSet, HashMap};
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bates_core::SeriesName;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+/// What stands for all series. None has this name.
+pub(super) const ALL: &str = "*";
+
+/// What a node has to tell, and who waits in it for others.
+pub(super) struct Board {
+    /// Who we are, as others know us: whoever speaks hears itself as well.
+    pub(super) node: String,
+    /// Series of which something was written and nobody was told; `None` is any series.
+    written: Mutex<Series>,
+    has_written: Notify,
+    /// One for each series that this node delivers.
+    waiting: Mutex<HashMap<SeriesName, Arc<Notify>>>,
+    is_told: AtomicBool,
+}
+
+type Series = BTreeSet<Option<SeriesName>>;
+
+impl Board {
+    pub(super) fn new(node: Uuid) -> Self {
+        Self {
+            node: node.simple().to_string(),
+            written: Mutex::default(),
+            has_written: Notify::new(),
+            waiting: Mutex::default(),
+            is_told: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn wrote(&self, series: Option<SeriesName>) {
+        if self.written.lock().insert(series) {
+            self.has_written.notify_one();
+        }
+    }
+
+    /// Waits until there may be something to tell.
+    pub(super) async fn has_written(&self) {
+        self.has_written.notified().await;
+    }
+
+    /// All that is to be told.
+    pub(super) fn take(&self) -> Taken<'_> {
+        Taken { series: mem::take(&mut *self.written.lock()), board: self }
+    }
+
+    /// Whoever comes while nobody waits is told at once; one word is as good as many.
+    pub(super) async fn woken(&self, series: &SeriesName) {
+        let waiting = self.waiting.lock().entry(series.clone()).or_default().clone();
+        waiting.notified().await;
+    }
+
+    /// What a node told: who it is, and a series.
+    pub(super) fn hear(&self, told: &str) {
+        let Some((_, series)) = told.split_once(' ').filter(|(node, _)| *node != self.node) else { return };
+        if series == ALL {
+            return self.wake_all();
+        }
+        if let Some(waiting) = series.parse::<SeriesName>().ok().and_then(|name| self.waiting_for(&name)) {
+            waiting.notify_one();
+        }
+    }
+
+    fn waiting_for(&self, series: &SeriesName) -> Option<Arc<Notify>> {
+        self.waiting.lock().get(series).cloned()
+    }
+
+    /// Word arrives from now on. What was told before may have been missed.
+    pub(super) fn listens(&self) {
+        self.wake_all();
+        self.is_told.store(true, Ordering::Release);
+    }
+
+    /// Word does not arrive any more.
+    pub(super) fn cut_off(&self) {
+        self.is_told.store(false, Ordering::Release);
+    }
+
+    pub(super) fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Acquire)
+    }
+
+    fn wake_all(&self) {
+        self.waiting.lock().values().for_each(|waiting| waiting.notify_one());
+    }
+}
+
+/// What somebody is about to tell. Goes back when dropped, unless it was told.
+pub(super) struct Taken<'b> {
+    series: Series,
+    board: &'b Board,
+}
+
+impl Taken<'_> {
+    /// The names.
+    pub(super) fn series(&self) -> Vec<String> {
+        let name = |series: &Option<SeriesName>| series.as_ref().map_or(ALL, SeriesName::as_str).to_owned();
+        self.series.iter().map(name).collect()
+    }
+
+    pub(super) fn told(mut self) {
+        self.series.clear();
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        for series in mem::take(&mut self.series) {
+            self.board.wrote(series);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// Whether somebody who waits for a series is woken just now.
+    fn is_woken(board: &Board, series: &SeriesName) -> bool {
+        let woken = std::pin::pin!(board.woken(series));
+        woken.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    }
+
+    #[test]
+    fn word_of_others_wakes_who_waits_for_that_series_once_and_own_word_nobody() {
+        let board = Board::new(Uuid::nil());
+        let [one, other] = ["one", "other"].map(|name| name.parse::<SeriesName>().unwrap());
+        assert!(!is_woken(&board, &one) && !is_woken(&board, &other));
+        board.hear(&format!("{} one", board.node));
+        for nonsense in ["", "one", "x", "x unknown", "x No Name", "x "] {
+            board.hear(nonsense);
+        }
+        assert!(!is_woken(&board, &one) && !is_woken(&board, &other));
+        board.hear("x one");
+        board.hear("y one");
+        assert!(is_woken(&board, &one) && !is_woken(&board, &one) && !is_woken(&board, &other));
+        board.hear("x *");
+        assert!(is_woken(&board, &one) && is_woken(&board, &other));
+        assert_eq!(board.waiting.lock().len(), 2, "others do not make it grow");
+    }
+
+    #[test]
+    fn whoever_listens_again_may_have_missed_something() {
+        let (board, series) = (Board::new(Uuid::nil()), "one".parse().unwrap());
+        assert!(!is_woken(&board, &series) && !board.is_told());
+        board.listens();
+        assert!(is_woken(&board, &series) && board.is_told());
+        board.cut_off();
+        assert!(!is_woken(&board, &series) && !board.is_told());
+    }
+}

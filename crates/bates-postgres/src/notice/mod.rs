@@ -1,0 +1,70 @@
+//! Word between nodes: who has written documents tells the others, so that one which is idle delivers what the writer
+//! does not. Owns when a node speaks and listens at all.
+//!
+//! Invariant: nothing depends on it. Word is sent after the commit, apart from it, on a connection of its own, and may
+//! get lost; relays look now and then all the same. Within a transaction that numbers, NOTIFY would hold a lock of the
+//! whole database during its commit, and all nodes would commit one after the other.
+
+mod board;
+mod link;
+mod speak;
+
+use std::sync::{Arc, OnceLock};
+
+use bates_core::SeriesName;
+use tokio::task::AbortHandle;
+use uuid::Uuid;
+
+use crate::address::Address;
+use crate::error::OpenError;
+use crate::settings::Settings;
+use board::Board;
+use link::Link;
+
+/// What a node tells others, and hears of them.
+pub(crate) struct Notices {
+    board: Arc<Board>,
+    link: Link,
+    running: OnceLock<Running>,
+}
+
+/// Ends with the store.
+struct Running(AbortHandle);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Notices {
+    /// Nothing is connected before there is something to tell or somebody who waits: most commands do neither.
+    pub(crate) fn new(address: &Address, settings: Settings, node: Uuid) -> Result<Self, OpenError> {
+        let link = Link::new(address, settings)?;
+        Ok(Self { board: Arc::new(Board::new(node)), link, running: OnceLock::new() })
+    }
+
+    /// Documents of a series, or of any, can be delivered. Never waits.
+    pub(crate) fn wrote(&self, series: Option<&SeriesName>) {
+        self.start();
+        self.board.wrote(series.cloned());
+    }
+
+    /// Waits until another node has written something of a series.
+    pub(crate) async fn woken(&self, series: &SeriesName) {
+        self.start();
+        self.board.woken(series).await;
+    }
+
+    /// Whether this node hears others, as far as it knows.
+    pub(crate) fn is_told(&self) -> bool {
+        self.board.is_told()
+    }
+
+    fn start(&self) {
+        self.running.get_or_init(|| {
+            let running = tokio::spawn(self.link.clone().run(self.board.clone()));
+            Running(running.abort_handle())
+        });
+    }
+}
