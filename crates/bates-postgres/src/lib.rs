@@ -2,7 +2,8 @@
 //!
 //! Owns the schema, the connections, and what becomes of a commit whose outcome is unknown. Must never take a
 //! session advisory lock, keep state in a session, use a bare `nextval` (PostgreSQL only promises it once the
-//! transaction commits), or show a password. Everything works behind PgBouncer in transaction mode.
+//! transaction commits), or show a password. Everything works behind PgBouncer in transaction mode; `notice` alone
+//! listens in a session, where it found that it can, and nothing depends on it.
 
 mod address;
 mod batch;

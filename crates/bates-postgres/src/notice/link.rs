@@ -43,8 +43,8 @@ const CALL: &str = "SELECT pg_notify($1, '')";
 /// How long a node waits for its own call.
 const CALL_TAKES: Duration = Duration::from_secs(1);
 
-/// After so long a node that did not hear itself tries anew.
-const TRY_ANEW: Duration = Duration::from_mins(5);
+/// After so long a node that did not hear itself tries anew. Each try may leave a line in the log of PgBouncer.
+const TRY_ANEW: Duration = Duration::from_mins(15);
 
 /// Practically for ever.
 const LONG: Duration = Duration::from_hours(24 * 365);
