@@ -1,0 +1,98 @@
+//! The pools of a series as a configuration describes them.
+
+use std::collections::BTreeMap;
+
+use bates_core::{Amount, KeyTemplate, KeyTemplateError, PoolSettings, ScopeMatch, Value};
+use serde::Deserialize;
+
+use crate::RedisPool;
+
+/// No list is longer.
+const SIZE_MAX: u64 = 100_000_000;
+
+/// A pool is low when so much of its size is left, unless it says otherwise.
+const REFILL_AT: u8 = 25;
+
+/// The pools of a series. `size` with `refill_at`, or `low` with `batch`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    redis: Box<str>,
+    key: Box<str>,
+    size: Option<u64>,
+    refill_at: Option<Box<str>>,
+    low: Option<u64>,
+    batch: Option<u64>,
+    value: Option<Box<str>>,
+    #[serde(default)]
+    scopes: Vec<BTreeMap<Box<str>, Box<str>>>,
+}
+
+/// Pools that were refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// An address that is none.
+    #[error("redis: {0}")]
+    Address(Box<str>),
+    /// A key that is none.
+    #[error(transparent)]
+    Key(#[from] KeyTemplateError),
+    /// Sizes that do not fit together.
+    #[error("{0}")]
+    Size(&'static str),
+    /// A share that is none.
+    #[error("refill_at: {0:?} is no share: write 1% to 99%")]
+    Share(Box<str>),
+    /// What a list cannot hold.
+    #[error("value: {0:?} is not known; there is id, seq")]
+    Value(Box<str>),
+}
+
+impl Description {
+    /// Where the pools are. Whether the server is there shows when they are filled.
+    pub fn open(&self) -> Result<RedisPool, PoolError> {
+        RedisPool::new(&self.redis)
+    }
+
+    /// How they are kept; what a list of the series holds otherwise is `value`.
+    pub fn settings(&self, value: Value) -> Result<PoolSettings, PoolError> {
+        let (low, amount) = self.sizes()?;
+        let value = match self.value.as_deref() {
+            None => value,
+            Some("id") => Value::Id,
+            Some("seq") => Value::Seq,
+            Some(other) => return Err(PoolError::Value(other.into())),
+        };
+        let scopes = self.scopes.iter().map(|scope| ScopeMatch::new(scope.clone())).collect();
+        Ok(PoolSettings { key: KeyTemplate::parse(&self.key)?, value, low, amount, scopes })
+    }
+
+    fn sizes(&self) -> Result<(u64, Amount), PoolError> {
+        let too_long = |size: u64| size == 0 || size > SIZE_MAX;
+        match (self.size, self.low, self.batch) {
+            (Some(size), None, None) if too_long(size) => Err(PoolError::Size("size: 1 to 100,000,000")),
+            (Some(size), None, None) => {
+                Ok((size / 100 * self.share()? + size % 100 * self.share()? / 100, Amount::UpTo(size)))
+            }
+            (None, Some(low), Some(batch)) if too_long(batch) || low.saturating_add(batch) > SIZE_MAX => {
+                Err(PoolError::Size("low and batch: together at most 100,000,000"))
+            }
+            (None, Some(low), Some(batch)) if self.refill_at.is_none() => Ok((low, Amount::Batch(batch))),
+            _ => Err(PoolError::Size("a pool has a size, with refill_at if need be, or low and batch")),
+        }
+    }
+
+    fn share(&self) -> Result<u64, PoolError> {
+        let Some(text) = &self.refill_at else { return Ok(REFILL_AT.into()) };
+        let percent = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
+        percent.filter(|percent| (1..100).contains(percent)).ok_or_else(|| PoolError::Share(text.clone()))
+    }
+}
+
+impl std::fmt::Debug for Description {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The address may hold a password.
+        f.debug_struct("Description").field("key", &self.key).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,170 @@
+//! Pools on one Redis server. Decides nothing: asks, within a time, and reads the answer.
+
+use std::time::Duration;
+
+use bates_core::{Asking, ListLook, Looked, Push, Refusal, Server, SharedPool};
+use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig};
+use redis::{Client, Cmd, Pipeline, Value};
+use tokio::time::timeout;
+
+use crate::description::PoolError;
+use crate::keys::Keys;
+use crate::planted::{Bug, is_planted};
+use crate::reply::{error, judged, server, strange, text, whole};
+use crate::{push, scripts};
+
+/// Longer than any answer takes from a server that is well.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Commands of each list in a look.
+const LOOK_COMMANDS: usize = 3;
+
+/// Pools on a server. It need not be there: each question finds out anew.
+pub struct RedisPool {
+    connection: ConnectionManager,
+    shown: Box<str>,
+}
+
+impl RedisPool {
+    /// Pools on the server of this address.
+    pub fn new(address: &str) -> Result<Self, PoolError> {
+        let refused = |problem: redis::RedisError| PoolError::Address(problem.to_string().into());
+        let client = Client::open(address).map_err(refused)?;
+        let shown = shown(&client);
+        let config = ConnectionManagerConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE))
+            .set_number_of_retries(0);
+        let connection = ConnectionManager::new_lazy_with_config(client, config).map_err(refused)?;
+        Ok(Self { connection, shown })
+    }
+
+    async fn all(&self, commands: &Pipeline) -> Result<Vec<Value>, Box<str>> {
+        let mut connection = self.connection.clone();
+        let count = commands.cmd_iter().count();
+        let asked = connection.req_packed_commands(commands, 0, count);
+        let answered = timeout(PATIENCE, asked).await.map_err(|_| "Redis did not answer in time")?;
+        answered.map_err(|error| error.to_string().into())
+    }
+
+    async fn one(&self, command: &Cmd) -> Result<Value, Box<str>> {
+        let mut connection = self.connection.clone();
+        let asked = connection.req_packed_command(command);
+        let answered = timeout(PATIENCE, asked).await.map_err(|_| "Redis did not answer in time")?;
+        let value = answered.map_err(|error| error.to_string())?;
+        error(&value).map_or(Ok(value), Err)
+    }
+
+    async fn looked(&self, keys: &[Box<str>]) -> Result<Looked, Box<str>> {
+        let mut commands = Pipeline::with_capacity(2 + keys.len() * LOOK_COMMANDS);
+        commands.cmd("INFO").arg("server").cmd("INFO").arg("replication");
+        for key in keys {
+            let Keys { list, marker, .. } = Keys::of(key);
+            commands
+                .cmd("LLEN")
+                .arg(list)
+                .cmd("LINDEX")
+                .arg(list)
+                .arg(0)
+                .cmd("HGET")
+                .arg(marker)
+                .arg("epoch");
+        }
+        let replies = self.all(&commands).await?;
+        let (Some(about_server), Some(about_replication)) = (replies.first(), replies.get(1)) else {
+            return Err("Redis answered nothing".into());
+        };
+        let mut server = server(about_server, about_replication)?;
+        if is_planted(Bug::IgnoreRestart) {
+            server = Server { run: "same".into(), replication: "same".into() };
+        }
+        let read = |list: &[Value]| ListLook {
+            // What is no list has none of our numbers, and a push will say so.
+            level: list.first().and_then(whole).unwrap_or_default(),
+            head: list.get(1).and_then(text).map(Into::into),
+            epoch: list.get(2).and_then(whole),
+        };
+        let lists = replies[2..].chunks(LOOK_COMMANDS).map(read).collect();
+        Ok(Looked { server, lists })
+    }
+
+    async fn discarded(&self, lists: &[(Box<str>, u64)]) -> Result<(), Box<str>> {
+        let mut commands = Pipeline::with_capacity(lists.len());
+        for (key, epoch) in lists {
+            let keys = Keys::of(key);
+            commands
+                .add_command(push::script(scripts::DISCARD, &[keys.list, &keys.marker]).arg(*epoch).take());
+        }
+        let replies = self.all(&commands).await?;
+        replies.iter().find_map(error).map_or(Ok(()), Err)
+    }
+
+    async fn renewed(&self, key: &str, epoch: u64, server: &Server) -> Result<Result<(), Refusal>, Box<str>> {
+        let keys = Keys::of(key);
+        let mut command = push::script(scripts::RENEW, &[keys.list, &keys.marker, &keys.stage]);
+        command.arg(epoch).arg(&*server.run).arg(&*server.replication);
+        judged(&self.one(&command).await?)
+    }
+
+    async fn is_done(&self, command: &Cmd) -> Result<bool, Box<str>> {
+        match self.one(command).await? {
+            Value::Int(done) => Ok(done == 1),
+            Value::Okay => Ok(true),
+            Value::Nil => Ok(false),
+            other => Err(strange(&other)),
+        }
+    }
+}
+
+impl SharedPool for RedisPool {
+    fn look<'a>(&'a self, keys: &'a [Box<str>]) -> Asking<'a, Looked> {
+        Box::pin(self.looked(keys))
+    }
+
+    fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
+        Box::pin(async move {
+            let mut command = redis::cmd("SET");
+            command.arg(Keys::of(key).lock).arg(token).arg("NX").arg("PX").arg(millis(lasts));
+            self.is_done(&command).await
+        })
+    }
+
+    fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
+        Box::pin(async move {
+            let mut command = push::script(scripts::EXTEND, &[&Keys::of(key).lock]);
+            self.is_done(command.arg(token).arg(millis(lasts))).await
+        })
+    }
+
+    fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> Asking<'a, ()> {
+        Box::pin(async move {
+            let mut command = push::script(scripts::UNLOCK, &[&Keys::of(key).lock]);
+            self.is_done(command.arg(token)).await.map(drop)
+        })
+    }
+
+    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)]) -> Asking<'a, ()> {
+        Box::pin(self.discarded(lists))
+    }
+
+    fn renew<'a>(&'a self, key: &'a str, epoch: u64, server: &'a Server) -> Asking<'a, Result<(), Refusal>> {
+        Box::pin(self.renewed(key, epoch, server))
+    }
+
+    fn push<'a>(&'a self, key: &'a str, push: Push<'a>) -> Asking<'a, Result<(), Refusal>> {
+        Box::pin(async move { push::outcome(&self.all(&push::commands(key, &push)).await?) })
+    }
+
+    fn describe(&self) -> String {
+        self.shown.to_string()
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The address without a password.
+fn shown(client: &Client) -> Box<str> {
+    client.get_connection_info().addr().to_string().into()
+}

@@ -1,0 +1,65 @@
+//! A push: one transaction that compares the marker, appends the numbers and moves the marker, or does nothing.
+//!
+//! The comparison is a script; the numbers are plain commands, because a script would take three times as long to read
+//! them. What ties the two together is the stage: the script puts the list there if the push may be, and the numbers
+//! are appended to what is on the stage, which is nothing if it may not.
+
+use bates_core::{Push, Refusal};
+use redis::{Cmd, Pipeline, Value};
+
+use crate::keys::Keys;
+use crate::planted::{Bug, is_planted};
+use crate::reply::{judged, strange};
+use crate::scripts;
+
+/// Numbers in one command.
+const VALUES_MAX: usize = 1_000;
+
+/// The commands of a push.
+pub(crate) fn commands(key: &str, push: &Push<'_>) -> Pipeline {
+    let keys = Keys::of(key);
+    let open = if is_planted(Bug::PushWithoutFence) { scripts::OPEN_UNFENCED } else { scripts::OPEN };
+    let mut pipeline = Pipeline::new();
+    pipeline.cmd("MULTI");
+    pipeline.add_command(
+        script(open, &[keys.list, &keys.marker, &keys.stage])
+            .arg(push.epoch)
+            .arg(&*push.server.run)
+            .arg(&*push.server.replication)
+            .arg(push.fence)
+            .arg(push.from)
+            .arg(push.to)
+            .take(),
+    );
+    let mut values = push.numbers.values().peekable();
+    while values.peek().is_some() {
+        let mut append = redis::cmd("RPUSHX");
+        append.arg(&keys.stage);
+        for value in values.by_ref().take(VALUES_MAX) {
+            append.arg(value);
+        }
+        pipeline.add_command(append);
+    }
+    pipeline.add_command(script(scripts::CLOSE, &[keys.list, &keys.stage]));
+    pipeline.cmd("EXEC");
+    pipeline
+}
+
+/// What came of it.
+pub(crate) fn outcome(replies: &[Value]) -> Result<Result<(), Refusal>, Box<str>> {
+    let Some(executed) = replies.last() else { return Err("Redis answered nothing".into()) };
+    let Value::Array(outcomes) = executed else { return Err(strange(executed)) };
+    let judged = judged(outcomes.first().unwrap_or(&Value::Nil))?;
+    // Invariant: once the list was on the stage, each command behind it must have been done.
+    match outcomes.iter().find(|outcome| matches!(outcome, Value::ServerError(_))) {
+        Some(error) => Err(strange(error)),
+        None => Ok(judged),
+    }
+}
+
+/// A script and its keys, as text: one that Redis does not know by its digest would let the numbers behind it pass.
+pub(crate) fn script(text: &str, keys: &[&str]) -> Cmd {
+    let mut command = redis::cmd("EVAL");
+    command.arg(text).arg(keys.len()).arg(keys);
+    command
+}

@@ -1,0 +1,60 @@
+//! What Redis answered, read.
+
+use bates_core::{Refusal, Server};
+use redis::Value;
+
+/// A text, if it is one.
+pub(crate) fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+/// A whole number, as an integer or as text.
+pub(crate) fn whole(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        value => text(value)?.parse().ok(),
+    }
+}
+
+/// An error, for people.
+pub(crate) fn error(value: &Value) -> Option<Box<str>> {
+    match value {
+        Value::ServerError(error) => Some(error.to_string().into()),
+        _ => None,
+    }
+}
+
+pub(crate) fn strange(value: &Value) -> Box<str> {
+    error(value).unwrap_or_else(|| format!("Redis answered what was not expected: {value:?}").into())
+}
+
+/// What a script that compares has answered.
+pub(crate) fn judged(value: &Value) -> Result<Result<(), Refusal>, Box<str>> {
+    let Value::Array(parts) = value else { return Err(strange(value)) };
+    let part = |at: usize| parts.get(at).and_then(text).unwrap_or_default();
+    match part(0) {
+        "open" | "again" => Ok(Ok(())),
+        "epoch" => Ok(Err(Refusal::Epoch(part(1).parse().ok()))),
+        "server" => Ok(Err(Refusal::Server(Server { run: part(1).into(), replication: part(2).into() }))),
+        "fenced" => Ok(Err(Refusal::Fenced)),
+        "type" => Ok(Err(Refusal::NotAList)),
+        _ => Err(strange(value)),
+    }
+}
+
+/// Which memory the server has, by the two sections of what it tells about itself.
+pub(crate) fn server(about_server: &Value, about_replication: &Value) -> Result<Server, Box<str>> {
+    let field = |value: &Value, name: &str| -> Result<Box<str>, Box<str>> {
+        let lines = text(value).ok_or_else(|| strange(value))?.lines();
+        let found = lines.filter_map(|line| line.split_once(':')).find(|(field, _)| *field == name);
+        found.map(|(_, value)| value.trim().into()).ok_or_else(|| format!("Redis tells no {name}").into())
+    };
+    Ok(Server {
+        run: field(about_server, "run_id")?,
+        replication: field(about_replication, "master_replid")?,
+    })
+}
