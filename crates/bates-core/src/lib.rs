@@ -52,7 +52,7 @@ pub use machine::{
     AssignRefused, Entry, Followed, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek,
     PoolRefused, ReadSpec, Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
 };
-pub use moving::{Adopted, Mark, Movable, MoveError, Moved, Pinning, move_store};
+pub use moving::{Adopted, Kept, Mark, Movable, MoveError, Moved, Page, Pinning, Request, move_store};
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
 pub use pool::{

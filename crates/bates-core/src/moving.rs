@@ -4,27 +4,57 @@
 //! copied, and the new one as arriving until everything is; a store with a mark is not served. A move that was
 //! interrupted is begun again: what is copied twice is the same.
 
+mod page;
+
 use std::future::Future;
 
-use crate::lease::Lease;
-use crate::name::SeriesName;
-use crate::place::{Place, ScopeKey};
-use crate::store::{Cursor, Definition, Store, StoreError};
+use uuid::Uuid;
 
-/// Scopes that are copied in one commit.
-const BATCH: usize = 1_000;
+use crate::gap::{Books, GapFilter};
+use crate::name::SeriesName;
+use crate::place::ScopeKey;
+use crate::store::{Definition, StoreError};
+
+pub use page::{Adopted, Kept, Page, Request};
+
+/// Scopes, documents, keys or gaps that are copied in one commit.
+const PAGE_MAX: usize = 1_000;
+
+/// A page of documents ends when their bodies reach so many bytes. A body has up to a mebibyte, so it has less than two.
+const PAGE_BYTES: usize = 1 << 20;
 
 /// A store that can be moved: all that it knows can be read, and written as it was elsewhere.
-pub trait Movable: Store {
+pub trait Movable: Books {
     /// Every series that was ever pinned, by name, with its permutation key.
     fn definitions(&self) -> impl Future<Output = Result<Vec<Pinning>, StoreError>> + Send;
 
-    /// Writes scopes as they were elsewhere. A cursor that is here already never falls.
-    fn adopt(
+    /// The scopes of a series in the order of their keys, after `after`, at most `limit`, as another store adopts them.
+    fn leaving(
         &self,
         series: SeriesName,
-        scopes: Vec<Adopted>,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Adopted>, StoreError>> + Send;
+
+    /// Documents by their ids, ascending, after `after`, at most `limit`, until `bytes` of bodies are reached: one more
+    /// than fits, so that a large one is read too.
+    fn kept(
+        &self,
+        after: Option<Uuid>,
+        limit: usize,
+        bytes: usize,
+    ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
+
+    /// Requests by their keys, in an order that is the store's own, after `after`, at most `limit`.
+    fn requests(
+        &self,
+        after: Option<Request>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Request>, StoreError>> + Send;
+
+    /// Writes a page as it was elsewhere. A cursor that is here already never falls; of all else, what was written
+    /// before is written over.
+    fn adopt(&self, page: Page) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// The mark of the store.
     fn marked(&self) -> impl Future<Output = Result<Option<Mark>, StoreError>> + Send;
@@ -45,17 +75,6 @@ pub enum Mark {
     Arriving(Box<str>),
 }
 
-/// A scope as it was in another store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Adopted {
-    /// The scope.
-    pub scope: ScopeKey,
-    /// Its cursor.
-    pub cursor: Cursor,
-    /// What was issued in it one by one, if it is gapless.
-    pub ledger: Vec<Lease>,
-}
-
 /// What was moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
@@ -63,6 +82,10 @@ pub struct Moved {
     pub series: u64,
     /// Scopes of all series.
     pub scopes: u64,
+    /// Documents and reservations.
+    pub documents: u64,
+    /// Idempotency keys.
+    pub keys: u64,
 }
 
 /// A move that was refused, or failed on the way.
@@ -104,29 +127,84 @@ pub async fn move_store<A: Movable, B: Movable>(
     // Invariant: the old store is left before anything of it is read, so nothing is granted from it behind the copy.
     to.mark(Some(Mark::Arriving(from_name.into()))).await?;
     from.mark(Some(Mark::Left(to_name.into()))).await?;
-    let mut moved = Moved::default();
+    let mut copying = Copying { from, to, moved: Moved::default(), progress: &mut progress };
     for (definition, key) in from.definitions().await? {
         let series = definition.series.clone();
         let pinned = to.pin(definition, key.clone()).await?;
         if pinned.permutation_key != key {
             return Err(MoveError::NotEmpty(to_name.into()));
         }
-        let mut after = None;
-        loop {
-            let page = from.scopes(series.clone(), after, BATCH).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(last.clone());
-            moved.scopes += page.len() as u64;
-            to.adopt(series.clone(), read(from, &series, page).await?).await?;
-            progress(moved);
-        }
-        moved.series += 1;
+        copying.scopes(&series).await?;
+        copying.moved.series += 1;
     }
+    copying.documents().await?;
+    copying.requests().await?;
+    copying.gaps().await?;
+    let moved = copying.moved;
     for (series, description) in from.descriptions().await? {
         to.describe(series, Some(description)).await?;
     }
     to.mark(None).await?;
     Ok(moved)
+}
+
+/// A move under way: each kind page by page, in the order of the old store.
+struct Copying<'m, A, B> {
+    from: &'m A,
+    to: &'m B,
+    moved: Moved,
+    progress: &'m mut dyn FnMut(Moved),
+}
+
+impl<A: Movable, B: Movable> Copying<'_, A, B> {
+    async fn scopes(&mut self, series: &SeriesName) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.from.leaving(series.clone(), after, PAGE_MAX).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.scope.clone());
+            self.moved.scopes += page.len() as u64;
+            self.write(Page::Scopes(series.clone(), page)).await?;
+        }
+    }
+
+    async fn documents(&mut self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.from.kept(after, PAGE_MAX, PAGE_BYTES).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.document.event);
+            self.moved.documents += page.len() as u64;
+            self.write(Page::Documents(page)).await?;
+        }
+    }
+
+    async fn requests(&mut self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.from.requests(after, PAGE_MAX).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            self.moved.keys += page.len() as u64;
+            self.write(Page::Requests(page)).await?;
+        }
+    }
+
+    async fn gaps(&mut self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.from.gaps(GapFilter::default(), after, PAGE_MAX).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some((last.place.clone(), last.missing.range.from()));
+            self.write(Page::Gaps(page)).await?;
+        }
+    }
+
+    async fn write(&mut self, page: Page) -> Result<(), StoreError> {
+        self.to.adopt(page).await?;
+        (self.progress)(self.moved);
+        Ok(())
+    }
 }
 
 async fn check<A: Movable, B: Movable>(
@@ -152,17 +230,4 @@ async fn check<A: Movable, B: Movable>(
     } else {
         Err(MoveError::NotEmpty(to_name.into()))
     }
-}
-
-async fn read<A: Movable>(
-    from: &A,
-    series: &SeriesName,
-    page: Vec<(ScopeKey, Cursor)>,
-) -> Result<Vec<Adopted>, StoreError> {
-    let mut adopted = Vec::with_capacity(page.len());
-    for (scope, cursor) in page {
-        let ledger = from.ledger(Place { series: series.clone(), scope: scope.clone() }).await?;
-        adopted.push(Adopted { scope, cursor, ledger });
-    }
-    Ok(adopted)
 }

@@ -13,11 +13,11 @@ use crate::output::{Answer, Output, counted, grouped};
 
 /// Move everything from one store to another, where numbering goes on
 ///
-/// Cursors, permutation keys, the ledger and the series that were made at run time. The old store is marked as left
-/// before anything is copied, and is never served again; the new one is not served until everything is there. A
-/// move that was interrupted is finished by running it again. Servers on a folder must be stopped; nodes on
-/// PostgreSQL stop issuing by themselves. A store that has documents to deliver, or idempotency keys, cannot be moved
-/// yet.
+/// Cursors, permutation keys, the ledger, documents and reservations in every state, idempotency keys, gaps, and the
+/// series that were made at run time. The old store is marked as left before anything is copied, and is never served
+/// again; the new one is not served until everything is there. A move that was interrupted is finished by running it
+/// again. Servers on a folder must be stopped; nodes on PostgreSQL stop issuing and delivering by themselves, and what
+/// they hold in memory becomes a gap: stop them first, and there is none.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates move-store sqlite:bates-data postgres://bates@db/numbers\n  \
@@ -53,9 +53,10 @@ pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
         }
     })?;
     let mut out = Output::new();
-    let (series, scopes) = (grouped(moved.series), counted(moved.scopes, "scope"));
+    let series = grouped(moved.series);
     out.line(format_args!(
-        "{series} series with {scopes} are moved: {from} is left, and numbering goes on in {to}"
+        "{series} series with {} are moved: {from} is left, and numbering goes on in {to}",
+        told(moved)
     ))?;
     out.flush()?;
     Ok(Answer::Yes)
@@ -81,6 +82,11 @@ fn tell(moved: Moved) {
     let mut terminal = std::io::stderr();
     if terminal.is_terminal() {
         // Nobody reads what cannot be written.
-        let _ = write!(terminal, "\r{} … ", counted(moved.scopes, "scope"));
+        let _ = write!(terminal, "\r{} … ", told(moved));
     }
+}
+
+fn told(Moved { scopes, documents, keys, .. }: Moved) -> String {
+    let (scopes, documents) = (counted(scopes, "scope"), counted(documents, "document"));
+    format!("{scopes}, {documents} and {}", counted(keys, "idempotency key"))
 }

@@ -11,6 +11,7 @@ use super::list::{moment, tries};
 use super::{bounded, millis, printable};
 use crate::batch::sql::whole;
 use crate::error::Failed;
+use crate::moving::check_not_left;
 use crate::session::Session;
 
 /// What others are just claiming is skipped: nobody waits, and nobody gets the same.
@@ -49,9 +50,15 @@ pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claime
         (&millis(claim.lasts), Type::FLOAT8),
         (&bounded(claim.bytes.max(1)), Type::INT8),
     ];
-    let (began, rows) = tokio::join!(biased; session.begin(), session.query_typed(CLAIM, &parameters));
+    let (began, rows, here) = tokio::join!(
+        biased;
+        session.begin(),
+        session.query_typed(CLAIM, &parameters),
+        check_not_left(session)
+    );
     began?;
     let rows = rows?;
+    here?;
     session.batch_execute("COMMIT").await?;
     let read = |row: &Row| Claimed {
         event: row.get(0),

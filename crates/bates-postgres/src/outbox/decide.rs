@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::list::{self, Condition};
 use super::{bounded, millis};
 use crate::error::Failed;
+use crate::moving::check_not_left;
 use crate::session::Session;
 
 const EXPIRE: &str = "UPDATE bates.document SET state = 'voided', due_at = NULL, updated_at = now()
@@ -73,7 +74,9 @@ async fn change(session: &Session, filter: &Filter, decision: Decision) -> Resul
         from.join(", "),
         condition.text
     );
-    Ok(session.execute_typed(&sql, &condition.parameters()).await?)
+    let changed = session.execute_typed(&sql, &condition.parameters()).await?;
+    check_not_left(session).await?;
+    Ok(changed)
 }
 
 pub(super) async fn expire(session: &Session, limit: usize) -> Result<u64, Failed> {

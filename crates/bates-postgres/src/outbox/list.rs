@@ -10,6 +10,12 @@ use super::bounded;
 use crate::batch::sql::whole;
 use crate::session::Session;
 
+/// What [`read`] reads of a document. Times in microseconds since 1970.
+pub(crate) const COLUMNS: &str = "event, series, scope, position, number, state, tries, last_error,
+    (extract(epoch FROM created_at) * 1000000)::bigint,
+    (extract(epoch FROM updated_at) * 1000000)::bigint,
+    (extract(epoch FROM due_at) * 1000000)::bigint";
+
 /// A value of a condition, with its type.
 type Value<'f> = (Box<dyn ToSql + Sync + Send + 'f>, Type);
 
@@ -63,11 +69,7 @@ pub(super) async fn documents(
 ) -> Result<Vec<Document>, Error> {
     let condition = Condition::of(filter, after);
     let sql = format!(
-        "SELECT event, series, scope, position, number, state, tries, last_error,
-             (extract(epoch FROM created_at) * 1000000)::bigint,
-             (extract(epoch FROM updated_at) * 1000000)::bigint,
-             (extract(epoch FROM due_at) * 1000000)::bigint
-         FROM bates.document WHERE {} ORDER BY event LIMIT {}",
+        "SELECT {COLUMNS} FROM bates.document WHERE {} ORDER BY event LIMIT {}",
         condition.text,
         bounded(limit)
     );
@@ -75,7 +77,7 @@ pub(super) async fn documents(
     Ok(rows.iter().map(read).collect())
 }
 
-fn read(row: &Row) -> Document {
+pub(crate) fn read(row: &Row) -> Document {
     Document {
         event: row.get(0),
         place: Place { series: name(row, 1), scope: ScopeKey::from_store(row.get(2)) },

@@ -5,7 +5,7 @@
 
 mod claim;
 mod decide;
-mod list;
+pub(crate) mod list;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -122,11 +122,11 @@ pub(crate) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000.0).min(MILLIS_MAX)
 }
 
-fn bounded(limit: usize) -> i64 {
+pub(crate) fn bounded(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 /// PostgreSQL keeps no NUL.
-fn printable(text: &str) -> Cow<'_, str> {
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }

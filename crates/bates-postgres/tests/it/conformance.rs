@@ -58,7 +58,7 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
         super::database(&server, name).await;
     }
     let from = open("first", Opening::New).await.unwrap();
-    exercise_move(&from, &open("second", Opening::New).await.unwrap()).await;
+    exercise_move(&from, open("second", Opening::New).await.unwrap()).await;
     let left = open("first", Opening::Existing).await.err().unwrap().to_string();
     assert!(left.contains("was left for to"), "{left}");
     // A node that runs notices it with its next grant, and no operator can undo it by mistake.

@@ -6,7 +6,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Content, Filter, Idempotency, Mark, Movable, Outbox, Store,
+    Assign, AssignError, Assigned, Claim, Claimed, Content, Decision, Filter, Idempotency, Mark, Movable,
+    Outbox, Store,
 };
 use bates_pattern::{Options, Pattern};
 use bates_postgres::{Opening, PostgresStore, Settings};
@@ -207,17 +208,23 @@ async fn a_number_that_a_document_has_stops_the_store_rather_than_come_twice() {
     assert_eq!(numbers(&store).await, ["a-1".into()]);
 }
 
+/// A decision that is answered and not copied would be forgotten: a reservation that was confirmed would be voided.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_whose_documents_would_be_forgotten_is_not_left() {
-    let (server, store) = started(Settings::default()).await;
-    let mark = || Some(Mark::Left("elsewhere".into()));
-    let refused = store.mark(mark()).await.unwrap_err().to_string();
-    assert!(refused.contains("cannot be moved yet"), "{refused}");
-    assert_eq!(&*store.assign(document("a")).await.unwrap().number, "a-2", "it is served as before");
-    connect(&server.url())
-        .await
-        .batch_execute("UPDATE bates.document SET state = 'delivered'")
-        .await
-        .unwrap();
-    assert_eq!(store.mark(mark()).await, Ok(()));
+async fn nothing_is_claimed_or_decided_in_a_store_that_was_left() {
+    let (_server, store) = started(Settings::default()).await;
+    let reserved = Assign { content: Content::Reservation(LONG), ..document("a") };
+    let token = store.assign(reserved).await.unwrap().event;
+    let before = store.documents(Filter::default(), None, 10).await.unwrap();
+    store.mark(Some(Mark::Left("elsewhere".into()))).await.unwrap();
+    let claim =
+        Claim { series: "document".parse().unwrap(), limit: 10, bytes: 1 << 30, lasts: Duration::ZERO };
+    let refused = [
+        store.claim(claim).await.unwrap_err(),
+        store.decide(token, Decision::Confirm).await.unwrap_err(),
+        store.decide_all(Filter::default(), Decision::Abandon).await.unwrap_err(),
+    ];
+    for refused in refused {
+        assert!(refused.to_string().contains("was left for elsewhere"), "{refused}");
+    }
+    assert_eq!(store.documents(Filter::default(), None, 10).await.unwrap(), before, "all is as it was");
 }

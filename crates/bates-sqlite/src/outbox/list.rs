@@ -9,6 +9,11 @@ use uuid::Uuid;
 use super::{event, strange};
 use crate::write::whole;
 
+/// What [`read`] reads of a document.
+pub(crate) const COLUMNS: &str =
+    "event, (SELECT name FROM series WHERE id = series_id), scope, position, number, state, tries, last_error,
+     created_at, updated_at, due_at";
+
 /// A filter as SQL.
 pub(super) struct Condition {
     pub(super) text: String,
@@ -52,17 +57,13 @@ pub(crate) fn documents(
 ) -> Result<Vec<Document>> {
     let Condition { text, mut values } = Condition::of(filter, after);
     values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
-    let sql = format!(
-        "SELECT event, (SELECT name FROM series WHERE id = series_id), scope, position, number, state, tries,
-             last_error, created_at, updated_at, due_at
-         FROM document WHERE {text} ORDER BY event LIMIT ?"
-    );
+    let sql = format!("SELECT {COLUMNS} FROM document WHERE {text} ORDER BY event LIMIT ?");
     let mut statement = connection.prepare_cached(&sql)?;
     let found = statement.query_map(params_from_iter(values), read)?;
     found.collect()
 }
 
-fn read(row: &Row<'_>) -> Result<Document> {
+pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
     let moment = |millis: i64| Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
     Ok(Document {
         event: event(row.get(0)?),

@@ -3,7 +3,7 @@
 
 mod assign;
 pub(crate) mod deliver;
-mod list;
+pub(crate) mod list;
 
 use std::time::Duration;
 
@@ -41,12 +41,12 @@ pub(crate) fn millis(duration: Duration) -> i64 {
 }
 
 /// Only UUIDs were written.
-fn event(bytes: [u8; 16]) -> Uuid {
+pub(crate) fn event(bytes: [u8; 16]) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
 /// A column that holds what nobody wrote.
-fn strange(column: usize) -> Error {
+pub(crate) fn strange(column: usize) -> Error {
     Error::InvalidColumnType(column, "text".to_owned(), Type::Text)
 }
 

@@ -36,7 +36,7 @@ async fn the_embedded_store_keeps_books() {
 async fn the_embedded_store_can_be_moved_and_is_served_in_one_place_only() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let open = |folder: &TempDir| SqliteStore::open(folder.path(), Opening::First);
-    exercise_move(&open(&from).unwrap(), &open(&to).unwrap()).await;
+    drop(exercise_move(&open(&from).unwrap(), open(&to).unwrap()).await);
     let left = open(&from).err().unwrap().to_string();
     assert!(left.contains("was left for to"), "{left}");
     let store = open(&to).unwrap();

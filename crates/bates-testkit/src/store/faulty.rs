@@ -56,7 +56,7 @@ impl<S> FaultyStore<S> {
         Self { gate: Some(Semaphore::new(0)), ..Self::new(inner) }
     }
 
-    /// What happens to the next grants, in their order; those after them succeed.
+    /// What happens to the next grants, or pages of a move, in their order; those after them succeed.
     pub fn plan(&self, faults: &[Fault]) {
         lock(&self.script).extend(faults);
     }
@@ -64,6 +64,10 @@ impl<S> FaultyStore<S> {
     /// As a database that was restored from an old backup: it grants nothing, and says why.
     pub fn take_back(&self) {
         self.is_taken_back.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn next_fault(&self) -> Fault {
+        lock(&self.script).pop_front().unwrap_or(Fault::None)
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -119,7 +123,7 @@ impl<S: Store> Store for FaultyStore<S> {
         if let Some(gate) = &self.gate {
             gate.acquire().await.expect("the gate is never closed").forget();
         }
-        let fault = lock(&self.script).pop_front().unwrap_or(Fault::None);
+        let fault = self.next_fault();
         let failed = || GrantError::Store(StoreError::Unavailable("planned by a test".into()));
         let outcome = match fault {
             Fault::None => match self.check() {

@@ -2,34 +2,66 @@
 //! interrupted is finished by doing it again.
 
 use bates_core::{
-    Definition, Mark, Movable, MoveError, Moved, Place, Purpose, ScopeKey, SeriesName, Want, move_store,
+    Definition, Mark, Movable, MoveError, Moved, Place, Purpose, ScopeKey, SeriesName, StoreError, Want,
+    move_store,
 };
 
-/// Moves one store to another, which must be empty, and checks that numbering goes on there.
-pub async fn exercise_move<A: Movable, B: Movable>(from: &A, to: &B) {
+use super::moved::{documents_go_on, fill_documents, fill_gaps, told_of_documents};
+use super::{Fault, FaultyStore};
+
+/// Moves one store to another, which must be empty, and checks that numbering goes on there. Answers with the new one.
+pub async fn exercise_move<A: Movable, B: Movable>(from: &A, to: B) -> B {
     fill(from).await;
-    let expected = told(from).await;
-    to.mark(Some(Mark::Arriving("from".into()))).await.expect("as if it was interrupted");
-    let mut last = Moved::default();
-    let moved = move_store((from, "from"), (to, "to"), |moved| last = moved).await.expect("a move");
-    assert_eq!((moved, last.scopes), (Moved { series: 2, scopes: 2_502 }, 2_502));
-    assert_eq!(told(to).await, expected, "everything is as it was");
+    let answered = fill_documents(from).await;
+    fill_gaps(from).await;
+    let expected = [told(from).await, told_of_documents(from).await];
+    let to = arrived(from, to).await;
+    assert_eq!(told(&to).await, expected[0], "everything is as it was");
+    assert_eq!(told_of_documents(&to).await, expected[1], "documents, keys and gaps as well");
     assert_eq!(from.marked().await, Ok(Some(Mark::Left("to".into()))));
     assert_eq!(to.marked().await, Ok(None));
     let next = to.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease)).await;
     assert_eq!(next.expect("a grant").lease.from(), 5, "it goes on where the old one was");
-    let again = move_store((from, "from"), (to, "to"), |_| {}).await;
+    documents_go_on(&to, answered).await;
+    let again = move_store((from, "from"), (&to, "to"), |_| {}).await;
     assert!(
         matches!(again, Err(MoveError::LeftBefore { .. })),
         "what was issued since is not written over: {again:?}"
     );
-    let elsewhere = move_store((from, "from"), (to, "elsewhere"), |_| {}).await;
+    let elsewhere = move_store((from, "from"), (&to, "elsewhere"), |_| {}).await;
     assert!(matches!(elsewhere, Err(MoveError::LeftBefore { .. })), "{elsewhere:?}");
-    let back = move_store((to, "to"), (from, "from"), |_| {}).await;
+    let back = move_store((&to, "to"), (from, "from"), |_| {}).await;
     assert!(
         matches!(back, Err(MoveError::NotEmpty(_))),
         "a store that was left is not written over: {back:?}"
     );
+    to
+}
+
+/// Moves a store that is interrupted at each page, before that is written and after, and begun again.
+async fn arrived<A: Movable, B: Movable>(from: &A, to: B) -> B {
+    to.mark(Some(Mark::Arriving("from".into()))).await.expect("as if it was interrupted");
+    let to = FaultyStore::new(to);
+    for pages in 0.. {
+        for fault in [Fault::BeforeWrite, Fault::AfterWrite] {
+            let mut script = vec![Fault::None; pages];
+            script.push(fault);
+            to.plan(&script);
+            let mut last = Moved::default();
+            match move_store((from, "from"), (&to, "to"), |moved| last = moved).await {
+                Ok(moved) => {
+                    assert_eq!(moved, Moved { series: 3, scopes: 1_106, documents: 14, keys: 11 });
+                    assert_eq!(last, moved);
+                    assert!(pages > 8, "interrupted at {pages} pages");
+                    return to.inner;
+                }
+                Err(MoveError::Store(StoreError::Unavailable(_))) => {}
+                Err(error) => panic!("{error}"),
+            }
+            assert_eq!(to.marked().await, Ok(Some(Mark::Arriving("from".into()))));
+        }
+    }
+    unreachable!("there is no end of numbers")
 }
 
 fn series(name: &str) -> SeriesName {
@@ -58,7 +90,7 @@ async fn fill<A: Movable>(from: &A) {
     from.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease))
         .await
         .expect("a grant");
-    for scope in 0..2_501 {
+    for scope in 0..1_101 {
         let scope = ScopeKey::new([("scope", &*scope.to_string())], None).expect("a scope");
         for purpose in [Purpose::Issue, Purpose::Lease] {
             from.grant(want("invoice", scope.clone(), purpose)).await.expect("a grant");
@@ -70,11 +102,12 @@ async fn fill<A: Movable>(from: &A) {
 async fn told<S: Movable>(store: &S) -> Vec<String> {
     let mut told = vec![format!("{:?}", store.descriptions().await.expect("a read"))];
     for (definition, key) in store.definitions().await.expect("a read") {
-        let scopes = store.scopes(definition.series.clone(), None, 10_000).await.expect("a read");
-        for (scope, cursor) in scopes {
-            let place = Place { series: definition.series.clone(), scope };
-            let ledger = store.ledger(place.clone()).await.expect("a read");
-            told.push(format!("{place} {cursor:?} {ledger:?}"));
+        let scopes = store.leaving(definition.series.clone(), None, 10_000).await.expect("a read");
+        for adopted in scopes {
+            let place = Place { series: definition.series.clone(), scope: adopted.scope.clone() };
+            let ledger = store.ledger(place).await.expect("a read");
+            assert_eq!(ledger, adopted.ledger);
+            told.push(format!("{} {adopted:?}", definition.series.as_str()));
         }
         told.push(format!("{definition:?} {key:?}"));
     }

@@ -66,7 +66,7 @@ pub(super) fn document(scope: &str) -> Assign {
     numbered(scope, Content::Document("{\"title\":\"é\"}".into()))
 }
 
-fn keyed(scope: &str, key: &str, content: u8) -> Assign {
+pub(super) fn keyed(scope: &str, key: &str, content: u8) -> Assign {
     let idempotency = Idempotency { caller: "somebody".into(), key: key.into(), digest: [content; 32] };
     Assign { idempotency: Some(idempotency), ..document(scope) }
 }

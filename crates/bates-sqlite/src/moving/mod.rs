@@ -1,19 +1,51 @@
 //! What only a move needs: everything read, everything written as it was elsewhere, and the mark that keeps two
 //! stores from serving.
 
-use bates_core::{Adopted, Cursor, Definition, Mark, Movable, Pinning, SeriesName, StoreError};
-use rusqlite::{Connection, OptionalExtension, Result, Transaction, params};
+mod read;
+mod write;
+
+use bates_core::{
+    Adopted, Definition, Kept, Mark, Movable, Page, Pinning, Request, ScopeKey, SeriesName, StoreError,
+};
+use rusqlite::{Connection, OptionalExtension, Result, Transaction};
+use uuid::Uuid;
 
 use crate::SqliteStore;
-use crate::write::{self, Refusable, integer, whole};
+use crate::write::{Refusable, whole};
 
 impl Movable for SqliteStore {
     async fn definitions(&self) -> std::result::Result<Vec<Pinning>, StoreError> {
         self.read(definitions)
     }
 
-    async fn adopt(&self, series: SeriesName, scopes: Vec<Adopted>) -> std::result::Result<(), StoreError> {
-        self.write(move |transaction| adopt(transaction, &series, &scopes)).await
+    async fn leaving(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> std::result::Result<Vec<Adopted>, StoreError> {
+        self.read(|connection| read::leaving(connection, &series, after.as_ref(), limit))
+    }
+
+    async fn kept(
+        &self,
+        after: Option<Uuid>,
+        limit: usize,
+        bytes: usize,
+    ) -> std::result::Result<Vec<Kept>, StoreError> {
+        self.read(|connection| read::kept(connection, after, limit, bytes))
+    }
+
+    async fn requests(
+        &self,
+        after: Option<Request>,
+        limit: usize,
+    ) -> std::result::Result<Vec<Request>, StoreError> {
+        self.read(|connection| read::requests(connection, after.as_ref(), limit))
+    }
+
+    async fn adopt(&self, page: Page) -> std::result::Result<(), StoreError> {
+        self.write(move |transaction| write::adopt(transaction, &page)).await
     }
 
     async fn marked(&self) -> std::result::Result<Option<Mark>, StoreError> {
@@ -47,35 +79,6 @@ fn definitions(connection: &Connection) -> Result<Vec<Pinning>> {
     rows.collect()
 }
 
-fn adopt(
-    transaction: &Transaction<'_>,
-    series: &SeriesName,
-    scopes: &[Adopted],
-) -> Refusable<(), StoreError> {
-    let Some((series_id, _)) = write::series(transaction, series)? else {
-        return Ok(Err(StoreError::UnknownSeries(series.as_str().into())));
-    };
-    for Adopted { scope, cursor, ledger } in scopes {
-        let here = write::cursor(transaction, series_id, scope.as_str())?;
-        let Cursor { next, version } = here.unwrap_or(Cursor { next: 0, version: 0 });
-        let cursor = Cursor { next: cursor.next.max(next), version: cursor.version.max(version) };
-        write::put(transaction, (series_id, scope.as_str()), cursor, None, here.is_none())?;
-        for lease in ledger {
-            transaction
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)",
-                )?
-                .execute(params![
-                    series_id,
-                    scope.as_str(),
-                    integer(lease.from()),
-                    integer(lease.to() - 1)
-                ])?;
-        }
-    }
-    Ok(Ok(()))
-}
-
 pub(crate) fn marked(connection: &Connection) -> Result<Option<Mark>> {
     let mut statement = connection.prepare_cached("SELECT kind, store FROM mark")?;
     let read = |row: &rusqlite::Row<'_>| {
@@ -85,21 +88,7 @@ pub(crate) fn marked(connection: &Connection) -> Result<Option<Mark>> {
     statement.query_row([], read).optional()
 }
 
-/// Documents and keys are not copied. What is still to be delivered or decided would be forgotten with them, and the
-/// same request would get a second number.
-fn has_documents(connection: &Connection) -> Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM document WHERE state NOT IN ('delivered', 'confirmed'))
-                   OR EXISTS (SELECT 1 FROM idempotency)";
-    connection.query_row(sql, [], |row| row.get(0))
-}
-
 fn put_mark(transaction: &Transaction<'_>, mark: Option<&Mark>) -> Refusable<(), StoreError> {
-    if let Some(Mark::Left(_)) = mark
-        && has_documents(transaction)?
-    {
-        let told = "it has documents or idempotency keys, and those cannot be moved yet";
-        return Ok(Err(StoreError::Unavailable(told.into())));
-    }
     transaction.execute("DELETE FROM mark", [])?;
     let (kind, store) = match mark {
         None => return Ok(Ok(())),

@@ -1,0 +1,73 @@
+//! What is copied from one store to another, a page at a time: each as it is in the old store and will be in the new.
+//!
+//! Must never hold more than a page: a store may be larger than memory.
+
+use std::fmt;
+
+use uuid::Uuid;
+
+use crate::document::{Document, Idempotency, State};
+use crate::gap::{Gap, Missing};
+use crate::lease::Lease;
+use crate::name::SeriesName;
+use crate::place::{Place, ScopeKey};
+use crate::store::Cursor;
+
+/// A page that is written in one commit. Written twice, it is the same as written once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// Scopes of a series.
+    Scopes(SeriesName, Vec<Adopted>),
+    /// Documents and reservations.
+    Documents(Vec<Kept>),
+    /// Idempotency keys.
+    Requests(Vec<Request>),
+    /// Gaps that were found.
+    Gaps(Vec<Gap>),
+}
+
+/// A scope as it was in another store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adopted {
+    /// The scope.
+    pub scope: ScopeKey,
+    /// Its cursor.
+    pub cursor: Cursor,
+    /// What was issued in it one by one.
+    pub ledger: Vec<Lease>,
+    /// What nobody has of it. Who held something when the store was left counts as crashed.
+    pub lost: Vec<Missing>,
+}
+
+/// A document as a store keeps it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The document. One that was claimed is due: who claimed it settles nothing any more.
+    pub document: Document,
+    /// What is to be delivered, as long as it is kept.
+    pub body: Option<Box<str>>,
+}
+
+/// A request that was numbered, by the key that its caller gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Where its number is from; the series is part of the key.
+    pub place: Place,
+    /// By what it is known.
+    pub idempotency: Idempotency,
+    /// The id of its document.
+    pub event: Uuid,
+    /// The position of its number.
+    pub position: u64,
+    /// Its number.
+    pub number: Box<str>,
+    /// What its document was, or will have been, when it is removed.
+    pub pruned_as: State,
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A document may hold what a log must not.
+        f.debug_struct("Kept").field("document", &self.document).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! Scopes of another store: cursors, the ledger, and what is lost, in one transaction a page. A cursor that is here
+//! already never falls.
+
+use bates_core::{Adopted, Lease, SeriesName, StoreError};
+use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
+
+use crate::batch::sql::{self, integer};
+use crate::error::Failed;
+use crate::session::Session;
+
+pub(super) async fn adopt(
+    session: &Session,
+    node: Uuid,
+    series: &SeriesName,
+    scopes: &[Adopted],
+) -> Result<(), Failed> {
+    let sql = "INSERT INTO bates.cursor AS found (series, scope, next, version)
+               SELECT $1, * FROM UNNEST($2, $3, $4)
+               ON CONFLICT (series, scope) DO UPDATE SET
+                   next = greatest(found.next, excluded.next),
+                   version = greatest(found.version, excluded.version)
+               RETURNING (xmax = 0)";
+    let name = series.as_str();
+    session.begin().await?;
+    if sql::lock_series(session, &[name]).await?.is_empty() {
+        return Err(StoreError::UnknownSeries(name.into()).into());
+    }
+    let keys: Vec<&str> = scopes.iter().map(|adopted| adopted.scope.as_str()).collect();
+    let nexts: Vec<i64> = scopes.iter().map(|adopted| integer(adopted.cursor.next)).collect();
+    let versions: Vec<i64> = scopes.iter().map(|adopted| integer(adopted.cursor.version)).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&name, Type::TEXT),
+        (&keys, Type::TEXT_ARRAY),
+        (&nexts, Type::INT8_ARRAY),
+        (&versions, Type::INT8_ARRAY),
+    ];
+    let rows = session.query_typed(sql, &parameters).await?;
+    let made = rows.iter().filter(|row| row.get(0)).count() as u64;
+    sql::count_scopes(session, &[(name, made)]).await?;
+    write_ledger(session, node, name, scopes).await?;
+    write_lost(session, name, scopes).await?;
+    Ok(session.batch_execute("COMMIT").await?)
+}
+
+async fn write_ledger(session: &Session, node: Uuid, series: &str, scopes: &[Adopted]) -> Result<(), Failed> {
+    let sql = "INSERT INTO bates.ledger (series, scope, first, last, node, batch)
+               SELECT $1, issued.*, $5, $6 FROM UNNEST($2, $3, $4) AS issued
+               ON CONFLICT (series, scope, first) DO UPDATE SET last = excluded.last";
+    let columns = Columns::of(scopes, |adopted| adopted.ledger.iter().copied());
+    let batch = Uuid::now_v7();
+    let parameters: [(&(dyn ToSql + Sync), Type); 6] = [
+        (&series, Type::TEXT),
+        (&columns.scopes, Type::TEXT_ARRAY),
+        (&columns.firsts, Type::INT8_ARRAY),
+        (&columns.lasts, Type::INT8_ARRAY),
+        (&node, Type::UUID),
+        (&batch, Type::UUID),
+    ];
+    session.query_typed(sql, &parameters).await?;
+    Ok(())
+}
+
+/// A move that was begun before may have found what is lost in other ranges.
+async fn write_lost(session: &Session, series: &str, scopes: &[Adopted]) -> Result<(), Failed> {
+    let remove = "DELETE FROM bates.lost WHERE series = $1 AND scope = ANY ($2)";
+    let sql = "INSERT INTO bates.lost (series, scope, first, last, reason)
+               SELECT $1, lost.* FROM UNNEST($2, $3, $4, $5) AS lost
+               ON CONFLICT (series, scope, first) DO NOTHING";
+    let keys: Vec<&str> = scopes.iter().map(|adopted| adopted.scope.as_str()).collect();
+    session.query_typed(remove, &[(&series, Type::TEXT), (&keys, Type::TEXT_ARRAY)]).await?;
+    let columns = Columns::of(scopes, |adopted| adopted.lost.iter().map(|missing| missing.range));
+    let reasons: Vec<&str> =
+        scopes.iter().flat_map(|adopted| &adopted.lost).map(|missing| missing.reason.name()).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
+        (&series, Type::TEXT),
+        (&columns.scopes, Type::TEXT_ARRAY),
+        (&columns.firsts, Type::INT8_ARRAY),
+        (&columns.lasts, Type::INT8_ARRAY),
+        (&reasons, Type::TEXT_ARRAY),
+    ];
+    session.query_typed(sql, &parameters).await?;
+    Ok(())
+}
+
+/// Ranges as arrays.
+#[derive(Default)]
+struct Columns<'s> {
+    scopes: Vec<&'s str>,
+    firsts: Vec<i64>,
+    lasts: Vec<i64>,
+}
+
+impl<'s> Columns<'s> {
+    fn of<R: Iterator<Item = Lease>>(scopes: &'s [Adopted], ranges: impl Fn(&'s Adopted) -> R) -> Self {
+        let mut columns = Self::default();
+        for adopted in scopes {
+            for range in ranges(adopted) {
+                columns.scopes.push(adopted.scope.as_str());
+                columns.firsts.push(integer(range.from()));
+                columns.lasts.push(integer(range.to() - 1));
+            }
+        }
+        columns
+    }
+}

@@ -1,0 +1,123 @@
+//! Pages of another store, written as they were there. Pure SQL within a transaction of the writer's: nothing here
+//! commits or answers.
+
+use bates_core::{Adopted, Cursor, Document, Gap, Kept, Page, Request, SeriesName, StoreError};
+use jiff::Timestamp;
+use rusqlite::{Result, Transaction, params};
+
+use crate::held;
+use crate::write::{self, Refusable, integer};
+
+pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<(), StoreError> {
+    match page {
+        Page::Scopes(series, scopes) => each(transaction, scopes, |_| series, scope),
+        Page::Documents(kept) => each(transaction, kept, |kept| &kept.document.place.series, document),
+        Page::Requests(requests) => each(transaction, requests, |request| &request.place.series, request),
+        Page::Gaps(gaps) => each(transaction, gaps, |gap| &gap.place.series, gap),
+    }
+}
+
+/// Writes each of a page, with the id of its series.
+fn each<'p, T>(
+    transaction: &Transaction<'_>,
+    page: &'p [T],
+    series: impl Fn(&'p T) -> &'p SeriesName,
+    write: impl Fn(&Transaction<'_>, i64, &T) -> Result<()>,
+) -> Refusable<(), StoreError> {
+    for one in page {
+        let Some((series_id, _)) = write::series(transaction, series(one))? else {
+            return Ok(Err(StoreError::UnknownSeries(series(one).as_str().into())));
+        };
+        write(transaction, series_id, one)?;
+    }
+    Ok(Ok(()))
+}
+
+fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &Adopted) -> Result<()> {
+    let Adopted { scope, cursor, ledger, lost } = adopted;
+    let scope = scope.as_str();
+    let here = write::cursor(transaction, series_id, scope)?;
+    let Cursor { next, version } = here.unwrap_or(Cursor { next: 0, version: 0 });
+    let cursor = Cursor { next: cursor.next.max(next), version: cursor.version.max(version) };
+    write::put(transaction, (series_id, scope), cursor, None, here.is_none())?;
+    let mut enter = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)",
+    )?;
+    for lease in ledger {
+        enter.execute(params![series_id, scope, integer(lease.from()), integer(lease.to() - 1)])?;
+    }
+    // A move that was begun before may have found what is lost in other ranges.
+    transaction
+        .prepare_cached("DELETE FROM lost WHERE series_id = ? AND scope = ?")?
+        .execute(params![series_id, scope])?;
+    for missing in lost {
+        held::lose(transaction, (series_id, scope), missing.range, missing.reason)?;
+    }
+    Ok(())
+}
+
+fn document(transaction: &Transaction<'_>, series_id: i64, Kept { document, body }: &Kept) -> Result<()> {
+    let Document { event, place, position, number, state, tries, last_error, created, updated, due } =
+        document;
+    transaction
+        .prepare_cached(
+            "INSERT INTO document (event, series_id, scope, position, number, state, body, tries, last_error,
+                 created_at, updated_at, due_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+             ON CONFLICT (event) DO UPDATE SET state = excluded.state, body = excluded.body, tries = excluded.tries,
+                 last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at",
+        )?
+        .execute(params![
+            event.as_bytes(),
+            series_id,
+            place.scope.as_str(),
+            integer(*position),
+            number,
+            state.name(),
+            body,
+            tries,
+            last_error,
+            created.as_millisecond(),
+            updated.as_millisecond(),
+            due.map(Timestamp::as_millisecond)
+        ])?;
+    Ok(())
+}
+
+fn request(transaction: &Transaction<'_>, series_id: i64, request: &Request) -> Result<()> {
+    let Request { place, idempotency, event, position, number, pruned_as } = request;
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO idempotency
+                 (series_id, caller, key, digest, event, scope, position, number, pruned_as)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            series_id,
+            idempotency.caller,
+            idempotency.key,
+            idempotency.digest,
+            event.as_bytes(),
+            place.scope.as_str(),
+            integer(*position),
+            number,
+            pruned_as.name()
+        ])?;
+    Ok(())
+}
+
+fn gap(transaction: &Transaction<'_>, series_id: i64, Gap { place, missing, seen }: &Gap) -> Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO gap (series_id, scope, first, last, reason, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            series_id,
+            place.scope.as_str(),
+            integer(missing.range.from()),
+            integer(missing.range.to() - 1),
+            missing.reason.name(),
+            seen.as_millisecond()
+        ])?;
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! A move into a store that fails on purpose: at a chosen page, before it is written or after. All else is passed on.
+
+use bates_core::{Adopted, Kept, Mark, Movable, Page, Pinning, Request, ScopeKey, SeriesName, StoreError};
+use uuid::Uuid;
+
+use super::{Fault, FaultyStore};
+
+impl<S: Movable> Movable for FaultyStore<S> {
+    async fn definitions(&self) -> Result<Vec<Pinning>, StoreError> {
+        self.inner.definitions().await
+    }
+
+    async fn leaving(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<Adopted>, StoreError> {
+        self.inner.leaving(series, after, limit).await
+    }
+
+    async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> Result<Vec<Kept>, StoreError> {
+        self.inner.kept(after, limit, bytes).await
+    }
+
+    async fn requests(&self, after: Option<Request>, limit: usize) -> Result<Vec<Request>, StoreError> {
+        self.inner.requests(after, limit).await
+    }
+
+    async fn adopt(&self, page: Page) -> Result<(), StoreError> {
+        let failed = || StoreError::Unavailable("planned by a test".into());
+        match self.next_fault() {
+            Fault::None => self.inner.adopt(page).await,
+            Fault::BeforeWrite => Err(failed()),
+            Fault::AfterWrite => self.inner.adopt(page).await.and(Err(failed())),
+        }
+    }
+
+    async fn marked(&self) -> Result<Option<Mark>, StoreError> {
+        self.inner.marked().await
+    }
+
+    async fn mark(&self, mark: Option<Mark>) -> Result<(), StoreError> {
+        self.inner.mark(mark).await
+    }
+}
