@@ -4,6 +4,7 @@ mod assigning;
 mod delivering;
 mod importing;
 mod killed;
+mod moving;
 mod receiver;
 
 use std::fs;
