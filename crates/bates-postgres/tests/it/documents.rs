@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bates_core::{
     Assign, AssignError, Assigned, Claim, Claimed, Content, Decision, Filter, Idempotency, Mark, Movable,
-    Outbox, Store,
+    Outbox, Purpose, Reason, Store,
 };
 use bates_pattern::{Options, Pattern};
 use bates_postgres::{Opening, PostgresStore, Settings};
@@ -15,7 +15,7 @@ use bates_testkit::PrivatePostgres;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use super::{connect, opened, pinned, place};
+use super::{connect, opened, pinned, place, want};
 
 /// Longer than any test takes.
 pub(crate) const LONG: Duration = Duration::from_hours(1);
@@ -227,4 +227,34 @@ async fn nothing_is_claimed_or_decided_in_a_store_that_was_left() {
         assert!(refused.to_string().contains("was left for elsewhere"), "{refused}");
     }
     assert_eq!(store.documents(Filter::default(), None, 10).await.unwrap(), before, "all is as it was");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_whose_document_somebody_removed_is_told_and_not_left_behind() {
+    let (server, store) = started(Settings::default()).await;
+    for key in ["first", "second"] {
+        store.assign(keyed("a", key)).await.unwrap();
+    }
+    assert_eq!(store.requests(None, 10).await.unwrap().len(), 2);
+    connect(&server.url())
+        .await
+        .batch_execute("DELETE FROM bates.document WHERE number = 'a-3'")
+        .await
+        .unwrap();
+    let lost = store.requests(None, 10).await.unwrap_err().to_string();
+    assert!(lost.contains("\"second\" of series \"document\" stands for is lost"), "{lost}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nodes_hold_leaves_as_uncertain_and_what_was_burned_as_nobodys() {
+    let (server, store) = started(Settings::default()).await;
+    store.grant(want("a", 10, Purpose::Lease)).await.unwrap();
+    let burned = "INSERT INTO bates.burned (series, scope, first, last, node, batch)
+                  SELECT series, scope, 5, 7, node, batch FROM bates.lease";
+    connect(&server.url()).await.batch_execute(burned).await.unwrap();
+    let leaving = store.leaving("document".parse().unwrap(), None, 10).await.unwrap();
+    let lost: Vec<(u64, u64, Reason)> =
+        leaving[0].lost.iter().map(|lost| (lost.range.from(), lost.range.to(), lost.reason)).collect();
+    assert_eq!(lost, [(2, 5, Reason::CrashSkip), (5, 8, Reason::Burned), (8, 12, Reason::CrashSkip)]);
+    assert_eq!(leaving[0].ledger, store.ledger(place("a")).await.unwrap());
 }

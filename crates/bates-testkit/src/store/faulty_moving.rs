@@ -5,6 +5,9 @@ use uuid::Uuid;
 
 use super::{Fault, FaultyStore};
 
+/// What a page that fails is answered with.
+pub(super) const PLANNED: &str = "planned by a test";
+
 impl<S: Movable> Movable for FaultyStore<S> {
     async fn definitions(&self) -> Result<Vec<Pinning>, StoreError> {
         self.inner.definitions().await
@@ -28,7 +31,7 @@ impl<S: Movable> Movable for FaultyStore<S> {
     }
 
     async fn adopt(&self, page: Page) -> Result<(), StoreError> {
-        let failed = || StoreError::Unavailable("planned by a test".into());
+        let failed = || StoreError::Unavailable(PLANNED.into());
         match self.next_fault() {
             Fault::None => self.inner.adopt(page).await,
             Fault::BeforeWrite => Err(failed()),

@@ -177,6 +177,15 @@ pub(super) async fn documents_go_on<S: Movable>(store: &S, answered: Answered) {
     let reserved = assigned(store, reservation("reserved")).await;
     assert_eq!(reserved.state, State::Reserved);
     assert!(matches!(store.decide(reserved.event, Decision::Confirm).await, Ok(Decided::Done(_))));
+    store.prune(Duration::ZERO, 100).await.expect("a write");
+    for (ask, state) in [
+        (reservation("reserved"), State::Confirmed),
+        (reservation("saved and removed"), State::Confirmed),
+        (keyed("a", "claimed", 1), State::Delivered),
+    ] {
+        let known = assigned(store, ask).await;
+        assert_eq!((known.state, known.is_new), (state, false), "keys outlive their documents here too");
+    }
     let fresh = assigned(store, document("a")).await;
     assert_eq!((&*fresh.number, fresh.is_new), ("a-1012", true), "its numbers go on");
     assert!(found(store, fresh.event).await.is_some());

@@ -6,6 +6,7 @@ use bates_core::{
     move_store,
 };
 
+use super::faulty_moving::PLANNED;
 use super::moved::{documents_go_on, fill_documents, fill_gaps, told_of_documents};
 use super::{Fault, FaultyStore};
 
@@ -55,7 +56,7 @@ async fn arrived<A: Movable, B: Movable>(from: &A, to: B) -> B {
                     assert!(pages > 8, "interrupted at {pages} pages");
                     return to.inner;
                 }
-                Err(MoveError::Store(StoreError::Unavailable(_))) => {}
+                Err(MoveError::Store(StoreError::Unavailable(told))) if &*told == PLANNED => {}
                 Err(error) => panic!("{error}"),
             }
             assert_eq!(to.marked().await, Ok(Some(Mark::Arriving("from".into()))));
