@@ -258,3 +258,19 @@ async fn what_nodes_hold_leaves_as_uncertain_and_what_was_burned_as_nobodys() {
     assert_eq!(lost, [(2, 5, Reason::CrashSkip), (5, 8, Reason::Burned), (8, 12, Reason::CrashSkip)]);
     assert_eq!(leaving[0].ledger, store.ledger(place("a")).await.unwrap());
 }
+
+/// Somebody is about to confirm a reservation: what is copied behind the mark must know of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_waits_for_whoever_is_deciding() {
+    let (server, store) = started(Settings { patience: Duration::from_mins(1), ..Settings::default() }).await;
+    let (store, client) = (Arc::new(store), connect(&server.url()).await);
+    client.batch_execute("BEGIN; UPDATE bates.document SET state = 'abandoned'").await.unwrap();
+    let marking = store.clone();
+    let marking = tokio::spawn(async move { marking.mark(Some(Mark::Left("elsewhere".into()))).await });
+    let other = connect(&server.url()).await;
+    while counted(&other, WAITING).await == 0 {
+        assert!(!marking.is_finished(), "it did not wait");
+    }
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(marking.await.unwrap(), Ok(()));
+}
