@@ -77,12 +77,12 @@ async fn into(from: &impl Movable, from_name: &str, to: &StoreAt, to_name: &str)
     })
 }
 
-/// How far it has come, in one line of a terminal.
+/// How far it has come, in one line of a terminal, where the answer is written over it.
 fn tell(moved: Moved) {
     let mut terminal = std::io::stderr();
     if terminal.is_terminal() {
         // Nobody reads what cannot be written.
-        let _ = write!(terminal, "\r{} … ", told(moved));
+        let _ = write!(terminal, "\r{} …\r", told(moved));
     }
 }
 
