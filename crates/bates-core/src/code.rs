@@ -113,6 +113,15 @@ table! {
     NO_SINK: "no_sink", 409, "ERR", exit 2, burns false,
         "The configuration names no sink for the series, so its documents could not be delivered.",
         "Give the series a sink in the configuration, or reserve a number and save the document yourself.";
+    NO_POOL: "no_pool", 404, "ERR", exit 2, burns false,
+        "The configuration gives the series no shared pool, or the scope cannot have one.",
+        "Give the series a pool in the configuration; a value in the key of a pool holds letters, digits and _ - . : @.";
+    POOL_ELSEWHERE: "pool_elsewhere", 409, "ERR", exit 3, burns false,
+        "The Redis server that the caller sees is not the one that Bates sees.",
+        "Ask Bates for numbers meanwhile; look whether both have the address of the same server.";
+    POOL_UNAVAILABLE: "pool_unavailable", 503, "ERR", exit 3, burns false,
+        "The Redis server of the pool cannot be asked now, or the pool cannot be filled.",
+        "Ask Bates for numbers meanwhile; it recovers by itself once Redis is back.";
     KEY_REUSED: "key_reused", 422, "ERR", exit 2, burns false,
         "The idempotency key was used in this series for another request.",
         "Use a new key for a new request; the same key only for the same request.";

@@ -50,7 +50,8 @@ pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use machine::{
     AssignRefused, Entry, Followed, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek,
-    PoolRefused, ReadSpec, Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
+    PoolLook, PoolRefused, ReadSpec, Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec,
+    Value,
 };
 pub use moving::{Adopted, Kept, Mark, Movable, MoveError, Moved, Page, Pinning, Request, move_store};
 pub use name::{NameError, SeriesName};

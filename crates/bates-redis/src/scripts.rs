@@ -35,7 +35,7 @@ return {'open'}";
 pub(crate) const CLOSE: &str = "
 if redis.call('LINDEX', KEYS[2], 0) == '' then redis.call('LPOP', KEYS[2]) end
 if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('RENAME', KEYS[2], KEYS[1]) end
-return redis.call('LLEN', KEYS[1])";
+return 1";
 
 /// Begins an epoch. Keys: list, marker, stage. Arguments: epoch, run, replication.
 pub(crate) const RENEW: &str = "

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{adopt, ask, check, floor, import, init, migrate, move_store, pattern, serve};
+use crate::{adopt, ask, check, fill, floor, import, init, migrate, move_store, pattern, serve};
 
 /// A numbering machine: identifiers that are never repeated, fast, and accounted for.
 #[derive(Debug, Parser)]
@@ -36,6 +36,7 @@ pub(crate) enum Command {
     Outbox(ask::OutboxArgs),
     Reconcile(ask::ReconcileArgs),
     Gaps(ask::GapsArgs),
+    Fill(fill::FillArgs),
     Init(init::InitArgs),
     Check(check::CheckArgs),
     Floor(floor::FloorArgs),

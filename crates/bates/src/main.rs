@@ -8,6 +8,7 @@ mod ask;
 mod check;
 mod command;
 mod config;
+mod fill;
 mod floor;
 mod import;
 mod init;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Outbox(args) => ask::outbox(&args),
         Command::Reconcile(args) => ask::reconcile(&args),
         Command::Gaps(args) => ask::gaps(&args),
+        Command::Fill(args) => fill::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Floor(args) => floor::run(&args),

@@ -45,7 +45,7 @@ pub use find::Found;
 pub use follow::{Followed, ReadSpec};
 pub use numbers::Numbers;
 pub use peek::Peek;
-pub use pools::PoolRefused;
+pub use pools::{PoolLook, PoolRefused};
 pub use reconcile::Reconciled;
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};

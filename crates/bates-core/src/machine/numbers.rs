@@ -3,7 +3,7 @@
 use bates_pattern::{Position, Scope};
 
 use super::Value;
-use crate::lease::Taken;
+use crate::lease::{Lease, Taken};
 
 /// Numbers that were given, as text, in one piece of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,8 +23,15 @@ struct Number {
 }
 
 impl Numbers {
-    pub(crate) fn of(value: Value) -> Self {
+    pub(super) fn of(value: Value) -> Self {
         Self { value, ..Self::default() }
+    }
+
+    /// The numbers of these positions that the rules accept.
+    pub fn rendered(scope: &Scope, lease: Lease, value: Value) -> Self {
+        let mut numbers = Self::of(value);
+        numbers.add(scope, &Taken { first: lease, rest: Vec::new() });
+        numbers
     }
 
     /// How many.
@@ -44,13 +51,18 @@ impl Numbers {
 
     /// What a list holds of each: the number, or its sequence part where the series says so.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.each.iter().map(|number| match self.value {
+        self.values_as(self.value)
+    }
+
+    /// Each number, or its sequence part.
+    pub fn values_as(&self, value: Value) -> impl ExactSizeIterator<Item = &str> {
+        self.each.iter().map(move |number| match value {
             Value::Id => self.text(number.start, number.end),
             Value::Seq => self.text(number.seq.0, number.seq.1),
         })
     }
 
-    pub(crate) fn add(&mut self, scope: &Scope, taken: &Taken) {
+    pub(super) fn add(&mut self, scope: &Scope, taken: &Taken) {
         for lease in taken.leases() {
             let bounds = (Position::new(lease.from()), Position::new(lease.to() - 1));
             let (Some(first), Some(last)) = bounds else { continue };

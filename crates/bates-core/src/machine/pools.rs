@@ -4,10 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Entry, Machine, ScopeName, ScopeRefused};
+use crate::code::Code;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::pool::{FillError, Filled, Filling, KeptPools, Pool, Pools, Server};
 use crate::store::{Store, StoreError};
+
+/// Pools that are read together.
+const PAGE: usize = 1_000;
 
 /// A pool that was asked for and is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +37,33 @@ pub enum PoolRefused {
     Store(#[from] StoreError),
 }
 
+impl PoolRefused {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::None(_) | Self::Key(_) => Code::NO_POOL,
+            Self::Scope(refused) => refused.code(),
+            Self::Elsewhere => Code::POOL_ELSEWHERE,
+            Self::Fill(..) => Code::POOL_UNAVAILABLE,
+            Self::Store(StoreError::Poisoned(_)) => Code::STORE_POISONED,
+            Self::Store(_) => Code::STORE_UNAVAILABLE,
+        }
+    }
+}
+
+/// A pool, for whoever looks on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolLook {
+    /// Where its numbers are from.
+    pub place: Place,
+    /// The key of its list.
+    pub key: Box<str>,
+    /// Numbers in it when this process last looked; `None` if it never did.
+    pub level: Option<u64>,
+    /// Its epoch.
+    pub epoch: u64,
+}
+
 impl<S: Store> Machine<S> {
     /// From now on these series have shared pools. Only the first call counts.
     pub fn know_pools(&self, pools: HashMap<SeriesName, Arc<KeptPools>>) {
@@ -47,15 +78,39 @@ impl<S: Store> Machine<S> {
 
 impl<S: Pools> Machine<S> {
     /// Has a pool for a scope from now on.
-    pub async fn ask_for_pool(
-        &self,
-        entry: &Entry,
-        name: ScopeName<'_>,
-    ) -> Result<(ScopeKey, Box<str>), PoolRefused> {
+    pub async fn ask_for_pool(&self, entry: &Entry, name: ScopeName<'_>) -> Result<PoolLook, PoolRefused> {
         let (kept, scope, key) = self.pool_of(entry, name)?;
-        self.store().pool(place(entry, &scope)).await?;
+        let place = place(entry, &scope);
+        let Pool { epoch, .. } = self.store().pool(place.clone()).await?;
         kept.asked.notify_one();
-        Ok((scope, key))
+        let level = kept.levels.lock().get(&scope).copied();
+        Ok(PoolLook { place, key, level, epoch })
+    }
+
+    /// The pools of a series, or of all, that were ever asked for.
+    pub async fn look_at_pools(&self, only: Option<&SeriesName>) -> Result<Vec<PoolLook>, PoolRefused> {
+        let (mut found, all) = (Vec::new(), self.pools.get());
+        let kept = all.into_iter().flatten().filter(|(series, _)| only.is_none_or(|only| only == *series));
+        for (series, kept) in kept {
+            let mut after = None;
+            loop {
+                let page = self.store().pools(series.clone(), after, PAGE).await?;
+                let Some((last, _)) = page.last() else { break };
+                after = Some(last.clone());
+                let levels = kept.levels.lock();
+                found.extend(page.into_iter().filter_map(|(scope, Pool { epoch, .. })| {
+                    let (key, level) = (kept.key(&scope)?, levels.get(&scope).copied());
+                    Some(PoolLook { place: Place { series: series.clone(), scope }, key, level, epoch })
+                }));
+            }
+        }
+        found.sort_unstable_by(|one, other| one.place.cmp(&other.place));
+        match only {
+            Some(series) if found.is_empty() && self.kept(series).is_none() => {
+                Err(PoolRefused::None(series.as_str().into()))
+            }
+            _ => Ok(found),
+        }
     }
 
     /// The epoch of a pool, for somebody who is about to take from it and sees this server: one that is not known is

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{ListLook, Pool, PoolSettings, Pools, Push, Refusal, Renewal, Server, Settling, SharedPool};
 use crate::clock::Clock;
 use crate::grant::{Grant, GrantError, Purpose, Want};
-use crate::lease::{Lease, Taken};
+use crate::lease::Lease;
 use crate::machine::{Entry, Numbers, Value};
 use crate::place::Place;
 use crate::store::StoreError;
@@ -278,13 +278,9 @@ impl<S: Pools> Filling<'_, S> {
 
     /// The numbers of the first chunk of these positions.
     async fn render(&self, from: u64, to: u64) -> Numbers {
-        let mut numbers = Numbers::of(self.settings.value);
-        let Some(lease) = Lease::new(from, (from + CHUNK).min(to)) else { return numbers };
-        let scope = self.scope.clone();
-        let rendered = tokio::task::spawn_blocking(move || {
-            numbers.add(&scope, &Taken { first: lease, rest: Vec::new() });
-            numbers
-        });
+        let Some(lease) = Lease::new(from, (from + CHUNK).min(to)) else { return Numbers::default() };
+        let (scope, value) = (self.scope.clone(), self.settings.value);
+        let rendered = tokio::task::spawn_blocking(move || Numbers::rendered(&scope, lease, value));
         rendered.await.expect("rendering does not panic")
     }
 

@@ -46,11 +46,11 @@ pub(super) struct KnownGap {
     first: u64,
     /// The last position.
     last: u64,
-    /// Why: `outbox_dlq`, `abandoned`, `voided`, `untracked_loss`, `crash_skip`, `lease_lost`, `burned` or
-    /// `floor_raised`.
+    /// Why: `outbox_dlq`, `abandoned`, `voided`, `untracked_loss`, `crash_skip`, `lease_lost`, `burned`,
+    /// `floor_raised`, `fill_fenced` or `pool_invalidated`.
     #[schema(example = "voided")]
     reason: &'static str,
-    /// Whether somebody may have the numbers all the same: their holder crashed.
+    /// Whether somebody may have the numbers all the same: their holder crashed, or forgot.
     uncertain: bool,
     /// When it was first seen.
     #[schema(format = DateTime)]

@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use bates_core::{
-    Counts, LATENCY_BOUNDS_MICROS, Level, Machine, Outbox, SeriesName, State as DocumentState, Store,
+    Counts, LATENCY_BOUNDS_MICROS, Level, Machine, Outbox, PoolTally, SeriesName, State as DocumentState,
+    Store,
 };
 use tokio::time::timeout;
 
@@ -79,9 +80,72 @@ fn write<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result {
         let Level { scopes, .. } = level(entry.series().name());
         writeln!(text, "bates_scopes_in_memory{{series=\"{}\"}} {scopes}", entry.series().name())?;
     }
+    write_pools(text, machine)?;
     write_latency(text, machine)?;
     head(text, "bates_build_info", "The version of the server.", "gauge")?;
     writeln!(text, "bates_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"))
+}
+
+/// What is told of the pools of each series.
+struct OfPools {
+    name: &'static str,
+    help: &'static str,
+    kind: &'static str,
+    of: fn(&PoolTally) -> u64,
+}
+
+const OF_POOLS: [OfPools; 6] = [
+    OfPools {
+        name: "bates_pools",
+        help: "Shared pools that are kept.",
+        kind: "gauge",
+        of: |tally| tally.pools,
+    },
+    OfPools {
+        name: "bates_pool_level",
+        help: "Numbers in all shared pools of a series.",
+        kind: "gauge",
+        of: |tally| tally.level,
+    },
+    OfPools {
+        name: "bates_pools_low",
+        help: "Shared pools that are at their watermark or below.",
+        kind: "gauge",
+        of: |tally| tally.low,
+    },
+    OfPools {
+        name: "bates_pool_pushed_total",
+        help: "Numbers that this node pushed into shared pools.",
+        kind: "counter",
+        of: |tally| tally.pushed,
+    },
+    OfPools {
+        name: "bates_pool_renewals_total",
+        help: "Shared pools that this node began anew.",
+        kind: "counter",
+        of: |tally| tally.renewed,
+    },
+    OfPools {
+        name: "bates_pool_fill_errors_total",
+        help: "Fillings of shared pools that failed.",
+        kind: "counter",
+        of: |tally| tally.failed,
+    },
+];
+
+/// Of series that have pools.
+fn write_pools<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result {
+    let registry = machine.registry();
+    let names = registry.entries().map(|entry| entry.series().name());
+    let tallies: Vec<_> =
+        names.filter_map(|name| machine.kept(name).map(|kept| (name, kept.tally()))).collect();
+    for OfPools { name, help, kind, of } in OF_POOLS.iter().filter(|_| !tallies.is_empty()) {
+        head(text, name, help, kind)?;
+        for (series, tally) in &tallies {
+            writeln!(text, "{name}{{series=\"{series}\"}} {}", of(tally))?;
+        }
+    }
+    Ok(())
 }
 
 fn write_latency<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result {

@@ -14,6 +14,7 @@ mod metrics;
 mod next;
 mod openapi;
 mod patient;
+mod pools;
 mod problem;
 mod routes;
 mod scopes;

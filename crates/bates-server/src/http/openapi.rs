@@ -12,7 +12,7 @@ use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
 use super::routes::Path;
-use super::{documents, gaps, health, metrics, next, scopes, series, trace};
+use super::{documents, gaps, health, metrics, next, pools, scopes, series, trace};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -41,6 +41,10 @@ use super::{documents, gaps, health, metrics, next, scopes, series, trace};
         documents::abandon_all,
         gaps::gaps,
         gaps::reconcile,
+        pools::all,
+        pools::ask_for,
+        pools::attach,
+        pools::next,
         health::alive,
         health::ready,
         metrics::metrics,
@@ -49,6 +53,7 @@ use super::{documents, gaps, health, metrics, next, scopes, series, trace};
     tags(
         (name = "numbers", description = "Take numbers, and look at what comes next"),
         (name = "documents", description = "Documents that are numbered and delivered, and reservations"),
+        (name = "pools", description = "Lists of numbers in Redis, and taking from them"),
         (name = "gaps", description = "Which numbers nobody has, and why"),
         (name = "identifiers", description = "What an identifier is"),
         (name = "series", description = "Which numberings there are"),

@@ -7,13 +7,13 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
-use bates_core::{Books, Code, Entry, Machine, Outbox, SeriesName, Store};
+use bates_core::{Code, Entry, Machine, Outbox, Pools, SeriesName, Store};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use super::health::Health;
 use super::problem::Problem;
-use super::{Settings, documents, gaps, health, metrics, next, openapi, scopes, series, trace};
+use super::{Settings, documents, gaps, health, metrics, next, openapi, pools, scopes, series, trace};
 
 /// What every request needs.
 pub(super) struct Context<S> {
@@ -62,7 +62,16 @@ fn of_documents<S: Outbox>() -> Router<Context<S>> {
         .route("/v1/outbox/{id}/abandon", post(documents::abandon::<S>))
 }
 
-pub(super) fn router<S: Books>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
+/// The paths of shared pools.
+fn of_pools<S: Pools>() -> Router<Context<S>> {
+    Router::new()
+        .route("/v1/pools", get(pools::all::<S>))
+        .route("/v1/series/{series}/pool", post(pools::ask_for::<S>))
+        .route("/v1/series/{series}/pool/attach", post(pools::attach::<S>))
+        .route("/v1/series/{series}/pool/next", post(pools::next::<S>))
+}
+
+pub(super) fn router<S: Pools>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
     let one =
         get(series::one::<S>).put(series::put::<S>).patch(series::patch::<S>).delete(series::retire::<S>);
     Router::new()
@@ -74,6 +83,7 @@ pub(super) fn router<S: Books>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .route("/v1/series/{series}/validate/{id}", get(trace::validate::<S>))
         .route("/v1/ids/{id}", get(trace::find::<S>))
         .merge(of_documents())
+        .merge(of_pools())
         .route("/v1/gaps", get(gaps::gaps::<S>))
         .route("/api/v1/ids/gaps", get(gaps::gaps::<S>))
         .route("/v1/reconcile", post(gaps::reconcile::<S>))

@@ -60,6 +60,19 @@ impl ServerArgs {
         serde_json::from_reader(body).context("the server's answer cannot be read")
     }
 
+    /// Asks with POST, with a body.
+    pub(crate) fn post_json<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> anyhow::Result<T> {
+        let request = ureq::http::Request::post(self.address(path)?)
+            .header("Content-Type", "application/json")
+            .body(body.to_string())?;
+        let body = send(request)?.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        serde_json::from_reader(body).context("the server's answer cannot be read")
+    }
+
     /// A request whose body is sent while its answer is read.
     pub(crate) fn stream(&self, path: &str) -> anyhow::Result<reqwest::RequestBuilder> {
         // Nobody else in the process has chosen one.

@@ -19,7 +19,7 @@ use clap::Args;
 use crate::output;
 pub(crate) use address::Address;
 use series::Described;
-pub(crate) use series::{DocumentsOf, SinkOf};
+pub(crate) use series::{DocumentsOf, PoolOf, SinkOf};
 pub(crate) use store::StoreAt;
 use tree::{Node, Origin};
 
@@ -70,6 +70,7 @@ pub(crate) struct Config {
     pub(crate) series: Vec<SeriesSpec>,
     /// Where documents go.
     pub(crate) sinks: Vec<SinkOf>,
+    pub(crate) pools: Vec<PoolOf>,
     /// Where users' own documents are.
     pub(crate) documents: Vec<DocumentsOf>,
     /// A document that failed so often is dead.
@@ -171,7 +172,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Opti
     let tries = store::number(tree, "outbox_tries", 5, 1..=100, mistakes);
     let hours = store::number(tree, "outbox_retention_hours", 7 * 24, 0..=876_000, mistakes);
     let minutes = store::number(tree, "reconcile_minutes", 60, 0..=1_000_000, mistakes);
-    let Described { specs: series, sinks, documents } = series::read(tree.get("series"), mistakes);
+    let Described { specs: series, sinks, documents, pools } = series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
         http: http?,
@@ -179,6 +180,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Opti
         access: access?,
         series,
         sinks,
+        pools,
         documents,
         tries_max: u32::try_from(tries).unwrap_or(5),
         retention: Duration::from_hours(hours),

@@ -1,6 +1,8 @@
 //! The series of a configuration: each judged by itself, then against the others.
 
-use bates_core::{MachineError, SeriesName, SeriesSpec};
+use std::fmt::Display;
+
+use bates_core::{MachineError, PoolSettings, Promise, ScopeMatch, SeriesName, SeriesSpec};
 use bates_server::series::Description;
 use serde::de::DeserializeOwned;
 
@@ -21,12 +23,21 @@ pub(crate) struct DocumentsOf {
     pub(crate) documents: bates_sinks::DocumentsDescription,
 }
 
+/// The shared pools of a series.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolOf {
+    pub(crate) series: SeriesName,
+    pub(crate) pool: bates_redis::Description,
+    pub(crate) settings: PoolSettings,
+}
+
 /// The series of a configuration, and what of them is outside.
 #[derive(Default)]
 pub(super) struct Described {
     pub(super) specs: Vec<SeriesSpec>,
     pub(super) sinks: Vec<SinkOf>,
     pub(super) documents: Vec<DocumentsOf>,
+    pub(super) pools: Vec<PoolOf>,
 }
 
 /// Reads every series, and notes every mistake.
@@ -44,11 +55,24 @@ pub(super) fn read(node: Option<&Node>, mistakes: &mut Vec<Mistake>) -> Describe
         let open = bates_sinks::DocumentsDescription::open;
         let documents = node.get("documents");
         let documents = documents.and_then(|node| opened(name, node, "documents: ", open, mistakes));
-        let Some(spec) = one(name, &node.without("sink").without("documents"), mistakes) else { continue };
+        let pool = node
+            .get("pool")
+            .map(|pool| (pool, opened(name, pool, "pool: ", bates_redis::Description::open, mistakes)));
+        let plain = node.without("sink").without("documents").without("pool");
+        let Some(spec) = one(name, &plain, mistakes) else { continue };
         let spec = SeriesSpec { has_sink: sink.is_some(), ..spec };
         let series = || spec.name.clone();
         described.sinks.extend(sink.map(|sink| SinkOf { series: series(), sink }));
         described.documents.extend(documents.map(|documents| DocumentsOf { series: series(), documents }));
+        if let Some((node, Some(pool))) = pool {
+            match pool_of(&spec, pool) {
+                Ok(pool) => described.pools.push(pool),
+                Err(problem) => {
+                    let problem = format!("series {name:?}: pool: {problem}");
+                    mistakes.push(Mistake { origin: node.origin.clone(), problem });
+                }
+            }
+        }
         let specs = &mut described.specs;
         if let Err(error) = specs.iter().try_for_each(|other| spec.check_apart(other)) {
             mistakes.push(of_machine(node, &error));
@@ -59,11 +83,11 @@ pub(super) fn read(node: Option<&Node>, mistakes: &mut Vec<Mistake>) -> Describe
 }
 
 /// What is described as it can be. Whether it is there shows when it is used.
-fn opened<T: DeserializeOwned, O>(
+fn opened<T: DeserializeOwned, O, E: Display>(
     name: &str,
     node: &Node,
     of: &str,
-    open: impl Fn(&T) -> Result<O, bates_sinks::SinkError>,
+    open: impl Fn(&T) -> Result<O, E>,
     mistakes: &mut Vec<Mistake>,
 ) -> Option<T> {
     let described: Result<T, Mistake> = deserialized(name, node, of);
@@ -75,6 +99,41 @@ fn opened<T: DeserializeOwned, O>(
         }
     });
     described.map_err(|mistake| mistakes.push(mistake)).ok()
+}
+
+/// The pools of a series, if it can have any.
+fn pool_of(spec: &SeriesSpec, pool: bates_redis::Description) -> Result<PoolOf, String> {
+    let mut settings = pool.settings(spec.value).map_err(|error| error.to_string())?;
+    if spec.promise != Promise::Unique {
+        let promise = spec.promise.name();
+        return Err(format!(
+            "a series with a pool is unique, and this one is {promise}: programs take from a list in no order that Bates knows"
+        ));
+    }
+    let (pattern, _) = spec.check().map_err(|error| error.to_string())?;
+    if pattern.needs_date() {
+        return Err("a series that shows a date has no pool: its numbers would be of the day on which they were pushed".into());
+    }
+    let parameters = spec.parameters(&pattern);
+    let told = if parameters.is_empty() { "none".to_owned() } else { parameters.join(", ") };
+    // Invariant: two scopes never share a list.
+    let is_all = |names: &mut dyn Iterator<Item = &str>| {
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        names == parameters
+    };
+    if !is_all(&mut settings.key.parameters()) {
+        return Err(format!("key {} must name the parameters of a scope, each once: {told}", settings.key));
+    }
+    if let Some(scope) = settings.scopes.iter().find(|scope| !is_all(&mut scope.names())) {
+        let names: Vec<&str> = scope.names().collect();
+        return Err(format!("scopes: one has the parameters {}; it needs exactly {told}", names.join(", ")));
+    }
+    if parameters.is_empty() {
+        // There is one scope, and it need not be named.
+        settings.scopes = vec![ScopeMatch::new([])];
+    }
+    Ok(PoolOf { series: spec.name.clone(), pool, settings })
 }
 
 fn one(name: &str, node: &Node, mistakes: &mut Vec<Mistake>) -> Option<SeriesSpec> {

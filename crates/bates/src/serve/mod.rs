@@ -1,13 +1,14 @@
 //! `bates serve`: the numbering server.
 
 mod chores;
+mod fillers;
 mod greeting;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bates_core::{Books, Closed, Machine, Store, SystemClock};
+use bates_core::{Closed, Machine, Pools, Store, SystemClock};
 use bates_postgres::PostgresStore;
 use bates_server::series::Description;
 use bates_server::{Access, http, resp};
@@ -21,6 +22,8 @@ use tokio::time::MissedTickBehavior;
 use crate::config::{Address, Config, ConfigArgs, StoreAt};
 use crate::output::{self, Answer, counted};
 use greeting::Greeting;
+
+pub(crate) use fillers::{Fillers, know_pools};
 
 /// Scopes that nobody asked for in this time leave memory.
 const EVICTION_PERIOD: Duration = Duration::from_mins(5);
@@ -86,10 +89,11 @@ async fn serve(config: Config, is_new: bool) -> anyhow::Result<Answer> {
     }
 }
 
-async fn serve_from(store: impl Books, config: Config) -> anyhow::Result<Answer> {
+async fn serve_from(store: impl Pools, config: Config) -> anyhow::Result<Answer> {
     let machine = Arc::new(Machine::open(store, config.series, Arc::new(SystemClock)).await?);
     machine.restore(Description::read_spec).await?;
     chores::know_documents(&machine, &config.documents)?;
+    fillers::know_pools(&machine, &config.pools)?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
     if http.is_none() && resp.is_none() {
         bail!("http and resp are both off: nobody could ask for a number");
@@ -106,10 +110,12 @@ async fn serve_from(store: impl Books, config: Config) -> anyhow::Result<Answer>
         chores.spawn(chores::reconcile(machine.clone(), period));
     }
     let relays = chores::Relays::start(&machine, &config.sinks, config.tries_max)?;
+    let fillers = Fillers::start(&machine, &config.pools);
     chores::tell_undeliverable(&machine).await?;
     listen(&machine, Arc::new(config.access), http, resp, stop).await;
     chores.abort_all();
     relays.stop().await;
+    fillers.stop().await;
     let Closed { returned, gaps, .. } = machine.close().await;
     let (returned, gaps) = (counted(returned, "unused number"), counted(gaps, "gap"));
     output::print_note(&format!("stopped: {returned} given back, {gaps} left"));
@@ -117,7 +123,7 @@ async fn serve_from(store: impl Books, config: Config) -> anyhow::Result<Answer>
 }
 
 /// Serves both ports until the signal to stop, and then what they have begun.
-async fn listen<S: Books>(
+async fn listen<S: Pools>(
     machine: &Arc<Machine<S>>,
     access: Arc<Access>,
     http: Option<TcpListener>,
@@ -168,7 +174,7 @@ async fn evict<S: Store>(machine: Arc<Machine<S>>) {
 }
 
 /// Follows what other nodes make, change and retire.
-async fn follow<S: Store>(machine: Arc<Machine<S>>) {
+pub(crate) async fn follow<S: Store>(machine: Arc<Machine<S>>) {
     let mut ticks = tokio::time::interval(FOLLOWING_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut lost: Option<String> = None;
@@ -199,7 +205,7 @@ async fn follow<S: Store>(machine: Arc<Machine<S>>) {
 }
 
 /// Ready to be stopped before anybody is told that we run.
-fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     Ok(async move {
         tokio::select! {

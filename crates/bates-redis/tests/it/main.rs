@@ -1,0 +1,3 @@
+//! Pools on a real Redis: what is pushed once, what is refused, and what Redis may do meanwhile.
+
+mod lists;

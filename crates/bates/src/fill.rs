@@ -1,0 +1,184 @@
+//! `bates fill`: shared pools filled by hand, or kept full by a process that does nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use bates_core::{Amount, Entry, Filled, Machine, Pools, ScopeName, SystemClock};
+use bates_postgres::PostgresStore;
+use bates_server::series::Description;
+use bates_sqlite::SqliteStore;
+use clap::Args;
+use serde::Deserialize;
+use tokio::task::JoinSet;
+
+use crate::ask::{ServerArgs, escaped};
+use crate::config::{Config, ConfigArgs, StoreAt};
+use crate::output::{self, Answer, Output, counted, grouped};
+use crate::progress::Progress;
+use crate::scope;
+use crate::serve::{Fillers, follow, know_pools, stop_signal};
+
+/// How often a server is asked how far it is, and how many times.
+const ASK_EVERY: Duration = Duration::from_millis(200);
+const ASKS_MAX: usize = 50;
+
+/// Fill shared pools in Redis
+///
+/// Fills the pool of one scope, if it is low, and keeps it from then on: every server node, and every `bates fill
+/// --watch`, sees to it. With --watch, keeps all pools of the configuration full until it is stopped. On a data folder
+/// the server does so itself: ask it with --server.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bates fill document project=PROJ type=9012\n  \
+    bates fill short --server\n  \
+    bates fill --watch --config /etc/bates.yaml")]
+pub(crate) struct FillArgs {
+    /// The series
+    #[arg(required_unless_present = "watch")]
+    series: Option<String>,
+
+    /// The parameters of the scope
+    #[arg(value_name = "NAME=VALUE")]
+    parameters: Vec<String>,
+
+    /// Keep all pools full until stopped
+    #[arg(long, conflicts_with_all = ["series", "server"])]
+    watch: bool,
+
+    /// Ask the running server at --url instead of opening the store
+    #[arg(long)]
+    server: bool,
+
+    #[command(flatten)]
+    at: ServerArgs,
+
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+pub(crate) fn run(args: &FillArgs) -> anyhow::Result<Answer> {
+    if args.server {
+        return ask(args);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(open_and_fill(args))
+}
+
+async fn open_and_fill(args: &FillArgs) -> anyhow::Result<Answer> {
+    let config = args.config.load(None, None)?;
+    if config.pools.is_empty() {
+        bail!("no series of the configuration has a pool");
+    }
+    match &config.store {
+        StoreAt::Folder(path) => {
+            let store = SqliteStore::open(path, bates_sqlite::Opening::Existing)
+                .context("a running server fills the pools of its folder itself; ask it with --server")?;
+            fill(store, config, args).await
+        }
+        StoreAt::Postgres(address, settings) => {
+            let store = PostgresStore::open(address, *settings, bates_postgres::Opening::Existing).await?;
+            fill(store, config, args).await
+        }
+    }
+}
+
+async fn fill(store: impl Pools, config: Config, args: &FillArgs) -> anyhow::Result<Answer> {
+    let machine = Arc::new(Machine::open(store, config.series, Arc::new(SystemClock)).await?);
+    machine.restore(Description::read_spec).await?;
+    know_pools(&machine, &config.pools)?;
+    let Some(series) = &args.series else {
+        let stop = stop_signal()?;
+        let mut following = JoinSet::new();
+        following.spawn(follow(machine.clone()));
+        let fillers = Fillers::start(&machine, &config.pools);
+        output::print_note(&format!(
+            "keeping the pools of {} full",
+            counted(config.pools.len() as u64, "series")
+        ));
+        stop.await;
+        fillers.stop().await;
+        machine.close().await;
+        return Ok(Answer::Yes);
+    };
+    let Some(entry) = machine.named(series) else { bail!("there is no series {series:?}") };
+    let answer = fill_one(&machine, &entry, args).await;
+    machine.close().await;
+    answer
+}
+
+async fn fill_one<S: Pools>(machine: &Machine<S>, entry: &Entry, args: &FillArgs) -> anyhow::Result<Answer> {
+    let parameters = scope::pairs(&args.parameters)?;
+    let name = ScopeName { parameters: &parameters, date: None };
+    let pool = machine.ask_for_pool(entry, name).await?;
+    let Some(kept) = machine.kept(entry.series().name()) else { bail!("the series has no pool") };
+    let (Amount::UpTo(size) | Amount::Batch(size)) = kept.settings().amount;
+    let progress = std::sync::Mutex::new(Progress::new("numbers", size));
+    let show = |pushed: u64| {
+        if let Ok(mut progress) = progress.lock() {
+            progress.show(pushed, pushed);
+        }
+    };
+    let filled = machine.fill(entry, &pool.place.scope, &show).await;
+    if let Ok(progress) = progress.lock() {
+        progress.end();
+    }
+    let mut out = Output::new();
+    let answer = match filled? {
+        Filled::Done { pushed: 0, .. } => {
+            out.line(format_args!("{} is not low: nothing was pushed", pool.key))?;
+            Answer::Yes
+        }
+        Filled::Done { pushed, renewed } => {
+            let renewed = if renewed { ", begun anew" } else { "" };
+            out.line(format_args!("{} pushed to {}{renewed}", grouped_numbers(pushed), pool.key))?;
+            Answer::Yes
+        }
+        Filled::Elsewhere => {
+            out.line(format_args!("{} is being filled by another process", pool.key))?;
+            Answer::No
+        }
+    };
+    out.flush()?;
+    Ok(answer)
+}
+
+fn grouped_numbers(count: u64) -> String {
+    format!("{} {}", grouped(count), if count == 1 { "number" } else { "numbers" })
+}
+
+#[derive(Deserialize)]
+struct AskedPool {
+    key: String,
+    level: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct AskedPools {
+    pools: Vec<AskedPool>,
+}
+
+/// Has the server keep a pool, and waits until it holds something.
+fn ask(args: &FillArgs) -> anyhow::Result<Answer> {
+    let series = args.series.as_deref().unwrap_or_default();
+    let scope: serde_json::Map<String, serde_json::Value> = scope::pairs(&args.parameters)?
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
+    let path = format!("/v1/series/{}/pool", escaped(series));
+    let asked: AskedPool = args.at.post_json(&path, &serde_json::json!({ "scope": scope }))?;
+    let mut out = Output::new();
+    for _ in 0..ASKS_MAX {
+        let found: AskedPools = args.at.get(&format!("/v1/pools?series={}", escaped(series)))?;
+        let level = found.pools.iter().find(|pool| pool.key == asked.key).and_then(|pool| pool.level);
+        if let Some(level @ 1..) = level {
+            out.line(format_args!("{} holds {}", asked.key, grouped_numbers(level)))?;
+            out.flush()?;
+            return Ok(Answer::Yes);
+        }
+        std::thread::sleep(ASK_EVERY);
+    }
+    out.line(format_args!("{} is empty: it is filled once the server can reach Redis", asked.key))?;
+    out.flush()?;
+    Ok(Answer::No)
+}
