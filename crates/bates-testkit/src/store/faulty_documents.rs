@@ -1,10 +1,11 @@
-//! Documents behind a store that fails on purpose: they are not failed, only passed on.
+//! Documents, books and pools behind a store that fails on purpose: they are not failed, only passed on.
 
 use std::time::Duration;
 
 use bates_core::{
     Account, Assign, AssignError, Assigned, Books, Claim, Claimed, Decided, Decision, Document, Filter, Gap,
-    GapFilter, Missing, Outbox, Place, ScopeKey, SeriesName, Settlement, State, StoreError,
+    GapFilter, Missing, Outbox, Place, Pool, Pools, Renewal, ScopeKey, SeriesName, Settlement, Settling,
+    State, StoreError,
 };
 use uuid::Uuid;
 
@@ -86,5 +87,28 @@ impl<S: Books> Books for FaultyStore<S> {
         limit: usize,
     ) -> Result<Vec<Gap>, StoreError> {
         self.inner.gaps(of, after, limit).await
+    }
+}
+
+impl<S: Pools> Pools for FaultyStore<S> {
+    async fn pool(&self, place: Place) -> Result<Pool, StoreError> {
+        self.inner.pool(place).await
+    }
+
+    async fn pools(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Pool)>, StoreError> {
+        self.inner.pools(series, after, limit).await
+    }
+
+    async fn renew_pool(&self, place: Place, renewal: Renewal) -> Result<Option<Pool>, StoreError> {
+        self.inner.renew_pool(place, renewal).await
+    }
+
+    async fn settle_pool(&self, place: Place, settling: Settling) -> Result<(), StoreError> {
+        self.inner.settle_pool(place, settling).await
     }
 }

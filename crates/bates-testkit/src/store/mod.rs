@@ -11,6 +11,8 @@ mod memory;
 mod moved;
 mod moving;
 mod outbox;
+mod pools;
+mod settled;
 mod together;
 
 pub use books::exercise_books;
@@ -19,3 +21,4 @@ pub use faulty::{Fault, FaultyStore};
 pub use memory::MemoryStore;
 pub use moving::exercise_move;
 pub use outbox::exercise_outbox;
+pub use pools::exercise_pools;
