@@ -3,6 +3,7 @@
 use bates_core::{Assign, AssignError, Cursor, Lease, Place, StoreError, free_run};
 use rusqlite::{Connection, OptionalExtension, Result, Transaction, params};
 
+use crate::pool;
 use crate::write::{self, Refusable, Standing, integer, whole};
 
 /// The first positions from where a scope stands that are free: at most `count`, below `end`.
@@ -60,6 +61,7 @@ pub(crate) fn set(
         return Ok(Err(write::unknown(place)));
     };
     let at = (series_id, place.scope.as_str());
+    pool::forget_server(transaction, at)?;
     let found = write::found(transaction, place)?;
     let is_new = found.is_none();
     let Standing { cursor: Cursor { next, version }, held, .. } = match found {

@@ -98,15 +98,31 @@ fn fill(
     let aside = "SELECT position, position, '' FROM aside WHERE series_id = ? AND scope = ?
         AND position < (SELECT next FROM cursor AS c WHERE c.series_id = aside.series_id AND c.scope = aside.scope)";
     account.aside = ranges(aside)?.into_iter().map(|(lease, _)| lease).collect();
+    enter_pooled(connection, at, &mut account, run)?;
     if let Some(held) = held {
         let left = held::left(connection, at, held, account.next)?;
         if held.run == run {
-            account.held = left.iter().collect();
+            account.held.extend(left.iter());
         } else {
             account.lost.extend(left.iter().map(|range| Missing { range, reason: Reason::CrashSkip }));
         }
     }
     Ok(account)
+}
+
+/// What is in a pool, or with a process that lives and fills it, is held.
+fn enter_pooled(connection: &Connection, at: (i64, &str), account: &mut Account, run: i64) -> Result<()> {
+    let pooled = "SELECT first, last, iif(state = 'pushed', '', CAST(run AS TEXT)) FROM pooled
+        WHERE series_id = ? AND scope = ? AND state IN ('granted', 'pushed')";
+    let ours = run.to_string();
+    for (range, whose) in ranges(connection, at, pooled)? {
+        if whose.is_empty() || whose == ours {
+            account.held.push(range);
+        } else {
+            account.lost.push(Missing { range, reason: Reason::CrashSkip });
+        }
+    }
+    Ok(())
 }
 
 /// Ranges of a scope, with what is said of each.

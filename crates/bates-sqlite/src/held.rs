@@ -7,7 +7,7 @@ use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::write::{integer, whole};
 
-/// What a run holds of a scope: from here up to the cursor, but for what is in the ledger.
+/// What a run holds of a scope: from here up to the cursor, but for what is in the ledger or went to a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) from: u64,
@@ -56,7 +56,9 @@ pub(crate) fn left(
     };
     let issued = read("SELECT first, last FROM ledger WHERE series_id = ? AND scope = ? AND last >= ?")?;
     let lost = read("SELECT first, last FROM lost WHERE series_id = ? AND scope = ? AND last >= ?")?;
-    Ok(Ranges::of(Lease::new(held.from, next)).without(&Ranges::of(issued.into_iter().chain(lost))))
+    let pooled = read("SELECT first, last FROM pooled WHERE series_id = ? AND scope = ? AND last >= ?")?;
+    let elsewhere = Ranges::of([issued, lost, pooled].into_iter().flatten());
+    Ok(Ranges::of(Lease::new(held.from, next)).without(&elsewhere))
 }
 
 /// Writes down that nobody has these positions.

@@ -12,6 +12,7 @@ mod moving;
 mod outbox;
 mod pin;
 mod planted;
+mod pool;
 mod read;
 mod schema;
 mod store;

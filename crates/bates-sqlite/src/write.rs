@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, Result, Transaction, params};
 use crate::aside;
 use crate::held::{self, Held};
 use crate::planted::{Bug, is_planted};
+use crate::pool;
 
 /// An answer that is part of the numbering, inside an outcome that is part of the database.
 pub(crate) type Refusable<T, E> = Result<std::result::Result<T, E>>;
@@ -38,8 +39,10 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want, run: i64) -> Ref
         (held, _) => held,
     };
     put(transaction, at, moved, held, is_new)?;
-    if want.purpose == Purpose::Issue {
-        enter(transaction, at.0, at.1, lease)?;
+    match want.purpose {
+        Purpose::Issue => enter(transaction, at.0, at.1, lease)?,
+        Purpose::Pool => pool::put(transaction, at, lease, (pool::State::Granted, run))?,
+        Purpose::Lease | Purpose::HandOut => {}
     }
     Ok(Ok(Grant { lease, version: moved.version }))
 }
@@ -92,6 +95,7 @@ pub(crate) fn raise_floor(
 ) -> Refusable<Cursor, StoreError> {
     let Some((series_id, _)) = series(transaction, &place.series)? else { return Ok(Err(unknown(place))) };
     let at = (series_id, place.scope.as_str());
+    pool::forget_server(transaction, at)?;
     let found = found(transaction, place)?;
     let is_new = found.is_none();
     let raised = match &found {

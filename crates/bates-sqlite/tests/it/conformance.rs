@@ -4,7 +4,9 @@ use std::process::Command;
 
 use bates_core::{Mark, Movable as _};
 use bates_sqlite::{Opening, SqliteStore};
-use bates_testkit::{DataSet, exercise_books, exercise_move, exercise_outbox, exercise_store};
+use bates_testkit::{
+    DataSet, exercise_books, exercise_move, exercise_outbox, exercise_pools, exercise_store,
+};
 use tempfile::TempDir;
 
 struct InFolder(TempDir);
@@ -30,6 +32,11 @@ async fn the_embedded_store_keeps_documents() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_store_keeps_books() {
     exercise_books(async || InFolder(TempDir::new().unwrap())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_embedded_store_knows_pools() {
+    exercise_pools(async || InFolder(TempDir::new().unwrap())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
