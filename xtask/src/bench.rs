@@ -14,13 +14,14 @@ struct Bench {
     targets: &'static [&'static str],
 }
 
-const BENCHES: [Bench; 7] = [
+const BENCHES: [Bench; 8] = [
     Bench { name: "pattern", package: "bates-pattern", targets: &["pattern"] },
     Bench { name: "resp", package: "bates-server", targets: &["resp"] },
     Bench { name: "serve", package: "bates", targets: &["serve", "http", "scopes"] },
     Bench { name: "postgres", package: "bates", targets: &["postgres"] },
     Bench { name: "documents", package: "bates", targets: &["documents"] },
     Bench { name: "outbox", package: "bates-postgres", targets: &["documents"] },
+    Bench { name: "redis", package: "bates", targets: &["redis"] },
     Bench { name: "sinks", package: "bates-sinks", targets: &["folder"] },
 ];
 

@@ -161,7 +161,8 @@ fn split<'k>(rest: &'k str, literal: &str) -> Option<(&'k str, &'k str)> {
     if literal.is_empty() { Some((rest, "")) } else { rest.split_once(literal) }
 }
 
-fn is_value(value: &str) -> bool {
+/// Whether a parameter of a key may hold this.
+pub(crate) fn is_value(value: &str) -> bool {
     let byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'@');
     (1..=VALUE_BYTES_MAX).contains(&value.len()) && value.bytes().all(byte)
 }

@@ -1,6 +1,6 @@
 //! How the shared pools of a series are kept, as a configuration says it.
 
-use crate::key::KeyTemplate;
+use crate::key::{KeyTemplate, is_value};
 use crate::machine::Value;
 use crate::place::ScopeKey;
 
@@ -66,6 +66,12 @@ impl ScopeMatch {
             parameters.iter().any(|(other, found)| *other == name && (value == ANY || *found == value))
         };
         parameters.len() == self.0.len() && self.names_and_values().all(is_met)
+    }
+
+    /// A value that no key of a list could hold, if there is one.
+    pub fn strange(&self) -> Option<&str> {
+        let is_strange = |value: &str| value != ANY && !is_value(value);
+        self.names_and_values().map(|(_, value)| value).find(|value| is_strange(value))
     }
 
     /// The names of the parameters.

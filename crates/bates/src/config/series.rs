@@ -125,6 +125,9 @@ fn pool_of(spec: &SeriesSpec, pool: bates_redis::Description) -> Result<PoolOf, 
     if !is_all(&mut settings.key.parameters()) {
         return Err(format!("key {} must name the parameters of a scope, each once: {told}", settings.key));
     }
+    if let Some(value) = settings.scopes.iter().find_map(ScopeMatch::strange) {
+        return Err(format!("scopes: {value:?} is no value, and any value is written *"));
+    }
     if let Some(scope) = settings.scopes.iter().find(|scope| !is_all(&mut scope.names())) {
         let names: Vec<&str> = scope.names().collect();
         return Err(format!("scopes: one has the parameters {}; it needs exactly {told}", names.join(", ")));

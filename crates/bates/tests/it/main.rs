@@ -14,6 +14,7 @@ mod failing;
 mod http;
 mod load;
 mod nodes;
+mod pools;
 mod process;
 mod restored;
 mod running;

@@ -121,6 +121,11 @@ impl Server {
         drop(self);
     }
 
+    /// The id of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal by name: `STOP`, `CONT`.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
@@ -171,6 +176,13 @@ impl Client {
         self.stream.read_line(&mut answer).ok()?;
         // An answer that was cut off is none: half of a number would be another number.
         answer.strip_suffix("\r\n").map(str::to_owned)
+    }
+
+    /// The next line of an answer.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).ok()?;
+        line.strip_suffix("\r\n").map(str::to_owned)
     }
 
     /// The body of the answer to a POST without a body, or `None` if the connection is gone.

@@ -1,0 +1,151 @@
+//! Lists that are filled, by whom they are asked for, and what is refused.
+
+use std::collections::HashSet;
+
+use super::{Home, Redis, bates, gaps, series};
+use crate::http::ask;
+
+#[test]
+fn lists_are_filled_refilled_at_their_watermark_and_give_numbers_in_order() {
+    for home in [Home::folder(), Home::postgres()] {
+        let redis = Redis::start();
+        let server = home.start(&series(&redis.url(), "size: 100, refill_at: 30%", "{ p: A }"));
+        redis.wait_for_level("pool:A", 100);
+        let first: Vec<String> = redis.command(&["LPOP", "pool:A", "69"]);
+        assert_eq!(first, (1..70).map(|at| format!("A-{at}")).collect::<Vec<_>>());
+        let own = server.redis_cli(&["LPOP", "own:A"]);
+        let next: Vec<String> = redis.command(&["LPOP", "pool:A", "1"]);
+        assert_eq!(next, ["A-70"]);
+        redis.wait_for_level("pool:A", 100);
+        let rest: Vec<String> = redis.command(&["LPOP", "pool:A", "100"]);
+        let mut seen: HashSet<&String> = first.iter().chain(&next).chain(&rest).collect();
+        assert!(seen.insert(&own), "{own} came from Bates and from the list");
+        assert_eq!(seen.len(), 171);
+        redis.wait_for_level("pool:A", 100);
+        assert_eq!(gaps(&server), Default::default(), "what was taken and what is there is no gap");
+    }
+}
+
+#[test]
+fn a_pool_is_kept_once_it_was_asked_for_and_after_a_restart_goes_on_where_the_cursor_stands() {
+    for home in [Home::folder(), Home::postgres()] {
+        let redis = Redis::start();
+        let series = series(&redis.url(), "low: 5, batch: 20", "{ p: \"*\" }");
+        let server = home.start(&series);
+        let (status, asked) = ask(server.http, "POST", "/v1/series/ticket/pool", r#"{"scope":{"p":"B"}}"#);
+        assert_eq!((status, asked["key"].as_str()), (202, Some("pool:B")));
+        redis.wait_for_level("pool:B", 20);
+        assert_eq!(server.redis_cli(&["LPOP", "own:C"]), "C-1", "a scope that matches has a pool by itself");
+        redis.wait_for_level("pool:C", 20);
+        server.stop();
+        let before: Vec<String> = redis.command(&["LPOP", "pool:B", "20"]);
+        let server = home.start(&series);
+        redis.wait_for_level("pool:B", 20);
+        let after: Vec<String> = redis.command(&["LPOP", "pool:B", "20"]);
+        assert_eq!((before[19].as_str(), after[0].as_str()), ("B-20", "B-21"));
+        assert_eq!(redis.epoch("pool:B"), 1, "a restart of Bates begins nothing anew");
+        let (_, pools) = ask(server.http, "GET", "/v1/pools?series=ticket", "");
+        let keys: Vec<&str> =
+            pools["pools"].as_array().unwrap().iter().map(|pool| pool["key"].as_str().unwrap()).collect();
+        assert_eq!(keys, ["pool:B", "pool:C"]);
+    }
+}
+
+#[test]
+fn a_pool_is_filled_by_hand_and_by_a_process_that_does_nothing_else() {
+    let (home, redis) = (Home::postgres(), Redis::start());
+    let server = home.start(&series("redis://127.0.0.1:1", "size: 30000", ""));
+    drop(server);
+    std::fs::write(home.path("bates.yaml"), format!("series:\n{}", series(&redis.url(), "size: 30000", "")))
+        .unwrap();
+    let filled = bates(&home, &["fill", "ticket", "p=A"]);
+    let said = String::from_utf8_lossy(&filled.stdout);
+    assert!(said.contains("30,000 numbers pushed to pool:A"), "{filled:?}");
+    let again = bates(&home, &["fill", "ticket", "p=A"]);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("pool:A is not low"), "{again:?}");
+    let all: Vec<String> = redis.command(&["LPOP", "pool:A", "30000"]);
+    assert_eq!(all, (1..30_001).map(|at| format!("A-{at}")).collect::<Vec<_>>());
+    let mut keeper = super::command(&home, &["fill", "--watch"]).spawn().unwrap();
+    redis.wait_for_level("pool:A", 30_000);
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+    let bad = bates(&home, &["fill", "ticket"]);
+    assert!(String::from_utf8_lossy(&bad.stderr).contains("it needs exactly"), "{bad:?}");
+}
+
+#[test]
+fn a_list_that_was_there_before_is_left_alone_and_told_of() {
+    let (home, redis) = (Home::folder(), Redis::start());
+    let _: u64 = redis.command(&["RPUSH", "pool:A", "mine", "too"]);
+    let server = home.start(&series(&redis.url(), "size: 10", "{ p: A }, { p: B }"));
+    redis.wait_for_level("pool:B", 10);
+    let asked = ask(
+        server.http,
+        "POST",
+        "/v1/series/ticket/pool/attach",
+        r#"{"scope":{"p":"A"},"run_id":"x","replication_id":"y"}"#,
+    );
+    assert_eq!((asked.0, asked.1["code"].as_str()), (503, Some("pool_unavailable")));
+    let detail = asked.1["detail"].as_str().unwrap();
+    assert!(detail.contains("that Bates did not make, with 2 elements"), "{detail}");
+    let kept: Vec<String> = redis.command(&["LRANGE", "pool:A", "0", "-1"]);
+    assert_eq!(kept, ["mine", "too"]);
+    let said = server.stop();
+    assert!(said.contains("the pool pool:A cannot be filled"), "{said}");
+}
+
+#[test]
+fn a_series_runs_out_and_its_list_holds_the_last_ones() {
+    let (home, redis) = (Home::folder(), Redis::start());
+    let pool = format!("{{ redis: \"{}\", key: last, size: 64 }}", redis.url());
+    let server =
+        home.start(&format!("  tiny: {{ pattern: \"{{seq:2}}\", order: shuffled, pool: {pool} }}\n"));
+    let mut seen = HashSet::new();
+    while seen.len() < 100 {
+        let popped: Option<Vec<String>> = redis.command(&["LPOP", "last", "7"]);
+        for number in popped.unwrap_or_default() {
+            assert!(seen.insert(number.clone()), "{number} came twice");
+        }
+    }
+    let (status, answer) = ask(server.http, "POST", "/v1/series/tiny/next", "");
+    assert_eq!((status, answer["code"].as_str()), (410, Some("exhausted")), "all of them were in the list");
+}
+
+#[test]
+fn configurations_that_could_repeat_or_confuse_numbers_are_refused() {
+    let home = Home::folder();
+    for (series, problem) in [
+        (
+            "pattern: \"{p}-{seq}\", promise: ordered, pool: { redis: \"redis://x\", key: \"k:{p}\", size: 5 }",
+            "unique",
+        ),
+        (
+            "pattern: \"{p}-{seq}\", pool: { redis: \"redis://x\", key: k, size: 5 }",
+            "must name the parameters",
+        ),
+        (
+            "pattern: \"{date:%Y}-{seq}\", reset: yearly, pool: { redis: \"redis://x\", key: k, size: 5 }",
+            "shows a date",
+        ),
+        ("pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k }", "has a size"),
+        (
+            "pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k, size: 5, low: 1, batch: 2 }",
+            "has a size",
+        ),
+        ("pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k, size: 100000001 }", "1 to 100,000,000"),
+        (
+            "pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k, size: 9, refill_at: 100% }",
+            "is no share",
+        ),
+        ("pattern: \"{seq}\", pool: { redis: \"http://x\", key: k, size: 9 }", "redis:"),
+        (
+            "pattern: \"{p}-{seq}\", pool: { redis: \"redis://x\", key: \"k:{p}\", size: 5, scopes: [{ q: \"1\" }] }",
+            "needs exactly p",
+        ),
+    ] {
+        std::fs::write(home.path("bates.yaml"), format!("series:\n  x: {{ {series} }}\n")).unwrap();
+        let refused = bates(&home, &["check"]);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && said.contains(problem), "{series}: {said}");
+    }
+}

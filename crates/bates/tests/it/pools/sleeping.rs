@@ -1,0 +1,71 @@
+//! A filler that sleeps through its lock.
+
+use std::collections::HashSet;
+use std::process::{Child, Command, Stdio};
+
+use super::{Home, Redis, bates, command, gaps, series};
+
+const SIZE: u64 = 300_000;
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("sh").args(["-c", "kill -s $1 $0", &pid, name]).status().unwrap().success());
+}
+
+/// A filler that is stopped when it has pushed a part, and its lock ended as if its time were over.
+fn asleep(home: &Home, redis: &Redis, environment: &[(&str, &str)]) -> Child {
+    let mut filler = command(home, &["fill", "ticket", "p=A"]);
+    let filler = filler
+        .envs(environment.iter().copied())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    redis.wait_for_level("pool:A", 20_000);
+    signal(&filler, "STOP");
+    assert!(redis.level("pool:A") < SIZE, "it was stopped on its way");
+    let _: u64 = redis.command(&["DEL", "{pool:A}:bates:lock"]);
+    filler
+}
+
+/// Nodes that fill nothing by themselves: the pool is asked for by hand alone.
+fn started(home: &Home, redis: &Redis) -> String {
+    let series = series(&redis.url(), &format!("size: {SIZE}, refill_at: 99%"), "");
+    drop(home.start(&series));
+    series
+}
+
+#[test]
+fn a_filler_that_wakes_behind_another_one_pushes_nothing_and_says_what_it_did_not_use() {
+    let (home, redis) = (Home::postgres(), Redis::start());
+    let series = started(&home, &redis);
+    let sleeper = asleep(&home, &redis, &[]);
+    let other = bates(&home, &["fill", "ticket", "p=A"]);
+    assert!(other.status.success(), "{other:?}");
+    let full = redis.level("pool:A");
+    assert_eq!(full, SIZE);
+    signal(&sleeper, "CONT");
+    let ended = sleeper.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && said.contains("Fenced"), "{said}");
+    assert_eq!(redis.level("pool:A"), SIZE, "a stale push is refused");
+    let all: Vec<String> = redis.command(&["LRANGE", "pool:A", "0", "-1"]);
+    assert_eq!(all.iter().collect::<HashSet<_>>().len() as u64, SIZE);
+    let server = home.start(&series);
+    let gaps = gaps(&server);
+    assert!(gaps["fill_fenced"] > 0 && gaps.len() == 1, "{gaps:?}");
+}
+
+/// The test above is worth as much as the bug it finds.
+#[test]
+fn without_a_fence_a_stale_push_goes_through() {
+    let (home, redis) = (Home::postgres(), Redis::start());
+    started(&home, &redis);
+    let unfenced = [("BATES_PLANTED_BUG", "push-without-fence")];
+    let sleeper = asleep(&home, &redis, &unfenced);
+    let mut other = command(&home, &["fill", "ticket", "p=A"]);
+    assert!(other.envs(unfenced).output().unwrap().status.success());
+    signal(&sleeper, "CONT");
+    sleeper.wait_with_output().unwrap();
+    assert!(redis.level("pool:A") > SIZE);
+}
