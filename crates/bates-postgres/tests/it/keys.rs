@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 
 use super::documents::{STRAYS, WAITING, counted, in_line, keyed, numbers, started};
 use super::proxy::Cut;
-use super::unknown::behind_proxy;
+use super::unknown::{SHORT, behind_proxy};
 use super::{connect, opened, place};
 
 /// Reads how often PostgreSQL broke a deadlock, once all sessions have told.
@@ -51,7 +51,7 @@ async fn a_commit_that_is_cut_numbers_its_document_once_and_its_key_tells_which(
 /// Fault 9, and the node cannot look it up: another one is asked with the same key.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_node_cannot_look_up_another_tells_by_its_key() {
-    let (server, proxy, cut_off) = behind_proxy(Duration::from_millis(300)).await;
+    let (server, proxy, cut_off) = behind_proxy(SHORT).await;
     let other = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
     let cut_off = Arc::new(cut_off);
     cut_off.assign(keyed("a", "before")).await.unwrap();

@@ -4,21 +4,32 @@
 use std::time::Duration;
 
 use bates_core::{GrantError, Lease, Purpose, Store, StoreError, Surrendered, Tail};
-use bates_postgres::{Opening, PostgresStore, Settings};
+use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
 use super::proxy::{Cut, Proxy};
 use super::{connect, opened, pinned, place, want};
 
-/// A server, a proxy before it, and a store that knows only the proxy.
+/// A patience that tests can outlast, and that is long enough for one commit on a machine that is busy.
+pub(crate) const SHORT: Duration = Duration::from_secs(1);
+
+/// A server, a proxy before it, and a store that knows only the proxy. Everything is made by another store before:
+/// that takes longer than the patience of some.
 pub(crate) async fn behind_proxy(patience: Duration) -> (PrivatePostgres, Proxy, PostgresStore) {
     let server = PrivatePostgres::start().unwrap();
+    let maker = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+    pinned(&opened(&server.url(), maker, Opening::New).await.unwrap()).await;
     let proxy = Proxy::start(server.port()).await;
     let url = server.url().replace(&server.port().to_string(), &proxy.port.to_string());
     let settings = Settings { patience, ..Settings::default() };
-    let store = opened(&url, settings, Opening::New).await.unwrap();
-    pinned(&store).await;
-    (server, proxy, store)
+    loop {
+        match opened(&url, settings, Opening::Existing).await {
+            Ok(store) => return (server, proxy, store),
+            // Too slow this time.
+            Err(OpenError::Database { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 fn lease(from: u64, to: u64) -> Lease {
@@ -29,7 +40,7 @@ fn lease(from: u64, to: u64) -> Lease {
 async fn a_commit_that_was_made_is_found_and_one_that_was_not_is_made_again() {
     let (server, proxy, store) = behind_proxy(Duration::from_secs(30)).await;
     let mut next = 1;
-    for purpose in [Purpose::Lease, Purpose::HandOut, Purpose::Issue] {
+    for purpose in [Purpose::Lease, Purpose::HandOut, Purpose::Issue, Purpose::Pool] {
         for cut in [Cut::After, Cut::Before] {
             for scope in ["a", "b", "a"] {
                 proxy.cut(cut);
@@ -66,7 +77,7 @@ async fn a_tail_goes_back_once_however_its_commit_is_cut() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_looked_up_in_time_is_burned_and_written_down_when_the_store_is_back() {
-    let (server, proxy, store) = behind_proxy(Duration::from_millis(300)).await;
+    let (server, proxy, store) = behind_proxy(SHORT).await;
     store.grant(want("a", 10, Purpose::Lease)).await.unwrap();
     proxy.cut_and_close(Cut::After);
     let refused = store.grant(want("a", 10, Purpose::Lease)).await.unwrap_err();
@@ -87,7 +98,7 @@ async fn what_cannot_be_looked_up_in_time_is_burned_and_written_down_when_the_st
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gapless_number_is_waited_for_until_its_commit_is_known() {
-    let (_server, proxy, store) = behind_proxy(Duration::from_millis(300)).await;
+    let (_server, proxy, store) = behind_proxy(SHORT).await;
     let store = std::sync::Arc::new(store);
     for (cut, expected) in [(Cut::After, true), (Cut::Before, false)] {
         proxy.cut_and_close(cut);
@@ -154,7 +165,7 @@ async fn who_gave_up_behind_a_call_that_is_served_takes_no_number_with_it() {
 /// A scope that is not there yet is made in a second transaction, behind the rollback of the first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollback_that_is_never_answered_holds_its_scope_up_no_longer_than_patience() {
-    let (_server, proxy, store) = behind_proxy(Duration::from_millis(300)).await;
+    let (_server, proxy, store) = behind_proxy(SHORT).await;
     proxy.cut(Cut::Silence);
     let asked = tokio::time::timeout(Duration::from_secs(20), store.grant(want("a", 1, Purpose::Issue)));
     asked.await.expect("an answer").ok();
