@@ -26,6 +26,11 @@ const RANGES: &str = "
         FROM bates.lease LEFT JOIN bates.nodes ON nodes.id = lease.node
         WHERE lease.series = $1 AND lease.scope BETWEEN $2 AND $3
     UNION ALL
+    SELECT pooled.scope, pooled.first, pooled.last,
+           CASE WHEN pooled.is_pushed OR nodes.seen_at > now() - interval '5 minutes' THEN 'held' ELSE 'crash_skip' END
+        FROM bates.pooled LEFT JOIN bates.nodes ON nodes.id = pooled.node
+        WHERE pooled.series = $1 AND pooled.scope BETWEEN $2 AND $3
+    UNION ALL
     SELECT scope, first, last, 'burned' FROM bates.burned WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
     SELECT scope, first, last, reason FROM bates.lost WHERE series = $1 AND scope BETWEEN $2 AND $3

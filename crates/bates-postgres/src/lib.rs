@@ -13,6 +13,7 @@ mod error;
 mod moving;
 mod notice;
 mod outbox;
+mod pool;
 mod read;
 mod retry;
 mod schema;

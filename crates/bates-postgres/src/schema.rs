@@ -9,17 +9,18 @@ use crate::error::{Failed, OpenError, told};
 use crate::session::Session;
 
 /// Migration n brings the schema to version n + 1.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
     include_str!("migrations/4.sql"),
     include_str!("migrations/5.sql"),
     include_str!("migrations/6.sql"),
+    include_str!("migrations/7.sql"),
 ];
 
 /// The version that this program knows.
-pub(crate) const VERSION: i32 = 6;
+pub(crate) const VERSION: i32 = 7;
 
 /// Held, until the transaction ends, by whoever changes the schema: ten nodes may start at once. The key is the text
 /// `bates` as a number; advisory locks of other programs are others.

@@ -268,7 +268,9 @@ pub(crate) async fn stop(session: &Session, reason: &str) -> Result<(), Failed> 
 /// Lets all nodes go on with the database as it is, unless it was left for another store. Answers with its timeline.
 /// Acceptances go by the clock: one after a restore must be above those that the restored database knows nothing of.
 pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
-    let sql = "UPDATE bates.store SET
+    // Of what was taken back, something may be in a pool: each is begun anew.
+    let sql = "WITH pools AS (UPDATE bates.pool SET server_run = NULL, server_replication = NULL)
+               UPDATE bates.store SET
                    acceptances = greatest(acceptances + 1, (extract(epoch FROM now()) * 1000000)::bigint),
                    stopped = CASE WHEN mark IS NULL THEN NULL ELSE stopped END,
                    timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint

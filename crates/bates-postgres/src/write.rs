@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
+use crate::pool;
 use crate::read;
 use crate::session::Session;
 
@@ -90,6 +91,7 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
         [(&series, Type::TEXT), (&place.scope.as_str(), Type::TEXT), (&integer(floor), Type::INT8)];
     let rows = session.query_typed(sql, &parameters).await?;
     let Some(row) = rows.first() else { return Err(Failed::Passing("a floor was not written".into())) };
+    pool::forget_server(session, place).await?;
     session.batch_execute("UPDATE bates.store SET floors = floors + 1").await?;
     if row.get(2) {
         sql::count_scopes(session, &[(series, 1)]).await?;
@@ -123,6 +125,7 @@ pub(crate) async fn set_aside(session: &Session, place: &Place, positions: &[u64
     session.query_typed(raise, &raised).await?;
     let all: Vec<i64> = positions.iter().map(|position| integer(*position)).collect();
     session.query_typed(insert, &[name, scope, (&all, Type::INT8_ARRAY)]).await?;
+    pool::forget_server(session, place).await?;
     session.batch_execute("UPDATE bates.store SET floors = floors + 1").await?;
     sql::count_scopes(session, &[(series, u64::from(before.is_empty()))]).await?;
     session.batch_execute("COMMIT").await?;

@@ -47,6 +47,8 @@ pub(crate) struct Reckoned {
     pub(crate) issued: Vec<Lease>,
     /// Ranges that this node holds from now on.
     pub(crate) leased: Vec<Lease>,
+    /// Ranges that this node has for a pool, apart from what it holds.
+    pub(crate) pooled: Vec<Lease>,
     /// Below this the node has handed out all that it was granted before.
     pub(crate) used_to: Option<u64>,
     /// Whether the node lets go of all that it was granted before.
@@ -99,7 +101,8 @@ impl Reckoned {
                 self.used_to = Some(want.held_from.unwrap_or(lease.from()));
             }
             Purpose::Issue => self.issue(lease),
-            Purpose::Pool | Purpose::HandOut => {}
+            Purpose::Pool => self.pooled.push(lease),
+            Purpose::HandOut => {}
         }
         Ok(Grant { lease, version: moved.version })
     }

@@ -75,8 +75,32 @@ pub(crate) async fn count_scopes(session: &Session, made: &[(&str, u64)]) -> Res
 #[derive(Clone, Copy)]
 pub(crate) enum Table {
     Lease,
+    Pooled,
     Ledger,
     Burned,
+}
+
+impl Table {
+    const fn insert(self) -> &'static str {
+        match self {
+            Self::Lease => {
+                "INSERT INTO bates.lease (series, scope, first, last, node, batch)
+                 SELECT r.*, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r"
+            }
+            Self::Pooled => {
+                "INSERT INTO bates.pooled (series, scope, first, last, node, batch)
+                 SELECT r.*, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r"
+            }
+            Self::Ledger => {
+                "INSERT INTO bates.ledger (series, scope, first, last, node, batch)
+                 SELECT r.*, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r"
+            }
+            Self::Burned => {
+                "INSERT INTO bates.burned (series, scope, first, last, node, batch)
+                 SELECT r.*, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r ON CONFLICT DO NOTHING"
+            }
+        }
+    }
 }
 
 /// Writes ranges down. Invariant: the key of each table is where a range begins, so a position that was granted twice
@@ -90,21 +114,6 @@ pub(crate) async fn write_ranges(
     if ranges.is_empty() {
         return Ok(());
     }
-    let sql = match table {
-        Table::Lease => {
-            "INSERT INTO bates.lease (series, scope, first, last, node, batch)
-             SELECT series, scope, first, last, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)"
-        }
-        Table::Ledger => {
-            "INSERT INTO bates.ledger (series, scope, first, last, node, batch)
-             SELECT series, scope, first, last, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)"
-        }
-        Table::Burned => {
-            "INSERT INTO bates.burned (series, scope, first, last, node, batch)
-             SELECT series, scope, first, last, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)
-             ON CONFLICT DO NOTHING"
-        }
-    };
     let (series, scopes) = columns(ranges.iter().map(|(place, _)| *place));
     let first: Vec<i64> = ranges.iter().map(|(_, lease)| integer(lease.from())).collect();
     let last: Vec<i64> = ranges.iter().map(|(_, lease)| integer(lease.to() - 1)).collect();
@@ -116,7 +125,7 @@ pub(crate) async fn write_ranges(
         (&node, Type::UUID),
         (&batch, Type::UUID),
     ];
-    session.query_typed(sql, &parameters).await.map(drop)
+    session.query_typed(table.insert(), &parameters).await.map(drop)
 }
 
 /// Takes what a node was granted in these scopes out of the leases: it holds nothing of it any more.

@@ -28,6 +28,7 @@ pub(super) struct Writes<'b> {
     made: Vec<(&'b str, u64)>,
     issued: Vec<(&'b Place, Lease)>,
     leased: Vec<(&'b Place, Lease)>,
+    pooled: Vec<(&'b Place, Lease)>,
     let_go: Vec<&'b Place>,
     used: Vec<(&'b Place, u64)>,
     lost: Vec<(&'b Place, Lease)>,
@@ -49,6 +50,7 @@ impl<'b> Writes<'b> {
             made: vec![],
             issued: vec![],
             leased: vec![],
+            pooled: vec![],
             let_go: vec![],
             used: vec![],
             lost: vec![],
@@ -67,6 +69,7 @@ impl<'b> Writes<'b> {
             }
             writes.issued.extend(reckoned.issued.iter().map(|lease| (place, *lease)));
             writes.leased.extend(reckoned.leased.iter().map(|lease| (place, *lease)));
+            writes.pooled.extend(reckoned.pooled.iter().map(|lease| (place, *lease)));
             writes.used.extend(reckoned.used_to.map(|to| (place, to)));
             writes.numbered.extend(jobs.iter().zip(&reckoned.outcomes).filter_map(numbered));
         }
@@ -83,7 +86,7 @@ impl<'b> Writes<'b> {
         entry: Entry,
     ) -> Result<(), Uncommitted> {
         let by = (shared.truth.node, entry.batch);
-        let (untaken, retaken, let_go, used, lost, moved, made, issued, leased, numbered, committed) = tokio::join!(
+        let (untaken, retaken, let_go, used, lost, moved, made, issued, leased, pooled, numbered, committed) = tokio::join!(
             biased;
             document::remove_keys(session, &self.untaken, entry.batch),
             document::change_keys(session, &self.retaken, entry.batch),
@@ -94,12 +97,15 @@ impl<'b> Writes<'b> {
             sql::count_scopes(session, &self.made),
             sql::write_ranges(session, Table::Ledger, &self.issued, by),
             sql::write_ranges(session, Table::Lease, &self.leased, by),
+            // Few batches have any, and all would carry its size.
+            Box::pin(sql::write_ranges(session, Table::Pooled, &self.pooled, by)),
             document::write(session, &self.numbered),
             session.batch_execute("COMMIT")
         );
         let keys = untaken.and(retaken);
         let held = let_go.and(used).and(lost);
-        let before = keys.and(held).and(moved).and(made).and(issued).and(leased).and(numbered);
+        let granted = issued.and(leased).and(pooled);
+        let before = keys.and(held).and(moved).and(made).and(granted).and(numbered);
         match (before, committed) {
             (Ok(()), Ok(())) => Ok(()),
             // The commit was answered, and after a refusal it is a rollback. That alone proves it: PgBouncer tells of

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::{
     DataSet, PrivatePgBouncer, PrivatePostgres, exercise_books, exercise_move, exercise_outbox,
-    exercise_store,
+    exercise_pools, exercise_store,
 };
 
 /// A database of its own in a server that all claims share.
@@ -29,6 +29,7 @@ async fn the_shared_store_conforms() {
     exercise_store(fresh).await;
     exercise_outbox(fresh).await;
     exercise_books(fresh).await;
+    exercise_pools(fresh).await;
 }
 
 /// Fault 10: four connections to the server for all who ask, each transaction on another.
@@ -45,6 +46,7 @@ async fn the_shared_store_conforms_behind_pgbouncer_in_transaction_mode() {
     exercise_store(fresh).await;
     exercise_outbox(fresh).await;
     exercise_books(fresh).await;
+    exercise_pools(fresh).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

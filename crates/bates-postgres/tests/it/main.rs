@@ -7,6 +7,7 @@ mod documents;
 mod keys;
 mod notices;
 mod opening;
+mod pools;
 mod proxy;
 mod taken_back;
 mod tls;

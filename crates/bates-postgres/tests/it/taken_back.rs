@@ -117,7 +117,7 @@ async fn a_cursor_that_somebody_moved_back_is_noticed_by_what_was_written_down()
     let store = node(&server, Opening::New).await.unwrap();
     pinned(&store).await;
     let client = connect(&server.url()).await;
-    for purpose in [Purpose::Lease, Purpose::Issue] {
+    for purpose in [Purpose::Lease, Purpose::Pool, Purpose::Issue] {
         let granted = store.grant(want("a", 10, purpose)).await.unwrap();
         let back = format!("UPDATE bates.cursor SET next = {}", granted.lease.from());
         client.batch_execute(&back).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_cursor_that_somebody_moved_back_is_noticed_by_what_was_written_down()
         store.raise_floor(place("a"), granted.lease.to()).await.unwrap();
         store.accept().await.unwrap();
     }
-    assert_eq!(store.grant(want("a", 10, Purpose::Issue)).await.unwrap().lease.from(), 21);
+    assert_eq!(store.grant(want("a", 10, Purpose::Issue)).await.unwrap().lease.from(), 31);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,6 +35,15 @@ fn calls_that_wait_together_are_served_one_behind_the_other() {
 }
 
 #[test]
+fn what_is_granted_to_a_pool_is_apart_from_what_the_node_holds() {
+    let found = Found::Cursor(Cursor { next: 11, version: 3 });
+    let asks = [ask(5, Purpose::Pool), ask(5, Purpose::Pool), ask(200, Purpose::Pool)];
+    let reckoned = reckon(found, &Aside::default(), &asks, &mut Keys::default());
+    assert_eq!(reckoned.pooled, [lease(11, 16), lease(16, 21), lease(21, 101)], "a part is of use");
+    assert_eq!((reckoned.leased, reckoned.issued, reckoned.used_to), (vec![], vec![], None));
+}
+
+#[test]
 fn who_does_not_fit_is_refused_and_who_comes_behind_still_served() {
     let found = Found::Cursor(Cursor { next: 95, version: 7 });
     let asks =

@@ -1,0 +1,115 @@
+//! Shared pools on a shared store: what only happens where connections are cut, nodes die and operators stop it all.
+
+use std::time::Duration;
+
+use bates_core::{Account, Books, Lease, Missing, Pool, Pools, Purpose, Reason, Renewal, Server, Settling};
+use bates_core::{Store as _, StoreError};
+use bates_postgres::{Opening, PostgresStore, Settings};
+use bates_testkit::PrivatePostgres;
+
+use super::proxy::Cut;
+use super::unknown::{SHORT, behind_proxy};
+use super::{connect, opened, pinned, place, want};
+
+fn lease(from: u64, to: u64) -> Lease {
+    Lease::new(from, to).unwrap()
+}
+
+fn renewal(seen: u64) -> Renewal {
+    Renewal { seen, above: 0, server: Server { run: "run".into(), replication: "replication".into() } }
+}
+
+async fn account(store: &PostgresStore) -> Account {
+    store.accounts("document".parse().unwrap(), None, 1).await.unwrap().remove(0).1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_was_stopped_begins_no_epoch_and_trusts_no_server_afterwards() {
+    let server = PrivatePostgres::start().unwrap();
+    let store = opened(&server.url(), Settings::default(), Opening::New).await.unwrap();
+    pinned(&store).await;
+    let begun = store.renew_pool(place("a"), renewal(0)).await.unwrap();
+    store.pause("a test").await.unwrap();
+    let refused = store.renew_pool(place("a"), renewal(1)).await;
+    assert_eq!(refused, Err(StoreError::Poisoned("a test".into())));
+    assert_eq!(store.pool(place("a")).await.ok(), begun, "nothing is written");
+    store.accept().await.unwrap();
+    assert_eq!(store.pool(place("a")).await, Ok(Pool { epoch: 1, server: None }));
+    assert!(store.renew_pool(place("a"), renewal(1)).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_whose_answer_was_lost_is_nobodys_and_the_next_one_ends_it() {
+    let (_server, proxy, store) = behind_proxy(Duration::from_mins(1)).await;
+    store.pool(place("a")).await.unwrap();
+    proxy.cut(Cut::Before);
+    let renewed = store.renew_pool(place("a"), renewal(0)).await.unwrap();
+    assert_eq!(renewed.map(|pool| pool.epoch), Some(1), "what was not committed is tried again");
+    proxy.cut(Cut::After);
+    assert_eq!(store.renew_pool(place("a"), renewal(1)).await, Ok(None));
+    let pool = store.pool(place("a")).await.unwrap();
+    assert_eq!(pool.epoch, 2, "it was committed");
+    let renewed = store.renew_pool(place("a"), renewal(pool.epoch)).await.unwrap();
+    assert_eq!(renewed.map(|pool| pool.epoch), Some(3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_became_of_positions_is_written_once_however_its_commit_is_cut() {
+    let (_server, proxy, store) = behind_proxy(Duration::from_mins(1)).await;
+    let epoch = store.renew_pool(place("a"), renewal(0)).await.unwrap().unwrap().epoch;
+    for (cut, from) in [(Cut::Before, 1), (Cut::After, 11)] {
+        let granted = store.grant(want("a", 10, Purpose::Pool)).await.unwrap().lease;
+        assert_eq!(granted, lease(from, from + 10));
+        let settling = Settling {
+            epoch,
+            pushed: Some(lease(from, from + 4)),
+            unused: Some(lease(from + 4, from + 10)),
+            popped_to: Some(from + 1),
+        };
+        proxy.cut(cut);
+        store.settle_pool(place("a"), settling).await.unwrap();
+        let Account { held, lost, .. } = account(&store).await;
+        assert_eq!(held, [lease(from + 1, from + 4)], "{cut:?}");
+        let fenced = Missing { range: lease(from + 4, from + 10), reason: Reason::FillFenced };
+        assert!(lost.contains(&fenced), "{cut:?}: {lost:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_granted_to_a_pool_and_not_told_in_time_is_burned_and_not_in_it() {
+    let (server, proxy, store) = behind_proxy(SHORT).await;
+    store.grant(want("a", 10, Purpose::Pool)).await.unwrap();
+    proxy.cut_and_close(Cut::After);
+    assert!(store.grant(want("a", 10, Purpose::Pool)).await.is_err());
+    proxy.open();
+    let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+    let other = opened(&server.url(), patient, Opening::Existing).await.unwrap();
+    let account = loop {
+        let account = account(&other).await;
+        if !account.lost.is_empty() {
+            break account;
+        }
+    };
+    assert_eq!(account.lost, [Missing { range: lease(11, 21), reason: Reason::Burned }]);
+    assert_eq!(account.held, [lease(1, 11)], "what was told is the node's");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_node_had_for_a_pool_is_lost_and_what_it_pushed_is_in_the_pool() {
+    let server = PrivatePostgres::start().unwrap();
+    let store = opened(&server.url(), Settings::default(), Opening::New).await.unwrap();
+    pinned(&store).await;
+    let epoch = store.renew_pool(place("a"), renewal(0)).await.unwrap().unwrap().epoch;
+    store.grant(want("a", 10, Purpose::Pool)).await.unwrap();
+    let settling = Settling { epoch, pushed: Some(lease(1, 5)), ..Settling::default() };
+    store.settle_pool(place("a"), settling).await.unwrap();
+    drop(store);
+    let client = connect(&server.url()).await;
+    let long_ago = "UPDATE bates.node SET seen_at = now() - interval '1 hour';
+                    UPDATE bates.last_commit SET committed_at = now() - interval '1 hour'";
+    client.batch_execute(long_ago).await.unwrap();
+    let other = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
+    let Account { held, lost, .. } = account(&other).await;
+    assert_eq!(held, [lease(1, 5)]);
+    assert_eq!(lost, [Missing { range: lease(5, 11), reason: Reason::CrashSkip }]);
+}
