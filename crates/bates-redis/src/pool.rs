@@ -1,5 +1,6 @@
 //! Pools on one Redis server. Decides nothing: asks, within a time, and reads the answer.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bates_core::{Asking, ListLook, Looked, Push, Refusal, Server, SharedPool};
@@ -21,26 +22,33 @@ const LOOK_COMMANDS: usize = 3;
 
 /// Pools on a server. It need not be there: each question finds out anew.
 pub struct RedisPool {
-    connection: ConnectionManager,
-    shown: Box<str>,
+    client: Client,
+    /// Made with the first question, because it needs a runtime.
+    connection: OnceLock<ConnectionManager>,
 }
 
 impl RedisPool {
     /// Pools on the server of this address.
     pub fn new(address: &str) -> Result<Self, PoolError> {
         let refused = |problem: redis::RedisError| PoolError::Address(problem.to_string().into());
-        let client = Client::open(address).map_err(refused)?;
-        let shown = shown(&client);
+        Ok(Self { client: Client::open(address).map_err(refused)?, connection: OnceLock::new() })
+    }
+
+    fn connection(&self) -> Result<ConnectionManager, Box<str>> {
+        if let Some(connection) = self.connection.get() {
+            return Ok(connection.clone());
+        }
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(PATIENCE))
             .set_response_timeout(Some(PATIENCE))
             .set_number_of_retries(0);
-        let connection = ConnectionManager::new_lazy_with_config(client, config).map_err(refused)?;
-        Ok(Self { connection, shown })
+        let made = ConnectionManager::new_lazy_with_config(self.client.clone(), config);
+        let made = made.map_err(|error| error.to_string())?;
+        Ok(self.connection.get_or_init(|| made).clone())
     }
 
     async fn all(&self, commands: &Pipeline) -> Result<Vec<Value>, Box<str>> {
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection()?;
         let count = commands.cmd_iter().count();
         let asked = connection.req_packed_commands(commands, 0, count);
         let answered = timeout(PATIENCE, asked).await.map_err(|_| "Redis did not answer in time")?;
@@ -48,7 +56,7 @@ impl RedisPool {
     }
 
     async fn one(&self, command: &Cmd) -> Result<Value, Box<str>> {
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection()?;
         let asked = connection.req_packed_command(command);
         let answered = timeout(PATIENCE, asked).await.map_err(|_| "Redis did not answer in time")?;
         let value = answered.map_err(|error| error.to_string())?;
@@ -156,15 +164,11 @@ impl SharedPool for RedisPool {
     }
 
     fn describe(&self) -> String {
-        self.shown.to_string()
+        // Without a password.
+        self.client.get_connection_info().addr().to_string()
     }
 }
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The address without a password.
-fn shown(client: &Client) -> Box<str> {
-    client.get_connection_info().addr().to_string().into()
 }

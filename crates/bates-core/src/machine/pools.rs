@@ -134,16 +134,9 @@ impl<S: Pools> Machine<S> {
         if is_known(&pool) { Ok((key, pool.epoch)) } else { Err(PoolRefused::Elsewhere) }
     }
 
-    /// Has a pool for a scope, if it is one.
-    pub(crate) async fn ask_for_pool_quietly(
-        &self,
-        entry: &Entry,
-        parameters: &[(&str, &str)],
-    ) -> Result<(), StoreError> {
-        match self.pool_of(entry, parameters.into()) {
-            Ok((_, scope, _)) => self.store().pool(place(entry, &scope)).await.map(drop),
-            Err(_) => Ok(()),
-        }
+    /// The scope of these parameters, if it can have a pool.
+    pub(crate) fn pool_scope(&self, entry: &Entry, parameters: &[(&str, &str)]) -> Option<ScopeKey> {
+        self.pool_of(entry, parameters.into()).ok().map(|(_, scope, _)| scope)
     }
 
     /// The pools of a series that were ever asked for.

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::{FillError, Filled, KeptPools, Looked, Pool, Pools};
+use super::{FillError, Filled, KeptPools, Looked, Pool, Pools, ScopeMatch};
 use crate::machine::{Entry, Machine};
 use crate::place::ScopeKey;
 use crate::store::StoreError;
@@ -130,12 +130,14 @@ impl<S: Pools> Filler<S> {
         if pairs().any(|(scope, list)| !is_trusted(&all[scope], list.epoch)) {
             // Somebody else may have begun them anew.
             self.read_pools(all).await.map_err(|error| error.to_string())?;
-            let forgotten = pairs().filter(|(scope, list)| {
-                let watched = &all[*scope];
-                watched.pool.epoch > 0 && !is_trusted(watched, list.epoch)
-            });
-            let stale: Vec<(Box<str>, u64)> =
-                forgotten.map(|(scope, _)| (all[scope].key.clone(), all[scope].pool.epoch)).collect();
+            // Invariant: a pool that was begun anew on this server has a later epoch, and is left alone.
+            let is_stale =
+                |watched: &Watched| watched.pool.epoch > 0 && watched.pool.server.as_ref() != Some(&server);
+            let watched = scopes.iter().filter_map(|scope| all.get(scope));
+            let stale: Vec<(Box<str>, u64)> = watched
+                .filter(|watched| is_stale(watched))
+                .map(|watched| (watched.key.clone(), watched.pool.epoch))
+                .collect();
             if !stale.is_empty() {
                 // At once, before anything else: who takes from them directly would get numbers again.
                 self.kept.list.discard(&stale).await?;
@@ -188,11 +190,11 @@ impl<S: Pools> Filler<S> {
     /// The scopes that have a pool: those that were asked for, those that are listed, and those that match.
     async fn read_scopes(&self, all: &mut All) -> Result<(), StoreError> {
         let name = self.entry.series().name();
-        for matching in &self.kept.settings.scopes {
-            if let Some(parameters) = matching.one() {
-                // One that is no scope of the series was refused with the configuration.
-                let _ = self.machine.ask_for_pool_quietly(&self.entry, &parameters).await?;
-            }
+        self.read_pools(all).await?;
+        for parameters in self.kept.settings.scopes.iter().filter_map(ScopeMatch::one) {
+            // One that is no scope of the series was refused with the configuration.
+            let Some(scope) = self.machine.pool_scope(&self.entry, &parameters) else { continue };
+            self.watch(all, scope, None);
         }
         let has_patterns = self.kept.settings.scopes.iter().any(|matching| matching.one().is_none());
         let mut after = None;
@@ -206,7 +208,7 @@ impl<S: Pools> Filler<S> {
                 }
             }
         }
-        self.read_pools(all).await
+        Ok(())
     }
 
     /// The pools as the store knows them.

@@ -93,7 +93,7 @@ async fn serve_from(store: impl Pools, config: Config) -> anyhow::Result<Answer>
     let machine = Arc::new(Machine::open(store, config.series, Arc::new(SystemClock)).await?);
     machine.restore(Description::read_spec).await?;
     chores::know_documents(&machine, &config.documents)?;
-    fillers::know_pools(&machine, &config.pools)?;
+    know_pools(&machine, &config.pools)?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
     if http.is_none() && resp.is_none() {
         bail!("http and resp are both off: nobody could ask for a number");

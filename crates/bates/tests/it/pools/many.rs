@@ -37,10 +37,18 @@ fn take(url: &str, client: usize, taken: &AtomicU64, stop: &AtomicBool) -> (Vec<
             .query(&mut connection)
             .unwrap_or((0, Vec::new()));
         longest = longest.max(level);
+        let popped = if popped.is_empty() { wait_for_one(&mut connection, &key) } else { popped };
         taken.fetch_add(popped.len() as u64, Ordering::Relaxed);
         numbers.extend(popped);
     }
     (numbers, longest)
+}
+
+/// A program that finds a list empty waits a little.
+fn wait_for_one(connection: &mut redis::Connection, key: &str) -> Vec<String> {
+    let popped: Option<(String, String)> =
+        redis::cmd("BLPOP").arg(key).arg(0.2).query(connection).unwrap_or_default();
+    popped.into_iter().map(|(_, number)| number).collect()
 }
 
 #[test]

@@ -15,13 +15,15 @@ fn signal(child: &Child, name: &str) {
 /// A filler that is stopped when it has pushed a part, and its lock ended as if its time were over.
 fn asleep(home: &Home, redis: &Redis, environment: &[(&str, &str)]) -> Child {
     let mut filler = command(home, &["fill", "ticket", "p=A"]);
-    let filler = filler
+    let mut filler = filler
         .envs(environment.iter().copied())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    redis.wait_for_level("pool:A", 20_000);
+    while redis.level("pool:A") < 20_000 {
+        assert!(filler.try_wait().unwrap().is_none(), "it ended before it was stopped");
+    }
     signal(&filler, "STOP");
     assert!(redis.level("pool:A") < SIZE, "it was stopped on its way");
     let _: u64 = redis.command(&["DEL", "{pool:A}:bates:lock"]);
