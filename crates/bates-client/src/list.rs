@@ -1,0 +1,134 @@
+//! One connection to Redis, and the list behind it. Owns the script that pops.
+
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike as _, MultiplexedConnection};
+use redis::{AsyncConnectionConfig, Client, Pipeline, Value};
+use tokio::time::timeout;
+
+use crate::bates::Attached;
+use crate::error::TapError;
+
+/// Pops, if the list is the one that Bates filled. Keys: list, marker. Arguments: epoch, run, replication, count.
+///
+/// Invariant: what is compared is compared in the step that pops. A server that restarted, took over or was rewound has
+/// another run or another replication, whatever stands between it and the client; a list that was begun anew has a
+/// marker of another epoch, and one that was flushed has none.
+const POP: &str = "
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
+if run ~= ARGV[2] or replication ~= ARGV[3] then return {'server'} end
+local epoch = redis.call('HGET', KEYS[2], 'epoch')
+if epoch ~= ARGV[1] then return {'epoch', epoch or 'none'} end
+return {'popped', redis.call('LPOP', KEYS[1], ARGV[4]) or {}}";
+
+/// The same for whatever server: a bug that tests must find.
+#[cfg(feature = "planted-bugs")]
+const POP_ANYWHERE: &str = "
+local epoch = redis.call('HGET', KEYS[2], 'epoch')
+if epoch ~= ARGV[1] then return {'epoch', epoch or 'none'} end
+return {'popped', redis.call('LPOP', KEYS[1], ARGV[4]) or {}}";
+
+/// For each step of a connection that is made.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Which memory a server has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// Another one after each start.
+    pub(crate) run: Box<str>,
+    /// Another one after each promotion of a replica.
+    pub(crate) replication: Box<str>,
+}
+
+/// What the script answered.
+pub(crate) enum Popped {
+    /// Numbers, which are ours from now on; none if the list is empty.
+    Numbers(Vec<String>),
+    /// The server, or the list, is another one than was named.
+    Other(Box<str>),
+}
+
+/// A connection.
+pub(crate) struct Link {
+    connection: MultiplexedConnection,
+    script: &'static str,
+}
+
+impl Link {
+    /// Connects to whichever server answers at the address.
+    pub(crate) async fn connect(client: &Client, ignores_server: bool) -> Result<Self, TapError> {
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let connecting = client.get_multiplexed_async_connection_with_config(&config);
+        let connection = timeout(STEP, connecting).await.map_err(|_| TapError::Late("to a connection"))??;
+        Ok(Self { connection, script: script(ignores_server) })
+    }
+
+    /// Which memory the server has that answers.
+    pub(crate) async fn server(&mut self) -> Result<Server, TapError> {
+        let mut ask = Pipeline::with_capacity(2);
+        ask.cmd("INFO").arg("server").cmd("INFO").arg("replication");
+        let asked = self.connection.req_packed_commands(&ask, 0, 2);
+        let answers = timeout(STEP, asked).await.map_err(|_| TapError::Late("to INFO"))??;
+        let field = |at: usize, name: &'static str| {
+            let about = answers.get(at).and_then(text).unwrap_or_default();
+            let found =
+                about.lines().filter_map(|line| line.split_once(':')).find(|(field, _)| *field == name);
+            let value = found.map(|(_, value)| value.trim().into());
+            value.ok_or_else(|| TapError::Strange(format!("INFO tells no {name}").into()))
+        };
+        Ok(Server { run: field(0, "run_id")?, replication: field(1, "master_replid")? })
+    }
+
+    /// Takes numbers, within a time. After an error the connection must not be used: an answer may be on its way.
+    pub(crate) async fn pop(
+        &mut self,
+        list: &Attached,
+        server: &Server,
+        count: usize,
+        patience: Duration,
+    ) -> Result<Popped, TapError> {
+        let mut command = redis::cmd("EVAL");
+        command.arg(self.script).arg(2).arg(&list.key).arg(format!("{{{}}}:bates", list.key));
+        command.arg(list.epoch).arg(&*server.run).arg(&*server.replication).arg(count);
+        let asked = self.connection.req_packed_command(&command);
+        let answer = timeout(patience, asked).await.map_err(|_| TapError::Late("in time"))??;
+        read(answer)
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+fn script(ignores_server: bool) -> &'static str {
+    if ignores_server { POP_ANYWHERE } else { POP }
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+fn script(_: bool) -> &'static str {
+    POP
+}
+
+fn read(answer: Value) -> Result<Popped, TapError> {
+    let strange = |answer: &Value| TapError::Strange(format!("it answers {answer:?}").into());
+    let answer = answer.extract_error()?;
+    let Value::Array(parts) = &answer else { return Err(strange(&answer)) };
+    match (parts.first().and_then(text), parts.get(1)) {
+        (Some("popped"), Some(Value::Array(numbers))) => {
+            let numbers: Option<Vec<String>> =
+                numbers.iter().map(|number| text(number).map(Into::into)).collect();
+            numbers.map(Popped::Numbers).ok_or_else(|| strange(&answer))
+        }
+        (Some("server"), _) => Ok(Popped::Other("the server is another one".into())),
+        (Some("epoch"), Some(epoch)) => {
+            Ok(Popped::Other(format!("its epoch is {}", text(epoch).unwrap_or("none")).into()))
+        }
+        _ => Err(strange(&answer)),
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,134 @@
+//! A pool as a program takes from it: first what is at hand, then Redis, then Bates, then Redis once more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use crate::bates::Bates;
+use crate::error::{BatesError, OpenError, PopError};
+use crate::settings::Settings;
+use crate::stock::{Fetch, Fetched, Hand, Stock, Turn};
+use crate::tap::Tap;
+
+/// How long a call waits for Redis where Bates cannot be asked: longer than a connection takes to be made and attached.
+const LAST_RESORT: Duration = Duration::from_secs(5);
+
+/// How long the script has then.
+const LAST_RESORT_STEP: Duration = Duration::from_secs(1);
+
+/// Numbers that one script pops: Redis serves nobody else meanwhile.
+const COUNT_MAX: usize = 10_000;
+
+/// A pool that is taken from. Clones share the connection and what is at hand.
+///
+/// It fails only if neither of the two gives numbers: Bates, or a Redis whose list is known to be the one that Bates
+/// filled. What it has popped and not handed out is lost when the last clone is dropped, at most one batch.
+#[derive(Clone)]
+pub struct Pool(Arc<Shared>);
+
+struct Shared {
+    stock: Arc<Stock>,
+    /// Held by the one that fetches.
+    tap: Mutex<Tap>,
+    bates: Bates,
+    batch: usize,
+    deadline: Duration,
+}
+
+impl Pool {
+    /// A pool. Nobody is asked yet; the first call does.
+    ///
+    /// TLS needs a provider in the process: where none was installed, this installs ring's.
+    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+        Ok(Self(Arc::new(Shared {
+            stock: Arc::default(),
+            bates: Bates::new(&settings)?,
+            tap: Mutex::new(Tap::new(&settings)?),
+            batch: settings.batch.clamp(1, COUNT_MAX),
+            deadline: settings.deadline,
+        })))
+    }
+
+    /// Connects to Redis and learns the epoch of its list, if it can, so that the first call need not. Waits for some
+    /// seconds at the most. What it cannot do, the calls do without.
+    pub async fn attach(&self) {
+        let mut ended = self.0.stock.watched();
+        if let Turn::Fetch(fetch) = self.0.stock.turn(Instant::now(), true) {
+            tokio::spawn(self.clone().fetched(fetch, 0, LAST_RESORT_STEP));
+        }
+        let _ = timeout_at(Instant::now() + LAST_RESORT, ended.changed()).await;
+    }
+
+    /// Takes numbers, each of which nobody else was given; fewer than asked for where the scope ends.
+    ///
+    /// Must be called in a Tokio runtime. A call that is dropped loses what was on its way from Bates to it.
+    pub async fn pop(&self, count: usize) -> Result<Vec<String>, PopError> {
+        let mut hand = Hand::new(&self.0.stock, count);
+        hand.fill();
+        self.from_redis(&mut hand, false).await;
+        let Err(error) = self.from_bates(&mut hand).await else { return Ok(hand.take()) };
+        // Invariant: no call fails because one of the two was late. Redis has not been asked, or not long enough.
+        self.from_redis(&mut hand, true).await;
+        if hand.missing() == 0 || (error.is_end() && !hand.is_empty()) {
+            return Ok(hand.take());
+        }
+        Err(error.with(self.0.stock.why()))
+    }
+
+    /// Until the hand is full, or Redis is away, late or empty.
+    async fn from_redis(&self, hand: &mut Hand<'_>, is_last_resort: bool) {
+        let Shared { stock, batch, deadline, .. } = &*self.0;
+        let (wait, patience) =
+            if is_last_resort { (LAST_RESORT, LAST_RESORT_STEP) } else { (*deadline, *deadline) };
+        let (mut until, mut in_vain) = (Instant::now() + wait, 0);
+        while hand.missing() > 0 {
+            // Before the turn, so that no end is missed.
+            let mut ended = stock.watched();
+            let is_own = match stock.turn(Instant::now(), is_last_resort) {
+                Turn::Fetch(fetch) => {
+                    let count = hand.missing().clamp(*batch, COUNT_MAX);
+                    tokio::spawn(self.clone().fetched(fetch, count, patience));
+                    true
+                }
+                Turn::Probe(fetch) => {
+                    tokio::spawn(self.clone().fetched(fetch, *batch, patience));
+                    return;
+                }
+                Turn::Wait => false,
+                Turn::Leave => return,
+            };
+            if timeout_at(until, ended.changed()).await.is_err() {
+                hand.fill();
+                return;
+            }
+            if hand.fill() {
+                (until, in_vain) = (Instant::now() + wait, 0);
+                continue;
+            }
+            in_vain += 1;
+            // Whoever was under way may have begun with less patience; the next one has not.
+            if is_last_resort && (is_own || in_vain > 1) {
+                return;
+            }
+        }
+    }
+
+    /// For what the hand still lacks.
+    async fn from_bates(&self, hand: &mut Hand<'_>) -> Result<(), BatesError> {
+        while hand.missing() > 0 {
+            hand.add(self.0.bates.next(hand.missing()).await?);
+        }
+        Ok(())
+    }
+
+    /// In a task of its own: what was popped is at hand, even if the call that wanted it is gone.
+    async fn fetched(self, fetch: Fetch, count: usize, patience: Duration) {
+        let outcome = self.0.tap.lock().await.draw(&self.0.bates, count, patience).await;
+        fetch.end(outcome.map(|numbers| match count {
+            0 => Fetched::Connection,
+            _ => Fetched::Numbers(numbers),
+        }));
+    }
+}
