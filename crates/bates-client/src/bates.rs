@@ -22,7 +22,7 @@ const NEXT_TIMEOUT: Duration = Duration::from_secs(5);
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Numbers in one answer.
-const COUNT_MAX: usize = 1_000;
+const COUNT_MAX: usize = 10_000;
 
 /// What stays as it is in a path.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -41,11 +41,11 @@ impl Pool {
     /// A pool. Nobody is asked yet; the first call does.
     ///
     /// TLS needs a provider in the process: where none was installed, this installs ring's.
-    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+    pub fn open(settings: &Settings) -> Result<Self, OpenError> {
         Ok(Self(Arc::new(Shared {
             stock: Arc::default(),
-            bates: Bates::new(&settings)?,
-            tap: Mutex::new(Tap::new(&settings)?),
+            bates: Bates::new(settings)?,
+            tap: Mutex::new(Tap::new(settings)?),
             batch: settings.batch.clamp(1, COUNT_MAX),
             deadline: settings.deadline,
         })))
@@ -67,10 +67,10 @@ impl Pool {
     pub async fn pop(&self, count: usize) -> Result<Vec<String>, PopError> {
         let mut hand = Hand::new(&self.0.stock, count);
         hand.fill();
-        self.from_redis(&mut hand, false).await;
-        let Err(error) = self.from_bates(&mut hand).await else { return Ok(hand.take()) };
+        self.take_of_redis(&mut hand, false).await;
+        let Err(error) = self.take_of_bates(&mut hand).await else { return Ok(hand.take()) };
         // Invariant: no call fails because one of the two was late. Redis has not been asked, or not long enough.
-        self.from_redis(&mut hand, true).await;
+        self.take_of_redis(&mut hand, true).await;
         if hand.missing() == 0 || (error.is_end() && !hand.is_empty()) {
             return Ok(hand.take());
         }
@@ -78,7 +78,7 @@ impl Pool {
     }
 
     /// Until the hand is full, or Redis is away, late or empty.
-    async fn from_redis(&self, hand: &mut Hand<'_>, is_last_resort: bool) {
+    async fn take_of_redis(&self, hand: &mut Hand<'_>, is_last_resort: bool) {
         let Shared { stock, batch, deadline, .. } = &*self.0;
         let (wait, patience) =
             if is_last_resort { (LAST_RESORT, LAST_RESORT_STEP) } else { (*deadline, *deadline) };
@@ -116,7 +116,7 @@ impl Pool {
     }
 
     /// For what the hand still lacks.
-    async fn from_bates(&self, hand: &mut Hand<'_>) -> Result<(), BatesError> {
+    async fn take_of_bates(&self, hand: &mut Hand<'_>) -> Result<(), BatesError> {
         while hand.missing() > 0 {
             hand.add(self.0.bates.next(hand.missing()).await?);
         }

@@ -28,6 +28,7 @@ pub(crate) struct Bates {
 pub(crate) enum Command {
     Serve(serve::ServeArgs),
     Next(ask::NextArgs),
+    Pop(ask::PopArgs),
     Peek(ask::PeekArgs),
     Validate(ask::ValidateArgs),
     Series(ask::SeriesArgs),

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Pattern(command) => pattern::run(command),
         Command::Serve(args) => serve::run(&args),
         Command::Next(args) => ask::next(&args),
+        Command::Pop(args) => ask::pop(&args),
         Command::Peek(args) => ask::peek(&args),
         Command::Validate(args) => ask::validate(&args),
         Command::Series(args) => ask::series(&args),

@@ -10,7 +10,7 @@ use bates_testkit::PrivateRedis;
 use super::stand_in::StandIn;
 
 /// So long that nothing is late on a busy machine: who gives numbers is then decided by who can.
-pub(crate) const PATIENT: Duration = Duration::from_secs(60);
+pub(crate) const PATIENT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Stage {
     pub(crate) redis: PrivateRedis,
@@ -39,7 +39,7 @@ impl Stage {
 
     /// A pool that waits for Redis as long as it takes.
     pub(crate) fn patient(&self) -> Pool {
-        Pool::open(Settings { deadline: PATIENT, ..self.settings() }).unwrap()
+        Pool::open(&Settings { deadline: PATIENT, ..self.settings() }).unwrap()
     }
 
     /// Asks Redis for something, past the pool.

@@ -1,9 +1,10 @@
-//! The commands that ask a running server: `next`, `peek`, `validate`, `series`. One file a command.
+//! The commands that ask a running server: `next`, `pop`, `peek`, `validate`, `series`. One file a command.
 
 mod gaps;
 mod next;
 mod outbox;
 mod peek;
+mod pop;
 mod series;
 mod server;
 mod validate;
@@ -12,6 +13,7 @@ pub(crate) use gaps::{GapsArgs, ReconcileArgs, gaps, reconcile};
 pub(crate) use next::{NextArgs, run as next};
 pub(crate) use outbox::{OutboxArgs, run as outbox};
 pub(crate) use peek::{PeekArgs, run as peek};
+pub(crate) use pop::{PopArgs, run as pop};
 pub(crate) use series::{SeriesArgs, run as series};
 pub(crate) use server::{Refused, ServerArgs, escaped, refusal};
 pub(crate) use validate::{ValidateArgs, run as validate};

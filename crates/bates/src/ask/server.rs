@@ -45,7 +45,21 @@ struct Problem {
     detail: String,
 }
 
+impl Refused {
+    /// An error by its code, in a server's words.
+    pub(super) fn new(code: &str, detail: &str) -> Self {
+        let known = bates_core::Code::ALL.iter().find(|known| known.name() == code);
+        let exit_code = known.map_or(2, |code| code.exit_code());
+        Self { code: printable(code).into_owned(), detail: printable(detail).into_owned(), exit_code }
+    }
+}
+
 impl ServerArgs {
+    /// The address itself.
+    pub(super) fn base(&self) -> anyhow::Result<String> {
+        Ok(self.address("")?.to_string())
+    }
+
     /// Asks with GET.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
         let answer = send(ureq::http::Request::get(self.address(path)?).body(())?)?;
@@ -148,9 +162,7 @@ pub(crate) fn refusal(status: ureq::http::StatusCode, text: &str) -> anyhow::Err
             "the server answers {status}, and no reason that Bates gives"
         )));
     };
-    let exit_code =
-        bates_core::Code::ALL.iter().find(|known| known.name() == code).map_or(2, |code| code.exit_code());
-    Refused { code: printable(&code).into_owned(), detail: printable(&detail).into_owned(), exit_code }.into()
+    Refused::new(&code, &detail).into()
 }
 
 /// A text as a part of a path or a query.
