@@ -1,30 +1,14 @@
-//! Bugs that tests must find, planted by a variable of the environment. No build that ships has them.
+//! A bug on purpose, for the tests that have to catch it. Only with the feature `planted-bugs`, which no build but that
+//! of tests has, and only where the environment asks for it.
 
-/// A bug.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bug {
-    /// A chunk is pushed whatever the marker says.
-    PushWithoutFence,
-    /// A server that restarted is taken for the same.
-    IgnoreRestart,
-}
-
-/// Whether a bug is planted.
+/// Whether a chunk is pushed whatever its marker says.
 #[cfg(feature = "planted-bugs")]
-pub(crate) fn is_planted(bug: Bug) -> bool {
-    use std::sync::LazyLock;
-
-    static PLANTED: LazyLock<Option<Bug>> =
-        LazyLock::new(|| match std::env::var("BATES_PLANTED_BUG").ok()?.as_str() {
-            "push-without-fence" => Some(Bug::PushWithoutFence),
-            "ignore-restart" => Some(Bug::IgnoreRestart),
-            _ => None,
-        });
-    *PLANTED == Some(bug)
+pub(crate) fn pushes_without_fence() -> bool {
+    std::env::var("BATES_PLANTED_BUG").is_ok_and(|bug| bug == "push-without-fence")
 }
 
-/// No build that ships has one.
+/// No build that ships does.
 #[cfg(not(feature = "planted-bugs"))]
-pub(crate) const fn is_planted(_: Bug) -> bool {
+pub(crate) const fn pushes_without_fence() -> bool {
     false
 }

@@ -10,7 +10,6 @@ use tokio::time::timeout;
 
 use crate::description::PoolError;
 use crate::keys::Keys;
-use crate::planted::{Bug, is_planted};
 use crate::reply::{error, judged, server, strange, text, whole};
 use crate::{push, scripts};
 
@@ -82,10 +81,7 @@ impl RedisPool {
         let (Some(about_server), Some(about_replication)) = (replies.first(), replies.get(1)) else {
             return Err("Redis answered nothing".into());
         };
-        let mut server = server(about_server, about_replication)?;
-        if is_planted(Bug::IgnoreRestart) {
-            server = Server { run: "same".into(), replication: "same".into() };
-        }
+        let server = server(about_server, about_replication)?;
         let read = |list: &[Value]| ListLook {
             // What is no list has none of our numbers, and a push will say so.
             level: list.first().and_then(whole).unwrap_or_default(),

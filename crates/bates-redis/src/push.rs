@@ -8,7 +8,7 @@ use bates_core::{Push, Refusal};
 use redis::{Cmd, Pipeline, Value};
 
 use crate::keys::Keys;
-use crate::planted::{Bug, is_planted};
+use crate::planted::pushes_without_fence;
 use crate::reply::{judged, strange};
 use crate::scripts;
 
@@ -18,7 +18,7 @@ const VALUES_MAX: usize = 1_000;
 /// The commands of a push.
 pub(crate) fn commands(key: &str, push: &Push<'_>) -> Pipeline {
     let keys = Keys::of(key);
-    let open = if is_planted(Bug::PushWithoutFence) { scripts::OPEN_UNFENCED } else { scripts::OPEN };
+    let open = if pushes_without_fence() { scripts::OPEN_UNFENCED } else { scripts::OPEN };
     let mut pipeline = Pipeline::new();
     pipeline.cmd("MULTI");
     pipeline.add_command(

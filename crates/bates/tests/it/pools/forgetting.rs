@@ -19,6 +19,16 @@ struct Load {
     numbers: Mutex<Vec<String>>,
     count: AtomicU64,
     stop: AtomicBool,
+    has_failed: AtomicBool,
+}
+
+/// Tells whoever waits for a load that it will not come any further.
+struct Watch(Arc<Load>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.has_failed.fetch_or(std::thread::panicking(), Ordering::Relaxed);
+    }
 }
 
 impl Load {
@@ -35,6 +45,7 @@ impl Load {
     fn wait_for(&self, more: u64) {
         let enough = self.count.load(Ordering::Relaxed) + more;
         while self.count.load(Ordering::Relaxed) < enough {
+            assert!(!self.has_failed.load(Ordering::Relaxed), "a call failed");
             std::thread::yield_now();
         }
     }
@@ -47,7 +58,7 @@ impl Load {
     ) -> Vec<JoinHandle<()>> {
         let one = |_| {
             let (load, work) = (self.clone(), work.clone());
-            std::thread::spawn(move || work(&load))
+            std::thread::spawn(move || work(&Watch(load).0))
         };
         (0..count).map(one).collect()
     }
@@ -68,7 +79,7 @@ impl Loads {
         let mut threads = own.threads(2, move |load| {
             let mut client = Client::connect(port).unwrap();
             while load.goes_on() {
-                let answer = client.send(&["BATES.NEXT", "ticket", "p=A"]).expect("Bates answers");
+                let answer = client.send(&["LPOP", "own:A"]).expect("Bates answers");
                 // The line after `$LENGTH`.
                 assert!(answer.starts_with('$'), "Bates refused: {answer}");
                 load.add(vec![client.line().expect("Bates answers")]);
@@ -76,7 +87,7 @@ impl Loads {
         });
         let mut settings = Settings::new(format!("http://127.0.0.1:{http}"), redis, "ticket");
         settings.scope = [("p".to_owned(), "A".to_owned())].into();
-        threads.extend(safe.threads(1, move |load| pop_safely(load, settings.clone())));
+        threads.extend(safe.threads(1, move |load| pop_safely(load, &settings)));
         let url = redis.to_owned();
         threads.extend(plain.threads(2, move |load| {
             while load.goes_on() {
@@ -114,7 +125,7 @@ impl Loads {
 }
 
 /// Four tasks that share one consumer.
-fn pop_safely(load: &Load, settings: Settings) {
+fn pop_safely(load: &Load, settings: &Settings) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let pool = Pool::open(settings).unwrap();

@@ -1,7 +1,7 @@
 //! Shared pools, on real servers: Bates fills, programs take, and Redis forgets.
 
 mod filling;
-// mod forgetting;
+mod forgetting;
 mod many;
 mod sleeping;
 mod taking;
