@@ -1,6 +1,7 @@
 //! The shared store passes the suite that every store must pass.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::{
@@ -15,7 +16,9 @@ impl DataSet for InDatabase {
     type Store = PostgresStore;
 
     async fn open(&self) -> PostgresStore {
-        PostgresStore::open(&self.0, Settings::default(), Opening::New).await.unwrap()
+        // Nothing is claimed of how fast it is.
+        let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+        PostgresStore::open(&self.0, patient, Opening::New).await.unwrap()
     }
 }
 
