@@ -73,20 +73,27 @@ impl RedisPool {
                 .cmd("LINDEX")
                 .arg(list)
                 .arg(0)
-                .cmd("HGET")
+                .cmd("HMGET")
                 .arg(marker)
-                .arg("epoch");
+                .arg(&["epoch", "to"]);
         }
         let replies = self.all(&commands).await?;
         let (Some(about_server), Some(about_replication)) = (replies.first(), replies.get(1)) else {
             return Err("Redis answered nothing".into());
         };
         let server = server(about_server, about_replication)?;
-        let read = |list: &[Value]| ListLook {
-            // What is no list has none of our numbers, and a push will say so.
-            level: list.first().and_then(whole).unwrap_or_default(),
-            head: list.get(1).and_then(text).map(Into::into),
-            epoch: list.get(2).and_then(whole),
+        let read = |list: &[Value]| {
+            let marker = |at: usize| match list.get(2) {
+                Some(Value::Array(fields)) => fields.get(at).and_then(whole),
+                _ => None,
+            };
+            ListLook {
+                // What is no list has none of our numbers, and a push will say so.
+                level: list.first().and_then(whole).unwrap_or_default(),
+                head: list.get(1).and_then(text).map(Into::into),
+                epoch: marker(0),
+                pushed_to: marker(1),
+            }
         };
         let lists = replies[2..].chunks(LOOK_COMMANDS).map(read).collect();
         Ok(Looked { server, lists })
@@ -127,9 +134,8 @@ impl SharedPool for RedisPool {
 
     fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
         Box::pin(async move {
-            let mut command = redis::cmd("SET");
-            command.arg(Keys::of(key).lock).arg(token).arg("NX").arg("PX").arg(millis(lasts));
-            self.is_done(&command).await
+            let mut command = push::script(scripts::LOCK, &[&Keys::of(key).lock]);
+            self.is_done(command.arg(token).arg(millis(lasts))).await
         })
     }
 

@@ -54,12 +54,22 @@ local epoch = redis.call('HGET', KEYS[2], 'epoch')
 if epoch and tonumber(epoch) > tonumber(ARGV[1]) then return 0 end
 return redis.call('UNLINK', KEYS[1], KEYS[2])";
 
+/// Keys: lock. Arguments: token, milliseconds. A lock of another memory is nobody's: it came back with an old state of
+/// the server, and its filler asks another one by now, or this one anew.
+pub(crate) const LOCK: &str = "
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+local found = redis.call('GET', KEYS[1])
+if found and string.sub(found, 1, #run) ~= run then redis.call('DEL', KEYS[1]) end
+return redis.call('SET', KEYS[1], run .. ' ' .. ARGV[1], 'NX', 'PX', ARGV[2])";
+
 /// Keys: lock. Arguments: token, milliseconds.
 pub(crate) const EXTEND: &str = "
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+if redis.call('GET', KEYS[1]) ~= run .. ' ' .. ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
 
 /// Keys: lock. Arguments: token.
 pub(crate) const UNLOCK: &str = "
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+if redis.call('GET', KEYS[1]) ~= run .. ' ' .. ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])";

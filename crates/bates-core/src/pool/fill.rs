@@ -5,13 +5,15 @@ use std::time::Duration;
 use bates_pattern::Scope;
 use uuid::Uuid;
 
-use super::{ListLook, Pool, PoolSettings, Pools, Push, Refusal, Renewal, Server, Settling, SharedPool};
+use super::{
+    FillError, Filled, ListLook, Pool, PoolSettings, Pools, Push, Refusal, Renewal, Server, Settling,
+    SharedPool,
+};
 use crate::clock::Clock;
 use crate::grant::{Grant, GrantError, Purpose, Want};
 use crate::lease::Lease;
 use crate::machine::{Entry, Numbers, Value};
 use crate::place::Place;
-use crate::store::StoreError;
 
 /// How long a lock lasts that its filler does not extend.
 const LOCK_LASTS: Duration = Duration::from_secs(10);
@@ -24,58 +26,6 @@ const CHUNK: u64 = 10_000;
 
 /// How often a chunk is sent whose answer was lost.
 const SENDS_MAX: u32 = 3;
-
-/// What came of a filling.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Filled {
-    /// So many numbers were pushed, and whether the pool was begun anew for it.
-    Done {
-        /// Numbers that were pushed.
-        pushed: u64,
-        /// Whether the pool was begun anew.
-        renewed: bool,
-    },
-    /// Somebody else fills it.
-    Elsewhere,
-}
-
-/// A pool that was not filled, or not to the end.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FillError {
-    /// The server failed.
-    #[error("{0}")]
-    Server(Box<str>),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The scope has no more numbers.
-    #[error("no more numbers are left")]
-    Exhausted,
-    /// The server forgot, or another filler was faster.
-    #[error("the pool was begun anew by somebody else, or its server forgot it: {0:?}")]
-    Refused(Refusal),
-    /// A list that was there before the pool.
-    #[error("there is a list under {key:?} that Bates did not make, with {level} elements: remove it first")]
-    Foreign {
-        /// Its key.
-        key: Box<str>,
-        /// Its elements.
-        level: u64,
-    },
-}
-
-impl From<GrantError> for FillError {
-    fn from(error: GrantError) -> Self {
-        match error {
-            GrantError::Exhausted { .. } => Self::Exhausted,
-            GrantError::Store(error) => Self::Store(error),
-            GrantError::TooManyScopes(limit) => Self::Store(StoreError::Unavailable(
-                format!("the series has {limit} scopes, its limit").into(),
-            )),
-        }
-    }
-}
 
 /// A pool, and what is needed to fill it.
 pub(crate) struct Filling<'a, S> {
@@ -286,7 +236,7 @@ impl<S: Pools> Filling<'_, S> {
 
     /// Below which position everything was taken: all before the first element of the list, which is taken next.
     fn popped_to(&self, list: &ListLook) -> Option<u64> {
-        let Some(head) = &list.head else { return Some(bates_pattern::Position::MAX.value()) };
+        let Some(head) = &list.head else { return list.pushed_to };
         let pattern = self.entry.series().pattern();
         match self.settings.value {
             Value::Id => pattern.parse(head).ok().map(|parsed| parsed.position().value()),

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::{FillError, Filled, KeptPools, Looked, Pool, Pools, ScopeMatch};
+use super::{FillError, Filled, KeptPools, ListLook, Looked, Pool, Pools, ScopeMatch, Server};
 use crate::machine::{Entry, Machine};
 use crate::place::ScopeKey;
 use crate::store::StoreError;
@@ -57,6 +57,13 @@ struct Watched {
     not_before: Duration,
     /// Whether somebody was told that it cannot be filled.
     is_told: bool,
+}
+
+impl Watched {
+    /// Whether its list is the one that the store knows.
+    fn is_trusted(&self, server: &Server, list: &ListLook) -> bool {
+        self.pool.server.as_ref() == Some(server) && list.epoch == Some(self.pool.epoch)
+    }
 }
 
 type All = BTreeMap<ScopeKey, Watched>;
@@ -123,32 +130,18 @@ impl<S: Pools> Filler<S> {
         Looked { server, lists }: Looked,
         fills: &mut Fills,
     ) -> Result<bool, Box<str>> {
-        let is_trusted = |watched: &Watched, epoch: Option<u64>| {
-            watched.pool.server.as_ref() == Some(&server) && epoch == Some(watched.pool.epoch)
-        };
-        let pairs = || scopes.iter().zip(&lists);
-        if pairs().any(|(scope, list)| !is_trusted(&all[scope], list.epoch)) {
+        let is_strange = |(scope, list): (&ScopeKey, &ListLook)| !all[scope].is_trusted(&server, list);
+        if scopes.iter().zip(&lists).any(is_strange) {
             // Somebody else may have begun them anew.
             self.read_pools(all).await.map_err(|error| error.to_string())?;
-            // Invariant: a pool that was begun anew on this server has a later epoch, and is left alone.
-            let is_stale =
-                |watched: &Watched| watched.pool.epoch > 0 && watched.pool.server.as_ref() != Some(&server);
-            let watched = scopes.iter().filter_map(|scope| all.get(scope));
-            let stale: Vec<(Box<str>, u64)> = watched
-                .filter(|watched| is_stale(watched))
-                .map(|watched| (watched.key.clone(), watched.pool.epoch))
-                .collect();
-            if !stale.is_empty() {
-                // At once, before anything else: who takes from them directly would get numbers again.
-                self.kept.list.discard(&stale).await?;
-            }
+            self.discard(all, scopes, &server).await?;
         }
         let (mut has_changed, now) = (false, self.machine.elapsed());
-        for (scope, list) in pairs() {
+        for (scope, list) in scopes.iter().zip(&lists) {
             let Some(watched) = all.get_mut(scope) else { continue };
             has_changed |= watched.level != list.level;
             watched.level = list.level;
-            let is_due = !is_trusted(watched, list.epoch) || self.kept.settings.lacks(list.level) > 0;
+            let is_due = !watched.is_trusted(&server, list) || self.kept.settings.lacks(list.level) > 0;
             if is_due && now >= watched.not_before && fills.len() < FILLS_MAX {
                 // Until it has ended.
                 watched.not_before = Duration::MAX;
@@ -160,6 +153,18 @@ impl<S: Pools> Filler<S> {
             }
         }
         Ok(has_changed)
+    }
+
+    /// Empties lists that the server has from another memory, at once and before anything else: who takes from them
+    /// directly would get numbers again.
+    async fn discard(&self, all: &All, scopes: &[ScopeKey], server: &Server) -> Result<(), Box<str>> {
+        // Invariant: a pool that was begun anew on this server has a later epoch, and is left alone.
+        let is_stale =
+            |watched: &&Watched| watched.pool.epoch > 0 && watched.pool.server.as_ref() != Some(server);
+        let stale = scopes.iter().filter_map(|scope| all.get(scope)).filter(is_stale);
+        let stale: Vec<(Box<str>, u64)> =
+            stale.map(|watched| (watched.key.clone(), watched.pool.epoch)).collect();
+        if stale.is_empty() { Ok(()) } else { self.kept.list.discard(&stale).await }
     }
 
     /// A filling has ended: the pool may be filled again, now or after a while.
@@ -196,11 +201,13 @@ impl<S: Pools> Filler<S> {
             let Some(scope) = self.machine.pool_scope(&self.entry, &parameters) else { continue };
             self.watch(all, scope, None);
         }
-        let has_patterns = self.kept.settings.scopes.iter().any(|matching| matching.one().is_none());
+        if self.kept.settings.scopes.iter().all(|matching| matching.one().is_some()) {
+            return Ok(());
+        }
         let mut after = None;
-        while has_patterns {
+        loop {
             let page = self.machine.scopes(name.clone(), after, PAGE).await?;
-            let Some((last, _)) = page.last() else { break };
+            let Some((last, _)) = page.last() else { return Ok(()) };
             after = Some(last.clone());
             for (scope, _) in page {
                 if self.kept.settings.scopes.iter().any(|matching| matching.matches(&scope)) {
@@ -208,7 +215,6 @@ impl<S: Pools> Filler<S> {
                 }
             }
         }
-        Ok(())
     }
 
     /// The pools as the store knows them.

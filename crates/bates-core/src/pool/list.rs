@@ -57,6 +57,8 @@ pub struct ListLook {
     pub head: Option<Box<str>>,
     /// The epoch that it is of, if it is of any.
     pub epoch: Option<u64>,
+    /// The first position past all that were pushed in this epoch.
+    pub pushed_to: Option<u64>,
 }
 
 /// Numbers to be pushed.

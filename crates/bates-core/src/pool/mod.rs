@@ -8,6 +8,7 @@
 //! - a filler that slept: what was granted before something that was pushed is refused.
 
 mod fill;
+mod filled;
 mod filler;
 mod kept;
 mod list;
@@ -15,7 +16,7 @@ mod pools;
 mod settings;
 
 pub(crate) use fill::Filling;
-pub use fill::{FillError, Filled};
+pub use filled::{FillError, Filled};
 pub use filler::{Filler, Telling};
 pub use kept::{KeptPools, PoolTally};
 pub use list::{Asking, ListLook, Looked, Push, Refusal, SharedPool};

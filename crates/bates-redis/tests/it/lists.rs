@@ -187,6 +187,24 @@ async fn a_lock_is_one_filler_s_until_it_ends_it() {
 }
 
 #[tokio::test]
+async fn a_lock_that_came_back_with_an_old_memory_keeps_nobody_out() {
+    let mut redis = Redis::start();
+    assert_eq!(redis.pool.lock(KEY, "one", LASTS).await, Ok(true));
+    let _: String = redis.command(&["SAVE"]).await;
+    redis.server.kill().unwrap();
+    redis.server.restart().unwrap();
+    assert_eq!(redis.command::<u64>(&["EXISTS", "{id-pool:PROJ:9012}:bates:lock"]).await, 1);
+    let locked = loop {
+        // The connection finds out that it was cut.
+        if let Ok(locked) = redis.pool.lock(KEY, "other", LASTS).await {
+            break locked;
+        }
+    };
+    assert!(locked);
+    assert_eq!(redis.pool.extend(KEY, "one", LASTS).await, Ok(false));
+}
+
+#[tokio::test]
 async fn lists_are_looked_at_together_and_one_that_is_none_keeps_no_other_from_it() {
     let redis = Redis::start();
     let _: String = redis.command(&["SET", "none", "x"]).await;
@@ -194,7 +212,11 @@ async fn lists_are_looked_at_together_and_one_that_is_none_keeps_no_other_from_i
     redis.renewed(1).await.unwrap();
     redis.push(1, 5, 7, 9).await.unwrap();
     let looked = redis.pool.look(&["none".into(), "foreign".into(), KEY.into()]).await.unwrap();
-    let seen: Vec<(u64, Option<&str>, Option<u64>)> =
-        looked.lists.iter().map(|list| (list.level, list.head.as_deref(), list.epoch)).collect();
-    assert_eq!(seen, [(0, None, None), (2, Some("a"), None), (2, Some("P-7"), Some(1))]);
+    let seen: Vec<(u64, Option<&str>, Option<u64>, Option<u64>)> = looked
+        .lists
+        .iter()
+        .map(|list| (list.level, list.head.as_deref(), list.epoch, list.pushed_to))
+        .collect();
+    let foreign = (2, Some("a"), None, None);
+    assert_eq!(seen, [(0, None, None, None), foreign, (2, Some("P-7"), Some(1), Some(9))]);
 }

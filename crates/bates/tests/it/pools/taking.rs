@@ -6,8 +6,7 @@ use crate::http::ask;
 fn ids(redis: &Redis) -> (String, String) {
     let field = |section: &str, name: &str| {
         let info: String = redis.command(&["INFO", section]);
-        let line = info.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
-        line
+        info.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
     };
     (field("server", "run_id:"), field("replication", "master_replid:"))
 }
