@@ -68,7 +68,7 @@ struct Problem {
 }
 
 impl Bates {
-    pub(crate) fn new(settings: &Settings) -> Result<Self, OpenError> {
+    pub(crate) fn new(settings: Settings) -> Result<Self, OpenError> {
         let refused = |problem: &dyn std::fmt::Display| OpenError::Bates(problem.to_string().into());
         let series = utf8_percent_encode(&settings.series, ESCAPED);
         let path = |what: &str| -> Result<Url, OpenError> {
@@ -87,8 +87,8 @@ impl Bates {
             .connect_timeout(CONNECT_TIMEOUT)
             .build()
             .map_err(|problem| refused(&problem))?;
-        let secret = settings.secret.as_deref().map(Into::into);
-        Ok(Self { client, next, attach, secret, scope: settings.scope.clone() })
+        let secret = settings.secret.map(Into::into);
+        Ok(Self { client, next, attach, secret, scope: settings.scope })
     }
 
     /// Numbers that Redis never had, as many at the most: at least one, and fewer where an answer holds no more or
@@ -131,7 +131,7 @@ impl Bates {
     /// the first may have taken is a gap.
     async fn sent(&self, url: &Url, body: &[u8]) -> Result<(reqwest::StatusCode, Vec<u8>), BatesError> {
         match self.sent_once(url, body).await {
-            Err(_) => self.sent_once(url, body).await.map_err(|error| BatesError::Away(reasons(&error))),
+            Err(_) => self.sent_once(url, body).await.map_err(|error| BatesError::Away(reason(url, &error))),
             Ok(answer) => Ok(answer),
         }
     }
@@ -150,13 +150,13 @@ impl Bates {
     }
 }
 
-/// An error with those behind it: the last of them is the one that tells.
-fn reasons(error: &dyn std::error::Error) -> Box<str> {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
+/// Who did not answer, and the last of the errors behind one another, which is the one that tells.
+fn reason(url: &Url, error: &dyn std::error::Error) -> Box<str> {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
     }
-    text.into()
+    // Without a name or a password that the address may hold.
+    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+    format!("no answer from {host}:{port}: {last}").into()
 }

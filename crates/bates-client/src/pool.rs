@@ -41,14 +41,11 @@ impl Pool {
     /// A pool. Nobody is asked yet; the first call does.
     ///
     /// TLS needs a provider in the process: where none was installed, this installs ring's.
-    pub fn open(settings: &Settings) -> Result<Self, OpenError> {
-        Ok(Self(Arc::new(Shared {
-            stock: Arc::default(),
-            bates: Bates::new(settings)?,
-            tap: Mutex::new(Tap::new(settings)?),
-            batch: settings.batch.clamp(1, COUNT_MAX),
-            deadline: settings.deadline,
-        })))
+    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+        let (batch, deadline) = (settings.batch.clamp(1, COUNT_MAX), settings.deadline);
+        let tap = Mutex::new(Tap::new(&settings)?);
+        let bates = Bates::new(settings)?;
+        Ok(Self(Arc::new(Shared { stock: Arc::default(), tap, bates, batch, deadline })))
     }
 
     /// Connects to Redis and learns the epoch of its list, if it can, so that the first call need not. Waits for some

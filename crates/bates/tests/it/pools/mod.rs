@@ -3,6 +3,7 @@
 mod filling;
 mod forgetting;
 mod many;
+mod popping;
 mod sleeping;
 mod taking;
 
