@@ -13,21 +13,25 @@ use crate::error::TapError;
 ///
 /// Invariant: what is compared is compared in the step that pops. A server that restarted, took over or was rewound has
 /// another run or another replication, whatever stands between it and the client; a list that was begun anew has a
-/// marker of another epoch, and one that was flushed has none.
+/// marker of another epoch, and one that was flushed has none. (`LPOP` takes a count only since Redis 6.2.)
 const POP: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
 if run ~= ARGV[2] or replication ~= ARGV[3] then return {'server'} end
 local epoch = redis.call('HGET', KEYS[2], 'epoch')
 if epoch ~= ARGV[1] then return {'epoch', epoch or 'none'} end
-return {'popped', redis.call('LPOP', KEYS[1], ARGV[4]) or {}}";
+local numbers = redis.call('LRANGE', KEYS[1], 0, ARGV[4] - 1)
+if #numbers > 0 then redis.call('LTRIM', KEYS[1], #numbers, -1) end
+return {'popped', numbers}";
 
 /// The same for whatever server: a bug that tests must find.
 #[cfg(feature = "planted-bugs")]
 const POP_ANYWHERE: &str = "
 local epoch = redis.call('HGET', KEYS[2], 'epoch')
 if epoch ~= ARGV[1] then return {'epoch', epoch or 'none'} end
-return {'popped', redis.call('LPOP', KEYS[1], ARGV[4]) or {}}";
+local numbers = redis.call('LRANGE', KEYS[1], 0, ARGV[4] - 1)
+if #numbers > 0 then redis.call('LTRIM', KEYS[1], #numbers, -1) end
+return {'popped', numbers}";
 
 /// For each step of a connection that is made.
 const STEP: Duration = Duration::from_secs(1);
