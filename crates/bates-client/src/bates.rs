@@ -15,8 +15,8 @@ use crate::settings::Settings;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Longer than numbers take from a server that is well.
-const NEXT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer than numbers take from a server that can give them at all: Redis is tried meanwhile.
+const NEXT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// No call waits for it, unless Bates is away as well.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -91,9 +91,20 @@ impl Bates {
         Ok(Self { client, next, attach, secret, scope: settings.scope })
     }
 
-    /// Numbers that Redis never had, as many at the most: at least one, and fewer where an answer holds no more or
-    /// the scope ends.
-    pub(crate) async fn next(&self, count: usize) -> Result<Vec<String>, BatesError> {
+    /// Numbers that Redis never had; if there are fewer, why.
+    pub(crate) async fn take(&self, count: usize) -> (Vec<String>, Option<BatesError>) {
+        let mut numbers = Vec::new();
+        while numbers.len() < count {
+            match self.next(count - numbers.len()).await {
+                Ok(more) => numbers.extend(more),
+                Err(error) => return (numbers, Some(error)),
+            }
+        }
+        (numbers, None)
+    }
+
+    /// One answer: at least one number, and fewer where an answer holds no more or the scope ends.
+    async fn next(&self, count: usize) -> Result<Vec<String>, BatesError> {
         let ask = Next { scope: &self.scope, count: count.min(COUNT_MAX) };
         let Values { values } = self.ask(&self.next, &ask, NEXT_TIMEOUT).await?;
         if values.is_empty() { Err(BatesError::Away("it gave no numbers".into())) } else { Ok(values) }

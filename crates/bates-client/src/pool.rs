@@ -1,13 +1,14 @@
 //! A pool as a program takes from it: first what is at hand, then Redis, then Bates, then Redis once more.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::bates::Bates;
-use crate::error::{BatesError, OpenError, PopError};
+use crate::error::{OpenError, PopError};
 use crate::settings::Settings;
 use crate::stock::{Fetch, Fetched, Hand, Stock, Turn};
 use crate::tap::Tap;
@@ -17,6 +18,9 @@ const LAST_RESORT: Duration = Duration::from_secs(5);
 
 /// How long the script has then.
 const LAST_RESORT_STEP: Duration = Duration::from_secs(1);
+
+/// How long a call waits for Bates alone, before it turns to Redis once more.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// Numbers that one script pops: Redis serves nobody else meanwhile.
 const COUNT_MAX: usize = 10_000;
@@ -65,7 +69,19 @@ impl Pool {
         let mut hand = Hand::new(&self.0.stock, count);
         hand.fill();
         self.take_of_redis(&mut hand, false).await;
-        let Err(error) = self.take_of_bates(&mut hand).await else { return Ok(hand.take()) };
+        let mut asking = pin!(self.0.bates.take(hand.missing()));
+        let (numbers, error) = match timeout(SLOW, &mut asking).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.take_of_redis(&mut hand, true).await;
+                if hand.missing() == 0 {
+                    return Ok(hand.take());
+                }
+                asking.await
+            }
+        };
+        hand.add(numbers);
+        let Some(error) = error else { return Ok(hand.take()) };
         // Invariant: no call fails because one of the two was late. Redis has not been asked, or not long enough.
         self.take_of_redis(&mut hand, true).await;
         if hand.missing() == 0 || (error.is_end() && !hand.is_empty()) {
@@ -110,14 +126,6 @@ impl Pool {
                 return;
             }
         }
-    }
-
-    /// For what the hand still lacks.
-    async fn take_of_bates(&self, hand: &mut Hand<'_>) -> Result<(), BatesError> {
-        while hand.missing() > 0 {
-            hand.add(self.0.bates.next(hand.missing()).await?);
-        }
-        Ok(())
     }
 
     /// In a task of its own: what was popped is at hand, even if the call that wanted it is gone.

@@ -1,8 +1,9 @@
 //! Redis or Bates away, slow or held up: no call fails while one of them is there, and none is given a number twice.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use bates_client::{Pool, PopError};
+use bates_client::{Pool, PopError, Settings};
 
 use super::stage::{Stage, Taken};
 
@@ -106,4 +107,17 @@ async fn who_attaches_holds_up_nobody() {
     }
     drop(held);
     taken.until_redis(&pool).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bates_that_hangs_and_a_redis_that_is_late_cost_no_call() {
+    let stage = Stage::new(1_000);
+    // Nothing answers within no time at all.
+    let settings = Settings { deadline: Duration::ZERO, ..stage.settings() };
+    let (pool, mut taken) = (Pool::open(settings).unwrap(), Taken::default());
+    let held = stage.bates.seen.giving.lock().await;
+    assert!(taken.take(&pool, 1).await[0].starts_with("R-"));
+    assert!(taken.take(&pool, 150).await[149].starts_with("R-"));
+    drop(held);
+    taken.take(&pool, 300).await;
 }

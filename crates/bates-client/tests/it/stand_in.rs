@@ -30,6 +30,8 @@ pub(crate) struct Seen {
     end: u64,
     /// Whoever holds it holds up whoever attaches.
     pub(crate) kept: Mutex<Kept>,
+    /// Whoever holds it holds up whoever asks for numbers.
+    pub(crate) giving: Mutex<()>,
     next: AtomicU64,
     pub(crate) attached: AtomicU64,
     pub(crate) direct: AtomicU64,
@@ -47,6 +49,7 @@ impl StandIn {
             fill,
             end,
             kept: Mutex::new(Kept { server: Value::Null, epoch: 0 }),
+            giving: Mutex::new(()),
             next: AtomicU64::new(1),
             attached: AtomicU64::new(0),
             direct: AtomicU64::new(0),
@@ -119,6 +122,7 @@ async fn attach(State(seen): State<Arc<Seen>>, Json(ask): Json<Value>) -> Json<V
 }
 
 async fn next(State(seen): State<Arc<Seen>>, Json(ask): Json<Value>) -> (StatusCode, Json<Value>) {
+    drop(seen.giving.lock().await);
     let numbers = seen.taken(ask["count"].as_u64().unwrap());
     seen.direct.fetch_add(numbers.len() as u64, Ordering::SeqCst);
     if numbers.is_empty() {
