@@ -68,7 +68,7 @@ struct Problem {
 }
 
 impl Bates {
-    pub(crate) fn new(settings: Settings) -> Result<Self, OpenError> {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, OpenError> {
         let refused = |problem: &dyn std::fmt::Display| OpenError::Bates(problem.to_string().into());
         let series = utf8_percent_encode(&settings.series, ESCAPED);
         let path = |what: &str| -> Result<Url, OpenError> {
@@ -87,8 +87,8 @@ impl Bates {
             .connect_timeout(CONNECT_TIMEOUT)
             .build()
             .map_err(|problem| refused(&problem))?;
-        let secret = settings.secret.map(Into::into);
-        Ok(Self { client, next, attach, secret, scope: settings.scope })
+        let secret = settings.secret.as_deref().map(Into::into);
+        Ok(Self { client, next, attach, secret, scope: settings.scope.clone() })
     }
 
     /// Numbers that Redis never had; if there are fewer, why.

@@ -10,7 +10,7 @@
 //!
 //! let mut settings = Settings::new("http://127.0.0.1:8080", "redis://127.0.0.1:6379", "document");
 //! settings.scope = [("project", "PROJ"), ("type", "9012")].map(|(n, v)| (n.into(), v.into())).into();
-//! let pool = Pool::open(settings)?;
+//! let pool = Pool::open(&settings)?;
 //! let numbers = pool.pop(10).await?;
 //! # Ok(()) }
 //! ```

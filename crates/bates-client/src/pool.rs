@@ -45,9 +45,9 @@ impl Pool {
     /// A pool. Nobody is asked yet; the first call does.
     ///
     /// TLS needs a provider in the process: where none was installed, this installs ring's.
-    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+    pub fn open(settings: &Settings) -> Result<Self, OpenError> {
         let (batch, deadline) = (settings.batch.clamp(1, COUNT_MAX), settings.deadline);
-        let tap = Mutex::new(Tap::new(&settings)?);
+        let tap = Mutex::new(Tap::new(settings)?);
         let bates = Bates::new(settings)?;
         Ok(Self(Arc::new(Shared { stock: Arc::default(), tap, bates, batch, deadline })))
     }

@@ -10,7 +10,7 @@ use super::stage::{Stage, Taken};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_redis_costs_no_call_and_is_taken_from_again_when_it_goes_on() {
     let stage = Stage::new(100_000);
-    let (pool, mut taken) = (Pool::open(stage.settings()).unwrap(), Taken::default());
+    let (pool, mut taken) = (Pool::open(&stage.settings()).unwrap(), Taken::default());
     taken.until_redis(&pool).await;
     for _ in 0..3 {
         stage.signal("STOP");
@@ -27,7 +27,7 @@ async fn a_stopped_redis_costs_no_call_and_is_taken_from_again_when_it_goes_on()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_holds_back_writes_costs_no_call() {
     let stage = Stage::new(100_000);
-    let (pool, mut taken) = (Pool::open(stage.settings()).unwrap(), Taken::default());
+    let (pool, mut taken) = (Pool::open(&stage.settings()).unwrap(), Taken::default());
     taken.until_redis(&pool).await;
     stage.ask(&["CLIENT", "PAUSE", "1000000", "WRITE"]).await;
     taken.take(&pool, 300).await;
@@ -41,7 +41,7 @@ async fn a_redis_that_holds_back_writes_costs_no_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_redis_costs_no_call_and_its_successor_is_taken_from() {
     let mut stage = Stage::new(100_000);
-    let (pool, mut taken) = (Pool::open(stage.settings()).unwrap(), Taken::default());
+    let (pool, mut taken) = (Pool::open(&stage.settings()).unwrap(), Taken::default());
     taken.until_redis(&pool).await;
     stage.redis.kill().unwrap();
     let numbers = taken.take(&pool, 300).await;
@@ -57,7 +57,7 @@ async fn a_killed_redis_costs_no_call_and_its_successor_is_taken_from() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_bates_the_list_that_is_known_is_taken_from_over_new_connections_too() {
     let mut stage = Stage::new(2_000);
-    let (pool, mut taken) = (Pool::open(stage.settings()).unwrap(), Taken::default());
+    let (pool, mut taken) = (Pool::open(&stage.settings()).unwrap(), Taken::default());
     taken.until_redis(&pool).await;
     let direct = stage.bates.seen.direct.load(Ordering::SeqCst);
     stage.bates.down();
@@ -100,7 +100,7 @@ async fn what_a_call_that_failed_had_at_hand_is_not_lost() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_attaches_holds_up_nobody() {
     let stage = Stage::new(1_000);
-    let (pool, mut taken) = (Pool::open(stage.settings()).unwrap(), Taken::default());
+    let (pool, mut taken) = (Pool::open(&stage.settings()).unwrap(), Taken::default());
     let held = stage.bates.seen.kept.lock().await;
     for _ in 0..20 {
         assert!(taken.take(&pool, 1).await[0].starts_with("B-"));
@@ -114,7 +114,7 @@ async fn a_bates_that_hangs_and_a_redis_that_is_late_cost_no_call() {
     let stage = Stage::new(1_000);
     // Nothing answers within no time at all.
     let settings = Settings { deadline: Duration::ZERO, ..stage.settings() };
-    let (pool, mut taken) = (Pool::open(settings).unwrap(), Taken::default());
+    let (pool, mut taken) = (Pool::open(&settings).unwrap(), Taken::default());
     let held = stage.bates.seen.giving.lock().await;
     assert!(taken.take(&pool, 1).await[0].starts_with("R-"));
     assert!(taken.take(&pool, 150).await[149].starts_with("R-"));

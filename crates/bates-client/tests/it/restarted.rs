@@ -54,7 +54,7 @@ async fn repeated_behind_a_proxy(ignores_server: bool) -> usize {
     let mut proxy = Proxy::start(stage.redis.port()).await;
     let settings =
         Settings { redis: proxy.url(), deadline: PATIENT, batch: 50, ignores_server, ..stage.settings() };
-    let pool = Pool::open(settings).unwrap();
+    let pool = Pool::open(&settings).unwrap();
     pool.attach().await;
     stage.ask(&["SAVE"]).await;
     let before = pool.pop(200).await.unwrap();

@@ -39,7 +39,7 @@ impl Stage {
 
     /// A pool that waits for Redis as long as it takes.
     pub(crate) fn patient(&self) -> Pool {
-        Pool::open(Settings { deadline: PATIENT, ..self.settings() }).unwrap()
+        Pool::open(&Settings { deadline: PATIENT, ..self.settings() }).unwrap()
     }
 
     /// Asks Redis for something, past the pool.

@@ -57,7 +57,7 @@ async fn what_the_list_lacks_comes_from_bates() {
 #[tokio::test]
 async fn a_batch_of_one_takes_no_more_than_is_asked_for() {
     let stage = Stage::new(10);
-    let pool = Pool::open(Settings { batch: 1, deadline: PATIENT, ..stage.settings() }).unwrap();
+    let pool = Pool::open(&Settings { batch: 1, deadline: PATIENT, ..stage.settings() }).unwrap();
     pool.attach().await;
     assert_eq!(pool.pop(4).await.unwrap(), ["R-1", "R-2", "R-3", "R-4"]);
     assert_eq!(stage.ask(&["LLEN", KEY]).await, redis::Value::Int(6));
@@ -110,7 +110,7 @@ async fn what_is_no_list_is_not_taken_from() {
 #[test]
 fn addresses_that_are_none_are_refused_at_once() {
     let refused = |bates: &str, redis: &str| {
-        Pool::open(Settings::new(bates, redis, "document")).err().unwrap().to_string()
+        Pool::open(&Settings::new(bates, redis, "document")).err().unwrap().to_string()
     };
     assert!(refused("http://127.0.0.1:1", "nowhere").contains("no address of Redis"));
     assert!(refused("127.0.0.1:8080", "redis://127.0.0.1").contains("no address of Bates"));

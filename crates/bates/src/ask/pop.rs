@@ -59,7 +59,7 @@ pub(crate) fn run(args: &PopArgs) -> anyhow::Result<Answer> {
     // Each call pops what it hands out, so that nothing is lost at the end.
     settings.batch = 1;
     settings.deadline = DEADLINE;
-    let pool = Pool::open(settings)?;
+    let pool = Pool::open(&settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut out = Output::new();
     let taken = runtime.block_on(take(args, &pool, &mut out));

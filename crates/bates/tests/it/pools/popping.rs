@@ -81,7 +81,7 @@ async fn programs_that_pop_through_restarts_of_redis_get_each_number_once_and_no
     redis.wait_for_level("pool:A", 2_000);
     let mut settings = Settings::new(format!("http://127.0.0.1:{}", server.http), redis.url(), "ticket");
     settings.scope.insert("p".into(), "A".into());
-    let pools: Vec<Pool> = (0..4).map(|_| Pool::open(settings.clone()).unwrap()).collect();
+    let pools: Vec<Pool> = (0..4).map(|_| Pool::open(&settings).unwrap()).collect();
     let mut seen = HashSet::new();
     for _ in 0..3 {
         take_by_all(&pools, &mut seen).await;
