@@ -7,6 +7,9 @@ use crate::position::Position;
 use crate::scope::Scope;
 use crate::shuffle::{BATCH, Shuffle, Tweak};
 
+/// A range that is no longer is permuted in a batch of this size: whoever wants few does not wait for many.
+const FEW: usize = 8;
+
 /// The accepted positions of a range, in order. Made by [`Scope::accepted`].
 #[derive(Debug)]
 pub struct Accepted<'s> {
@@ -71,13 +74,22 @@ impl<'s> Accepted<'s> {
             return None;
         }
         let first = BATCH - count;
-        for lane in 0..BATCH {
-            // Lanes before the first repeat it and are never looked at.
-            self.values[lane] = u128::from(self.next) + lane.saturating_sub(first) as u128;
+        match count {
+            1 => self.values[first] = shuffle.permute(tweak, u128::from(self.next)),
+            2..=FEW => self.permute_last::<FEW>(shuffle, tweak, count),
+            _ => self.permute_last::<BATCH>(shuffle, tweak, count),
         }
-        shuffle.permute_batch(tweak, &mut self.values);
         self.next += count as u64;
         self.taken = first;
         Some(())
+    }
+
+    /// Permutes N values of which the last `count` are wanted. Those before them repeat the first one, and are never
+    /// looked at.
+    fn permute_last<const N: usize>(&mut self, shuffle: &Shuffle, tweak: Tweak, count: usize) {
+        let mut values: [u128; N] =
+            std::array::from_fn(|lane| u128::from(self.next) + (lane + count).saturating_sub(N) as u128);
+        shuffle.permute_batch(tweak, &mut values);
+        self.values[BATCH - N..].copy_from_slice(&values);
     }
 }

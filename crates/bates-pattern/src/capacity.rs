@@ -116,7 +116,8 @@ fn sample(space: u128) -> impl Iterator<Item = u128> {
     let shuffle = Shuffle::new(&key, space).expect("both 2^53 and what can be shuffled can be sampled");
     let tweak = shuffle.tweak(&[]);
     (0..SAMPLE / BATCH as u64).flat_map(move |batch| {
-        let mut values = std::array::from_fn(|lane| u128::from(batch) * BATCH as u128 + lane as u128);
+        let mut values: [u128; BATCH] =
+            std::array::from_fn(|lane| u128::from(batch) * BATCH as u128 + lane as u128);
         shuffle.permute_batch(tweak, &mut values);
         values
     })

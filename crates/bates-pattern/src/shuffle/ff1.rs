@@ -13,9 +13,6 @@ use aes::{Aes128Enc, Aes192Enc, Aes256Enc};
 
 use super::key::Key;
 
-/// Blocks that are encrypted together. Eight fill the AES pipeline of current processors.
-pub(super) const LANES: usize = 8;
-
 const ROUNDS: u8 = 10;
 
 type Block = Array<u8, U16>;
@@ -110,22 +107,22 @@ impl Ff1 {
     }
 
     /// As [`Ff1::encrypt`] on each lane; the blocks of a round go through the cipher together.
-    pub(super) fn encrypt_batch(&self, tweak: Tweak, values: &mut [u128; LANES]) {
-        let mut a = [0; LANES];
-        let mut b = [0; LANES];
-        for lane in 0..LANES {
+    pub(super) fn encrypt_batch<const N: usize>(&self, tweak: Tweak, values: &mut [u128; N]) {
+        let mut a = [0; N];
+        let mut b = [0; N];
+        for lane in 0..N {
             (a[lane], b[lane]) = self.split(values[lane]);
         }
         for round in 0..ROUNDS {
             let mut y = b.map(|half| self.round_block(tweak, round, half));
             self.cipher.encrypt_batch(&mut y);
             let modulus = self.modulus(round);
-            for lane in 0..LANES {
+            for lane in 0..N {
                 let c = self.add(a[lane], y[lane], modulus);
                 (a[lane], b[lane]) = (b[lane], c);
             }
         }
-        for lane in 0..LANES {
+        for lane in 0..N {
             values[lane] = self.join(a[lane], b[lane]);
         }
     }
@@ -200,7 +197,7 @@ impl Cipher {
         u128::from_be_bytes(block.into())
     }
 
-    fn encrypt_batch(&self, blocks: &mut [u128; LANES]) {
+    fn encrypt_batch<const N: usize>(&self, blocks: &mut [u128; N]) {
         let mut lanes = blocks.map(|block| Block::from(block.to_be_bytes()));
         match self {
             Self::Aes128(aes) => aes.encrypt_blocks(&mut lanes),

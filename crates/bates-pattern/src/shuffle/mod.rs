@@ -16,9 +16,9 @@ pub use key::{Key, KeyError};
 /// The largest space that can be shuffled: 31 digits, an identifier of 32 with its check digit.
 pub const SIZE_MAX: u128 = 10_u128.pow(31);
 
-/// How many values are permuted together by [`Shuffle::permute_batch`]: the AES units work on several
-/// blocks at once, while a single Feistel network waits for each of its ten.
-pub const BATCH: usize = ff1::LANES;
+/// How many values [`Shuffle::permute_batch`] is best given at once: the AES units work on several blocks at a time, and
+/// what is done once a call is shared.
+pub const BATCH: usize = 32;
 
 /// A keyed permutation of `0..size`.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ impl Shuffle {
     }
 
     /// The values at several indices, each below the size, in their order.
-    pub fn permute_batch(&self, tweak: Tweak, indices: &mut [u128; BATCH]) {
+    pub fn permute_batch<const N: usize>(&self, tweak: Tweak, indices: &mut [u128; N]) {
         assert!(indices.iter().all(|index| *index < self.size), "an index lies inside the space");
         self.ff1.encrypt_batch(tweak, indices);
         for value in indices {
