@@ -161,8 +161,9 @@ impl SharedPool for RedisPool {
         Box::pin(self.renewed(key, epoch, server))
     }
 
-    fn push<'a>(&'a self, key: &'a str, push: Push<'a>) -> Asking<'a, Result<(), Refusal>> {
-        Box::pin(async move { push::outcome(&self.all(&push::commands(key, &push)).await?) })
+    fn push<'a>(&'a self, key: &str, push: Push<'_>) -> Asking<'a, Result<(), Refusal>> {
+        let commands = push::commands(key, &push);
+        Box::pin(async move { push::outcome(&self.all(&commands).await?) })
     }
 
     fn describe(&self) -> String {

@@ -6,7 +6,7 @@ use bates_pattern::Scope;
 use uuid::Uuid;
 
 use super::{
-    FillError, Filled, ListLook, Pool, PoolSettings, Pools, Push, Refusal, Renewal, Server, Settling,
+    Asking, FillError, Filled, ListLook, Pool, PoolSettings, Pools, Push, Refusal, Renewal, Server, Settling,
     SharedPool,
 };
 use crate::clock::Clock;
@@ -177,42 +177,55 @@ impl<S: Pools> Filling<'_, S> {
         pushed: &mut (dyn FnMut(u64) + Send),
     ) -> Result<(), FillError> {
         let (mut from, end) = (grant.lease.from(), grant.lease.to());
-        let mut next = self.render(from, end).await;
+        let pack = async |from: u64, to: u64| {
+            let numbers = self.render(from, to).await;
+            let push = Push { epoch, server, fence: grant.version, from, to, numbers: &numbers };
+            let first = (!numbers.is_empty()).then(|| self.list.push(&self.key, push));
+            (first, numbers)
+        };
+        let mut to = (from + CHUNK).min(end);
+        let (mut first, mut numbers) = pack(from, to).await;
         while from < end {
             self.keep(lock).await?;
-            let to = (from + CHUNK).min(end);
-            let push = Push { epoch, server, fence: grant.version, from, to, numbers: &next };
-            // The next chunk is rendered, on a thread of its own, while this one is packed and on its way.
-            let (rendered, sent) = tokio::join!(biased; self.render(to, end), self.send(push, sent_to));
+            let push = Push { epoch, server, fence: grant.version, from, to, numbers: &numbers };
+            let next_to = (to + CHUNK).min(end);
+            // The next chunk is rendered and packed while this one is on its way.
+            let (sent, next) = tokio::join!(biased; self.send(push, first, sent_to), pack(to, next_to));
             sent?;
-            pushed(next.len() as u64);
-            (from, next) = (to, rendered);
+            pushed(numbers.len() as u64);
+            (from, to) = (to, next_to);
+            (first, numbers) = next;
         }
         Ok(())
     }
 
-    /// Sends a chunk, again if its answer was lost: it is pushed once.
-    async fn send(&self, push: Push<'_>, sent_to: &mut u64) -> Result<(), FillError> {
-        if push.numbers.is_empty() {
-            *sent_to = push.to;
-            return Ok(());
-        }
+    /// Sends a chunk, which was packed if it has any numbers; again if its answer was lost: it is pushed once.
+    async fn send(
+        &self,
+        push: Push<'_>,
+        mut packed: Option<Asking<'_, Result<(), Refusal>>>,
+        sent_to: &mut u64,
+    ) -> Result<(), FillError> {
         let mut sends = 1;
-        loop {
-            match self.list.push(&self.key, push).await {
+        while let Some(asking) = packed {
+            match asking.await {
                 // Refused at once, it was surely not pushed.
                 Ok(Err(refusal)) if sends == 1 => return Err(FillError::Refused(refusal)),
-                Ok(answer) => {
+                Ok(Err(refusal)) => {
                     *sent_to = push.to;
-                    return answer.map_err(FillError::Refused);
+                    return Err(FillError::Refused(refusal));
                 }
+                Ok(Ok(())) => break,
                 Err(error) if sends == SENDS_MAX => {
                     *sent_to = push.to;
                     return Err(FillError::Server(error));
                 }
                 Err(_) => sends += 1,
             }
+            packed = Some(self.list.push(&self.key, push));
         }
+        *sent_to = push.to;
+        Ok(())
     }
 
     /// Sees to it that the lock lasts: by a clock that nobody sets.
@@ -226,9 +239,8 @@ impl<S: Pools> Filling<'_, S> {
         if extended.map_err(FillError::Server)? { Ok(()) } else { Err(FillError::Refused(Refusal::Fenced)) }
     }
 
-    /// The numbers of the first chunk of these positions.
     async fn render(&self, from: u64, to: u64) -> Numbers {
-        let Some(lease) = Lease::new(from, (from + CHUNK).min(to)) else { return Numbers::default() };
+        let Some(lease) = Lease::new(from, to) else { return Numbers::default() };
         let (scope, value) = (self.scope.clone(), self.settings.value);
         let rendered = tokio::task::spawn_blocking(move || Numbers::rendered(&scope, lease, value));
         rendered.await.expect("rendering does not panic")

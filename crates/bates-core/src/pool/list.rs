@@ -29,8 +29,9 @@ pub trait SharedPool: Send + Sync + 'static {
     /// may do so.
     fn renew<'a>(&'a self, key: &'a str, epoch: u64, server: &'a Server) -> Asking<'a, Result<(), Refusal>>;
 
-    /// Pushes numbers, all of them or none, once, however often it is asked.
-    fn push<'a>(&'a self, key: &'a str, push: Push<'a>) -> Asking<'a, Result<(), Refusal>>;
+    /// Pushes numbers, all of them or none, once, however often it is asked. They are packed with the call, and sent
+    /// when the answer is waited for.
+    fn push<'a>(&'a self, key: &str, push: Push<'_>) -> Asking<'a, Result<(), Refusal>>;
 
     /// Where it is, for people, without a secret.
     fn describe(&self) -> String;

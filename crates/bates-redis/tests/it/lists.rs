@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bates_core::{Lease, Looked, Numbers, Push, Refusal, Server, SharedPool, Value};
+use bates_core::{Lease, ListLook, Looked, Numbers, Push, Refusal, Server, SharedPool, Value};
 use bates_pattern::{Options, Pattern};
 use bates_redis::RedisPool;
 use bates_testkit::PrivateRedis;
@@ -212,11 +212,12 @@ async fn lists_are_looked_at_together_and_one_that_is_none_keeps_no_other_from_i
     redis.renewed(1).await.unwrap();
     redis.push(1, 5, 7, 9).await.unwrap();
     let looked = redis.pool.look(&["none".into(), "foreign".into(), KEY.into()]).await.unwrap();
-    let seen: Vec<(u64, Option<&str>, Option<u64>, Option<u64>)> = looked
-        .lists
-        .iter()
-        .map(|list| (list.level, list.head.as_deref(), list.epoch, list.pushed_to))
-        .collect();
-    let foreign = (2, Some("a"), None, None);
-    assert_eq!(seen, [(0, None, None, None), foreign, (2, Some("P-7"), Some(1), Some(9))]);
+    let list = |level, head: Option<&str>, marker: Option<(u64, u64)>| ListLook {
+        level,
+        head: head.map(Into::into),
+        epoch: marker.map(|(epoch, _)| epoch),
+        pushed_to: marker.map(|(_, to)| to),
+    };
+    let expected = [list(0, None, None), list(2, Some("a"), None), list(2, Some("P-7"), Some((1, 9)))];
+    assert_eq!(looked.lists, expected);
 }
