@@ -53,7 +53,9 @@ pub use machine::{
     PoolLook, PoolRefused, ReadSpec, Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec,
     Value,
 };
-pub use moving::{Adopted, Kept, Mark, Movable, MoveError, Moved, Page, Pinning, Request, move_store};
+pub use moving::{
+    Adopted, Kept, Mark, Movable, MoveError, Moved, Page, Pinning, Request, SetAside, move_store,
+};
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
 pub use pool::{

@@ -10,21 +10,25 @@ use std::future::Future;
 
 use uuid::Uuid;
 
-use crate::gap::{Books, GapFilter};
+use crate::gap::GapFilter;
 use crate::name::SeriesName;
 use crate::place::ScopeKey;
+use crate::pool::Pools;
 use crate::store::{Definition, StoreError};
 
-pub use page::{Adopted, Kept, Page, Request};
+pub use page::{Adopted, Kept, Page, Request, SetAside};
 
-/// Scopes, documents, keys or gaps that are copied in one commit.
+/// Scopes, documents, keys, gaps or pools that are copied in one commit.
 const PAGE_MAX: usize = 1_000;
+
+/// Positions set aside that are copied in one commit: there may be millions, and each is one integer.
+const ASIDE_MAX: usize = 10_000;
 
 /// A page of documents ends when their bodies reach so many bytes. A body has up to a mebibyte, so it has less than two.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// A store that can be moved: all that it knows can be read, and written as it was elsewhere.
-pub trait Movable: Books {
+pub trait Movable: Pools {
     /// Every series that was ever pinned, by name, with its permutation key.
     fn definitions(&self) -> impl Future<Output = Result<Vec<Pinning>, StoreError>> + Send;
 
@@ -35,6 +39,15 @@ pub trait Movable: Books {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Adopted>, StoreError>> + Send;
+
+    /// The positions of a series that were set aside, in the order of their scopes and ascending, after `after`, at
+    /// most `limit` of all scopes together.
+    fn all_aside(
+        &self,
+        series: SeriesName,
+        after: Option<(ScopeKey, u64)>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<SetAside>, StoreError>> + Send;
 
     /// Documents by their ids, ascending, after `after`, at most `limit`, until `bytes` of bodies are reached: one more
     /// than fits, so that a large one is read too.
@@ -135,6 +148,8 @@ pub async fn move_store<A: Movable, B: Movable>(
             return Err(MoveError::NotEmpty(to_name.into()));
         }
         copying.scopes(&series).await?;
+        copying.aside(&series).await?;
+        copying.pools(&series).await?;
         copying.moved.series += 1;
     }
     copying.documents().await?;
@@ -165,6 +180,29 @@ impl<A: Movable, B: Movable> Copying<'_, A, B> {
             after = Some(last.scope.clone());
             self.moved.scopes += page.len() as u64;
             self.write(Page::Scopes(series.clone(), page)).await?;
+        }
+    }
+
+    /// Behind the scopes: each of them has a cursor by then, which is told where they end.
+    async fn aside(&mut self, series: &SeriesName) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.from.all_aside(series.clone(), after, ASIDE_MAX).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.positions.last().map(|position| (last.scope.clone(), *position));
+            self.write(Page::Aside(series.clone(), page)).await?;
+        }
+    }
+
+    /// Without their servers: what a list holds is lost, and the new store begins it anew.
+    async fn pools(&mut self, series: &SeriesName) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.from.pools(series.clone(), after, PAGE_MAX).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            let epochs = page.into_iter().map(|(scope, pool)| (scope, pool.epoch)).collect();
+            self.write(Page::Pools(series.clone(), epochs)).await?;
         }
     }
 

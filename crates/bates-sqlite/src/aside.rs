@@ -69,6 +69,12 @@ pub(crate) fn set(
         None => Standing::new(series_id, write::start(transaction, series_id)?),
     };
     write::put(transaction, at, Cursor { next, version: version + 1 }, held, is_new)?;
+    enter(transaction, at, positions)?;
+    Ok(Ok(positions.iter().filter(|position| **position < next).count() as u64))
+}
+
+/// Enters positions of a scope whose cursor is there. Invariant: the cursor knows where they end in the same commit.
+pub(crate) fn enter(transaction: &Transaction<'_>, at: (i64, &str), positions: &[u64]) -> Result<()> {
     let mut insert = transaction
         .prepare_cached("INSERT OR IGNORE INTO aside (series_id, scope, position) VALUES (?, ?, ?)")?;
     for position in positions {
@@ -78,7 +84,7 @@ pub(crate) fn set(
     transaction
         .prepare_cached("UPDATE cursor SET aside_to = max(aside_to, ?) WHERE series_id = ? AND scope = ?")?
         .execute(params![past, at.0, at.1])?;
-    Ok(Ok(positions.iter().filter(|position| **position < next).count() as u64))
+    Ok(())
 }
 
 /// Those from `from` on, ascending, at most `limit`.

@@ -18,6 +18,10 @@ use crate::store::Cursor;
 pub enum Page {
     /// Scopes of a series.
     Scopes(SeriesName, Vec<Adopted>),
+    /// Positions of a series that were set aside. Its scopes are there already.
+    Aside(SeriesName, Vec<SetAside>),
+    /// The epochs of the shared pools of a series. None has a server, so each is begun anew, above its epoch.
+    Pools(SeriesName, Vec<(ScopeKey, u64)>),
     /// Documents and reservations.
     Documents(Vec<Kept>),
     /// Idempotency keys.
@@ -35,8 +39,28 @@ pub struct Adopted {
     pub cursor: Cursor,
     /// What was issued in it one by one.
     pub ledger: Vec<Lease>,
-    /// What nobody has of it. Who held something when the store was left counts as crashed.
+    /// What nobody has of it. Who held something when the store was left counts as crashed, and what a shared pool
+    /// held is given up with its epoch.
     pub lost: Vec<Missing>,
+}
+
+/// Positions of a scope that were set aside, or some of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// The scope.
+    pub scope: ScopeKey,
+    /// Ascending, and never none.
+    pub positions: Vec<u64>,
+}
+
+impl SetAside {
+    /// Adds a position behind all others, in the order of scopes.
+    pub fn add(page: &mut Vec<Self>, scope: &str, position: u64) {
+        match page.last_mut() {
+            Some(last) if last.scope.as_str() == scope => last.positions.push(position),
+            _ => page.push(Self { scope: ScopeKey::from_store(scope), positions: vec![position] }),
+        }
+    }
 }
 
 /// A document as a store keeps it.

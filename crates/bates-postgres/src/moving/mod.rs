@@ -5,7 +5,9 @@ mod read;
 mod scopes;
 mod write;
 
-use bates_core::{Adopted, Kept, Mark, Movable, Page, Pinning, Request, ScopeKey, SeriesName, StoreError};
+use bates_core::{
+    Adopted, Kept, Mark, Movable, Page, Pinning, Request, ScopeKey, SeriesName, SetAside, StoreError,
+};
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
@@ -28,6 +30,16 @@ impl Movable for PostgresStore {
         self.done(|session| async move { read::leaving(&session, series, after, limit).await }).await
     }
 
+    async fn all_aside(
+        &self,
+        series: SeriesName,
+        after: Option<(ScopeKey, u64)>,
+        limit: usize,
+    ) -> Result<Vec<SetAside>, StoreError> {
+        let (series, after) = (&series, after.as_ref());
+        self.done(|session| async move { read::all_aside(&session, series, after, limit).await }).await
+    }
+
     async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> Result<Vec<Kept>, StoreError> {
         self.done(|session| async move { read::kept(&session, after, limit, bytes).await }).await
     }
@@ -42,6 +54,8 @@ impl Movable for PostgresStore {
         self.done(|session| async move {
             match page {
                 Page::Scopes(series, scopes) => scopes::adopt(&session, node, series, scopes).await,
+                Page::Aside(series, scopes) => scopes::set_aside(&session, series, scopes).await,
+                Page::Pools(series, pools) => write::pools(&session, series, pools).await,
                 Page::Documents(kept) => write::documents(&session, kept).await,
                 Page::Requests(requests) => write::requests(&session, requests).await,
                 Page::Gaps(gaps) => write::gaps(&session, gaps).await,
@@ -87,7 +101,8 @@ async fn marked(session: &Session) -> Result<Option<Mark>, Failed> {
         .map(|mark| if mark == "left" { Mark::Left(store()) } else { Mark::Arriving(store()) }))
 }
 
-/// Refuses to claim or to decide about documents of a store that was left: nobody would hear of it where they are now.
+/// Refuses to claim or to decide about documents, or to write about pools, of a store that was left: nobody would hear
+/// of it where they are now.
 /// Asked in the transaction that has written them, which a mark waits for, or else is seen here.
 pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
     let rows = session.query_typed("SELECT stopped FROM bates.store WHERE mark = 'left'", &[]).await?;
@@ -102,7 +117,8 @@ pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
 
 /// Invariant: when it is committed, no batch is under way that did not see it. Each batch enters itself into
 /// `last_commit` with the statement that reads whether the store is stopped, so whoever locks that table waits for
-/// all that read too early, and keeps out all that would. So it is with documents that are claimed or decided on.
+/// all that read too early, and keeps out all that would. So it is with documents that are claimed or decided on, and
+/// with pools.
 async fn put_mark(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> {
     let sql = "UPDATE bates.store SET mark = $1, mark_store = $2, stopped = $3 RETURNING true";
     let (kind, store, stopped) = match mark {
@@ -120,7 +136,9 @@ async fn put_mark(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> 
         }
     };
     session.begin().await?;
-    session.batch_execute("LOCK TABLE bates.last_commit, bates.document IN EXCLUSIVE MODE").await?;
+    session
+        .batch_execute("LOCK TABLE bates.last_commit, bates.document, bates.pool IN EXCLUSIVE MODE")
+        .await?;
     let parameters: [(&(dyn ToSql + Sync), Type); 3] =
         [(&kind, Type::TEXT), (&store.map(|store| &**store), Type::TEXT), (&stopped, Type::TEXT)];
     let rows = session.query_typed(sql, &parameters).await?;

@@ -4,22 +4,23 @@
 use std::collections::BTreeMap;
 
 use bates_core::{
-    Adopted, Idempotency, Kept, Lease, Missing, Place, Ranges, Reason, Request, ScopeKey, SeriesName, State,
-    StoreError,
+    Adopted, Idempotency, Kept, Lease, Missing, Place, Ranges, Reason, Request, ScopeKey, SeriesName,
+    SetAside, State, StoreError,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-use crate::batch::sql::whole;
+use crate::batch::sql::{integer, whole};
 use crate::error::Failed;
 use crate::outbox::{bounded, list};
 use crate::read;
 use crate::session::Session;
 
 /// Everything of scopes but their cursors: ranges with what each is. Ranges of the ledger that touch are one, which
-/// keeps an answer small where each commit added one.
+/// keeps an answer small where each commit added one. What shared pools hold is lost, as if each was begun anew; what was
+/// not pushed yet its filler may have pushed.
 const RANGES: &str = "
     SELECT scope, min(first), max(last), 'issued' FROM (
         SELECT scope, first, last, sum(step) OVER (PARTITION BY scope ORDER BY first) AS run FROM (
@@ -30,6 +31,9 @@ const RANGES: &str = "
     ) AS runs GROUP BY scope, run
     UNION ALL
     SELECT scope, first, last, 'held' FROM bates.lease WHERE series = $1 AND scope BETWEEN $2 AND $3
+    UNION ALL
+    SELECT scope, first, last, CASE WHEN is_pushed THEN 'pool_invalidated' ELSE 'crash_skip' END FROM bates.pooled
+        WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
     SELECT scope, first, last, 'burned' FROM bates.burned WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
@@ -94,6 +98,29 @@ pub(super) async fn leaving(
 fn uncertain(held: Vec<Lease>, lost: &[Missing]) -> Vec<Missing> {
     let held = Ranges::of(held).without(&Ranges::of(lost.iter().map(|lost| lost.range)));
     held.iter().map(|range| Missing { range, reason: Reason::CrashSkip }).collect()
+}
+
+pub(super) async fn all_aside(
+    session: &Session,
+    series: &SeriesName,
+    after: Option<&(ScopeKey, u64)>,
+    limit: usize,
+) -> Result<Vec<SetAside>, Failed> {
+    let sql = "SELECT scope, position FROM bates.aside WHERE series = $1 AND (scope, position) > ($2, $3)
+               ORDER BY scope, position LIMIT $4";
+    // No scope is smaller than the empty one, and no position than 0.
+    let (scope, position) = after.map_or(("", -1), |(scope, position)| (scope.as_str(), integer(*position)));
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&series.as_str(), Type::TEXT),
+        (&scope, Type::TEXT),
+        (&position, Type::INT8),
+        (&bounded(limit), Type::INT8),
+    ];
+    let mut page = Vec::new();
+    for row in session.query_typed(sql, &parameters).await? {
+        SetAside::add(&mut page, row.get(0), whole(&row, 1));
+    }
+    Ok(page)
 }
 
 pub(super) async fn kept(

@@ -1,7 +1,7 @@
-//! Scopes of another store: cursors, the ledger, and what is lost, in one transaction a page. A cursor that is here
-//! already never falls.
+//! Scopes of another store: cursors, the ledger, what is lost and what was set aside, in one transaction a page. A cursor
+//! that is here already never falls.
 
-use bates_core::{Adopted, Lease, SeriesName, StoreError};
+use bates_core::{Adopted, Lease, SeriesName, SetAside, StoreError};
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
@@ -40,6 +40,35 @@ pub(super) async fn adopt(
     sql::count_scopes(session, &[(name, made)]).await?;
     write_ledger(session, node, name, scopes).await?;
     write_lost(session, name, scopes).await?;
+    Ok(session.batch_execute("COMMIT").await?)
+}
+
+/// Invariant: a cursor knows where those end that were set aside, in the same commit.
+pub(super) async fn set_aside(
+    session: &Session,
+    series: &SeriesName,
+    scopes: &[SetAside],
+) -> Result<(), Failed> {
+    let raise = "UPDATE bates.cursor SET aside_to = greatest(aside_to, ends.past)
+                 FROM UNNEST($2, $3) AS ends (scope, past) WHERE series = $1 AND cursor.scope = ends.scope";
+    let insert = "INSERT INTO bates.aside (series, scope, position) SELECT $1, * FROM UNNEST($2, $3)
+                  ON CONFLICT DO NOTHING";
+    let name: &(dyn ToSql + Sync) = &series.as_str();
+    let past = |aside: &SetAside| aside.positions.last().map_or(0, |last| integer(last + 1));
+    let (keys, ends): (Vec<&str>, Vec<i64>) =
+        scopes.iter().map(|aside| (aside.scope.as_str(), past(aside))).unzip();
+    let each = scopes.iter().flat_map(|aside| {
+        let positions = aside.positions.iter();
+        positions.map(|position| (aside.scope.as_str(), integer(*position)))
+    });
+    let (at, positions): (Vec<&str>, Vec<i64>) = each.unzip();
+    session.begin().await?;
+    let ends: [(&(dyn ToSql + Sync), Type); 3] =
+        [(name, Type::TEXT), (&keys, Type::TEXT_ARRAY), (&ends, Type::INT8_ARRAY)];
+    session.query_typed(raise, &ends).await?;
+    let all: [(&(dyn ToSql + Sync), Type); 3] =
+        [(name, Type::TEXT), (&at, Type::TEXT_ARRAY), (&positions, Type::INT8_ARRAY)];
+    session.query_typed(insert, &all).await?;
     Ok(session.batch_execute("COMMIT").await?)
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bates_core::{Document, Gap, Kept, Request};
+use bates_core::{Document, Gap, Kept, Request, ScopeKey, SeriesName};
 use jiff::Timestamp;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -39,6 +39,23 @@ const GAPS: &str = "
     FROM UNNEST($1, $2, $3, $4, $5, $6) AS gap (series, scope, first, last, reason, seen)
     ON CONFLICT (series, scope, first) DO UPDATE
         SET last = excluded.last, reason = excluded.reason, seen_at = excluded.seen_at";
+
+/// Nobody has begun an epoch here yet: what is here already is from an earlier try.
+const POOLS: &str = "
+    INSERT INTO bates.pool (series, scope, epoch) SELECT $1, * FROM UNNEST($2, $3)
+    ON CONFLICT (series, scope) DO UPDATE SET epoch = excluded.epoch, server_run = NULL, server_replication = NULL";
+
+pub(super) async fn pools(
+    session: &Session,
+    series: &SeriesName,
+    pools: &[(ScopeKey, u64)],
+) -> Result<(), Failed> {
+    let (scopes, epochs): (Vec<&str>, Vec<i64>) =
+        pools.iter().map(|(scope, epoch)| (scope.as_str(), integer(*epoch))).unzip();
+    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&series.as_str(), Type::TEXT), (&scopes, Type::TEXT_ARRAY), (&epochs, Type::INT8_ARRAY)];
+    written(session, POOLS, &parameters).await
+}
 
 pub(super) async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Failed> {
     fn column<'k, T>(kept: &'k [Kept], of: impl Fn(&'k Document) -> T) -> Vec<T> {

@@ -5,7 +5,8 @@ mod read;
 mod write;
 
 use bates_core::{
-    Adopted, Definition, Kept, Mark, Movable, Page, Pinning, Request, ScopeKey, SeriesName, StoreError,
+    Adopted, Definition, Kept, Mark, Movable, Page, Pinning, Request, ScopeKey, SeriesName, SetAside,
+    StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Transaction};
 use uuid::Uuid;
@@ -25,6 +26,15 @@ impl Movable for SqliteStore {
         limit: usize,
     ) -> std::result::Result<Vec<Adopted>, StoreError> {
         self.read(|connection| read::leaving(connection, &series, after.as_ref(), limit))
+    }
+
+    async fn all_aside(
+        &self,
+        series: SeriesName,
+        after: Option<(ScopeKey, u64)>,
+        limit: usize,
+    ) -> std::result::Result<Vec<SetAside>, StoreError> {
+        self.read(|connection| read::all_aside(connection, &series, after.as_ref(), limit))
     }
 
     async fn kept(

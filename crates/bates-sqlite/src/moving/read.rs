@@ -2,7 +2,7 @@
 //! is not looked at again.
 
 use bates_core::{
-    Adopted, Idempotency, Kept, Lease, Missing, Place, Reason, Request, ScopeKey, SeriesName, State,
+    Adopted, Idempotency, Kept, Lease, Missing, Place, Reason, Request, ScopeKey, SeriesName, SetAside, State,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, Result, Row, params};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::held::{self, Held};
 use crate::outbox::{event, list, strange};
 use crate::read;
-use crate::write::whole;
+use crate::write::{integer, whole};
 
 pub(super) fn leaving(
     connection: &Connection,
@@ -28,11 +28,15 @@ pub(super) fn leaving(
     adopted.collect()
 }
 
-/// What is known to be nobody's, and what some process held: it is gone, and nobody knows what it handed out.
+/// What is known to be nobody's, what some process held, and what shared pools hold: it is gone, and nobody knows what
+/// was handed out of it. What was popped was.
 fn lost(connection: &Connection, place: &Place, next: u64) -> Result<Vec<Missing>> {
     let mut statement = connection.prepare_cached(
         "SELECT first, last, reason FROM lost
-         WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ? ORDER BY first",
+         WHERE series_id = (SELECT id FROM series WHERE name = ?1) AND scope = ?2
+         UNION ALL
+         SELECT first, last, iif(state = 'pushed', 'pool_invalidated', 'crash_skip') FROM pooled
+         WHERE series_id = (SELECT id FROM series WHERE name = ?1) AND scope = ?2 AND state IN ('granted', 'pushed')",
     )?;
     let mut rows = statement.query(params![place.series.as_str(), place.scope.as_str()])?;
     let mut lost = Vec::new();
@@ -51,7 +55,30 @@ fn lost(connection: &Connection, place: &Place, next: u64) -> Result<Vec<Missing
         let left = held::left(connection, (row.get(0)?, place.scope.as_str()), held, next)?;
         lost.extend(left.iter().map(|range| Missing { range, reason: Reason::CrashSkip }));
     }
+    lost.sort_unstable();
     Ok(lost)
+}
+
+pub(super) fn all_aside(
+    connection: &Connection,
+    series: &SeriesName,
+    after: Option<&(ScopeKey, u64)>,
+    limit: usize,
+) -> Result<Vec<SetAside>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT scope, position FROM aside
+         WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (scope, position) > (?, ?)
+         ORDER BY scope, position LIMIT ?",
+    )?;
+    // No scope is smaller than the empty one, and no position than 0.
+    let (scope, position) = after.map_or(("", -1), |(scope, position)| (scope.as_str(), integer(*position)));
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![series.as_str(), scope, position, limit])?;
+    let mut page = Vec::new();
+    while let Some(row) = rows.next()? {
+        SetAside::add(&mut page, row.get_ref(0)?.as_str()?, whole(row.get(1)?));
+    }
+    Ok(page)
 }
 
 pub(super) fn kept(

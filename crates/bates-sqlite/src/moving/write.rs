@@ -1,16 +1,21 @@
 //! Pages of another store, written as they were there. Pure SQL within a transaction of the writer's: nothing here
 //! commits or answers.
 
-use bates_core::{Adopted, Cursor, Document, Gap, Kept, Page, Request, SeriesName, StoreError};
+use bates_core::{
+    Adopted, Cursor, Document, Gap, Kept, Page, Request, ScopeKey, SeriesName, SetAside, StoreError,
+};
 use jiff::Timestamp;
 use rusqlite::{Result, Transaction, params};
 
+use crate::aside;
 use crate::held;
 use crate::write::{self, Refusable, integer};
 
 pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<(), StoreError> {
     match page {
         Page::Scopes(series, scopes) => each(transaction, scopes, |_| series, scope),
+        Page::Aside(series, scopes) => each(transaction, scopes, |_| series, set_aside),
+        Page::Pools(series, pools) => each(transaction, pools, |_| series, pool),
         Page::Documents(kept) => each(transaction, kept, |kept| &kept.document.place.series, document),
         Page::Requests(requests) => each(transaction, requests, |request| &request.place.series, request),
         Page::Gaps(gaps) => each(transaction, gaps, |gap| &gap.place.series, gap),
@@ -53,6 +58,21 @@ fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &Adopted) -> Re
     for missing in lost {
         held::lose(transaction, (series_id, scope), missing.range, missing.reason)?;
     }
+    Ok(())
+}
+
+fn set_aside(
+    transaction: &Transaction<'_>,
+    series_id: i64,
+    SetAside { scope, positions }: &SetAside,
+) -> Result<()> {
+    aside::enter(transaction, (series_id, scope.as_str()), positions)
+}
+
+fn pool(transaction: &Transaction<'_>, series_id: i64, (scope, epoch): &(ScopeKey, u64)) -> Result<()> {
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO pool (series_id, scope, epoch) VALUES (?, ?, ?)")?
+        .execute(params![series_id, scope.as_str(), integer(*epoch)])?;
     Ok(())
 }
 

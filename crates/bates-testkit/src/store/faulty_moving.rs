@@ -1,6 +1,8 @@
 //! A move into a store that fails on purpose: at a chosen page, before it is written or after. All else is passed on.
 
-use bates_core::{Adopted, Kept, Mark, Movable, Page, Pinning, Request, ScopeKey, SeriesName, StoreError};
+use bates_core::{
+    Adopted, Kept, Mark, Movable, Page, Pinning, Request, ScopeKey, SeriesName, SetAside, StoreError,
+};
 use uuid::Uuid;
 
 use super::{Fault, FaultyStore};
@@ -20,6 +22,15 @@ impl<S: Movable> Movable for FaultyStore<S> {
         limit: usize,
     ) -> Result<Vec<Adopted>, StoreError> {
         self.inner.leaving(series, after, limit).await
+    }
+
+    async fn all_aside(
+        &self,
+        series: SeriesName,
+        after: Option<(ScopeKey, u64)>,
+        limit: usize,
+    ) -> Result<Vec<SetAside>, StoreError> {
+        self.inner.all_aside(series, after, limit).await
     }
 
     async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> Result<Vec<Kept>, StoreError> {

@@ -2,6 +2,7 @@
 
 mod aside;
 mod books;
+mod carried;
 mod delivery;
 mod exercise;
 mod faulty;
