@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::PostgresStore;
 use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
+use crate::moving::check_not_left;
 use crate::session::Session;
 
 /// Past all positions that there can be.
@@ -29,6 +30,7 @@ impl Pools for PostgresStore {
             }
             session.begin().await?;
             let pool = locked(&session, place).await?;
+            check_not_left(&session).await?;
             session.batch_execute("COMMIT").await?;
             Ok(pool)
         })
@@ -55,6 +57,7 @@ impl Pools for PostgresStore {
             // A store that issues nothing begins no epoch: the pool may be another store's by now.
             self.ask(&session).await?;
             let renewed = renew(&session, place, renewal).await?;
+            check_not_left(&session).await?;
             session.batch_execute("COMMIT").await?;
             Ok(renewed)
         })
@@ -66,6 +69,7 @@ impl Pools for PostgresStore {
         self.done(|session| async move {
             session.begin().await?;
             settle(&session, place, settling).await?;
+            check_not_left(&session).await?;
             Ok(session.batch_execute("COMMIT").await?)
         })
         .await

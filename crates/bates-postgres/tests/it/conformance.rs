@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use bates_core::{Pools as _, Renewal, Server, Settling};
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::{
     DataSet, PrivatePgBouncer, PrivatePostgres, exercise_books, exercise_move, exercise_outbox,
@@ -83,4 +84,24 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
     };
     let refused = bates_core::Store::grant(&from, want).await.unwrap_err().to_string();
     assert!(refused.contains("was left for to"), "{refused}");
+    nothing_is_written_about_pools(&from).await;
+}
+
+/// Of a store that was left: nobody would hear of it where they are now.
+async fn nothing_is_written_about_pools(left: &PostgresStore) {
+    let place = |scope| bates_core::Place {
+        series: "carried".parse().unwrap(),
+        scope: bates_core::ScopeKey::new([("scope", scope)], None).unwrap(),
+    };
+    let known = left.pool(place("pooled")).await.unwrap();
+    let server = Server { run: "run".into(), replication: "replication".into() };
+    let made = left.pool(place("new")).await.map(drop);
+    let renewed = left.renew_pool(place("pooled"), Renewal { seen: 42, above: 0, server }).await.map(drop);
+    let settled = left.settle_pool(place("pooled"), Settling { epoch: 42, ..Settling::default() }).await;
+    for refused in [made, renewed, settled] {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("was left for to"), "{refused}");
+    }
+    assert_eq!(left.pool(place("pooled")).await, Ok(known));
+    assert_eq!(left.pools("carried".parse().unwrap(), None, 10).await.unwrap().len(), 2);
 }
