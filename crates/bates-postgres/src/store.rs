@@ -16,7 +16,8 @@ use crate::notice::Notices;
 use crate::retry::retried;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::truth::{self, Truth};
+use crate::stop::{self, Pause};
+use crate::truth::Truth;
 use crate::{connect, read, schema, write};
 
 /// What may be done with a database.
@@ -81,15 +82,21 @@ impl PostgresStore {
         asked.await.map_err(|failed| failed.into_open_error(address))
     }
 
-    /// Stops all nodes, for a reason that each of them tells, until the database is accepted. They give up what they
-    /// hold when they next look, which they do every second.
-    pub async fn pause(&self, reason: &str) -> Result<(), StoreError> {
-        self.done(|session| async move { truth::stop(&session, reason).await }).await
+    /// Stops all nodes until the pause is ended, or the database is accepted. They give up what they hold when they next
+    /// look, which they do every second. Refused where they are stopped already.
+    pub async fn pause(&self, pause: &Pause) -> Result<(), StoreError> {
+        self.done(|session| async move { stop::pause(&session, pause).await }).await
+    }
+
+    /// Ends a pause, if it was begun and is not over, and nothing else: refused if the nodes are stopped for another
+    /// reason.
+    pub async fn resume(&self, pause: &Pause) -> Result<(), StoreError> {
+        self.done(|session| async move { stop::resume(&session, pause).await }).await
     }
 
     /// Lets all nodes go on with the database as it is, after it was taken back. Answers with its timeline.
     pub async fn accept(&self) -> Result<i64, StoreError> {
-        self.done(|session| async move { truth::accept(&session).await }).await
+        self.done(|session| async move { stop::accept(&session).await }).await
     }
 
     /// What its batches share.

@@ -128,8 +128,11 @@ impl Truth {
     /// back. Answers whether an operator has accepted it since.
     fn is_accepted_since(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failed> {
         let judged = self.compare(row, known, lines);
-        if let Err(Failed::Refused(OpenError::Stopped(_))) = &judged {
-            self.stopped();
+        match &judged {
+            Err(Failed::Refused(OpenError::Stopped(_))) => self.stopped(),
+            // A pause that is over: the next stop is another one.
+            Ok(_) => self.known.lock().is_stopped = false,
+            Err(_) => {}
         }
         judged
     }
@@ -234,7 +237,7 @@ async fn asked(session: &Session) -> Result<Row, Failed> {
     rows.into_iter().next().ok_or(Failed::Refused(OpenError::Emptied))
 }
 
-const TAKEN_BACK: &str = "the database lacks what this node committed: it was restored from an old backup, or a \
+pub(crate) const TAKEN_BACK: &str = "the database lacks what this node committed: it was restored from an old backup, or a \
     standby that lagged was promoted. Nothing is issued, because numbers would come again. Raise the cursors above \
     all that was issued with `bates floor`, then run `bates floor --accept-timeline`";
 
@@ -255,30 +258,6 @@ fn judge(row: &Row) -> Result<(), Failed> {
         ));
     }
     check_disk(row.get(4), row.get(5)).map_err(Failed::Refused)
-}
-
-/// Stops all nodes, for a reason that each of them tells.
-pub(crate) async fn stop(session: &Session, reason: &str) -> Result<(), Failed> {
-    let sql = "UPDATE bates.store SET stopped = $1 WHERE stopped IS NULL";
-    session.begin().await?;
-    session.query_typed(sql, &[(&reason, Type::TEXT)]).await?;
-    Ok(session.batch_execute("COMMIT").await?)
-}
-
-/// Lets all nodes go on with the database as it is, unless it was left for another store. Answers with its timeline.
-/// Acceptances go by the clock: one after a restore must be above those that the restored database knows nothing of.
-pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
-    // Of what was taken back, something may be in a pool: each is begun anew.
-    let sql = "WITH pools AS (UPDATE bates.pool SET server_run = NULL, server_replication = NULL)
-               UPDATE bates.store SET
-                   acceptances = greatest(acceptances + 1, (extract(epoch FROM now()) * 1000000)::bigint),
-                   stopped = CASE WHEN mark IS NULL THEN NULL ELSE stopped END,
-                   timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
-               RETURNING timeline";
-    session.begin().await?;
-    let rows = session.query_typed(sql, &[]).await?;
-    session.batch_execute("COMMIT").await?;
-    rows.first().map(|row| row.get(0)).ok_or(Failed::Refused(OpenError::Emptied))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bates_core::{Entry, Machine, ScopeKey, Store, SystemClock};
-use bates_postgres::PostgresStore;
+use bates_postgres::{Pause, PostgresStore};
 use bates_server::series::Description;
 use bates_sqlite::SqliteStore;
 use clap::Args;
@@ -90,18 +90,20 @@ async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
         StoreAt::Postgres(address, settings) => {
             let store =
                 Arc::new(PostgresStore::open(address, *settings, bates_postgres::Opening::Existing).await?);
-            let pausing = store.clone();
             let Config { series, .. } = config;
             let machine = Machine::open(store.clone(), series, Arc::new(SystemClock)).await?;
-            let pause = async || {
-                pausing.pause("numbers of an earlier system are being adopted").await?;
+            let pause = Pause::new("numbers of an earlier system are being adopted");
+            let begin = async || {
+                store.pause(&pause).await?;
                 tokio::time::sleep(NODES_STOP_WITHIN).await;
                 anyhow::Ok(())
             };
-            let adopted = adopt(&machine, args, pause).await;
+            let adopted = adopt(&machine, args, begin).await;
             // Whatever came of it: nothing was lowered.
-            store.accept().await?;
-            adopted
+            let resumed = store.resume(&pause).await;
+            let answer = adopted?;
+            resumed?;
+            Ok(answer)
         }
     }
 }

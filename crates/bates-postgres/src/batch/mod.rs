@@ -24,10 +24,12 @@ use crate::error::{Failed, OpenError};
 use crate::retry::{Patience, retried};
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::truth::{self, Truth};
+use crate::stop;
+use crate::truth::{TAKEN_BACK, Truth};
 use attempt::{Broken, Reckonings, attempt};
 use queue::{Batch, Call, Group, Queue};
 pub(crate) use reckon::{Ask, Outcome};
+use writes::GRANTED_BEFORE;
 
 /// What the batches of a node share.
 pub(crate) struct Shared {
@@ -118,11 +120,15 @@ impl Shared {
         receiver.await.ok()
     }
 
-    /// Lets the other nodes know what this one has seen: they may have nothing to see it by.
+    /// Lets the other nodes know what this one has seen: they may have nothing to see it by. What the database says of
+    /// itself they see, and it may be over by now: written down again, a pause would have nobody who ends it.
     pub(crate) async fn note_taken_back(&self, reason: &str) {
+        if ![TAKEN_BACK, GRANTED_BEFORE].contains(&reason) {
+            return;
+        }
         let noted = retried(self.settings.patience, || async {
             let session = Session::take(&self.pool, self.settings).await?;
-            truth::stop(&session, reason).await?;
+            stop::stop(&session, reason).await?;
             session.give_back();
             Ok(())
         });

@@ -18,7 +18,7 @@ use crate::error::{Failed, OpenError, told};
 use crate::session::Session;
 use crate::truth::Entry;
 
-const GRANTED_BEFORE: &str = "a cursor stands below positions that were granted before: somebody moved it back, or \
+pub(super) const GRANTED_BEFORE: &str = "a cursor stands below positions that were granted before: somebody moved it back, or \
     restored a part of the database. Nothing is issued, because numbers would come again. Raise the cursors above all \
     that was issued with `bates floor`, then run `bates floor --accept-timeline`";
 
