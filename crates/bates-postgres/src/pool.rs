@@ -83,17 +83,6 @@ pub(crate) async fn forget_server(session: &Session, place: &Place) -> Result<()
     session.query_typed(sql, &At::of(place).parameters()).await.map(drop)
 }
 
-/// Takes what a batch was granted for pools out of them again: nobody was given it.
-pub(crate) async fn remove_batch(session: &Session, places: &[&Place], batch: Uuid) -> Result<(), Error> {
-    let sql = "DELETE FROM bates.pooled USING UNNEST($1, $2) AS r (series, scope)
-               WHERE pooled.series = r.series AND pooled.scope = r.scope AND pooled.batch = $3";
-    let (series, scopes): (Vec<&str>, Vec<&str>) =
-        places.iter().map(|place| (place.series.as_str(), place.scope.as_str())).unzip();
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series, Type::TEXT_ARRAY), (&scopes, Type::TEXT_ARRAY), (&batch, Type::UUID)];
-    session.query_typed(sql, &parameters).await.map(drop)
-}
-
 /// A place, as parameters of a statement.
 struct At<'p> {
     series: &'p str,

@@ -141,6 +141,21 @@ pub(crate) async fn let_go(session: &Session, places: &[&Place], node: Uuid) -> 
     session.query_typed(sql, &parameters).await.map(drop)
 }
 
+/// Takes what a batch was granted out of the leases and the pools again: nobody was given it.
+pub(crate) async fn remove_batch(session: &Session, places: &[&Place], batch: Uuid) -> Result<(), Error> {
+    let (series, scopes) = columns(places.iter().copied());
+    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&series, Type::TEXT_ARRAY), (&scopes, Type::TEXT_ARRAY), (&batch, Type::UUID)];
+    for table in ["lease", "pooled"] {
+        let sql = format!(
+            "DELETE FROM bates.{table} AS granted USING UNNEST($1, $2) AS r (series, scope)
+             WHERE granted.series = r.series AND granted.scope = r.scope AND granted.batch = $3"
+        );
+        session.query_typed(&sql, &parameters).await?;
+    }
+    Ok(())
+}
+
 /// Takes what a node has handed out of the leases: what it was granted below these positions.
 pub(crate) async fn shorten_leases(
     session: &Session,

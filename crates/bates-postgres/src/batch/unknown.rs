@@ -11,7 +11,6 @@ use super::reckon::{Ask, Outcome};
 use super::sql::{self, Table};
 use super::{Job, Shared};
 use crate::error::Failed;
-use crate::pool;
 use crate::retry::Patience;
 use crate::session::Session;
 use crate::truth::Entry;
@@ -107,7 +106,7 @@ async fn write_burned(shared: &Shared, entry: Entry, burned: &[(Place, Lease)]) 
     session.begin().await?;
     sql::write_ranges(&session, Table::Burned, &ranges, (shared.truth.node, entry.batch)).await?;
     let places: Vec<&Place> = ranges.iter().map(|(place, _)| *place).collect();
-    pool::remove_batch(&session, &places, entry.batch).await?;
+    sql::remove_batch(&session, &places, entry.batch).await?;
     session.batch_execute("COMMIT").await?;
     session.give_back();
     Ok(())

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bates_core::{GrantError, Lease, Purpose, Store, StoreError, Surrendered, Tail};
+use bates_core::{GrantError, Lease, Purpose, Store, StoreError, Surrendered, Tail, Want};
 use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
@@ -80,7 +80,8 @@ async fn what_cannot_be_looked_up_in_time_is_burned_and_written_down_when_the_st
     let (server, proxy, store) = behind_proxy(SHORT).await;
     store.grant(want("a", 10, Purpose::Lease)).await.unwrap();
     proxy.cut_and_close(Cut::After);
-    let refused = store.grant(want("a", 10, Purpose::Lease)).await.unwrap_err();
+    let more = Want { held_from: Some(1), ..want("a", 10, Purpose::Lease) };
+    let refused = store.grant(more).await.unwrap_err();
     let GrantError::Store(StoreError::Unavailable(reason)) = refused else { panic!("{refused:?}") };
     assert!(reason.contains("not known whether it was committed"), "{reason}");
     proxy.open();
@@ -92,6 +93,9 @@ async fn what_cannot_be_looked_up_in_time_is_burned_and_written_down_when_the_st
         }
     };
     assert_eq!(burned, ("scope=a".to_owned(), 11, 20));
+    let leases = client.query("SELECT first, last FROM bates.lease", &[]).await.unwrap();
+    let leases: Vec<(i64, i64)> = leases.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(leases, [(1, 10)], "it is in one place only: whoever dies leaves no more than it held");
     let after = store.grant(want("a", 10, Purpose::Lease)).await.unwrap();
     assert_eq!(after.lease, lease(21, 31), "it is never handed out");
 }
