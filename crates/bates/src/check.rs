@@ -1,13 +1,13 @@
 //! `bates check`: what a configuration amounts to.
 
 use anyhow::bail;
-use bates_core::{Promise, SeriesSpec, Value};
+use bates_core::{Amount, Promise, SeriesSpec, Value};
 use bates_pattern::{Capacity, Pattern, Position, Scope};
 use bates_server::series::Description;
 use clap::Args;
 use serde::Serialize;
 
-use crate::config::{Config, ConfigArgs, StoreAt};
+use crate::config::{Config, ConfigArgs, PoolOf, StoreAt};
 use crate::output::{Answer, FAINT, GOOD, Output, counted, grouped, printable};
 
 /// Examples of each series.
@@ -56,6 +56,9 @@ struct Told<'s> {
     /// Where the user's own documents are, without secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     documents: Option<String>,
+    /// Where its shared pools are, without secrets, and how large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<String>,
 }
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Answer> {
@@ -109,6 +112,33 @@ fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> anyhow::Result<Told<'s>> {
         time_zone: &spec.time_zone,
         sink: sink.map(|of| anyhow::Ok(of.sink.open()?.describe())).transpose()?,
         documents: documents.map(|of| of.documents.describe()).transpose()?,
+        pool: config.pools.iter().find(|of| of.series == spec.name).map(pool).transpose()?,
+    })
+}
+
+/// Where the pools of a series are, and how large.
+fn pool(PoolOf { pool, settings, .. }: &PoolOf) -> anyhow::Result<String> {
+    let (low, key, server) = (grouped(settings.low), &settings.key, pool.open()?.describe());
+    Ok(match settings.amount {
+        Amount::UpTo(size) => {
+            format!("{key} on Redis at {server}, filled up to {} when {low} are left", grouped(size))
+        }
+        Amount::Batch(count) => {
+            format!("{key} on Redis at {server}, {} more when {low} are left", grouped(count))
+        }
+    })
+}
+
+/// Where the pools of a series are, and how large.
+fn pool(PoolOf { pool, settings, .. }: &PoolOf) -> anyhow::Result<String> {
+    let (low, key, server) = (grouped(settings.low), &settings.key, pool.open()?.describe());
+    Ok(match settings.amount {
+        Amount::UpTo(size) => {
+            format!("{key} on Redis at {server}, filled up to {} when {low} are left", grouped(size))
+        }
+        Amount::Batch(count) => {
+            format!("{key} on Redis at {server}, {} more when {low} are left", grouped(count))
+        }
     })
 }
 
@@ -179,6 +209,9 @@ fn print_outcome(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
     }
     if let Some(documents) = &told.documents {
         line("documents", &format!("are compared with those in {documents}"))?;
+    }
+    if let Some(pool) = &told.pool {
+        line("pool", pool)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use bates_client::{Pool, PopError, Settings};
 use clap::Args;
 
@@ -37,9 +38,9 @@ pub(crate) struct PopArgs {
     #[arg(short = 'n', long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     count: u64,
 
-    /// The Redis server that has the pool
+    /// The Redis server that has the pool; an address with a password is better kept in the variable [env: BATES_REDIS]
     #[arg(long, value_name = "URL")]
-    redis: String,
+    redis: Option<String>,
 
     /// Print a JSON array instead of lines
     #[arg(long)]
@@ -50,7 +51,9 @@ pub(crate) struct PopArgs {
 }
 
 pub(crate) fn run(args: &PopArgs) -> anyhow::Result<Answer> {
-    let mut settings = Settings::new(args.server.base()?, &*args.redis, &*args.series);
+    let redis = args.redis.clone().or_else(|| std::env::var("BATES_REDIS").ok());
+    let redis = redis.context("which Redis server has the pool? Say --redis URL, or set BATES_REDIS")?;
+    let mut settings = Settings::new(args.server.base()?, redis, &*args.series);
     settings.secret = std::env::var("BATES_SECRET").ok();
     settings.scope = scope::pairs(&args.parameters)?
         .into_iter()
