@@ -1,7 +1,7 @@
 //! `bates check`: what a configuration amounts to.
 
 use anyhow::bail;
-use bates_core::{Amount, Promise, SeriesSpec, Value};
+use bates_core::{Amount, Promise, SeriesSpec, SharedPool as _, Value};
 use bates_pattern::{Capacity, Pattern, Position, Scope};
 use bates_server::series::Description;
 use clap::Args;
@@ -113,19 +113,6 @@ fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> anyhow::Result<Told<'s>> {
         sink: sink.map(|of| anyhow::Ok(of.sink.open()?.describe())).transpose()?,
         documents: documents.map(|of| of.documents.describe()).transpose()?,
         pool: config.pools.iter().find(|of| of.series == spec.name).map(pool).transpose()?,
-    })
-}
-
-/// Where the pools of a series are, and how large.
-fn pool(PoolOf { pool, settings, .. }: &PoolOf) -> anyhow::Result<String> {
-    let (low, key, server) = (grouped(settings.low), &settings.key, pool.open()?.describe());
-    Ok(match settings.amount {
-        Amount::UpTo(size) => {
-            format!("{key} on Redis at {server}, filled up to {} when {low} are left", grouped(size))
-        }
-        Amount::Batch(count) => {
-            format!("{key} on Redis at {server}, {} more when {low} are left", grouped(count))
-        }
     })
 }
 
