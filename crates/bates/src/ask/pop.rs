@@ -38,8 +38,12 @@ pub(crate) struct PopArgs {
     #[arg(short = 'n', long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     count: u64,
 
-    /// The Redis server that has the pool; an address with a password is better kept in the variable [env: BATES_REDIS]
-    #[arg(long, value_name = "URL")]
+    #[arg(
+        long,
+        value_name = "URL",
+        help = "The Redis server that has the pool; an address with a password is better kept in the variable \
+                [env: BATES_REDIS]"
+    )]
     redis: Option<String>,
 
     /// Print a JSON array instead of lines
