@@ -5,6 +5,7 @@
 //!
 //! Must never ship, never touch a server it did not start, and never stand in for one with a fake.
 
+mod certificates;
 pub mod clients;
 mod clock;
 mod error;
@@ -17,6 +18,7 @@ mod redis;
 pub mod shared;
 mod store;
 
+pub use certificates::certificates;
 pub use clock::FakeClock;
 pub use error::ServerError;
 pub use pgbouncer::PrivatePgBouncer;

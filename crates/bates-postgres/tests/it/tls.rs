@@ -2,34 +2,13 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
-use bates_testkit::{PrivatePostgres, programs};
-use tempfile::TempDir;
+use bates_testkit::{PrivatePostgres, certificates};
 
 use super::{connect, opened};
-
-fn openssl(folder: &Path, arguments: &str) {
-    let openssl = programs::find("openssl").expect("openssl; run `cargo xtask test`, which installs it");
-    let output = Command::new(openssl).current_dir(folder).args(arguments.split(' ')).output().unwrap();
-    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// An authority, and a certificate of its for the name localhost.
-fn certificates() -> TempDir {
-    let folder = TempDir::new().unwrap();
-    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout";
-    openssl(folder.path(), &format!("req -x509 {key} ca.key -out ca.pem -days 2 -subj /CN=authority"));
-    let names = "-addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE";
-    openssl(folder.path(), &format!("req -new {key} server.key -out server.csr -subj /CN=localhost {names}"));
-    let sign =
-        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copyall";
-    openssl(folder.path(), &format!("{sign} -out server.pem"));
-    folder
-}
 
 /// Turns TLS on, with files that belong to whom the server runs as.
 async fn turn_on_tls(server: &PrivatePostgres, certificates: &Path) {

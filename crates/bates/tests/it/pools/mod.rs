@@ -2,6 +2,7 @@
 
 mod filling;
 mod forgetting;
+mod guarded;
 mod many;
 mod popping;
 mod sleeping;
