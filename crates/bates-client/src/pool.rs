@@ -16,8 +16,8 @@ use crate::tap::Tap;
 /// How long a call waits for Redis where Bates cannot be asked: longer than a connection takes to be made and attached.
 const LAST_RESORT: Duration = Duration::from_secs(5);
 
-/// How long the script has then.
-const LAST_RESORT_STEP: Duration = Duration::from_secs(1);
+/// How long the script has to answer. Callers wait for their deadline only; what comes later is at hand for the next.
+const SCRIPT: Duration = Duration::from_secs(1);
 
 /// How long a call waits for Bates alone, before it turns to Redis once more.
 const SLOW: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ impl Pool {
     pub async fn attach(&self) {
         let mut ended = self.0.stock.watched();
         if let Turn::Fetch(fetch) = self.0.stock.turn(Instant::now(), true) {
-            tokio::spawn(self.clone().fetched(fetch, 0, LAST_RESORT_STEP));
+            tokio::spawn(self.clone().fetched(fetch, 0));
         }
         let _ = timeout_at(Instant::now() + LAST_RESORT, ended.changed()).await;
     }
@@ -93,8 +93,7 @@ impl Pool {
     /// Until the hand is full, or Redis is away, late or empty.
     async fn take_of_redis(&self, hand: &mut Hand<'_>, is_last_resort: bool) {
         let Shared { stock, batch, deadline, .. } = &*self.0;
-        let (wait, patience) =
-            if is_last_resort { (LAST_RESORT, LAST_RESORT_STEP) } else { (*deadline, *deadline) };
+        let wait = if is_last_resort { LAST_RESORT } else { *deadline };
         let (mut until, mut in_vain) = (Instant::now() + wait, 0);
         while hand.missing() > 0 {
             // Before the turn, so that no end is missed.
@@ -102,17 +101,19 @@ impl Pool {
             let is_own = match stock.turn(Instant::now(), is_last_resort) {
                 Turn::Fetch(fetch) => {
                     let count = hand.missing().clamp(*batch, COUNT_MAX);
-                    tokio::spawn(self.clone().fetched(fetch, count, patience));
+                    tokio::spawn(self.clone().fetched(fetch, count));
                     true
                 }
                 Turn::Probe(fetch) => {
-                    tokio::spawn(self.clone().fetched(fetch, *batch, patience));
+                    tokio::spawn(self.clone().fetched(fetch, *batch));
                     return;
                 }
                 Turn::Wait => false,
                 Turn::Leave => return,
             };
             if timeout_at(until, ended.changed()).await.is_err() {
+                // Nobody else waits for it, either, until it has answered.
+                stock.is_late(Instant::now());
                 hand.fill();
                 return;
             }
@@ -129,8 +130,8 @@ impl Pool {
     }
 
     /// In a task of its own: what was popped is at hand, even if the call that wanted it is gone.
-    async fn fetched(self, fetch: Fetch, count: usize, patience: Duration) {
-        let outcome = self.0.tap.lock().await.draw(&self.0.bates, count, patience).await;
+    async fn fetched(self, fetch: Fetch, count: usize) {
+        let outcome = self.0.tap.lock().await.draw(&self.0.bates, count, SCRIPT).await;
         fetch.end(outcome.map(|numbers| match count {
             0 => Fetched::Connection,
             _ => Fetched::Numbers(numbers),

@@ -70,6 +70,14 @@ impl Stock {
         if verdict == Verdict::Ask { Turn::Fetch(fetch) } else { Turn::Probe(fetch) }
     }
 
+    /// A fetch did not end within the time of those who wait for it: Redis counts as failed until it does.
+    pub(crate) fn is_late(&self, now: Instant) {
+        let mut state = self.state.lock();
+        if state.is_under_way && state.breaker.verdict(now) == Verdict::Ask {
+            state.breaker.failed(now);
+        }
+    }
+
     /// Tells when the fetch ends that is under way now, or the one that comes.
     pub(crate) fn watched(&self) -> watch::Receiver<()> {
         self.ended.subscribe()
@@ -197,6 +205,19 @@ mod tests {
         let mut next = Hand::new(&stock, 1);
         next.fill();
         assert_eq!(next.take(), ["2"]);
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_is_at_hand_and_nobody_waits_for_it_meanwhile() {
+        let stock: Arc<Stock> = Arc::default();
+        let now = Instant::now();
+        let Turn::Fetch(fetch) = stock.turn(now, false) else { panic!("nobody has the turn") };
+        stock.is_late(now);
+        assert!(matches!(stock.turn(now, false), Turn::Leave));
+        fetch.end(Ok(Fetched::Numbers(vec!["1".to_owned()])));
+        let mut hand = Hand::new(&stock, 1);
+        assert!(hand.fill());
+        assert!(matches!(stock.turn(now, false), Turn::Fetch(_)), "it is well again");
     }
 
     #[test]
