@@ -113,12 +113,17 @@ impl Ff1 {
         for lane in 0..N {
             (a[lane], b[lane]) = self.split(values[lane]);
         }
+        // Written in place: `map` would copy them all, which takes as long as the cipher.
+        let mut blocks = [Block::default(); N];
         for round in 0..ROUNDS {
-            let mut y = b.map(|half| self.round_block(tweak, round, half));
-            self.cipher.encrypt_batch(&mut y);
+            for lane in 0..N {
+                blocks[lane] = Block::from(self.round_block(tweak, round, b[lane]).to_be_bytes());
+            }
+            self.cipher.encrypt_batch(&mut blocks);
             let modulus = self.modulus(round);
             for lane in 0..N {
-                let c = self.add(a[lane], y[lane], modulus);
+                let y = u128::from_be_bytes(blocks[lane].into());
+                let c = self.add(a[lane], y, modulus);
                 (a[lane], b[lane]) = (b[lane], c);
             }
         }
@@ -197,13 +202,11 @@ impl Cipher {
         u128::from_be_bytes(block.into())
     }
 
-    fn encrypt_batch<const N: usize>(&self, blocks: &mut [u128; N]) {
-        let mut lanes = blocks.map(|block| Block::from(block.to_be_bytes()));
+    fn encrypt_batch(&self, blocks: &mut [Block]) {
         match self {
-            Self::Aes128(aes) => aes.encrypt_blocks(&mut lanes),
-            Self::Aes192(aes) => aes.encrypt_blocks(&mut lanes),
-            Self::Aes256(aes) => aes.encrypt_blocks(&mut lanes),
+            Self::Aes128(aes) => aes.encrypt_blocks(blocks),
+            Self::Aes192(aes) => aes.encrypt_blocks(blocks),
+            Self::Aes256(aes) => aes.encrypt_blocks(blocks),
         }
-        *blocks = lanes.map(|block| u128::from_be_bytes(block.into()));
     }
 }

@@ -140,7 +140,11 @@ fn pop_safely(load: &Load, settings: &Settings) {
 
 /// A server, a Redis and a load that has begun. `fault` breaks Redis, and mends it if it can be mended.
 fn survive(name: &str, forgets: bool, fault: impl FnOnce(&mut Redis, &Loads)) -> usize {
-    let (home, mut redis) = (Home::folder(), Redis::start());
+    survive_on(&Home::folder(), name, forgets, fault)
+}
+
+fn survive_on(home: &Home, name: &str, forgets: bool, fault: impl FnOnce(&mut Redis, &Loads)) -> usize {
+    let mut redis = Redis::start();
     let server = home.start(&series(&redis.url(), "size: 1000", "{ p: A }"));
     redis.wait_for_level("pool:A", 200);
     let epoch = redis.epoch("pool:A");
@@ -205,14 +209,16 @@ fn redis_is_restarted_empty() {
 
 #[test]
 fn redis_is_restarted_from_an_old_snapshot() {
-    survive("restarted from an old snapshot", true, |redis, loads| {
-        let _: String = redis.command(&["SAVE"]);
-        for load in [&loads.safe, &loads.plain] {
-            load.wait_for(300);
-        }
-        redis.server.kill().unwrap();
-        redis.server.restart().unwrap();
-    });
+    for home in [Home::folder(), Home::postgres()] {
+        survive_on(&home, "restarted from an old snapshot", true, |redis, loads| {
+            let _: String = redis.command(&["SAVE"]);
+            for load in [&loads.safe, &loads.plain] {
+                load.wait_for(300);
+            }
+            redis.server.kill().unwrap();
+            redis.server.restart().unwrap();
+        });
+    }
 }
 
 #[test]
