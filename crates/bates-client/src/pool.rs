@@ -90,6 +90,16 @@ impl Pool {
         Err(error.with(self.0.stock.why()))
     }
 
+    /// What was popped and not handed out: for a program that ends, so that nothing is lost.
+    pub fn rest(&self) -> Vec<String> {
+        self.0.stock.rest()
+    }
+
+    /// What came of asking Redis last, if it gave nothing: for people.
+    pub fn trouble(&self) -> Option<Box<str>> {
+        self.0.stock.trouble()
+    }
+
     /// Until the hand is full, or Redis is away, late or empty.
     async fn take_of_redis(&self, hand: &mut Hand<'_>, is_last_resort: bool) {
         let Shared { stock, batch, deadline, .. } = &*self.0;

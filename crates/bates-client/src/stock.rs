@@ -83,9 +83,19 @@ impl Stock {
         self.ended.subscribe()
     }
 
+    /// All that is at hand.
+    pub(crate) fn rest(&self) -> Vec<String> {
+        self.state.lock().numbers.drain(..).collect()
+    }
+
+    /// What came of asking Redis last, if that was nothing.
+    pub(crate) fn trouble(&self) -> Option<Box<str>> {
+        self.state.lock().why.clone()
+    }
+
     /// What came of asking Redis, for people.
     pub(crate) fn why(&self) -> Box<str> {
-        self.state.lock().why.clone().unwrap_or_else(|| "not asked, or others took what it gave".into())
+        self.trouble().unwrap_or_else(|| "not asked, or others took what it gave".into())
     }
 }
 

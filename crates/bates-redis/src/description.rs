@@ -20,12 +20,20 @@ pub struct Description {
     redis: Box<str>,
     key: Box<str>,
     size: Option<u64>,
-    refill_at: Option<Box<str>>,
+    refill_at: Option<Share>,
     low: Option<u64>,
     batch: Option<u64>,
     value: Option<Box<str>>,
     #[serde(default)]
     scopes: Vec<BTreeMap<Box<str>, Box<str>>>,
+}
+
+/// `25%`, or 25.
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+enum Share {
+    Percent(u64),
+    Text(Box<str>),
 }
 
 /// Pools that were refused.
@@ -53,6 +61,12 @@ impl Description {
     /// Where the pools are. Whether the server is there shows when they are filled.
     pub fn open(&self) -> Result<RedisPool, PoolError> {
         RedisPool::new(&self.redis)
+    }
+
+    /// Whether both are on the same server, as far as their addresses tell.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        let address = |of: &Self| of.open().map(|pool| pool.address()).ok();
+        address(self) == address(other)
     }
 
     /// How they are kept; what a list of the series holds otherwise is `value`.
@@ -84,9 +98,14 @@ impl Description {
     }
 
     fn share(&self) -> Result<u64, PoolError> {
-        let Some(text) = &self.refill_at else { return Ok(REFILL_AT.into()) };
-        let percent = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
-        percent.filter(|percent| (1..100).contains(percent)).ok_or_else(|| PoolError::Share(text.clone()))
+        let (percent, text) = match &self.refill_at {
+            None => (Some(REFILL_AT.into()), "".into()),
+            Some(Share::Percent(percent)) => (Some(*percent), percent.to_string().into()),
+            Some(Share::Text(text)) => {
+                (text.strip_suffix('%').and_then(|n| n.trim().parse().ok()), text.clone())
+            }
+        };
+        percent.filter(|percent| (1..100).contains(percent)).ok_or(PoolError::Share(text))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{push, scripts};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Commands of each list in a look.
-const LOOK_COMMANDS: usize = 3;
+const LOOK_COMMANDS: usize = 4;
 
 /// Pools on a server. It need not be there: each question finds out anew.
 pub struct RedisPool {
@@ -31,6 +31,12 @@ impl RedisPool {
     pub fn new(address: &str) -> Result<Self, PoolError> {
         let refused = |problem: redis::RedisError| PoolError::Address(problem.to_string().into());
         Ok(Self { client: Client::open(address).map_err(refused)?, connection: OnceLock::new() })
+    }
+
+    /// Which database of which server, without a password.
+    pub(crate) fn address(&self) -> (String, i64) {
+        let info = self.client.get_connection_info();
+        (info.addr().to_string(), info.redis_settings().db())
     }
 
     fn connection(&self) -> Result<ConnectionManager, Box<str>> {
@@ -75,7 +81,9 @@ impl RedisPool {
                 .arg(0)
                 .cmd("HMGET")
                 .arg(marker)
-                .arg(&["epoch", "to"]);
+                .arg(&["epoch", "to"])
+                .cmd("TYPE")
+                .arg(list);
         }
         let replies = self.all(&commands).await?;
         let (Some(about_server), Some(about_replication)) = (replies.first(), replies.get(1)) else {
@@ -93,18 +101,21 @@ impl RedisPool {
                 head: list.get(1).and_then(text).map(Into::into),
                 epoch: marker(0),
                 pushed_to: marker(1),
+                is_other: matches!(list.get(2), Some(Value::ServerError(_)))
+                    || list.get(3).and_then(text).is_some_and(|kind| kind != "list" && kind != "none"),
             }
         };
         let lists = replies[2..].chunks(LOOK_COMMANDS).map(read).collect();
         Ok(Looked { server, lists })
     }
 
-    async fn discarded(&self, lists: &[(Box<str>, u64)]) -> Result<(), Box<str>> {
+    async fn discarded(&self, lists: &[(Box<str>, u64)], server: &Server) -> Result<(), Box<str>> {
         let mut commands = Pipeline::with_capacity(lists.len());
         for (key, epoch) in lists {
             let keys = Keys::of(key);
-            commands
-                .add_command(push::script(scripts::DISCARD, &[keys.list, &keys.marker]).arg(*epoch).take());
+            let mut command = push::script(scripts::DISCARD, &[keys.list, &keys.marker]);
+            command.arg(*epoch).arg(&*server.run).arg(&*server.replication);
+            commands.add_command(command);
         }
         let replies = self.all(&commands).await?;
         replies.iter().find_map(error).map_or(Ok(()), Err)
@@ -153,8 +164,8 @@ impl SharedPool for RedisPool {
         })
     }
 
-    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)]) -> Asking<'a, ()> {
-        Box::pin(self.discarded(lists))
+    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a Server) -> Asking<'a, ()> {
+        Box::pin(self.discarded(lists, server))
     }
 
     fn renew<'a>(&'a self, key: &'a str, epoch: u64, server: &'a Server) -> Asking<'a, Result<(), Refusal>> {

@@ -9,7 +9,7 @@ use redis::{Cmd, Pipeline, Value};
 
 use crate::keys::Keys;
 use crate::planted::pushes_without_fence;
-use crate::reply::{judged, strange};
+use crate::reply::{error, judged, strange};
 use crate::scripts;
 
 /// Numbers in one command.
@@ -22,13 +22,14 @@ pub(crate) fn commands(key: &str, push: &Push<'_>) -> Pipeline {
     let mut pipeline = Pipeline::new();
     pipeline.cmd("MULTI");
     pipeline.add_command(
-        script(open, &[keys.list, &keys.marker, &keys.stage])
+        script(open, &[keys.list, &keys.marker, &keys.stage, &keys.lock])
             .arg(push.epoch)
             .arg(&*push.server.run)
             .arg(&*push.server.replication)
             .arg(push.fence)
             .arg(push.from)
             .arg(push.to)
+            .arg(push.token)
             .take(),
     );
     let mut values = push.numbers.values().peekable();
@@ -48,6 +49,11 @@ pub(crate) fn commands(key: &str, push: &Push<'_>) -> Pipeline {
 /// What came of it.
 pub(crate) fn outcome(replies: &[Value]) -> Result<Result<(), Refusal>, Box<str>> {
     let Some(executed) = replies.last() else { return Err("Redis answered nothing".into()) };
+    // Within a transaction, a command that was refused says why none of them was done.
+    let (begun, why) = (replies.first(), replies.iter().find_map(error));
+    if let (Some(Value::Okay), Value::ServerError(_), Some(why)) = (begun, executed, why) {
+        return Ok(Err(Refusal::Unable(why)));
+    }
     let Value::Array(outcomes) = executed else { return Err(strange(executed)) };
     let judged = judged(outcomes.first().unwrap_or(&Value::Nil))?;
     // Invariant: once the list was on the stage, each command behind it must have been done.

@@ -1,13 +1,15 @@
 //! What Redis runs as one step. Each script names the memory of the server that it is for: a server that restarted,
 //! took over or follows another history has another one, and its lists may be old.
 
-/// Before a push. Keys: list, marker, stage. Arguments: epoch, run, replication, fence, from, to.
+/// Before a push. Keys: list, marker, stage, lock. Arguments: epoch, run, replication, fence, from, to, token.
 ///
 /// Moves the marker and puts the list on the stage, where the numbers that follow are appended; what is refused leaves
 /// the stage empty, and numbers are appended to nothing. The marker is written first: where Redis has no memory left,
-/// that is what fails, and nothing else has happened.
+/// that is what fails, and nothing else has happened. A list that a push left on the stage is brought back first.
 pub(crate) const OPEN: &str = "
-redis.call('DEL', KEYS[3])
+if redis.call('EXISTS', KEYS[1]) == 0 and redis.call('EXISTS', KEYS[3]) == 1 then
+  redis.call('RENAME', KEYS[3], KEYS[1])
+end
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
 if run ~= ARGV[2] or replication ~= ARGV[3] then return {'server', run, replication} end
@@ -17,8 +19,10 @@ local kind = redis.call('TYPE', KEYS[1])['ok']
 if kind ~= 'list' and kind ~= 'none' then return {'type'} end
 local fence, from, to = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local last, reached = tonumber(marker[2]), tonumber(marker[3])
+if not last or not reached then return {'epoch', ''} end
 if fence == last and to <= reached then return {'again'} end
 if fence < last or from < reached then return {'fenced'} end
+if redis.call('GET', KEYS[4]) ~= run .. ' ' .. ARGV[7] then return {'fenced'} end
 redis.call('HSET', KEYS[2], 'fence', ARGV[4], 'to', ARGV[6])
 if kind == 'list' then redis.call('RENAME', KEYS[1], KEYS[3]) else redis.call('RPUSH', KEYS[3], '') end
 return {'open'}";
@@ -43,15 +47,22 @@ local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
 if run ~= ARGV[2] or replication ~= ARGV[3] then return {'server', run, replication} end
 local epoch = redis.call('HGET', KEYS[2], 'epoch')
-if epoch and tonumber(epoch) >= tonumber(ARGV[1]) then return {'epoch', epoch} end
+if epoch and (tonumber(epoch) or 0) >= tonumber(ARGV[1]) then return {'epoch', epoch} end
+local kind = redis.call('TYPE', KEYS[1])['ok']
+if kind ~= 'list' and kind ~= 'none' then return {'type'} end
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
 redis.call('HSET', KEYS[2], 'epoch', ARGV[1], 'fence', 0, 'to', 0)
 return {'open'}";
 
-/// Empties a list that is of this epoch or an older one, or of none. Keys: list, marker. Arguments: epoch.
+/// Empties a list that is of this epoch or an older one, or of none. Keys: list, marker. Arguments: epoch, run,
+/// replication.
 pub(crate) const DISCARD: &str = "
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
+if run ~= ARGV[2] or replication ~= ARGV[3] then return 0 end
 local epoch = redis.call('HGET', KEYS[2], 'epoch')
-if epoch and tonumber(epoch) > tonumber(ARGV[1]) then return 0 end
+if epoch and (tonumber(epoch) or 0) > tonumber(ARGV[1]) then return 0 end
+if redis.call('TYPE', KEYS[1])['ok'] ~= 'list' then return redis.call('DEL', KEYS[2]) end
 return redis.call('UNLINK', KEYS[1], KEYS[2])";
 
 /// Keys: lock. Arguments: token, milliseconds. A lock of another memory is nobody's: it came back with an old state of

@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bates_core::{Entry, Machine, ScopeKey, Store, SystemClock};
+use bates_core::{Entry, Machine, Pools, ScopeKey, Store, SystemClock};
 use bates_postgres::{Pause, PostgresStore};
 use bates_server::series::Description;
 use bates_sqlite::SqliteStore;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs, StoreAt};
+use crate::floor::emptied;
 use crate::output::{self, Answer, Output, counted};
 use crate::progress::Progress;
+use crate::serve::know_pools;
 
 /// Nodes look every second whether they may go on; what they held is given up by then.
 const NODES_STOP_WITHIN: Duration = Duration::from_secs(3);
@@ -51,6 +53,10 @@ pub(crate) struct AdoptArgs {
     #[arg(long)]
     skip_others: bool,
 
+    /// Go on although the Redis server of a shared pool cannot be asked: its list may give adopted numbers
+    #[arg(long)]
+    without_pools: bool,
+
     #[command(flatten)]
     config: ConfigArgs,
 }
@@ -83,15 +89,18 @@ async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
     let config = args.config.load(None, None)?;
     match &config.store {
         StoreAt::Folder(path) => {
-            let store = SqliteStore::open(path, bates_sqlite::Opening::Existing)?;
-            adopt(&Machine::open(store, config.series, Arc::new(SystemClock)).await?, args, async || Ok(()))
-                .await
+            // The first command of whoever comes from another system.
+            let store = SqliteStore::open(path, bates_sqlite::Opening::First)?;
+            let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
+            know_pools(&machine, &config.pools)?;
+            adopt(&machine, args, async || Ok(())).await
         }
         StoreAt::Postgres(address, settings) => {
             let store =
                 Arc::new(PostgresStore::open(address, *settings, bates_postgres::Opening::Existing).await?);
-            let Config { series, .. } = config;
+            let Config { series, pools, .. } = config;
             let machine = Machine::open(store.clone(), series, Arc::new(SystemClock)).await?;
+            know_pools(&machine, &pools)?;
             let pause = Pause::new("numbers of an earlier system are being adopted");
             let begin = async || {
                 store.pause(&pause).await?;
@@ -108,7 +117,7 @@ async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
     }
 }
 
-async fn adopt<S: Store>(
+async fn adopt<S: Pools>(
     machine: &Machine<S>,
     args: &AdoptArgs,
     pause: impl AsyncFnOnce() -> anyhow::Result<()>,
@@ -125,6 +134,9 @@ async fn adopt<S: Store>(
         );
     }
     pause().await?;
+    for scope in earlier.scopes.keys() {
+        emptied(machine, &entry, scope, args.without_pools).await?;
+    }
     let told = if earlier.is_shuffled {
         set_aside(machine, &entry, &earlier).await?
     } else {

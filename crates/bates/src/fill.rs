@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use bates_core::{Amount, Entry, Filled, Machine, Pools, ScopeName, SystemClock};
 use bates_postgres::PostgresStore;
 use bates_server::series::Description;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::ask::{ServerArgs, escaped};
 use crate::config::{Config, ConfigArgs, StoreAt};
-use crate::output::{self, Answer, Output, counted, grouped};
+use crate::output::{self, Answer, Output, grouped};
 use crate::progress::Progress;
 use crate::scope;
 use crate::serve::{Fillers, follow, know_pools, stop_signal};
@@ -72,8 +72,13 @@ async fn open_and_fill(args: &FillArgs) -> anyhow::Result<Answer> {
     }
     match &config.store {
         StoreAt::Folder(path) => {
-            let store = SqliteStore::open(path, bates_sqlite::Opening::Existing)
-                .context("a running server fills the pools of its folder itself; ask it with --server")?;
+            let store = SqliteStore::open(path, bates_sqlite::Opening::First).inspect_err(|error| {
+                if matches!(error, bates_sqlite::OpenError::InUse { .. }) {
+                    output::print_note(
+                        "a running server fills the pools of its folder itself: ask it with --server",
+                    );
+                }
+            })?;
             fill(store, config, args).await
         }
         StoreAt::Postgres(address, settings) => {
@@ -92,10 +97,8 @@ async fn fill(store: impl Pools, config: Config, args: &FillArgs) -> anyhow::Res
         let mut following = JoinSet::new();
         following.spawn(follow(machine.clone()));
         let fillers = Fillers::start(&machine, &config.pools);
-        output::print_note(&format!(
-            "keeping the pools of {} full",
-            counted(config.pools.len() as u64, "series")
-        ));
+        let names: Vec<&str> = config.pools.iter().map(|pool| pool.series.as_str()).collect();
+        output::print_note(&format!("keeping the pools of {} full", names.join(", ")));
         stop.await;
         fillers.stop().await;
         machine.close().await;
@@ -179,7 +182,7 @@ fn ask(args: &FillArgs) -> anyhow::Result<Answer> {
         #[expect(clippy::disallowed_methods, reason = "a server tells nobody when it has filled a pool")]
         std::thread::sleep(ASK_EVERY);
     }
-    out.line(format_args!("{} is empty: it is filled once the server can reach Redis", asked.key))?;
+    out.line(format_args!("{} is not filled yet: the log of the server says why", asked.key))?;
     out.flush()?;
     Ok(Answer::No)
 }

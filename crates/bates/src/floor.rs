@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use bates_core::{Machine, ScopeName, Store, SystemClock};
+use bates_core::{Entry, Machine, Pools, ScopeKey, ScopeName, SystemClock};
 use bates_pattern::Date;
 use bates_postgres::PostgresStore;
 use bates_server::series::Description;
 use bates_sqlite::SqliteStore;
 use clap::Args;
 
-use crate::config::{Config, ConfigArgs, StoreAt};
-use crate::output::{Answer, Output};
+use crate::config::{Config, ConfigArgs, PoolOf, StoreAt};
+use crate::output::{self, Answer, Output};
 use crate::scope;
+use crate::serve::know_pools;
 
 /// Raise a cursor: no position below it is ever issued again
 ///
@@ -42,6 +43,10 @@ pub(crate) struct FloorArgs {
     #[arg(long, value_name = "DATE", value_parser = scope::date)]
     date: Option<Date>,
 
+    /// Go on although the Redis server of a shared pool cannot be asked: its list may give numbers below the floor
+    #[arg(long)]
+    without_pools: bool,
+
     #[command(flatten)]
     config: ConfigArgs,
 }
@@ -61,13 +66,36 @@ async fn open_and_raise(args: &FloorArgs) -> anyhow::Result<Answer> {
         }
         StoreAt::Postgres(address, settings) => {
             let opening = bates_postgres::Opening::Stopped;
-            let store = PostgresStore::open(address, *settings, opening).await?;
-            if args.accept_timeline { accept(&store).await } else { raise(store, config, args).await }
+            let store = Arc::new(PostgresStore::open(address, *settings, opening).await?);
+            if args.accept_timeline {
+                accept(store, config, args).await
+            } else {
+                raise(store, config, args).await
+            }
         }
     }
 }
 
-async fn accept(store: &PostgresStore) -> anyhow::Result<Answer> {
+/// What was pushed into a list in the time that is lost may have been taken: the cursors go past it.
+async fn accept(store: Arc<PostgresStore>, config: Config, args: &FloorArgs) -> anyhow::Result<Answer> {
+    if !config.pools.is_empty() {
+        let machine = Machine::open(store.clone(), config.series, Arc::new(SystemClock)).await?;
+        know_pools(&machine, &config.pools)?;
+        for PoolOf { series, .. } in &config.pools {
+            let Some(entry) = machine.named(series.as_str()) else { continue };
+            let mut after = None;
+            loop {
+                let page = machine.pools_of(&entry, after, 1_000).await?;
+                let Some((last, _)) = page.last() else { break };
+                after = Some(last.clone());
+                for (scope, _) in page {
+                    if let Some(to) = emptied(&machine, &entry, &scope, args.without_pools).await? {
+                        machine.raise_floor_of(&entry, &scope, to).await?;
+                    }
+                }
+            }
+        }
+    }
     let timeline = store.accept().await?;
     let mut out = Output::new();
     out.line(format_args!("timeline {timeline} is accepted: nodes issue again"))?;
@@ -75,7 +103,26 @@ async fn accept(store: &PostgresStore) -> anyhow::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-async fn raise(store: impl Store, config: Config, args: &FloorArgs) -> anyhow::Result<Answer> {
+/// Empties the list of a pool; past which position nothing was ever pushed into it.
+pub(crate) async fn emptied<S: Pools>(
+    machine: &Machine<S>,
+    entry: &Entry,
+    scope: &ScopeKey,
+    without_pools: bool,
+) -> anyhow::Result<Option<u64>> {
+    match machine.empty_pool(entry, scope).await {
+        Err(error) if without_pools => {
+            output::print_note(&format!("the list of {scope} is as it was: {error}"));
+            Ok(None)
+        }
+        emptied => emptied.context(
+            "the pool of the scope cannot be emptied, and its list may give what must not be issued. With \
+             --without-pools nobody looks at it",
+        ),
+    }
+}
+
+async fn raise(store: impl Pools, config: Config, args: &FloorArgs) -> anyhow::Result<Answer> {
     let (floor, parameters) = args.words.split_last().context("a position is missing")?;
     let floor: u64 = floor.parse().with_context(|| format!("{floor:?} is no position"))?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());
@@ -86,8 +133,23 @@ async fn raise(store: impl Store, config: Config, args: &FloorArgs) -> anyhow::R
         bail!("position {floor} lies behind {}, the last one of the series", entry.series().end() - 1);
     }
     let name = ScopeName { parameters, date: args.date };
+    know_pools(&machine, &config.pools)?;
     let before = machine.peek(&entry, name).await?.next;
+    // A series with a pool shows no date.
+    let scope = ScopeKey::new(parameters.iter().copied(), None)?;
+    let pushed_to = emptied(&machine, &entry, &scope, args.without_pools).await?;
+    let floor = match pushed_to {
+        Some(to) if to > floor => {
+            output::print_note(&format!(
+                "the list of its pool had numbers below {to}, which may have been taken"
+            ));
+            to
+        }
+        _ => floor,
+    };
     let now = machine.raise_floor(&entry, name, floor).await?;
+    // A filler may have been faster.
+    emptied(&machine, &entry, &scope, args.without_pools).await?;
     machine.close().await;
     let mut out = Output::new();
     match before {

@@ -78,6 +78,10 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<Refused>() {
         Some(refused) => refused.exit_code,
+        None if let Some(error) = error.downcast_ref::<bates_core::FillError>() => match error {
+            bates_core::FillError::Exhausted => 1,
+            _ => 3,
+        },
         None if error.downcast_ref::<io::Error>().is_some() || is_of_store(error) => 3,
         None => 2,
     }

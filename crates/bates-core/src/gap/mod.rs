@@ -38,7 +38,7 @@ pub enum Reason {
     Burned,
     /// An operator raised the cursor past it.
     FloorRaised,
-    /// It was granted for a shared pool, and another filler was faster: it was never pushed.
+    /// It was granted for a shared pool and never pushed: another filler was faster, or the server refused it.
     FillFenced,
     /// It was in a shared pool whose server forgot what was taken: whether somebody has it is not known.
     PoolInvalidated,

@@ -275,6 +275,11 @@ impl<S: Store> Machine<S> {
         self.clock.elapsed()
     }
 
+    /// The era of the store.
+    pub(crate) fn era(&self) -> u64 {
+        self.store().era()
+    }
+
     /// What moment it is for the machine.
     pub fn now(&self) -> jiff::Timestamp {
         self.clock.now()

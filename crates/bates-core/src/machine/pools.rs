@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Entry, Machine, ScopeName, ScopeRefused};
 use crate::code::Code;
@@ -156,7 +157,14 @@ impl<S: Pools> Machine<S> {
         scope: &ScopeKey,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Filled, FillError> {
-        self.attend(entry, scope, async |filling| filling.run(progress).await).await
+        let (kept, counted) = (self.kept(entry.series.name()), AtomicU64::new(0));
+        let count = |pushed: u64| {
+            if let Some(kept) = kept {
+                kept.count_pushed(pushed - counted.swap(pushed, Ordering::Relaxed));
+            }
+            progress(pushed);
+        };
+        self.attend(entry, scope, async |filling| filling.run(&count).await).await
     }
 
     /// Does something with the pool of a scope, unless this process is doing so already.
@@ -188,6 +196,23 @@ impl<S: Pools> Machine<S> {
         let filled = work(filling).await;
         kept.count(&filled);
         filled
+    }
+
+    /// Empties the list of a scope's pool, so that nobody takes from it what must not be issued, and answers the first
+    /// position past all that were ever pushed into it: those may have been taken. It is begun anew when it is filled
+    /// next. `None` if the scope has no pool.
+    pub async fn empty_pool(&self, entry: &Entry, scope: &ScopeKey) -> Result<Option<u64>, FillError> {
+        let Some(kept) = self.kept(entry.series.name()) else { return Ok(None) };
+        let Some(key) = kept.key(scope) else { return Ok(None) };
+        let keys = [key];
+        let looked = kept.list.look(&keys).await.map_err(FillError::Server)?;
+        let Some(list) = looked.lists.first() else { return Ok(None) };
+        let [key] = keys;
+        // What has no marker is no list of ours.
+        if let Some(epoch) = list.epoch {
+            kept.list.discard(&[(key, epoch)], &looked.server).await.map_err(FillError::Server)?;
+        }
+        Ok(list.pushed_to)
     }
 
     fn pool_of(

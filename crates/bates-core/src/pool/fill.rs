@@ -39,6 +39,17 @@ pub(crate) struct Filling<'a, S> {
     pub(crate) key: Box<str>,
 }
 
+/// When the epoch of a pool began.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    /// Before this filling.
+    Before,
+    /// Just now, in a pool that is new.
+    Now,
+    /// Just now, in a pool that its server forgot.
+    Anew,
+}
+
 /// A lock that is held, and when it was last made to last.
 struct Locked {
     token: String,
@@ -63,7 +74,7 @@ impl<S: Pools> Filling<'_, S> {
         };
         let trusted = trusted.await;
         self.unlock(&lock).await;
-        trusted.map(|(_, renewed)| Filled::Done { pushed: 0, renewed })
+        trusted.map(|(_, begun)| Filled::Done { pushed: 0, renewed: begun == Begun::Anew })
     }
 
     async fn lock(&self) -> Result<Option<Locked>, FillError> {
@@ -85,10 +96,10 @@ impl<S: Pools> Filling<'_, S> {
     async fn fill(&self, lock: &mut Locked, progress: &(dyn Fn(u64) + Sync)) -> Result<Filled, FillError> {
         // Under the lock: somebody may have filled it just before.
         let (server, list) = self.look().await?;
-        let (pool, renewed) = self.trusted(&server, &list).await?;
-        let level = if renewed { 0 } else { list.level };
+        let (pool, begun) = self.trusted(&server, &list).await?;
+        let level = if begun == Begun::Before { list.level } else { 0 };
         let lacks = self.settings.lacks(level);
-        if !renewed && lacks > 0 {
+        if begun == Begun::Before && lacks > 0 {
             self.settle(pool.epoch, Settling { popped_to: self.popped_to(&list), ..Settling::default() })
                 .await?;
         }
@@ -110,28 +121,40 @@ impl<S: Pools> Filling<'_, S> {
                 tokio::task::yield_now().await;
             }
         }
-        Ok(Filled::Done { pushed, renewed })
+        Ok(Filled::Done { pushed, renewed: begun == Begun::Anew })
     }
 
     /// The pool as the store knows it, if the list is of its epoch and the server has the memory of then; else begun
     /// anew.
-    async fn trusted(&self, server: &Server, list: &ListLook) -> Result<(Pool, bool), FillError> {
+    async fn trusted(&self, server: &Server, list: &ListLook) -> Result<(Pool, Begun), FillError> {
         let pool = self.store.pool(self.place.clone()).await?;
+        if list.is_other || pool.epoch == 0 && list.epoch.is_none() && list.level > 0 {
+            return Err(FillError::Foreign(self.key.clone()));
+        }
+        if let Some(epoch) = list.epoch.filter(|epoch| *epoch > pool.epoch) {
+            return Err(FillError::Newer { key: self.key.clone(), epoch });
+        }
+        self.check_cursor(list).await?;
         if pool.server.as_ref() == Some(server) && list.epoch == Some(pool.epoch) {
-            return Ok((pool, false));
+            return Ok((pool, Begun::Before));
         }
-        if pool.epoch == 0 && list.epoch.is_none() && list.level > 0 {
-            return Err(FillError::Foreign { key: self.key.clone(), level: list.level });
-        }
-        let renewal =
-            Renewal { seen: pool.epoch, above: list.epoch.unwrap_or_default(), server: server.clone() };
+        let begun = if pool.epoch == 0 { Begun::Now } else { Begun::Anew };
+        let renewal = Renewal { seen: pool.epoch, above: 0, server: server.clone() };
         // Invariant: only who moved the epoch in the store makes a marker for it.
         let Some(pool) = self.store.renew_pool(self.place.clone(), renewal).await? else {
             return Err(FillError::Refused(Refusal::Epoch(list.epoch)));
         };
         let renewed = self.list.renew(&self.key, pool.epoch, server).await.map_err(FillError::Server)?;
         renewed.map_err(FillError::Refused)?;
-        Ok((pool, true))
+        Ok((pool, begun))
+    }
+
+    /// What was pushed was granted; a store that does not know of it has lost more than that.
+    async fn check_cursor(&self, list: &ListLook) -> Result<(), FillError> {
+        let Some(pushed_to) = list.pushed_to.filter(|to| *to > 0) else { return Ok(()) };
+        let next = self.store.cursor(self.place.clone()).await?.map_or(0, |cursor| cursor.next);
+        let key = self.key.clone();
+        if next < pushed_to { Err(FillError::TakenBack { key, pushed_to, next }) } else { Ok(()) }
     }
 
     fn want(&self, count: u64) -> Want {
@@ -177,9 +200,10 @@ impl<S: Pools> Filling<'_, S> {
         pushed: &mut (dyn FnMut(u64) + Send),
     ) -> Result<(), FillError> {
         let (mut from, end) = (grant.lease.from(), grant.lease.to());
+        let token = &*lock.token.clone();
         let pack = async |from: u64, to: u64| {
             let numbers = self.render(from, to).await;
-            let push = Push { epoch, server, fence: grant.version, from, to, numbers: &numbers };
+            let push = Push { epoch, server, token, fence: grant.version, from, to, numbers: &numbers };
             let first = (!numbers.is_empty()).then(|| self.list.push(&self.key, push));
             (first, numbers)
         };
@@ -187,7 +211,7 @@ impl<S: Pools> Filling<'_, S> {
         let (mut first, mut numbers) = pack(from, to).await;
         while from < end {
             self.keep(lock).await?;
-            let push = Push { epoch, server, fence: grant.version, from, to, numbers: &numbers };
+            let push = Push { epoch, server, token, fence: grant.version, from, to, numbers: &numbers };
             let next_to = (to + CHUNK).min(end);
             // The next chunk is rendered and packed while this one is on its way.
             let (sent, next) = tokio::join!(biased; self.send(push, first, sent_to), pack(to, next_to));

@@ -32,15 +32,36 @@ pub enum FillError {
     #[error("no more numbers are left")]
     Exhausted,
     /// The server forgot, or another filler was faster.
-    #[error("the pool was begun anew by somebody else, or its server forgot it: {0:?}")]
+    #[error("{0}")]
     Refused(Refusal),
     /// A list that was there before the pool.
-    #[error("there is a list under {key:?} that Bates did not make, with {level} elements: remove it first")]
-    Foreign {
+    #[error(
+        "there is something under {0:?} that Bates did not make: remove it first, or give the pool another key"
+    )]
+    Foreign(Box<str>),
+    /// More was pushed than the store knows of having granted.
+    #[error(
+        "numbers up to position {pushed_to} were pushed into {key:?}, and the cursor stands at {next}: the store was taken \
+         back. Nothing more is pushed until the cursor is raised past them with `bates floor`"
+    )]
+    TakenBack {
+        /// The key of the list.
+        key: Box<str>,
+        /// The first position past all that were pushed.
+        pushed_to: u64,
+        /// Where the cursor stands.
+        next: u64,
+    },
+    /// A list of an epoch that the store never began.
+    #[error(
+        "the list {key:?} is of epoch {epoch}, which this store never began: another installation fills it, or the store \
+         was restored. Give the pool another key, or remove the list and {{{key}}}:bates"
+    )]
+    Newer {
         /// Its key.
         key: Box<str>,
-        /// Its elements.
-        level: u64,
+        /// Its epoch.
+        epoch: u64,
     },
 }
 

@@ -1,18 +1,19 @@
 //! The filler: watches the pools of one series, fills those that are low and begins those anew whose server forgot.
 //! Never in the way of a request.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::{FillError, Filled, KeptPools, ListLook, Looked, Pool, Pools, ScopeMatch, Server};
+use super::watched::{All, Watched};
+use super::{FillError, Filled, KeptPools, ListLook, Looked, Pools, Refusal, Server};
 use crate::machine::{Entry, Machine};
 use crate::place::ScopeKey;
-use crate::store::StoreError;
 
 /// How often lists are looked at that change, and those that do not.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
@@ -27,10 +28,7 @@ const SCOPES_EVERY: Duration = Duration::from_secs(10);
 /// Pools that are filled together.
 const FILLS_MAX: usize = 4;
 
-/// Pools that a process keeps for a series.
-const POOLS_MAX: usize = 10_000;
-
-/// Lists that are looked at together, and scopes that are read together.
+/// Lists that are looked at together.
 const PAGE: usize = 1_000;
 
 /// A pool that could not be filled is left alone for this time.
@@ -41,38 +39,20 @@ pub type Telling = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Keeps the pools of one series.
 pub struct Filler<S> {
-    machine: Arc<Machine<S>>,
-    entry: Arc<Entry>,
-    kept: Arc<KeptPools>,
+    pub(super) machine: Arc<Machine<S>>,
+    pub(super) entry: Arc<Entry>,
+    pub(super) kept: Arc<KeptPools>,
     tell: Telling,
+    renewed_told: Mutex<Option<Duration>>,
+    /// The era of the store when pools were last read.
+    era: AtomicU64,
 }
-
-/// A pool that is watched.
-struct Watched {
-    key: Box<str>,
-    /// As the store knew it.
-    pool: Pool,
-    level: u64,
-    /// Not to be filled before this time.
-    not_before: Duration,
-    /// Whether somebody was told that it cannot be filled.
-    is_told: bool,
-}
-
-impl Watched {
-    /// Whether its list is the one that the store knows.
-    fn is_trusted(&self, server: &Server, list: &ListLook) -> bool {
-        self.pool.server.as_ref() == Some(server) && list.epoch == Some(self.pool.epoch)
-    }
-}
-
-type All = BTreeMap<ScopeKey, Watched>;
 
 impl<S: Pools> Filler<S> {
     /// A filler that has not begun. `None` if the series has no pools.
     pub fn new(machine: Arc<Machine<S>>, entry: Arc<Entry>, tell: Telling) -> Option<Self> {
         let kept = machine.kept(entry.series().name())?.clone();
-        Some(Self { machine, entry, kept, tell })
+        Some(Self { machine, entry, kept, tell, renewed_told: Mutex::default(), era: AtomicU64::new(0) })
     }
 
     /// Watches and fills until it is told to stop; what is under way is then ended.
@@ -82,10 +62,15 @@ impl<S: Pools> Filler<S> {
         let (mut pause, mut scopes_at) = (PAUSES.0, Duration::ZERO);
         while !*stopped.borrow() {
             let looked = filler.turn(&mut all, &mut scopes_at, &mut fills).await;
+            filler.kept.is_up.store(looked.is_ok(), Ordering::Relaxed);
             pause = match &looked {
                 Ok(true) => PAUSES.0,
                 Ok(false) => (pause * 2).min(PAUSES.1),
-                Err(_) => AWAY,
+                Err(_) => {
+                    // Nobody knows how they stand.
+                    filler.kept.levels.lock().clear();
+                    AWAY
+                }
             };
             filler.tell_once(&mut trouble, looked.err());
             tokio::select! {
@@ -105,8 +90,9 @@ impl<S: Pools> Filler<S> {
         scopes_at: &mut Duration,
         fills: &mut Fills,
     ) -> Result<bool, Box<str>> {
-        let now = self.machine.elapsed();
-        if now >= *scopes_at {
+        let (now, era) = (self.machine.elapsed(), self.machine.era());
+        // A floor was raised, or numbers were adopted: lists that hold them are known by no server any more.
+        if now >= *scopes_at || self.era.swap(era, Ordering::Relaxed) != era {
             self.read_scopes(all).await.map_err(|error| error.to_string())?;
             *scopes_at = now + SCOPES_EVERY;
         }
@@ -136,6 +122,7 @@ impl<S: Pools> Filler<S> {
             self.read_pools(all).await.map_err(|error| error.to_string())?;
             self.discard(all, scopes, &server).await?;
         }
+        self.discard_rewound(all, scopes, &lists, &server).await?;
         let (mut has_changed, now) = (false, self.machine.elapsed());
         for (scope, list) in scopes.iter().zip(&lists) {
             let Some(watched) = all.get_mut(scope) else { continue };
@@ -164,7 +151,27 @@ impl<S: Pools> Filler<S> {
         let stale = scopes.iter().filter_map(|scope| all.get(scope)).filter(is_stale);
         let stale: Vec<(Box<str>, u64)> =
             stale.map(|watched| (watched.key.clone(), watched.pool.epoch)).collect();
-        if stale.is_empty() { Ok(()) } else { self.kept.list.discard(&stale).await }
+        if stale.is_empty() { Ok(()) } else { self.kept.list.discard(&stale, server).await }
+    }
+
+    /// Empties lists whose markers went back within their epoch: the server has an old memory again, without having
+    /// restarted. They are begun anew with the next look.
+    async fn discard_rewound(
+        &self,
+        all: &mut All,
+        scopes: &[ScopeKey],
+        lists: &[ListLook],
+        server: &Server,
+    ) -> Result<(), Box<str>> {
+        let mut rewound = Vec::new();
+        for (scope, list) in scopes.iter().zip(lists) {
+            let (Some(watched), Some(to)) = (all.get_mut(scope), list.pushed_to) else { continue };
+            if list.epoch == Some(watched.pool.epoch) && to < watched.pushed_to {
+                rewound.push((watched.key.clone(), watched.pool.epoch));
+            }
+            watched.pushed_to = to;
+        }
+        if rewound.is_empty() { Ok(()) } else { self.kept.list.discard(&rewound, server).await }
     }
 
     /// A filling has ended: the pool may be filled again, now or after a while.
@@ -173,16 +180,31 @@ impl<S: Pools> Filler<S> {
         all: &mut All,
         ended: Result<(ScopeKey, Result<Filled, FillError>), tokio::task::JoinError>,
     ) {
-        let Ok((scope, filled)) = ended else { return };
+        let Ok((scope, filled)) = ended else {
+            // It panicked, and has said so: nobody knows which it was.
+            let later = self.machine.elapsed() + FAILED;
+            for watched in all.values_mut() {
+                watched.not_before = watched.not_before.min(later);
+            }
+            return;
+        };
         let Some(watched) = all.get_mut(&scope) else { return };
         let now = self.machine.elapsed();
         watched.not_before = match filled {
-            Ok(Filled::Done { .. }) => {
-                watched.is_told = false;
+            Ok(Filled::Done { renewed, .. }) => {
+                if std::mem::replace(&mut watched.is_told, false) {
+                    (self.tell)(&format!("the pool {} is filled again", watched.key));
+                }
+                if renewed {
+                    self.tell_renewed(&watched.key, now);
+                }
                 now
             }
             // Whoever fills it needs some time.
-            Ok(Filled::Elsewhere) | Err(FillError::Refused(_)) => now + PAUSES.0,
+            Ok(Filled::Elsewhere)
+            | Err(FillError::Refused(Refusal::Epoch(_) | Refusal::Server(_) | Refusal::Fenced)) => {
+                now + PAUSES.0
+            }
             Err(error) => {
                 if !std::mem::replace(&mut watched.is_told, true) {
                     (self.tell)(&format!("the pool {} cannot be filled: {error}", watched.key));
@@ -192,60 +214,27 @@ impl<S: Pools> Filler<S> {
         };
     }
 
-    /// The scopes that have a pool: those that were asked for, those that are listed, and those that match.
-    async fn read_scopes(&self, all: &mut All) -> Result<(), StoreError> {
-        let name = self.entry.series().name();
-        self.read_pools(all).await?;
-        for parameters in self.kept.settings.scopes.iter().filter_map(ScopeMatch::one) {
-            // One that is no scope of the series was refused with the configuration.
-            let Some(scope) = self.machine.pool_scope(&self.entry, &parameters) else { continue };
-            self.watch(all, scope, None);
-        }
-        if self.kept.settings.scopes.iter().all(|matching| matching.one().is_some()) {
-            return Ok(());
-        }
-        let mut after = None;
-        loop {
-            let page = self.machine.scopes(name.clone(), after, PAGE).await?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            for (scope, _) in page {
-                if self.kept.settings.scopes.iter().any(|matching| matching.matches(&scope)) {
-                    self.watch(all, scope, None);
-                }
-            }
-        }
+    fn name(&self) -> String {
+        format!("the pools of series {:?} at {}", self.entry.series().name().as_str(), self.kept.describe())
     }
 
-    /// The pools as the store knows them.
-    async fn read_pools(&self, all: &mut All) -> Result<(), StoreError> {
-        let mut after = None;
-        loop {
-            let page = self.machine.pools_of(&self.entry, after, PAGE).await?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            for (scope, pool) in page {
-                self.watch(all, scope, Some(pool));
-            }
-        }
-    }
-
-    fn watch(&self, all: &mut All, scope: ScopeKey, pool: Option<Pool>) {
-        if let Some(watched) = all.get_mut(&scope) {
-            watched.pool = pool.unwrap_or_else(|| watched.pool.clone());
-        } else if all.len() < POOLS_MAX
-            && let Some(key) = self.kept.key(&scope)
-        {
-            let pool = pool.unwrap_or_default();
-            all.insert(scope, Watched { key, pool, level: 0, not_before: Duration::ZERO, is_told: false });
+    /// Many are begun anew together when a server restarts: one stands for all.
+    fn tell_renewed(&self, key: &str, now: Duration) {
+        let mut told = self.renewed_told.lock();
+        if told.is_none_or(|told| now.saturating_sub(told) > SCOPES_EVERY) {
+            *told = Some(now);
+            (self.tell)(&format!(
+                "the pool {key} was begun anew: Redis restarted or lost it, and what it held is given up; others may \
+                 follow without a word"
+            ));
         }
     }
 
     /// Trouble is told when it begins, and when it ends.
     fn tell_once(&self, trouble: &mut Option<Box<str>>, now: Option<Box<str>>) {
         match (&now, &*trouble) {
-            (Some(now), None) => (self.tell)(&format!("pools cannot be watched: {now}")),
-            (None, Some(_)) => (self.tell)("pools are watched again"),
+            (Some(now), None) => (self.tell)(&format!("{} cannot be watched: {now}", self.name())),
+            (None, Some(_)) => (self.tell)(&format!("{} are watched again", self.name())),
             _ => {}
         }
         *trouble = now;

@@ -1,7 +1,7 @@
 //! The shared pools of a series as a process knows them.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -19,6 +19,8 @@ pub struct KeptPools {
     pub(crate) asked: Notify,
     /// How the lists stood when they were last looked at.
     pub(crate) levels: Mutex<BTreeMap<ScopeKey, u64>>,
+    /// Whether the server answered when it was last asked.
+    pub(crate) is_up: AtomicBool,
     pushed: AtomicU64,
     renewed: AtomicU64,
     failed: AtomicU64,
@@ -39,6 +41,8 @@ pub struct PoolTally {
     pub renewed: u64,
     /// Fillings that failed.
     pub failed: u64,
+    /// Whether their server answered when it was last asked.
+    pub is_up: bool,
 }
 
 impl KeptPools {
@@ -50,6 +54,7 @@ impl KeptPools {
             under_way: Mutex::default(),
             asked: Notify::new(),
             levels: Mutex::default(),
+            is_up: AtomicBool::new(false),
             pushed: AtomicU64::new(0),
             renewed: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -83,13 +88,17 @@ impl KeptPools {
             pushed: self.pushed.load(Ordering::Relaxed),
             renewed: self.renewed.load(Ordering::Relaxed),
             failed: self.failed.load(Ordering::Relaxed),
+            is_up: self.is_up.load(Ordering::Relaxed),
         }
+    }
+
+    pub(crate) fn count_pushed(&self, numbers: u64) {
+        self.pushed.fetch_add(numbers, Ordering::Relaxed);
     }
 
     pub(crate) fn count(&self, filled: &Result<super::Filled, super::FillError>) {
         match filled {
-            Ok(super::Filled::Done { pushed, renewed }) => {
-                self.pushed.fetch_add(*pushed, Ordering::Relaxed);
+            Ok(super::Filled::Done { renewed, .. }) => {
                 self.renewed.fetch_add(u64::from(*renewed), Ordering::Relaxed);
             }
             Ok(super::Filled::Elsewhere) => {}

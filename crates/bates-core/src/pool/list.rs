@@ -1,5 +1,6 @@
 //! The port to where shared pools are: lists of numbers that any program may take from.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -22,8 +23,9 @@ pub trait SharedPool: Send + Sync + 'static {
     /// Ends a lock, if it is still the filler's.
     fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> Asking<'a, ()>;
 
-    /// Empties lists that are of these epochs or older ones, and leaves newer ones alone.
-    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)]) -> Asking<'a, ()>;
+    /// Empties lists that are of these epochs or older ones, and leaves newer ones alone. Nothing is done if the server
+    /// has another memory by then.
+    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a Server) -> Asking<'a, ()>;
 
     /// Empties a list and begins an epoch in it, if it is of an older one. Only whoever moved the epoch in the store
     /// may do so.
@@ -60,6 +62,8 @@ pub struct ListLook {
     pub epoch: Option<u64>,
     /// The first position past all that were pushed in this epoch.
     pub pushed_to: Option<u64>,
+    /// Whether something else than a list is there.
+    pub is_other: bool,
 }
 
 /// Numbers to be pushed.
@@ -69,6 +73,8 @@ pub struct Push<'a> {
     pub epoch: u64,
     /// Where the epoch began.
     pub server: &'a Server,
+    /// The token of the filler, which must have the lock still.
+    pub token: &'a str,
     /// The version of the cursor after their grant: what was granted before something that was pushed comes too late.
     pub fence: u64,
     /// The first position of them.
@@ -90,4 +96,18 @@ pub enum Refusal {
     Fenced,
     /// What is there is no list.
     NotAList,
+    /// The server could not, and surely did nothing.
+    Unable(Box<str>),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Epoch(_) => f.write_str("its list was begun anew, or forgotten"),
+            Self::Server(_) => f.write_str("its server restarted, or another one took over"),
+            Self::Fenced => f.write_str("another filler was faster"),
+            Self::NotAList => f.write_str("something that is no list has its key"),
+            Self::Unable(why) => f.write_str(why),
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod kept;
 mod list;
 mod pools;
 mod settings;
+mod watched;
 
 pub(crate) use fill::Filling;
 pub use filled::{FillError, Filled};

@@ -58,11 +58,13 @@ impl Redis {
         (from, to): (u64, u64),
     ) -> Result<Result<(), Refusal>, Box<str>> {
         let numbers = numbers(from, to);
-        self.pool.push(KEY, Push { epoch, server, fence, from, to, numbers: &numbers }).await
+        self.pool.push(KEY, Push { epoch, server, token: "filler", fence, from, to, numbers: &numbers }).await
     }
 
     async fn renewed(&self, epoch: u64) -> Result<(), Refusal> {
         let server = self.server().await;
+        // Whoever begins an epoch has the lock.
+        self.pool.lock(KEY, "filler", LASTS).await.unwrap();
         self.pool.renew(KEY, epoch, &server).await.unwrap()
     }
 }
@@ -96,7 +98,7 @@ async fn chunks_come_in_order_each_once_however_often_they_are_sent() {
     assert_eq!(redis.push(1, 9, 3002, 3004).await, Ok(()), "an empty list is filled like any other");
     assert_eq!(redis.all().await, texts(3002..3004));
     let keys: Vec<String> = redis.command(&["KEYS", "*"]).await;
-    assert_eq!(keys.len(), 2, "the list and its marker, and nothing on the stage: {keys:?}");
+    assert_eq!(keys.len(), 3, "the list, its marker and its lock, and nothing on the stage: {keys:?}");
 }
 
 #[tokio::test]
@@ -107,6 +109,8 @@ async fn a_filler_that_slept_pushes_nothing() {
     assert_eq!(redis.push(1, 6, 101, 111).await, Ok(()), "another one was granted later, and pushes");
     assert_eq!(redis.push(1, 5, 11, 21).await, Err(Refusal::Fenced));
     assert_eq!(redis.push(1, 5, 1, 11).await, Err(Refusal::Fenced), "not even what it pushed before");
+    let _: u64 = redis.command(&["DEL", "{id-pool:PROJ:9012}:bates:lock"]).await;
+    assert_eq!(redis.push(1, 6, 111, 121).await, Err(Refusal::Fenced), "nobody pushes without the lock");
     redis.renewed(2).await.unwrap();
     assert_eq!(redis.push(1, 7, 201, 211).await, Err(Refusal::Epoch(Some(2))));
     assert!(redis.all().await.is_empty(), "a new epoch begins empty");
@@ -140,9 +144,9 @@ async fn what_redis_forgot_or_somebody_else_put_there_is_told_apart() {
     let redis = Redis::start();
     redis.renewed(3).await.unwrap();
     redis.push(3, 5, 1, 11).await.unwrap();
-    redis.pool.discard(&[(KEY.into(), 2)]).await.unwrap();
+    redis.pool.discard(&[(KEY.into(), 2)], &redis.server().await).await.unwrap();
     assert_eq!(redis.all().await.len(), 10, "a newer epoch is left alone");
-    redis.pool.discard(&[(KEY.into(), 3)]).await.unwrap();
+    redis.pool.discard(&[(KEY.into(), 3)], &redis.server().await).await.unwrap();
     assert!(redis.all().await.is_empty());
     assert_eq!(redis.looked().await.lists[0].epoch, None);
     assert_eq!(
@@ -153,6 +157,8 @@ async fn what_redis_forgot_or_somebody_else_put_there_is_told_apart() {
     redis.renewed(4).await.unwrap();
     let _: String = redis.command(&["SET", KEY, "something else"]).await;
     assert_eq!(redis.push(4, 7, 21, 31).await, Err(Refusal::NotAList));
+    assert_eq!(redis.renewed(5).await, Err(Refusal::NotAList));
+    redis.pool.discard(&[(KEY.into(), 9)], &redis.server().await).await.unwrap();
     let kept: String = redis.command(&["GET", KEY]).await;
     assert_eq!(kept, "something else");
 }
@@ -165,7 +171,8 @@ async fn a_redis_without_memory_pushes_all_of_a_chunk_or_nothing() {
     let _: String = redis.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
     let server = redis.server().await;
     let refused = redis.push_on(&server, 1, 5, (11, 21)).await;
-    assert!(refused.is_err(), "{refused:?}");
+    let said = format!("{refused:?}");
+    assert!(matches!(refused, Ok(Err(Refusal::Unable(_)))) && said.contains("OOM"), "{said}");
     let _: String = redis.command(&["CONFIG", "SET", "maxmemory", "0"]).await;
     assert_eq!(redis.all().await, texts(1..11));
     assert_eq!(redis.push(1, 5, 11, 21).await, Ok(()), "the same chunk again");
@@ -217,7 +224,9 @@ async fn lists_are_looked_at_together_and_one_that_is_none_keeps_no_other_from_i
         head: head.map(Into::into),
         epoch: marker.map(|(epoch, _)| epoch),
         pushed_to: marker.map(|(_, to)| to),
+        is_other: false,
     };
-    let expected = [list(0, None, None), list(2, Some("a"), None), list(2, Some("P-7"), Some((1, 9)))];
+    let other = ListLook { is_other: true, ..ListLook::default() };
+    let expected = [other, list(2, Some("a"), None), list(2, Some("P-7"), Some((1, 9)))];
     assert_eq!(looked.lists, expected);
 }

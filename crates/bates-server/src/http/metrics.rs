@@ -94,7 +94,13 @@ struct OfPools {
     of: fn(&PoolTally) -> u64,
 }
 
-const OF_POOLS: [OfPools; 6] = [
+const OF_POOLS: [OfPools; 7] = [
+    OfPools {
+        name: "bates_pool_redis_up",
+        help: "Whether the Redis server of the pools answered when it was last asked.",
+        kind: "gauge",
+        of: |tally| u64::from(tally.is_up),
+    },
     OfPools {
         name: "bates_pools",
         help: "Shared pools that are kept.",

@@ -73,6 +73,9 @@ pub(crate) fn run(args: &PopArgs) -> anyhow::Result<Answer> {
     // What was taken is shown, whatever came then.
     out.flush()?;
     let taken = taken?;
+    if let Some(trouble) = pool.trouble() {
+        output::print_note(&format!("some numbers came from Bates: Redis: {}", output::printable(&trouble)));
+    }
     if taken == args.count {
         return Ok(Answer::Yes);
     }
@@ -84,14 +87,15 @@ pub(crate) fn run(args: &PopArgs) -> anyhow::Result<Answer> {
 async fn take(args: &PopArgs, pool: &Pool, out: &mut Output) -> anyhow::Result<u64> {
     pool.attach().await;
     let (mut all, mut taken, mut failed) = (Vec::new(), 0, None);
-    while taken < args.count {
+    while taken < args.count && failed.is_none() {
         let wanted = (args.count - taken).min(CHUNK);
         let numbers = match pool.pop(usize::try_from(wanted)?).await {
             Ok(numbers) => numbers,
             Err(PopError::Exhausted { .. }) if taken > 0 => break,
             Err(error) => {
                 failed = Some(error);
-                break;
+                // What was popped for this call is nobody else's.
+                pool.rest()
             }
         };
         taken += numbers.len() as u64;

@@ -10,7 +10,8 @@ const PREFIX: &str = "BATES_";
 
 /// Variables that mean something to other commands, or to the orchestrator: Kubernetes makes some for every
 /// service, and one may be called bates.
-const NOT_OURS: [&str; 7] = ["CONFIG", "URL", "PATTERN_KEY", "TEST_", "PLANTED_", "PORT", "SERVICE_"];
+const NOT_OURS: [&str; 8] =
+    ["CONFIG", "URL", "REDIS", "PATTERN_KEY", "TEST_", "PLANTED_", "PORT", "SERVICE_"];
 
 /// Lays the variables over the tree. Answers with the names of those that mean nothing.
 pub(super) fn overlay(

@@ -65,7 +65,7 @@ pub(super) fn read(node: Option<&Node>, mistakes: &mut Vec<Mistake>) -> Describe
         described.sinks.extend(sink.map(|sink| SinkOf { series: series(), sink }));
         described.documents.extend(documents.map(|documents| DocumentsOf { series: series(), documents }));
         if let Some((node, Some(pool))) = pool {
-            match pool_of(&spec, pool) {
+            match pool_of(&spec, pool).and_then(|pool| apart(pool, &described.pools)) {
                 Ok(pool) => described.pools.push(pool),
                 Err(problem) => {
                     let problem = format!("series {name:?}: pool: {problem}");
@@ -137,6 +137,21 @@ fn pool_of(spec: &SeriesSpec, pool: bates_redis::Description) -> Result<PoolOf, 
         settings.scopes = vec![ScopeMatch::new([])];
     }
     Ok(PoolOf { series: spec.name.clone(), pool, settings })
+}
+
+/// Two series never share a list.
+fn apart(pool: PoolOf, others: &[PoolOf]) -> Result<PoolOf, String> {
+    let meets =
+        |other: &&PoolOf| pool.pool.is_beside(&other.pool) && pool.settings.key.may_meet(&other.settings.key);
+    match others.iter().find(meets) {
+        Some(other) => Err(format!(
+            "key {} could be a key {} of series {:?} on the same Redis: give it another prefix",
+            pool.settings.key,
+            other.settings.key,
+            other.series.as_str()
+        )),
+        None => Ok(pool),
+    }
 }
 
 fn one(name: &str, node: &Node, mistakes: &mut Vec<Mistake>) -> Option<SeriesSpec> {

@@ -87,11 +87,100 @@ fn a_list_that_was_there_before_is_left_alone_and_told_of() {
     );
     assert_eq!((asked.0, asked.1["code"].as_str()), (503, Some("pool_unavailable")));
     let detail = asked.1["detail"].as_str().unwrap();
-    assert!(detail.contains("that Bates did not make, with 2 elements"), "{detail}");
+    assert!(detail.contains("that Bates did not make"), "{detail}");
     let kept: Vec<String> = redis.command(&["LRANGE", "pool:A", "0", "-1"]);
     assert_eq!(kept, ["mine", "too"]);
     let said = server.stop();
     assert!(said.contains("the pool pool:A cannot be filled"), "{said}");
+}
+
+#[test]
+fn what_is_no_list_is_neither_replaced_nor_fed_with_numbers_that_nobody_gets() {
+    let (home, redis) = (Home::folder(), Redis::start());
+    let _: String = redis.command(&["SET", "pool:A", "mine"]);
+    let server = home.start(&series(&redis.url(), "size: 10", "{ p: A }, { p: B }"));
+    redis.wait_for_level("pool:B", 10);
+    let _: u64 = redis.command(&["DEL", "pool:B"]);
+    let _: u64 = redis.command(&["HSET", "pool:B", "a", "b"]);
+    let failed = "bates_pool_fill_errors_total{series=\"ticket\"} ";
+    let count = || {
+        let request = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+        let (_, _, body) = crate::http::exchange(server.http, request.as_bytes());
+        let text = String::from_utf8(body).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(failed)).unwrap_or("0").to_owned();
+        line.parse::<u64>().unwrap()
+    };
+    // The first one for each of the two, and then one again.
+    while count() < 3 {
+        std::thread::yield_now();
+    }
+    assert_eq!(redis.command::<String>(&["GET", "pool:A"]), "mine");
+    assert_eq!(redis.command::<String>(&["HGET", "pool:B", "a"]), "b");
+    assert_eq!(gaps(&server), HashMap::default(), "nothing was granted for it");
+}
+
+#[test]
+fn a_floor_and_an_adoption_empty_the_list_before_they_answer_and_go_past_what_it_held() {
+    for home in [Home::folder(), Home::postgres()] {
+        let redis = Redis::start();
+        let series = series(&redis.url(), "size: 100", "{ p: A }");
+        let mut server = Some(home.start(&series));
+        redis.wait_for_level("pool:A", 100);
+        if home.postgres.is_none() {
+            server.take().unwrap().stop();
+        }
+        let raised = bates(&home, &["floor", "ticket", "p=A", "50"]);
+        let said = String::from_utf8_lossy(&raised.stderr);
+        assert!(raised.status.success() && said.contains("had numbers below 101"), "{raised:?}");
+        let running = server.unwrap_or_else(|| home.start(&series));
+        let first = loop {
+            let popped: Option<Vec<String>> = redis.command(&["LPOP", "pool:A", "1"]);
+            if let Some(popped) = popped {
+                break popped[0].strip_prefix("A-").unwrap().parse::<u64>().unwrap();
+            }
+        };
+        assert!(first > 100, "{first} was in the list before");
+        if home.postgres.is_none() {
+            running.stop();
+        }
+        std::fs::write(home.path("old.txt"), "A-5000\n").unwrap();
+        let old = home.path("old.txt").display().to_string();
+        redis.wait_for_level("pool:A", 99);
+        let adopted = bates(&home, &["adopt", "--series", "ticket", &old]);
+        assert!(adopted.status.success(), "{adopted:?}");
+        let after: Option<Vec<String>> = redis.command(&["LRANGE", "pool:A", "0", "-1"]);
+        let numbers = after.unwrap_or_default();
+        let low = numbers.iter().any(|n| n[2..].parse::<u64>().unwrap() <= 5_000);
+        assert!(!low, "{numbers:?}");
+    }
+}
+
+#[test]
+fn a_folder_that_was_put_back_pushes_nothing_until_its_cursor_is_past_the_list() {
+    let (home, redis) = (Home::folder(), Redis::start());
+    home.start(&series(&redis.url(), "size: 100", "")).stop();
+    let series = series(&redis.url(), "size: 100", "{ p: A }");
+    let copied =
+        std::process::Command::new("cp").arg("-a").arg(home.path("data")).arg(home.path("copy")).status();
+    assert!(copied.unwrap().success());
+    let server = home.start(&series);
+    redis.wait_for_level("pool:A", 100);
+    server.stop();
+    std::fs::remove_dir_all(home.path("data")).unwrap();
+    std::fs::rename(home.path("copy"), home.path("data")).unwrap();
+    let server = home.start(&series);
+    let asked = r#"{"scope":{"p":"A"},"run_id":"x","replication_id":"y"}"#;
+    let (_, answer) = ask(server.http, "POST", "/v1/series/ticket/pool/attach", asked);
+    let detail = answer["detail"].as_str().unwrap();
+    assert!(detail.contains("which this store never began"), "{detail}");
+    let _: Vec<String> = redis.command(&["LPOP", "pool:A", "100"]);
+    server.stop();
+    assert_eq!(redis.level("pool:A"), 0);
+    assert!(bates(&home, &["floor", "ticket", "p=A", "1"]).status.success());
+    let _server = home.start(&series);
+    redis.wait_for_level("pool:A", 100);
+    let next: Vec<String> = redis.command(&["LPOP", "pool:A", "1"]);
+    assert_eq!(next, ["A-101"]);
 }
 
 #[test]
@@ -148,4 +237,9 @@ fn configurations_that_could_repeat_or_confuse_numbers_are_refused() {
         let said = String::from_utf8_lossy(&refused.stderr);
         assert!(!refused.status.success() && said.contains(problem), "{series}: {said}");
     }
+    let one = "pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k, size: 5 }";
+    std::fs::write(home.path("bates.yaml"), format!("series:\n  x: {{ {one} }}\n  y: {{ {one} }}\n"))
+        .unwrap();
+    let refused = bates(&home, &["check"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("on the same Redis"), "{refused:?}");
 }

@@ -1,0 +1,91 @@
+//! The pools that a filler watches: which there are, and what was last known of each.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Filler, ListLook, Pool, Pools, ScopeMatch, Server};
+use crate::place::ScopeKey;
+use crate::store::StoreError;
+
+/// Pools that a process keeps for a series.
+const POOLS_MAX: usize = 10_000;
+
+/// Scopes that are read together.
+const PAGE: usize = 1_000;
+
+/// A pool that is watched.
+pub(super) struct Watched {
+    pub(super) key: Box<str>,
+    /// As the store knew it.
+    pub(super) pool: Pool,
+    pub(super) level: u64,
+    /// As far as it was seen to be pushed in this epoch.
+    pub(super) pushed_to: u64,
+    /// Not to be filled before this time.
+    pub(super) not_before: Duration,
+    /// Whether somebody was told that it cannot be filled.
+    pub(super) is_told: bool,
+}
+
+impl Watched {
+    /// Whether its list is the one that the store knows.
+    pub(super) fn is_trusted(&self, server: &Server, list: &ListLook) -> bool {
+        self.pool.server.as_ref() == Some(server) && list.epoch == Some(self.pool.epoch)
+    }
+}
+
+pub(super) type All = BTreeMap<ScopeKey, Watched>;
+
+impl<S: Pools> Filler<S> {
+    /// The scopes that have a pool: those that were asked for, those that are listed, and those that match.
+    pub(super) async fn read_scopes(&self, all: &mut All) -> Result<(), StoreError> {
+        let name = self.entry.series().name();
+        self.read_pools(all).await?;
+        for parameters in self.kept.settings.scopes.iter().filter_map(ScopeMatch::one) {
+            // One that is no scope of the series was refused with the configuration.
+            let Some(scope) = self.machine.pool_scope(&self.entry, &parameters) else { continue };
+            self.watch(all, scope, None);
+        }
+        if self.kept.settings.scopes.iter().all(|matching| matching.one().is_some()) {
+            return Ok(());
+        }
+        let mut after = None;
+        loop {
+            let page = self.machine.scopes(name.clone(), after, PAGE).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            for (scope, _) in page {
+                if self.kept.settings.scopes.iter().any(|matching| matching.matches(&scope)) {
+                    self.watch(all, scope, None);
+                }
+            }
+        }
+    }
+
+    /// The pools as the store knows them.
+    pub(super) async fn read_pools(&self, all: &mut All) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.machine.pools_of(&self.entry, after, PAGE).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            for (scope, pool) in page {
+                self.watch(all, scope, Some(pool));
+            }
+        }
+    }
+
+    fn watch(&self, all: &mut All, scope: ScopeKey, pool: Option<Pool>) {
+        if let Some(watched) = all.get_mut(&scope) {
+            watched.pool = pool.unwrap_or_else(|| watched.pool.clone());
+        } else if all.len() < POOLS_MAX
+            && let Some(key) = self.kept.key(&scope)
+        {
+            let pool = pool.unwrap_or_default();
+            all.insert(
+                scope,
+                Watched { key, pool, level: 0, pushed_to: 0, not_before: Duration::ZERO, is_told: false },
+            );
+        }
+    }
+}
