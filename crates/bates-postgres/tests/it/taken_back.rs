@@ -1,7 +1,9 @@
 //! A database that was taken back: restored from an old backup, or failed over to a standby that lagged. No node
 //! issues from it until an operator has accepted it.
 
-use bates_core::{GrantError, Movable, Purpose, Store, StoreError, Surrendered, Tail};
+use bates_core::{
+    Books, GrantError, Missing, Movable, Purpose, Reason, Store, StoreError, Surrendered, Tail,
+};
 use bates_postgres::{OpenError, Opening, Pause, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
@@ -222,4 +224,25 @@ async fn a_standby_that_lagged_and_was_promoted_issues_nothing_until_it_is_accep
     operator.accept().await.unwrap();
     let granted = store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
     assert_eq!(granted.lease.from(), lost.lease.to(), "above the floor");
+}
+
+/// A floor makes every node give up all that it holds, in whichever scope.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nodes_give_up_for_a_floor_or_an_acceptance_is_explained_in_every_scope() {
+    let server = PrivatePostgres::start().unwrap();
+    let store = node(&server, Opening::New).await.unwrap();
+    pinned(&store).await;
+    let held = store.grant(want("b", 10, Purpose::Lease)).await.unwrap().lease;
+    let uncertain = async || {
+        let accounts = store.accounts(place("b").series, None, 10).await.unwrap();
+        let account = accounts.into_iter().find(|(scope, _)| *scope == place("b").scope).unwrap().1;
+        (account.held, account.lost)
+    };
+    assert_eq!(uncertain().await, (vec![held], vec![]));
+    let missing = |range| Missing { range, reason: Reason::CrashSkip };
+    store.raise_floor(place("a"), 500).await.unwrap();
+    assert_eq!(uncertain().await, (vec![], vec![missing(held)]), "nobody knows what was handed out of it");
+    let next = store.grant(want("b", 10, Purpose::Lease)).await.unwrap().lease;
+    store.accept().await.unwrap();
+    assert_eq!(uncertain().await, (vec![], vec![missing(held), missing(next)]));
 }
