@@ -494,7 +494,7 @@ fn a_stream_of_a_series_that_is_retired_breaks_off() {
     server.kill();
     let server = Server::start(data.path());
     let (_, answer) = ask(server.http, "POST", "/v1/series/gone/next", "");
-    assert_eq!(answer["ids"][0], (first + 51).to_string(), "not even after a crash");
+    assert_eq!(answer["ids"][0], format!("{letters}{}", first + 51), "not even after a crash");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn a_filler_that_wakes_behind_another_one_pushes_nothing_and_says_what_it_did_no
     signal(&sleeper, "CONT");
     let ended = sleeper.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(!ended.status.success() && said.contains("Fenced"), "{said}");
+    assert!(!ended.status.success() && said.contains("another filler was faster"), "{said}");
     assert_eq!(redis.level("pool:A"), SIZE, "a stale push is refused");
     let all: Vec<String> = redis.command(&["LRANGE", "pool:A", "0", "-1"]);
     assert_eq!(all.iter().collect::<HashSet<_>>().len() as u64, SIZE);
