@@ -165,11 +165,12 @@ impl<S: Pools> Filler<S> {
     ) -> Result<(), Box<str>> {
         let mut rewound = Vec::new();
         for (scope, list) in scopes.iter().zip(lists) {
-            let (Some(watched), Some(to)) = (all.get_mut(scope), list.pushed_to) else { continue };
-            if list.epoch == Some(watched.pool.epoch) && to < watched.pushed_to {
-                rewound.push((watched.key.clone(), watched.pool.epoch));
+            let Some(watched) = all.get_mut(scope) else { continue };
+            let (Some(epoch), Some(to)) = (list.epoch, list.pushed_to) else { continue };
+            if watched.pushed_to.0 == epoch && to < watched.pushed_to.1 {
+                rewound.push((watched.key.clone(), epoch));
             }
-            watched.pushed_to = to;
+            watched.pushed_to = (epoch, to);
         }
         if rewound.is_empty() { Ok(()) } else { self.kept.list.discard(&rewound, server).await }
     }

@@ -19,8 +19,8 @@ pub(super) struct Watched {
     /// As the store knew it.
     pub(super) pool: Pool,
     pub(super) level: u64,
-    /// As far as it was seen to be pushed in this epoch.
-    pub(super) pushed_to: u64,
+    /// The epoch in which its list was last seen, and how far it was pushed.
+    pub(super) pushed_to: (u64, u64),
     /// Not to be filled before this time.
     pub(super) not_before: Duration,
     /// Whether somebody was told that it cannot be filled.
@@ -84,7 +84,14 @@ impl<S: Pools> Filler<S> {
             let pool = pool.unwrap_or_default();
             all.insert(
                 scope,
-                Watched { key, pool, level: 0, pushed_to: 0, not_before: Duration::ZERO, is_told: false },
+                Watched {
+                    key,
+                    pool,
+                    level: 0,
+                    pushed_to: (0, 0),
+                    not_before: Duration::ZERO,
+                    is_told: false,
+                },
             );
         }
     }

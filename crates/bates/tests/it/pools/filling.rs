@@ -191,6 +191,29 @@ fn a_folder_that_was_put_back_pushes_nothing_until_its_cursor_is_past_the_list()
 }
 
 #[test]
+fn a_list_is_begun_anew_once_for_each_time_that_redis_forgot_also_without_a_restart() {
+    let (home, redis) = (Home::folder(), Redis::start());
+    let _server = home.start(&series(&redis.url(), "size: 100", "{ p: A }"));
+    let taken = |epoch: u64| {
+        redis.wait_for_level("pool:A", 100);
+        let numbers: Vec<String> = redis.command(&["LPOP", "pool:A", "90"]);
+        redis.wait_for_level("pool:A", 100);
+        assert_eq!(redis.epoch("pool:A"), epoch);
+        numbers
+    };
+    let mut seen: HashSet<String> = taken(1).into_iter().collect();
+    let _: String = redis.command(&["FLUSHALL"]);
+    seen.extend(taken(2));
+    // As if the memory of some time ago had come back under the running process.
+    let _: u64 = redis.command(&["HSET", "{pool:A}:bates", "to", "5"]);
+    while redis.epoch("pool:A") < 3 {
+        std::thread::yield_now();
+    }
+    seen.extend(taken(3));
+    assert_eq!(seen.len(), 270, "each came once");
+}
+
+#[test]
 fn a_series_runs_out_and_its_list_holds_the_last_ones() {
     let (home, redis) = (Home::folder(), Redis::start());
     let pool = format!("{{ redis: \"{}\", key: last, size: 64 }}", redis.url());
