@@ -70,7 +70,7 @@ mod tests {
         let message = find("patern").map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             message,
-            "there is no benchmark `patern`; there is: pattern, resp, serve, postgres, documents, outbox, sinks"
+            "there is no benchmark `patern`; there is: pattern, resp, serve, postgres, documents, outbox, redis, sinks"
         );
     }
 }
