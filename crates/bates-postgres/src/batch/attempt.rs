@@ -50,7 +50,10 @@ pub(crate) async fn attempt(
         .await
         .map_err(late)??;
     board(shared, groups);
-    let reckonings = reckon_all(&mut found, groups, makes);
+    let mut reckonings = reckon_all(&mut found, groups, makes);
+    tokio::time::timeout(patience, learn_holders(shared, &session, groups, &mut reckonings))
+        .await
+        .map_err(late)??;
     if reckonings.iter().flatten().all(Reckoned::is_nothing) {
         // Nothing is written, whatever becomes of it; where it is not answered, the connection is closed.
         if let Ok(Ok(())) = tokio::time::timeout(patience, session.batch_execute("ROLLBACK")).await {
@@ -137,6 +140,31 @@ async fn read(
         cursors: cursors_there,
         aside,
     })
+}
+
+/// Where nothing is left to grant, who still holds some. Read under the locks: who would be granted more waits.
+async fn learn_holders(
+    shared: &Shared,
+    session: &Session,
+    groups: &[Group<Job>],
+    reckonings: &mut Reckonings,
+) -> Result<(), Failed> {
+    let mut exhausted: Vec<(&Place, &mut Reckoned)> = groups
+        .iter()
+        .zip(reckonings)
+        .filter_map(|(group, reckoned)| {
+            Some((&group.place, reckoned.as_mut().filter(|each| each.is_exhausted())?))
+        })
+        .collect();
+    if exhausted.is_empty() {
+        return Ok(());
+    }
+    let asked: Vec<(&Place, u64)> =
+        exhausted.iter().map(|(place, reckoned)| (*place, reckoned.spent_to.unwrap_or(0))).collect();
+    for sql::Holders { at, is_spent, elsewhere } in sql::holders(session, &asked, shared.truth.node).await? {
+        exhausted[at].1.learn_holders(is_spent, elsewhere);
+    }
+    Ok(())
 }
 
 fn reckon_all(there: &mut There, groups: &[Group<Job>], makes: bool) -> Reckonings {
