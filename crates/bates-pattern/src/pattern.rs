@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::check::Check;
 use crate::error::{PatternError, Problem};
 use crate::period::Reset;
 use crate::position::Position;
 use crate::reject::Reject;
 use crate::shuffle::{Key, Shuffle, Tweak};
-use crate::template::Template;
+use crate::template::{Segment, Template};
 
 /// In which order positions walk through the space of `{seq}`.
 #[derive(Clone, Debug, Default)]
@@ -139,6 +140,15 @@ impl Pattern {
             && template.seq.width.is_none()
             && template.segments.len() == 1
             && self.compiled.reject.is_empty()
+    }
+
+    /// How many digits an identifier has, and its check, if it is nothing but decimal digits of one width and check
+    /// characters behind them.
+    pub fn plain_digits(&self) -> Option<(usize, Check)> {
+        let template = &self.compiled.template;
+        let [Segment::Seq, Segment::Check] = &*template.segments else { return None };
+        let (width, check) = (template.seq.width?, template.check?);
+        self.counts_in_decimal().then_some((width + check.width(), check))
     }
 
     /// What is skipped.

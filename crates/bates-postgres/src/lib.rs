@@ -10,6 +10,7 @@ mod batch;
 mod books;
 mod connect;
 mod error;
+mod id_pools;
 mod moving;
 mod notice;
 mod outbox;
@@ -27,6 +28,7 @@ mod write;
 
 pub use address::Address;
 pub use error::OpenError;
+pub use id_pools::IdPools;
 pub use schema::plan;
 pub use settings::Settings;
 pub use stop::Pause;

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{adopt, ask, check, fill, floor, import, init, migrate, move_store, pattern, serve};
+use crate::{adopt, ask, check, convert, fill, floor, import, init, migrate, move_store, pattern, serve};
 
 /// A numbering machine: identifiers that are never repeated, fast, and accounted for.
 #[derive(Debug, Parser)]
@@ -40,6 +40,7 @@ pub(crate) enum Command {
     Fill(fill::FillArgs),
     Init(init::InitArgs),
     Check(check::CheckArgs),
+    Convert(convert::ConvertArgs),
     Floor(floor::FloorArgs),
     MoveStore(move_store::MoveStoreArgs),
     Migrate(migrate::MigrateArgs),

@@ -8,6 +8,7 @@ mod ask;
 mod check;
 mod command;
 mod config;
+mod convert;
 mod fill;
 mod floor;
 mod import;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Fill(args) => fill::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Floor(args) => floor::run(&args),
         Command::MoveStore(args) => move_store::run(&args),
         Command::Migrate(args) => migrate::run(&args),

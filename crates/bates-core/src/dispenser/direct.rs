@@ -19,7 +19,7 @@ pub(super) const CALLS_MAX: usize = 10_000;
 impl<S: Store> Dispenser<S> {
     /// How a call is granted by the store itself, where no lease in memory could keep the promise: the order of
     /// calls to several nodes is that of commits.
-    pub(super) fn direct(&self, series: &Series) -> Option<Purpose> {
+    pub(crate) fn direct(&self, series: &Series) -> Option<Purpose> {
         match series.promise() {
             Promise::Gapless => Some(Purpose::Issue),
             Promise::Ordered if self.inner.store.is_shared() || series.is_out_of_memory() => {

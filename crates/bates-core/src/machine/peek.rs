@@ -19,6 +19,18 @@ pub struct Peek {
 }
 
 impl<S: Store> Machine<S> {
+    /// Whether a series without parameters can issue a number out of memory just now, or never again. What it lacks is
+    /// fetched meanwhile.
+    pub async fn is_ready(&self, entry: &Entry) -> Result<bool, NextError> {
+        let (_, key) = entry.scope(ScopeName::default(), || self.clock.now())?;
+        let level = self.dispenser.level(&entry.series, &key);
+        if self.dispenser.direct(&entry.series).is_some() || level.is_some_and(|level| level.held > 0) {
+            return Ok(true);
+        }
+        self.dispenser.warm(&entry.series, &key);
+        Ok(self.peek(entry, ScopeName::default()).await?.next.is_none())
+    }
+
     /// What is known of a scope without touching it. Never creates one.
     pub async fn peek(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Peek, NextError> {
         let (_, key) = entry.scope(name, || self.clock.now())?;

@@ -41,8 +41,14 @@ impl Reject {
         self.digits.is_none() && self.restricted.is_none()
     }
 
-    pub(crate) fn digit_rules(&self) -> Option<&DigitRules> {
+    /// The rule set about digits.
+    pub fn digit_rules(&self) -> Option<&DigitRules> {
         self.digits.as_ref()
+    }
+
+    /// The digit strings or words that may not occur.
+    pub fn restricted(&self) -> impl Iterator<Item = &str> {
+        self.restricted.iter().flat_map(Restricted::words)
     }
 
     /// Whether `body`, the characters of `{seq}` and `{check}`, may be issued. Stops at the first broken rule.

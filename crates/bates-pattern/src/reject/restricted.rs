@@ -47,6 +47,10 @@ impl Restricted {
         Ok(Self { words: words.into(), automaton })
     }
 
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(|word| &**word)
+    }
+
     pub(super) fn occur(&self, body: &[u8]) -> bool {
         self.automaton.is_match(body)
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderValue, Request, header};
 use bates_core::Code;
 
+use super::openg2p;
 use super::problem::Problem;
 use crate::Access;
 
@@ -20,6 +21,8 @@ pub struct Settings {
     pub head_timeout: Duration,
     /// A body that does not arrive whole in this time is refused.
     pub body_timeout: Duration,
+    /// Whether the paths of the OpenG2P contract need no secret: its clients know none.
+    pub openg2p_is_open: bool,
     /// A client that takes nothing of its answer in this time is gone.
     pub write_timeout: Duration,
 }
@@ -28,7 +31,13 @@ impl Settings {
     /// With a patience that slow networks do not exhaust.
     pub fn new(access: Arc<Access>) -> Self {
         let patience = Duration::from_mins(1);
-        Self { access, head_timeout: patience, body_timeout: patience / 2, write_timeout: patience }
+        Self {
+            access,
+            head_timeout: patience,
+            body_timeout: patience / 2,
+            openg2p_is_open: false,
+            write_timeout: patience,
+        }
     }
 
     /// Why a request is not let in, if it is not.
@@ -37,7 +46,8 @@ impl Settings {
         if is_public(path) {
             return None;
         }
-        if !self.access.is_open() && !self.admits(request.headers()) {
+        let is_open = self.access.is_open() || self.openg2p_is_open && openg2p::is_here(path);
+        if !is_open && !self.admits(request.headers()) {
             return Some(Problem::new(Code::UNAUTHORIZED, "send Authorization: Bearer with the secret"));
         }
         // A browser names the page that made it ask. Without this, any page that somebody looks at on this
@@ -68,7 +78,9 @@ impl Settings {
 
 /// What tells nothing about numbers: whether the server lives, and how it is used.
 fn is_public(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz" | "/openapi.json" | "/docs") || path.starts_with("/docs/")
+    matches!(path, "/healthz" | "/readyz" | "/openapi.json" | "/docs")
+        || path.starts_with("/docs/")
+        || openg2p::is_public(path)
 }
 
 /// Whether a host, with or without its port, can only be this machine.

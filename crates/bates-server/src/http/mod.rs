@@ -13,6 +13,7 @@ mod listener;
 mod metrics;
 mod next;
 mod openapi;
+mod openg2p;
 mod patient;
 mod pools;
 mod problem;

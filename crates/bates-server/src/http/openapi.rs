@@ -12,7 +12,7 @@ use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
 use super::routes::Path;
-use super::{documents, gaps, health, metrics, next, pools, scopes, series, trace};
+use super::{documents, gaps, health, metrics, next, openg2p, pools, scopes, series, trace};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -45,6 +45,12 @@ use super::{documents, gaps, health, metrics, next, pools, scopes, series, trace
         pools::ask_for,
         pools::attach,
         pools::next,
+        openg2p::issue,
+        openg2p::batch,
+        openg2p::validate,
+        openg2p::health,
+        openg2p::version,
+        openg2p::config,
         health::alive,
         health::ready,
         metrics::metrics,
@@ -57,6 +63,7 @@ use super::{documents, gaps, health, metrics, next, pools, scopes, series, trace
         (name = "gaps", description = "Which numbers nobody has, and why"),
         (name = "identifiers", description = "What an identifier is"),
         (name = "series", description = "Which numberings there are"),
+        (name = "openg2p", description = "The contract of the OpenG2P id-generator"),
         (name = "operations", description = "How the server is"),
     )
 )]

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use super::health::Health;
+use super::openg2p::{self, Ready};
 use super::problem::Problem;
 use super::{Settings, documents, gaps, health, metrics, next, openapi, pools, scopes, series, trace};
 
@@ -20,6 +21,8 @@ pub(super) struct Context<S> {
     pub(super) machine: Arc<Machine<S>>,
     pub(super) body_timeout: Duration,
     pub(super) health: Arc<Health>,
+    /// Which ID types can issue.
+    pub(super) ready: Arc<Ready>,
     /// Turns of lines of streams: those of all streams together.
     pub(super) turns: Arc<Semaphore>,
 }
@@ -27,7 +30,7 @@ pub(super) struct Context<S> {
 impl<S> Clone for Context<S> {
     fn clone(&self) -> Self {
         let (machine, health, turns) = (self.machine.clone(), self.health.clone(), self.turns.clone());
-        Self { machine, body_timeout: self.body_timeout, health, turns }
+        Self { machine, body_timeout: self.body_timeout, health, ready: self.ready.clone(), turns }
     }
 }
 
@@ -84,6 +87,7 @@ pub(super) fn router<S: Pools>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .route("/v1/ids/{id}", get(trace::find::<S>))
         .merge(of_documents())
         .merge(of_pools())
+        .nest(openg2p::BASE, openg2p::routes())
         .route("/v1/gaps", get(gaps::gaps::<S>))
         .route("/api/v1/ids/gaps", get(gaps::gaps::<S>))
         .route("/v1/reconcile", post(gaps::reconcile::<S>))
@@ -103,6 +107,7 @@ pub(super) fn router<S: Pools>(machine: Arc<Machine<S>>, settings: &Settings) ->
             machine,
             body_timeout: settings.body_timeout,
             health: Arc::default(),
+            ready: Arc::default(),
             turns: Arc::new(Semaphore::new(documents::LINES_OF_ALL)),
         })
 }

@@ -77,9 +77,16 @@ pub(super) async fn validate<S: Store>(
     Path((series, id)): Path<(String, String)>,
 ) -> Result<Json<Verdict>, Problem> {
     let verdict = context.series(&series).await?.series().pattern().validate(&id);
-    let reasons =
-        verdict.reasons().iter().map(|reason| Reason { code: reason.code(), message: reason.to_string() });
-    Ok(Json(Verdict { valid: verdict.is_valid(), reasons: reasons.collect() }))
+    Ok(Json(Verdict { valid: verdict.is_valid(), reasons: reasons(&verdict) }))
+}
+
+/// Everything that speaks against a text.
+pub(super) fn reasons(verdict: &bates_pattern::Verdict) -> Vec<Reason> {
+    verdict
+        .reasons()
+        .iter()
+        .map(|reason| Reason { code: reason.code(), message: reason.to_string() })
+        .collect()
 }
 
 /// Trace an identifier to its series, scope and position

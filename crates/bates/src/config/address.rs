@@ -44,6 +44,19 @@ pub(super) fn wrong(tree: &Node, key: &str, problem: String, mistakes: &mut Vec<
     mistakes.push(Mistake { origin: tree.origin_of([key]).clone(), problem });
 }
 
+/// Whether clients of the OpenG2P contract need no secret.
+pub(super) fn is_open(tree: &Node, mistakes: &mut Vec<Mistake>) -> bool {
+    let Some(node) = tree.get("openg2p_open") else { return false };
+    match &node.value {
+        Value::Scalar(serde_json::Value::Bool(open)) => *open,
+        Value::Scalar(serde_json::Value::String(open)) if open == "true" || open == "false" => open == "true",
+        _ => {
+            wrong(tree, "openg2p_open", "openg2p_open is true or false".to_owned(), mistakes);
+            false
+        }
+    }
+}
+
 /// Anything but loopback without a secret would let anybody take numbers.
 pub(super) fn listen(
     tree: &Node,

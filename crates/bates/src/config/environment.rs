@@ -65,7 +65,7 @@ fn read(first: &str, value: &str, origin: &Origin) -> Result<Node, String> {
     Ok(node)
 }
 
-fn relocate(node: &mut Node, origin: &Origin) {
+pub(super) fn relocate(node: &mut Node, origin: &Origin) {
     node.origin = origin.clone();
     match &mut node.value {
         super::tree::Value::Scalar(_) => {}

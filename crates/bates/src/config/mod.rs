@@ -3,6 +3,7 @@
 
 mod address;
 mod environment;
+pub(crate) mod openg2p;
 mod series;
 mod store;
 mod tree;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bates_core::SeriesSpec;
+use bates_core::{SeriesName, SeriesSpec};
 use bates_server::Access;
 use clap::Args;
 
@@ -30,7 +31,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 pub(crate) const FILE: &str = "bates.yaml";
 
 /// What a configuration may say.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -39,6 +40,7 @@ const KEYS: [&str; 12] = [
     "resp",
     "secret",
     "secret_file",
+    "openg2p_open",
     "outbox_tries",
     "outbox_retention_hours",
     "reconcile_minutes",
@@ -54,6 +56,11 @@ pub(crate) struct ConfigArgs {
         help = "The configuration file; without it bates.yaml, if it is there [env: BATES_CONFIG]"
     )]
     config: Option<PathBuf>,
+
+    /// The configuration of an OpenG2P id-generator, whose ID types are served as they are; its variables ID_GENERATOR__…
+    /// and DB_HOST, DB_PORT, DB_NAME, DB_USER and DB_PASSWORD are read, too
+    #[arg(long, value_name = "FILE")]
+    openg2p_config: Option<PathBuf>,
 
     /// The folder of the embedded store; made if it is not there [default: bates-data]
     #[arg(long, value_name = "DIR")]
@@ -77,6 +84,10 @@ pub(crate) struct Config {
     pub(crate) tries_max: u32,
     /// What was delivered is removed after this time.
     pub(crate) retention: Duration,
+    /// Whether the contract of the OpenG2P id-generator is served to clients that know no secret.
+    pub(crate) openg2p_is_open: bool,
+    /// The ID types of its configuration.
+    pub(crate) id_types: Vec<SeriesName>,
     /// How often gaps are looked for; `None`: only when somebody asks.
     pub(crate) reconcile_every: Option<Duration>,
     /// The file that was read.
@@ -99,18 +110,19 @@ impl ConfigArgs {
             Ok(tree) => tree,
             Err(error) => bail!("{}: {error}", shown.display()),
         };
-        // A file that says nothing of series leaves those that are built in.
-        if tree.entries().is_some() && tree.get("series").is_none() {
-            let built_in: Node = serde_saphyr::from_str(BUILT_IN)?;
-            let series = built_in.get("series").context("the built-in configuration has series")?;
-            *tree.at(&["series".to_owned()], &Origin::Flag("built in")) = series.clone();
-        }
         let mut mistakes = Vec::new();
+        let id_types = match &self.openg2p_config {
+            Some(openg2p) => lay_openg2p(&mut tree, openg2p, &mut mistakes)?,
+            None => {
+                lay_built_in(&mut tree)?;
+                vec![]
+            }
+        };
         for name in environment::overlay(&mut tree, std::env::vars(), &mut mistakes) {
             output::print_note(&format!("{name} means nothing to Bates"));
         }
         self.lay_flags(&mut tree, http, resp)?;
-        let config = read(&tree, file.clone(), &mut mistakes);
+        let config = read(&tree, file.clone(), &mut mistakes).map(|config| Config { id_types, ..config });
         match config {
             Some(config) if mistakes.is_empty() => Ok(config),
             _ => {
@@ -127,6 +139,7 @@ impl ConfigArgs {
         let named = self.config.clone().or_else(|| std::env::var_os("BATES_CONFIG").map(PathBuf::from));
         let file = named.or_else(|| Some(PathBuf::from(FILE)).filter(|file| file.exists()));
         match file {
+            None if self.openg2p_config.is_some() => Ok((None, "{}".to_owned())),
             None => Ok((None, BUILT_IN.to_owned())),
             Some(file) => {
                 let text = std::fs::read_to_string(&file);
@@ -153,6 +166,40 @@ impl ConfigArgs {
         }
         Ok(())
     }
+}
+
+/// A file that says nothing of series leaves those that are built in.
+fn lay_built_in(tree: &mut Node) -> anyhow::Result<()> {
+    if tree.entries().is_some() && tree.get("series").is_none() {
+        let built_in: Node = serde_saphyr::from_str(BUILT_IN)?;
+        let series = built_in.get("series").context("the built-in configuration has series")?;
+        *tree.at(&["series".to_owned()], &Origin::Flag("built in")) = series.clone();
+    }
+    Ok(())
+}
+
+/// The ID types of an OpenG2P id-generator beside the series of a file, and its database. Answers with their names.
+fn lay_openg2p(tree: &mut Node, file: &Path, mistakes: &mut Vec<Mistake>) -> anyhow::Result<Vec<SeriesName>> {
+    let origin = Origin::Flag("--openg2p-config");
+    let variables = std::env::vars().collect();
+    let described: Node = serde_saphyr::from_str(&openg2p::series(file, &variables)?)?;
+    let mut names = Vec::new();
+    for (name, node) in described.get("series").and_then(Node::entries).unwrap_or_default() {
+        if tree.get("series").is_some_and(|series| series.get(name).is_some()) {
+            let problem =
+                format!("series {name:?} is an ID type there, and also in the configuration of Bates");
+            mistakes.push(Mistake { origin: origin.clone(), problem });
+        }
+        let mut node = node.clone();
+        environment::relocate(&mut node, &origin);
+        *tree.at(&["series".to_owned(), name.clone()], &origin) = node;
+        names.extend(name.parse::<SeriesName>().ok());
+    }
+    if let Some(store) = openg2p::store(&variables) {
+        let origin = Origin::Variable("DB_HOST".to_owned());
+        *tree.at(&["store".to_owned()], &origin) = Node::text(&store, origin.clone());
+    }
+    Ok(names)
 }
 
 fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Option<Config> {
@@ -184,6 +231,8 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Opti
         documents,
         tries_max: u32::try_from(tries).unwrap_or(5),
         retention: Duration::from_hours(hours),
+        openg2p_is_open: address::is_open(tree, mistakes),
+        id_types: vec![],
         reconcile_every: (minutes > 0).then(|| Duration::from_mins(minutes)),
         file,
     })

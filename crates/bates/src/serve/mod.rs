@@ -3,6 +3,7 @@
 mod chores;
 mod fillers;
 mod greeting;
+mod id_pools;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use anyhow::{Context, bail};
 use bates_core::{Closed, Machine, Pools, Store, SystemClock};
 use bates_postgres::PostgresStore;
 use bates_server::series::Description;
-use bates_server::{Access, http, resp};
+use bates_server::{http, resp};
 use bates_sqlite::SqliteStore;
 use clap::Args;
 use tokio::net::TcpListener;
@@ -94,6 +95,9 @@ async fn serve_from(store: impl Pools, config: Config) -> anyhow::Result<Answer>
     machine.restore(Description::read_spec).await?;
     chores::know_documents(&machine, &config.documents)?;
     know_pools(&machine, &config.pools)?;
+    if let StoreAt::Postgres(address, _) = &config.store {
+        id_pools::refuse_unadopted(&machine, address, &config.id_types).await?;
+    }
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
     if http.is_none() && resp.is_none() {
         bail!("http and resp are both off: nobody could ask for a number");
@@ -112,7 +116,11 @@ async fn serve_from(store: impl Pools, config: Config) -> anyhow::Result<Answer>
     let relays = chores::Relays::start(&machine, &config.sinks, config.tries_max)?;
     let fillers = Fillers::start(&machine, &config.pools);
     chores::tell_undeliverable(&machine).await?;
-    listen(&machine, Arc::new(config.access), http, resp, stop).await;
+    let over_http = http::Settings {
+        openg2p_is_open: config.openg2p_is_open,
+        ..http::Settings::new(Arc::new(config.access))
+    };
+    listen(&machine, over_http, http, resp, stop).await;
     chores.abort_all();
     relays.stop().await;
     fillers.stop().await;
@@ -125,13 +133,13 @@ async fn serve_from(store: impl Pools, config: Config) -> anyhow::Result<Answer>
 /// Serves both ports until the signal to stop, and then what they have begun.
 async fn listen<S: Pools>(
     machine: &Arc<Machine<S>>,
-    access: Arc<Access>,
+    over_http: http::Settings,
     http: Option<TcpListener>,
     resp: Option<TcpListener>,
     stop: impl Future<Output = ()>,
 ) {
     let (stopping, stopped) = watch::channel(false);
-    let (over_http, over_resp) = (http::Settings::new(access.clone()), resp::Settings::new(access));
+    let over_resp = resp::Settings::new(over_http.access.clone());
     let http = async {
         if let Some(listener) = http {
             http::serve(listener, machine.clone(), over_http, told(stopped.clone())).await;

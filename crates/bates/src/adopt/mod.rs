@@ -1,30 +1,27 @@
 //! `bates adopt`: numbers that an earlier system gave out are never issued. Owns that nobody issues meanwhile.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+mod earlier;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use bates_core::{Entry, Machine, Pools, ScopeKey, Store, SystemClock};
-use bates_postgres::{Pause, PostgresStore};
+use anyhow::bail;
+use bates_core::{Machine, Pools, Store, SystemClock};
+use bates_postgres::{Address, Pause, PostgresStore};
 use bates_server::series::Description;
 use bates_sqlite::SqliteStore;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs, StoreAt};
 use crate::floor::emptied;
-use crate::output::{self, Answer, Output, counted};
+use crate::output::{Answer, Output, counted};
 use crate::progress::Progress;
 use crate::serve::know_pools;
+use earlier::{Earlier, Positions};
 
 /// Nodes look every second whether they may go on; what they held is given up by then.
 const NODES_STOP_WITHIN: Duration = Duration::from_secs(3);
-
-/// Texts that are shown of those that are no numbers.
-const STRANGERS_SHOWN: usize = 5;
 
 /// Never issue numbers that an earlier system already gave out
 ///
@@ -33,21 +30,35 @@ const STRANGERS_SHOWN: usize = 5;
 /// shuffled series each of them is set aside and passed over. Nothing is written if a text is no number of the series,
 /// unless --skip-others. The server of a data folder must be stopped; nodes on PostgreSQL stop issuing by themselves
 /// meanwhile and give up what they hold.
+///
+/// With --openg2p the numbers are those that the tables id_pool_… of an OpenG2P id-generator say were taken, of one series
+/// or of all ID types. Stop the id-generator first: what it gives out afterwards would not be adopted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates adopt --series document existing.csv\n  \
-    bates adopt --series invoice invoices.csv --column invoice_no --skip-others")]
+    bates adopt --series invoice invoices.csv --column invoice_no --skip-others\n  \
+    bates adopt --openg2p --openg2p-config config/default.yaml\n  \
+    bates adopt --openg2p --series farmer --url postgres://postgres@db/idgenerator")]
 pub(crate) struct AdoptArgs {
     /// The file
-    file: PathBuf,
+    #[arg(required_unless_present = "openg2p")]
+    file: Option<PathBuf>,
 
     /// The series
-    #[arg(long)]
-    series: String,
+    #[arg(long, required_unless_present = "openg2p")]
+    series: Option<String>,
 
     /// The column of a CSV file that holds the numbers [default: the first]
     #[arg(long)]
     column: Option<String>,
+
+    /// Read the tables of an OpenG2P id-generator instead of a file
+    #[arg(long, conflicts_with_all = ["file", "column"])]
+    openg2p: bool,
+
+    /// The database with those tables [default: that of the store]
+    #[arg(long, value_name = "URL", requires = "openg2p")]
+    url: Option<String>,
 
     /// Pass over texts that are no numbers of the series
     #[arg(long)]
@@ -64,22 +75,6 @@ pub(crate) struct AdoptArgs {
 /// Positions that are set aside in one commit.
 const COMMIT_MAX: usize = 50_000;
 
-/// The numbers of the earlier system, and how many texts were none.
-struct Earlier {
-    scopes: BTreeMap<ScopeKey, Positions>,
-    numbers: u64,
-    strangers: u64,
-    is_shuffled: bool,
-}
-
-/// What has to be known of the numbers of a scope.
-#[derive(Default)]
-struct Positions {
-    highest: u64,
-    /// In a shuffled series each of them.
-    each: Vec<u64>,
-}
-
 pub(crate) fn run(args: &AdoptArgs) -> anyhow::Result<Answer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(open_and_adopt(args))
@@ -93,7 +88,7 @@ async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
             let store = SqliteStore::open(path, bates_sqlite::Opening::First)?;
             let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
             know_pools(&machine, &config.pools)?;
-            adopt(&machine, args, async || Ok(())).await
+            adopt(&machine, args, None, async || Ok(())).await
         }
         StoreAt::Postgres(address, settings) => {
             let store =
@@ -107,7 +102,7 @@ async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
                 tokio::time::sleep(NODES_STOP_WITHIN).await;
                 anyhow::Ok(())
             };
-            let adopted = adopt(&machine, args, begin).await;
+            let adopted = adopt(&machine, args, Some(address), begin).await;
             // Whatever came of it: nothing was lowered.
             let resumed = store.resume(&pause).await;
             let answer = adopted?;
@@ -117,59 +112,60 @@ async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
     }
 }
 
+/// The store itself has the database `here`, if it has one.
 async fn adopt<S: Pools>(
     machine: &Machine<S>,
     args: &AdoptArgs,
+    here: Option<&Address>,
     pause: impl AsyncFnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<Answer> {
     machine.restore(Description::read_spec).await?;
-    let Some(entry) = machine.named(&args.series) else { bail!("there is no series {:?}", args.series) };
-    let earlier = read(args, &entry)?;
-    if earlier.strangers > 0 && !args.skip_others {
+    // All is read before anything is written.
+    let all = earlier::read(machine, args, here).await?;
+    for earlier in all.iter().filter(|earlier| earlier.strangers > 0 && !args.skip_others) {
         let strangers = counted(earlier.strangers, "text");
         bail!(
             "{strangers} in {} that cannot be a number of series {:?}: nothing is adopted; --skip-others passes over them",
-            args.file.display(),
-            args.series
+            earlier.from,
+            earlier.entry.series().name()
         );
     }
     pause().await?;
-    for scope in earlier.scopes.keys() {
-        emptied(machine, &entry, scope, args.without_pools).await?;
-    }
-    let told = if earlier.is_shuffled {
-        set_aside(machine, &entry, &earlier).await?
-    } else {
-        raise(machine, &entry, &earlier).await?
-    };
-    machine.close().await;
-    let (numbers, scopes) =
-        (counted(earlier.numbers, "number"), counted(earlier.scopes.len() as u64, "scope"));
     let mut out = Output::new();
-    out.line(format_args!("{numbers} in {scopes} adopted; {told}"))?;
+    for earlier in &all {
+        for scope in earlier.scopes.keys() {
+            emptied(machine, &earlier.entry, scope, args.without_pools).await?;
+        }
+        let told = if earlier.is_shuffled() {
+            set_aside(machine, earlier).await?
+        } else {
+            raise(machine, earlier).await?
+        };
+        let (numbers, scopes) =
+            (counted(earlier.numbers, "number"), counted(earlier.scopes.len() as u64, "scope"));
+        let of = if all.len() > 1 { format!("{}: ", earlier.entry.series().name()) } else { String::new() };
+        out.line(format_args!("{of}{numbers} in {scopes} adopted; {told}"))?;
+    }
+    machine.close().await;
     out.flush()?;
     Ok(Answer::Yes)
 }
 
-async fn raise<S: Store>(machine: &Machine<S>, entry: &Entry, earlier: &Earlier) -> anyhow::Result<String> {
+async fn raise<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> anyhow::Result<String> {
     let mut raised = 0;
     for (scope, Positions { highest, .. }) in &earlier.scopes {
-        raised += u64::from(machine.raise_floor_of(entry, scope, highest + 1).await? == highest + 1);
+        raised += u64::from(machine.raise_floor_of(&earlier.entry, scope, highest + 1).await? == highest + 1);
     }
     Ok(format!("{} past them, no number below is issued", counted(raised, "cursor")))
 }
 
 /// Commit by commit: one that was interrupted is done again, and what is set aside twice is the same.
-async fn set_aside<S: Store>(
-    machine: &Machine<S>,
-    entry: &Entry,
-    earlier: &Earlier,
-) -> anyhow::Result<String> {
+async fn set_aside<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> anyhow::Result<String> {
     let (mut passed, mut done) = (0, 0);
     let mut progress = Progress::new("numbers", earlier.numbers);
     for (scope, Positions { each, .. }) in &earlier.scopes {
         for positions in each.chunks(COMMIT_MAX) {
-            passed += machine.set_aside(entry, scope, positions.to_vec()).await?;
+            passed += machine.set_aside(&earlier.entry, scope, positions.to_vec()).await?;
             done += positions.len() as u64;
             progress.show(done, done);
         }
@@ -183,59 +179,4 @@ async fn set_aside<S: Store>(
             if passed == 1 { "1 of them was".to_owned() } else { format!("{passed} of them were") }
         ),
     })
-}
-
-fn read(args: &AdoptArgs, entry: &Entry) -> anyhow::Result<Earlier> {
-    let mut earlier =
-        Earlier { scopes: BTreeMap::new(), numbers: 0, strangers: 0, is_shuffled: entry.spec().shuffled };
-    if args.file.extension().is_some_and(|extension| extension == "csv") {
-        let mut rows = csv::Reader::from_path(&args.file).with_context(|| cannot_read(&args.file))?;
-        let heads = rows.headers()?.clone();
-        let column = match &args.column {
-            Some(name) => heads.iter().position(|head| head == name).with_context(|| {
-                let heads: Vec<&str> = heads.iter().collect();
-                format!("{} has no column {name:?}; it has {}", args.file.display(), heads.join(", "))
-            })?,
-            None => 0,
-        };
-        for row in rows.records() {
-            earlier.add(entry, row?.get(column).unwrap_or_default());
-        }
-    } else {
-        for line in BufReader::new(File::open(&args.file).with_context(|| cannot_read(&args.file))?).lines() {
-            earlier.add(entry, line?.trim());
-        }
-    }
-    Ok(earlier)
-}
-
-fn cannot_read(file: &Path) -> String {
-    format!("cannot read {}", file.display())
-}
-
-impl Earlier {
-    fn add(&mut self, entry: &Entry, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        let parsed = entry.series().pattern().parse(text).ok();
-        // A number that does not show its whole scope could be of any.
-        let parsed = parsed.filter(|parsed| parsed.parameters().count() == entry.parameters().count());
-        let scope =
-            parsed.as_ref().and_then(|parsed| ScopeKey::new(parsed.parameters(), parsed.period()).ok());
-        let (Some(parsed), Some(scope)) = (parsed, scope) else {
-            self.strangers += 1;
-            if self.strangers <= STRANGERS_SHOWN as u64 {
-                output::print_note(&format!("{:?} is no number of the series", output::printable(text)));
-            }
-            return;
-        };
-        self.numbers += 1;
-        let position = parsed.position().value();
-        let positions = self.scopes.entry(scope).or_default();
-        positions.highest = position.max(positions.highest);
-        if self.is_shuffled {
-            positions.each.push(position);
-        }
-    }
 }

@@ -1,0 +1,68 @@
+//! What the OpenG2P id-generator keeps in PostgreSQL: a table `id_pool_…` for each ID type. Must never write there.
+
+use std::pin::pin;
+
+use futures_util::TryStreamExt as _;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Error};
+
+use crate::address::Address;
+use crate::error::{Failed, OpenError};
+use crate::tls;
+
+/// A database with tables of an id-generator.
+pub struct IdPools {
+    client: Client,
+    address: Address,
+}
+
+impl IdPools {
+    /// Connects to it.
+    pub async fn connect(address: &Address) -> Result<Self, OpenError> {
+        let connected = address.config.connect(tls::connector(&address.trust)?).await;
+        let (client, connection) = connected.map_err(|error| told(address, error))?;
+        // Ends with the client.
+        tokio::spawn(connection);
+        Ok(Self { client, address: address.clone() })
+    }
+
+    /// Whether an ID type has a table, and whether the table says that an identifier was given out.
+    pub async fn has_taken(&self, id_type: &str) -> Result<Option<bool>, OpenError> {
+        let table = table(id_type);
+        let sql = "SELECT to_regclass($1) IS NOT NULL";
+        let found = self.client.query_typed(sql, &[(&table, Type::TEXT)]).await;
+        let found = found.map_err(|error| self.told(error))?;
+        if !found.first().is_some_and(|row| row.get(0)) {
+            return Ok(None);
+        }
+        let taken = format!("SELECT true FROM {table} WHERE status = 'TAKEN' LIMIT 1");
+        let rows = self.client.query_typed(&taken, &[]).await.map_err(|error| self.told(error))?;
+        Ok(Some(!rows.is_empty()))
+    }
+
+    /// Hands over each identifier that was given out, in any order.
+    pub async fn taken(&self, id_type: &str, mut take: impl FnMut(&str)) -> Result<(), OpenError> {
+        let read = async {
+            let sql = format!("SELECT id_value FROM {} WHERE status = 'TAKEN'", table(id_type));
+            let mut rows = pin!(self.client.query_typed_raw(&sql, Vec::<(i32, Type)>::new()).await?);
+            while let Some(row) = rows.try_next().await? {
+                take(row.try_get(0)?);
+            }
+            Ok(())
+        };
+        read.await.map_err(|error| self.told(error))
+    }
+
+    fn told(&self, error: Error) -> OpenError {
+        told(&self.address, error)
+    }
+}
+
+fn told(address: &Address, error: Error) -> OpenError {
+    Failed::from(error).into_open_error(address)
+}
+
+/// A name of an ID type holds nothing that would have to be escaped; it is quoted all the same.
+fn table(id_type: &str) -> String {
+    format!("\"id_pool_{}\"", id_type.replace('"', "\"\""))
+}

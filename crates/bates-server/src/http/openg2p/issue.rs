@@ -1,0 +1,114 @@
+//! Identifiers: one, many, and whether a text could be one.
+
+use axum::extract::State;
+use axum::http::Uri;
+use bates_core::{Code, Numbers, ScopeName, Store};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::envelope::{Answer, Envelope, Failure};
+use super::id_type::{self, Named};
+use crate::http::routes::Context;
+use crate::http::trace::{Reason, reasons};
+
+/// What one answer may hold.
+const BATCH_MAX: u64 = 100_000;
+
+/// An identifier.
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Issued {
+    #[schema(example = "5738201964")]
+    id: String,
+}
+
+/// Identifiers.
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Batch {
+    /// As many as were asked for; fewer where the type is exhausted.
+    #[schema(example = json!(["5738201964", "2936450178"]))]
+    ids: Vec<String>,
+}
+
+/// Whether a text could be an identifier.
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Validity {
+    /// The text.
+    #[schema(example = "5738201964")]
+    id: String,
+    /// Whether nothing speaks against it.
+    valid: bool,
+    /// Everything that does; not there if nothing does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasons: Vec<Reason>,
+}
+
+/// Issue one ID
+///
+/// 404 `IDG-003`: there is no such type. 410 `IDG-002`: its last ID was issued, for ever. 503 `IDG-001`: none just now;
+/// other nodes may hold the last ones, or the store cannot be written.
+#[utoipa::path(post, path = "/v1/idgenerator/{id_type}/id", tag = "openg2p",
+    params(("id_type" = String, Path, description = "The ID type, a series", example = "farmer")),
+    responses((status = 200, body = Envelope<Issued>),
+        (status = "default", body = Envelope<Issued>, description = "No ID was issued; `errors` tells why")))]
+pub(in crate::http) async fn issue<S: Store>(
+    State(context): State<Context<S>>,
+    named: Named,
+) -> Result<Answer<Issued>, Failure> {
+    let ids = ids(&context, &named, 1).await?;
+    let id = ids.into_iter().next().ok_or_else(|| Failure::none_now("nothing was issued".into()))?;
+    Ok(Answer(Issued { id }))
+}
+
+/// Issue many IDs
+///
+/// Beyond the contract of the id-generator. Errors as for one.
+#[utoipa::path(post, path = "/v1/idgenerator/{id_type}/ids", tag = "openg2p",
+    params(("id_type" = String, Path, description = "The ID type, a series", example = "farmer"),
+        ("count" = u64, Query, description = "How many, up to 100,000", minimum = 1, maximum = 100_000)),
+    responses((status = 200, body = Envelope<Batch>),
+        (status = "default", body = Envelope<Batch>, description = "No ID was issued; `errors` tells why")))]
+pub(in crate::http) async fn batch<S: Store>(
+    State(context): State<Context<S>>,
+    named: Named,
+    uri: Uri,
+) -> Result<Answer<Batch>, Failure> {
+    let count = count(uri.query().unwrap_or_default())?;
+    Ok(Answer(Batch { ids: ids(&context, &named, count).await? }))
+}
+
+async fn ids<S: Store>(context: &Context<S>, named: &Named, count: u64) -> Result<Vec<String>, Failure> {
+    let entry = id_type::named(context, &named.id_type).await?;
+    let numbers: Numbers = context.machine.next(&entry, ScopeName::default(), count).await?;
+    Ok(numbers.iter().map(|(_, number)| number.to_owned()).collect())
+}
+
+fn count(query: &str) -> Result<u64, Failure> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let (Some((name, value)), None) = (pairs.next(), pairs.next()) else {
+        return Err(Failure::of(Code::BAD_ARGUMENTS, "ask with ?count=n, and nothing else"));
+    };
+    if name != "count" {
+        return Err(Failure::of(Code::BAD_ARGUMENTS, "ask with ?count=n, and nothing else"));
+    }
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    let count = value.parse().ok().filter(|count| digits && (1..=BATCH_MAX).contains(count));
+    count.ok_or_else(|| {
+        Failure::of(Code::BAD_COUNT, format!("a count is a whole number from 1 to {BATCH_MAX}"))
+    })
+}
+
+/// Judge a text
+///
+/// About structure: length, check digit and rules. Not whether it was issued.
+#[utoipa::path(get, path = "/v1/idgenerator/{id_type}/id/validate/{id}", tag = "openg2p",
+    params(("id_type" = String, Path, description = "The ID type, a series", example = "farmer"),
+        ("id" = String, Path, description = "1 to 32 digits", example = "548126974596")),
+    responses((status = 200, body = Envelope<Validity>),
+        (status = "default", body = Envelope<Validity>, description = "There is no such type, or the text is no digits")))]
+pub(in crate::http) async fn validate<S: Store>(
+    State(context): State<Context<S>>,
+    Named { id_type, id }: Named,
+) -> Result<Answer<Validity>, Failure> {
+    let verdict = id_type::named(&context, &id_type).await?.series().pattern().validate(&id);
+    Ok(Answer(Validity { id, valid: verdict.is_valid(), reasons: reasons(&verdict) }))
+}

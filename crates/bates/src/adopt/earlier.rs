@@ -1,0 +1,149 @@
+//! The numbers of an earlier system: a file of them, or the tables of an OpenG2P id-generator. Must never write there.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use bates_core::{Entry, Machine, ScopeKey, Store};
+use bates_postgres::{Address, IdPools};
+
+use super::AdoptArgs;
+use crate::output;
+
+/// Texts that are shown of those that are no numbers.
+const STRANGERS_SHOWN: u64 = 5;
+
+/// The numbers of a series that an earlier system gave out, and how many texts were none.
+pub(super) struct Earlier {
+    pub(super) entry: Arc<Entry>,
+    /// Where they are from.
+    pub(super) from: String,
+    pub(super) scopes: BTreeMap<ScopeKey, Positions>,
+    pub(super) numbers: u64,
+    pub(super) strangers: u64,
+}
+
+/// What has to be known of the numbers of a scope.
+#[derive(Default)]
+pub(super) struct Positions {
+    pub(super) highest: u64,
+    /// In a shuffled series each of them.
+    pub(super) each: Vec<u64>,
+}
+
+/// Reads all that is to be adopted. The store itself has the database `here`, if it has one.
+pub(super) async fn read<S: Store>(
+    machine: &Machine<S>,
+    args: &AdoptArgs,
+    here: Option<&Address>,
+) -> anyhow::Result<Vec<Earlier>> {
+    let named = match &args.series {
+        Some(name) => match machine.named(name) {
+            Some(entry) => Some(entry),
+            None => bail!("there is no series {name:?}"),
+        },
+        None => None,
+    };
+    match (&args.file, named) {
+        (Some(file), Some(entry)) => Ok(vec![of_file(file, args.column.as_deref(), entry)?]),
+        (_, named) => {
+            let given = args.url.as_deref().map(Address::parse).transpose()?;
+            let Some(address) = given.as_ref().or(here) else {
+                bail!("--url names the database with the tables of the id-generator: the store is a folder");
+            };
+            let pools = IdPools::connect(address).await?;
+            match named {
+                Some(entry) => Ok(vec![of_table(&pools, entry).await?]),
+                None => of_tables(&pools, machine).await,
+            }
+        }
+    }
+}
+
+async fn of_tables<S: Store>(pools: &IdPools, machine: &Machine<S>) -> anyhow::Result<Vec<Earlier>> {
+    let entries: Vec<Arc<Entry>> = machine.registry().entries().cloned().collect();
+    let mut all = Vec::new();
+    for entry in entries {
+        if pools.has_taken(entry.series().name().as_str()).await?.is_some() {
+            all.push(of_table(pools, entry).await?);
+        }
+    }
+    if all.is_empty() {
+        bail!("the database has no table id_pool_… of any series");
+    }
+    Ok(all)
+}
+
+async fn of_table(pools: &IdPools, entry: Arc<Entry>) -> anyhow::Result<Earlier> {
+    let id_type = entry.series().name().clone();
+    if pools.has_taken(id_type.as_str()).await?.is_none() {
+        bail!("the database has no table id_pool_{id_type}");
+    }
+    let mut earlier = Earlier::new(entry, format!("table id_pool_{id_type}"));
+    pools.taken(id_type.as_str(), |text| earlier.add(text)).await?;
+    Ok(earlier)
+}
+
+fn of_file(file: &Path, column: Option<&str>, entry: Arc<Entry>) -> anyhow::Result<Earlier> {
+    let mut earlier = Earlier::new(entry, file.display().to_string());
+    let cannot_read = || format!("cannot read {}", file.display());
+    if file.extension().is_some_and(|extension| extension == "csv") {
+        let mut rows = csv::Reader::from_path(file).with_context(cannot_read)?;
+        let heads = rows.headers()?.clone();
+        let column = match column {
+            Some(name) => heads.iter().position(|head| head == name).with_context(|| {
+                let heads: Vec<&str> = heads.iter().collect();
+                format!("{} has no column {name:?}; it has {}", file.display(), heads.join(", "))
+            })?,
+            None => 0,
+        };
+        for row in rows.records() {
+            earlier.add(row?.get(column).unwrap_or_default());
+        }
+    } else {
+        for line in BufReader::new(File::open(file).with_context(cannot_read)?).lines() {
+            earlier.add(line?.trim());
+        }
+    }
+    Ok(earlier)
+}
+
+impl Earlier {
+    fn new(entry: Arc<Entry>, from: String) -> Self {
+        Self { entry, from, scopes: BTreeMap::new(), numbers: 0, strangers: 0 }
+    }
+
+    pub(super) fn is_shuffled(&self) -> bool {
+        self.entry.spec().shuffled
+    }
+
+    fn add(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let entry = &self.entry;
+        let parsed = entry.series().pattern().parse(text).ok();
+        // A number that does not show its whole scope could be of any.
+        let parsed = parsed.filter(|parsed| parsed.parameters().count() == entry.parameters().count());
+        let scope =
+            parsed.as_ref().and_then(|parsed| ScopeKey::new(parsed.parameters(), parsed.period()).ok());
+        let (Some(parsed), Some(scope)) = (parsed, scope) else {
+            self.strangers += 1;
+            if self.strangers <= STRANGERS_SHOWN {
+                output::print_note(&format!("{:?} is no number of the series", output::printable(text)));
+            }
+            return;
+        };
+        self.numbers += 1;
+        let position = parsed.position().value();
+        let is_shuffled = self.is_shuffled();
+        let positions = self.scopes.entry(scope).or_default();
+        positions.highest = position.max(positions.highest);
+        if is_shuffled {
+            positions.each.push(position);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The configuration of the OpenG2P id-generator, read as it is: its file, its variables, and its database. Owns what of
+//! it means something here: ID types become series, and pools are nothing that Bates would need.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::tree::Node;
+
+/// What its variables begin with; two underscores lead inwards.
+const PREFIX: &str = "ID_GENERATOR";
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct File {
+    id_generator: IdGenerator,
+}
+
+/// The limits under their own names, with the defaults that the id-generator has.
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+struct IdGenerator {
+    sequence_limit: usize,
+    repeating_limit: usize,
+    repeating_block_limit: usize,
+    conjugative_even_digits_limit: usize,
+    digits_group_limit: usize,
+    reverse_digits_group_limit: usize,
+    not_start_with: Vec<String>,
+    restricted_numbers: Vec<String>,
+    /// Called namespaces by its first releases.
+    #[serde(alias = "namespaces")]
+    id_types: BTreeMap<String, IdType>,
+}
+
+#[derive(Debug, Deserialize)]
+struct IdType {
+    id_length: usize,
+}
+
+impl Default for IdGenerator {
+    fn default() -> Self {
+        let bates_pattern::Limits {
+            sequence,
+            repeating,
+            repeating_block,
+            even_run,
+            group,
+            reverse_group,
+            not_start_with,
+            ..
+        } = bates_pattern::Limits::default();
+        Self {
+            sequence_limit: sequence,
+            repeating_limit: repeating,
+            repeating_block_limit: repeating_block,
+            conjugative_even_digits_limit: even_run,
+            digits_group_limit: group,
+            reverse_digits_group_limit: reverse_group,
+            not_start_with: not_start_with.iter().map(ToString::to_string).collect(),
+            restricted_numbers: vec![],
+            id_types: BTreeMap::new(),
+        }
+    }
+}
+
+/// What the file says, with its variables laid over it, as series in YAML.
+pub(crate) fn series(file: &Path, variables: &BTreeMap<String, String>) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let shown = file.display();
+    let tree: Node = match serde_saphyr::from_str(&text) {
+        Ok(tree) => tree,
+        Err(error) => bail!("{shown}: {error}"),
+    };
+    let mut plain = match tree.plain() {
+        Json::Null => Json::Object(serde_json::Map::new()),
+        plain => plain,
+    };
+    for (name, value) in variables {
+        lay_over(&mut plain, name, value);
+    }
+    let File { id_generator } = serde_json::from_value(plain)
+        .with_context(|| format!("{shown} is no configuration of the id-generator"))?;
+    if id_generator.id_types.is_empty() {
+        bail!("{shown} has no ID types: expected id_generator: id_types: with a name and an id_length each");
+    }
+    if let Some((name, _)) = id_generator.id_types.iter().find(|(_, id_type)| id_type.id_length < 2) {
+        bail!("{shown}: id_types: {name}: id_length: an ID has at least one digit and its check digit");
+    }
+    Ok(written(&id_generator))
+}
+
+/// One variable, such as `ID_GENERATOR__NOT_START_WITH=["0"]`. Its value is JSON or YAML, as the id-generator reads it.
+fn lay_over(tree: &mut Json, name: &str, value: &str) {
+    let name = name.to_ascii_lowercase();
+    let mut path = name.split("__");
+    if path.next() != Some(&PREFIX.to_ascii_lowercase()) {
+        return;
+    }
+    let read = serde_saphyr::from_str::<Node>(value).map_or_else(|_| value.into(), |node| node.plain());
+    let mut at = entry(tree, &PREFIX.to_ascii_lowercase());
+    for part in path {
+        at = entry(at, part);
+    }
+    *at = read;
+}
+
+fn entry<'t>(tree: &'t mut Json, key: &str) -> &'t mut Json {
+    if !tree.is_object() {
+        *tree = Json::Object(serde_json::Map::new());
+    }
+    let Json::Object(map) = tree else { unreachable!("it was made a map") };
+    map.entry(key).or_insert(Json::Null)
+}
+
+/// Series in YAML; a text in JSON is one in YAML, too.
+fn written(id_generator: &IdGenerator) -> String {
+    let quoted = |text: &str| Json::from(text).to_string();
+    let restrict = Json::from(id_generator.restricted_numbers.clone()).to_string();
+    let mut text = String::from("series:\n");
+    for (name, IdType { id_length }) in &id_generator.id_types {
+        let pattern = quoted(&format!("{{seq:{}}}{{check:verhoeff}}", id_length - 1));
+        let reject = quoted(&rules(id_generator));
+        let _ = write!(
+            text,
+            "  {}:\n    pattern: {pattern}\n    order: shuffled\n    reject: {reject}\n",
+            quoted(name)
+        );
+        if !id_generator.restricted_numbers.is_empty() {
+            let _ = writeln!(text, "    restrict: {restrict}");
+        }
+    }
+    text
+}
+
+/// The rule set, with what is not as it is by default.
+fn rules(given: &IdGenerator) -> String {
+    let default = IdGenerator::default();
+    let limits = [
+        ("sequence_limit", given.sequence_limit, default.sequence_limit),
+        ("repeating_limit", given.repeating_limit, default.repeating_limit),
+        ("repeating_block_limit", given.repeating_block_limit, default.repeating_block_limit),
+        (
+            "conjugative_even_digits_limit",
+            given.conjugative_even_digits_limit,
+            default.conjugative_even_digits_limit,
+        ),
+        ("digits_group_limit", given.digits_group_limit, default.digits_group_limit),
+        ("reverse_digits_group_limit", given.reverse_digits_group_limit, default.reverse_digits_group_limit),
+    ];
+    let changed = limits.iter().filter(|(_, given, default)| given != default);
+    let mut settings: Vec<String> = changed.map(|(name, given, _)| format!("{name}={given}")).collect();
+    if given.not_start_with != default.not_start_with {
+        settings.push(format!("not_start_with={}", given.not_start_with.join("|")));
+    }
+    if settings.is_empty() { "openg2p".to_owned() } else { format!("openg2p:{}", settings.join(",")) }
+}
+
+/// The address of its database, where its variables name one. The password is in it: it must never be shown.
+pub(crate) fn store(variables: &BTreeMap<String, String>) -> Option<String> {
+    const DEFAULTS: [(&str, &str); 5] = [
+        ("DB_USER", "postgres"),
+        ("DB_PASSWORD", "postgres"),
+        ("DB_HOST", "localhost"),
+        ("DB_PORT", "5432"),
+        ("DB_NAME", "idgenerator"),
+    ];
+    if !DEFAULTS.iter().any(|(name, _)| variables.contains_key(*name)) {
+        return None;
+    }
+    let [user, password, host, port, name] = DEFAULTS.map(|(name, default)| {
+        let value = variables.get(name).map_or(default, String::as_str);
+        escaped(value)
+    });
+    Some(format!("postgres://{user}:{password}@{host}:{port}/{name}"))
+}
+
+/// As it may stand in an address, whatever is in it.
+fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    text.bytes().fold(String::new(), |mut escaped, byte| {
+        if plain(byte) {
+            escaped.push(byte.into());
+        } else {
+            let _ = write!(escaped, "%{byte:02X}");
+        }
+        escaped
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables<const N: usize>(given: [(&str, &str); N]) -> BTreeMap<String, String> {
+        given.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    }
+
+    /// The series of a file.
+    fn read<const N: usize>(text: &str, given: [(&str, &str); N]) -> anyhow::Result<String> {
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), text)?;
+        series(file.path(), &variables(given))
+    }
+
+    const FILE: &str = "id_generator:\n  sequence_limit: 4\n  not_start_with: [\"0\"]\n  restricted_numbers: [\"786\"]\n  \
+        pool_min_threshold: 1000\n  id_types: { farmer: {id_length: 6}, household: {id_length: 10} }\n";
+
+    #[test]
+    fn a_file_becomes_series_with_its_rules() {
+        let read = read(FILE, []).unwrap();
+        assert_eq!(
+            read,
+            "series:\n  \"farmer\":\n    pattern: \"{seq:5}{check:verhoeff}\"\n    order: shuffled\n    \
+             reject: \"openg2p:sequence_limit=4,not_start_with=0\"\n    restrict: [\"786\"]\n  \
+             \"household\":\n    pattern: \"{seq:9}{check:verhoeff}\"\n    order: shuffled\n    \
+             reject: \"openg2p:sequence_limit=4,not_start_with=0\"\n    restrict: [\"786\"]\n"
+        );
+    }
+
+    #[test]
+    fn variables_lie_over_the_file_in_any_case_and_depth() {
+        let given = [
+            ("ID_GENERATOR__SEQUENCE_LIMIT", "3"),
+            ("id_generator__not_start_with", r#"["0", "1"]"#),
+            ("ID_GENERATOR__RESTRICTED_NUMBERS", "[]"),
+            ("ID_GENERATOR__ID_TYPES__HOUSEHOLD__ID_LENGTH", "8"),
+            ("ID_GENERATOR__POOL_MIN_THRESHOLD", "5"),
+            ("ID_GENERATORX__SEQUENCE_LIMIT", "9"),
+        ];
+        let read = read(FILE, given).unwrap();
+        assert!(read.contains("reject: \"openg2p\"\n") && !read.contains("restrict:"), "{read}");
+        assert!(read.contains("{seq:7}") && read.contains("{seq:5}"), "{read}");
+        let whole = self::read("", [("ID_GENERATOR", r#"{"id_types": {"one": {"id_length": 4}}}"#)]).unwrap();
+        assert!(whole.contains("{seq:3}"), "{whole}");
+    }
+
+    #[test]
+    fn namespaces_are_what_id_types_were_called_before() {
+        assert!(read("id_generator: {namespaces: {ns: {id_length: 5}}}", []).unwrap().contains("\"ns\""));
+    }
+
+    #[test]
+    fn what_is_no_such_file_is_refused_by_name() {
+        for (text, said) in [
+            ("id_generator: {id_types: {}}", "has no ID types"),
+            ("series: {}", "has no ID types"),
+            ("id_generator: {id_types: {x: {id_length: 1}}}", "x: id_length"),
+            ("id_generator: {id_types: {x: {length: 5}}}", "missing field `id_length`"),
+            ("id_generator: {sequence_limit: many, id_types: {x: {id_length: 5}}}", "invalid type"),
+            ("id_generator: [", ":"),
+        ] {
+            let refused = format!("{:#}", read(text, []).unwrap_err());
+            assert!(refused.contains(said), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn the_database_is_named_by_its_variables_or_not_at_all() {
+        assert_eq!(store(&BTreeMap::new()), None);
+        let one = store(&variables([("DB_HOST", "db.example")])).unwrap();
+        assert_eq!(one, "postgres://postgres:postgres@db.example:5432/idgenerator");
+        let all = [
+            ("DB_HOST", "h"),
+            ("DB_PORT", "6432"),
+            ("DB_NAME", "ids"),
+            ("DB_USER", "u"),
+            ("DB_PASSWORD", "p@ss/w:rd %"),
+        ];
+        assert_eq!(store(&variables(all)).unwrap(), "postgres://u:p%40ss%2Fw%3Ard%20%25@h:6432/ids");
+    }
+}
