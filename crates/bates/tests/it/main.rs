@@ -13,6 +13,7 @@ mod errors;
 mod failing;
 mod http;
 mod load;
+mod metrics;
 mod nodes;
 mod pools;
 mod process;
