@@ -153,6 +153,11 @@ impl Entry {
         u64::try_from(share).unwrap_or(positions)
     }
 
+    /// How many numbers each of its scopes has in all: exact without rejection, else an estimate.
+    pub fn capacity(&self) -> u64 {
+        self.numbers_in(self.series.end().saturating_sub(self.series.start().value()))
+    }
+
     /// The fewest numbers that are left in any scope of the period that it is, of those that this node was granted
     /// something in; what is held in memory is not left. `None` if it was granted nothing yet.
     pub fn remaining(&self, moment: Timestamp) -> Option<u64> {

@@ -95,8 +95,12 @@ fn write<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result {
     writeln!(text, "bates_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"))
 }
 
-/// Of series of which something was granted.
+/// How much a scope of each series has in all, and how much is left in those of which something was granted.
 fn write_remaining<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result {
+    head(text, "bates_capacity", "Numbers that each scope of a series has in all.", "gauge")?;
+    for entry in machine.registry().entries() {
+        writeln!(text, "bates_capacity{{series=\"{}\"}} {}", entry.series().name(), entry.capacity())?;
+    }
     head(text, "bates_remaining", "The fewest numbers left in any scope that this node knows of.", "gauge")?;
     let (registry, now) = (machine.registry(), machine.now());
     for entry in registry.entries() {

@@ -33,6 +33,7 @@ fn what_remains_is_what_the_fullest_scope_has_left() {
     let server =
         home.start("  tiny: { pattern: \"{p}-{seq:2}\", limits: { lease_min: 10, lease_max: 10 } }\n");
     assert_eq!(remaining(&server, "tiny"), None, "nothing was granted yet");
+    assert_eq!(samples(&server)["bates_capacity{series=\"tiny\"}"], 99.0);
     let next = |scope: &str, count: u64| {
         ask(server.http, "POST", &format!("/v1/series/tiny/next?p={scope}&count={count}"), "")
     };
