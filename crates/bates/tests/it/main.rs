@@ -6,6 +6,7 @@ mod clients;
 mod clock;
 mod cluster;
 mod crash;
+mod deploy;
 mod disk;
 mod disk_full;
 mod documents;
