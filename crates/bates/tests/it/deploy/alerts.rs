@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::documents::{Home, send};
 use super::super::http::ask;
@@ -157,19 +157,18 @@ fn what_the_dashboard_asks_can_be_read_by_prometheus() {
     assert!(
         panels.iter().all(|panel| panel["type"] == "row" || panel["datasource"]["uid"] == "${datasource}")
     );
-    let mut rules = String::from("groups: [{name: asked, rules: [");
-    for (at, question) in
-        questions().iter().filter(|question| !question.starts_with("label_values")).enumerate()
-    {
+    let asked = questions();
+    let asked = asked.iter().filter(|question| !question.starts_with("label_values")).enumerate();
+    let rules = asked.map(|(at, question)| {
         let question =
             question.replace("$__rate_interval", "5m").replace("$series", ".*").replace("$instance", ".*");
         assert!(!question.contains('$'), "a variable that nobody sets: {question}");
-        rules.push_str(&format!("{{record: 'asked:{at}', expr: {}}},", Value::from(question)));
-    }
-    rules.push_str("]}]\n");
+        json!({"record": format!("asked:{at}"), "expr": question})
+    });
+    let rules = json!({"groups": [{"name": "asked", "rules": rules.collect::<Vec<_>>()}]});
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("asked.yaml");
-    fs::write(&file, rules).unwrap();
+    fs::write(&file, rules.to_string()).unwrap();
     program("promtool", &["check", "rules", file.to_str().unwrap()]);
 }
 

@@ -30,8 +30,12 @@ fn plain_manifests_are_what_the_chart_renders() {
     let expected = expected();
     if std::env::var_os("BATES_TEST_BLESS").is_some() {
         fs::create_dir_all(&folder).unwrap();
-        fs::read_dir(&folder).unwrap().for_each(|entry| fs::remove_file(entry.unwrap().path()).unwrap());
-        expected.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
+        for entry in fs::read_dir(&folder).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+        for (name, text) in &expected {
+            fs::write(folder.join(name), text).unwrap();
+        }
     }
     let there = fs::read_dir(&folder).unwrap().map(|entry| {
         let path = entry.unwrap().path();

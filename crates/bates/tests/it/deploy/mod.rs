@@ -68,7 +68,7 @@ impl Rendered {
         found.next().unwrap_or_else(|| panic!("no {kind}"))
     }
 
-    /// What runs nodes: a Deployment, or a StatefulSet.
+    /// What runs nodes: a Deployment, or a `StatefulSet`.
     fn nodes(&self) -> &Value {
         self.all("Deployment").chain(self.all("StatefulSet")).next().unwrap()
     }
