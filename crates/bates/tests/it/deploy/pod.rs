@@ -143,14 +143,14 @@ fn probes_ask_what_the_server_answers_and_a_store_that_is_away_restarts_nothing(
         }
     }
     postgres.stop().unwrap();
+    // The last look at the store is good for a second.
+    while get(&server, "/readyz", None) != 503 {
+        std::thread::yield_now();
+    }
     for rendered in &rendered {
-        for kind in ["startupProbe", "readinessProbe"] {
-            // The last look at the store is good for a second.
-            while get(&server, &probe(rendered, kind), None) != 503 {
-                std::thread::yield_now();
-            }
+        for (kind, status) in [("startupProbe", 503), ("readinessProbe", 503), ("livenessProbe", 200)] {
+            assert_eq!(get(&server, &probe(rendered, kind), None), status, "{kind}, without a store");
         }
-        assert_eq!(get(&server, &probe(rendered, "livenessProbe"), None), 200);
     }
 }
 
