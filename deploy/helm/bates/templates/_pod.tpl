@@ -138,7 +138,7 @@ readinessProbe:
 livenessProbe:
   httpGet: {path: /healthz, port: http}
   {{- toYaml .Values.probes.liveness | nindent 2 }}
-{{- if .Values.preStopSleepSeconds }}
+{{- if and .Values.preStopSleepSeconds (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}
 lifecycle:
   preStop:
     sleep:

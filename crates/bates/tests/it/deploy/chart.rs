@@ -1,11 +1,12 @@
 //! The chart, rendered: manifests that Kubernetes takes and that fit together, and refusals in clear words.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use bates_testkit::clients::KUBERNETES_VALIDATE;
+use bates_testkit::clients::{self, KUBERNETES_VALIDATE};
 use serde_json::Value;
 
 use super::{Rendered, SETS, helm, list, run, text};
@@ -35,10 +36,11 @@ fn every_set_of_values_renders_manifests_that_kubernetes_takes() {
             assert!(names.insert((kind, text(&document["metadata"]["name"]))), "{set}: {kind} twice");
         }
         assert!(names.len() > 3, "{set}: {names:?}");
-        // What `full` has besides needs a newer one, as its values say.
-        let oldest = if set == "full" { "1.30" } else { OLDEST };
-        for version in [oldest, NEWEST] {
-            judge(&rendered.text, version).unwrap_or_else(|said| panic!("{set:?} on {version}: {said}"));
+        for version in [OLDEST, NEWEST] {
+            let mut command = helm(set);
+            command.args(["--kube-version", version]);
+            judge(&run(command).unwrap(), version)
+                .unwrap_or_else(|said| panic!("{set:?} on {version}: {said}"));
         }
     }
     let broken = Rendered::of("").text.replace("replicas: 3", "replicas: three");
@@ -204,7 +206,45 @@ fn what_cannot_be_served_is_refused_in_clear_words() {
 
 #[test]
 fn helm_itself_finds_nothing_to_complain_of() {
-    let mut lint = std::process::Command::new(bates_testkit::clients::helm().unwrap());
+    let mut lint = Command::new(clients::helm().unwrap());
     lint.args(["lint", "--strict"]).arg(super::root().join("deploy/helm/bates"));
     run(lint).unwrap();
+}
+
+/// Helm prints them to whoever installed the chart, and renders them only then: here they are a template like others.
+#[test]
+fn whoever_installs_it_is_told_what_it_still_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("bates");
+    let copied = Command::new("cp")
+        .arg("-rL")
+        .arg(super::root().join("deploy/helm/bates"))
+        .arg(&chart)
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    let notes = super::read("deploy/helm/bates/templates/NOTES.txt");
+    let template = format!(
+        "{{{{- define \"notes\" }}}}{notes}{{{{ end }}}}\nkind: Notes\ntext: {{{{ include \"notes\" . | quote }}}}\n"
+    );
+    fs::write(chart.join("templates/notes.yaml"), template).unwrap();
+    for (set, told) in [
+        (
+            "full",
+            [
+                "2 to 6 nodes on PostgreSQL",
+                "Secret numbers-redis, key address: the address of Redis for the pools of document",
+            ],
+        ),
+        ("embedded", ["one node with a volume of its own", "Secret bates, key secret"]),
+    ] {
+        let mut command = Command::new(clients::helm().unwrap());
+        command.args(["template", "bates", "--show-only", "templates/notes.yaml"]).arg(&chart);
+        command.arg("--values").arg(chart.join(format!("ci/{set}.yaml")));
+        let rendered = super::yaml(&run(command).unwrap());
+        let notes = text(&rendered["text"]);
+        for words in told.into_iter().chain([r#"| base64decode}}'"#]) {
+            assert!(notes.contains(words), "{notes}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use super::{helm, root, run};
 /// Each template is a file. What says that Helm manages it is left out, because it does not.
 fn expected() -> BTreeMap<String, String> {
     let mut command = helm("plain");
-    command.args(["--namespace", "bates"]);
+    command.args(["--namespace", "bates", "--kube-version", "1.30"]);
     let text = run(command).unwrap();
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for document in text.split("---\n").filter(|document| document.contains("kind:")) {
