@@ -243,7 +243,7 @@ fn whoever_installs_it_is_told_what_it_still_needs() {
         command.arg("--values").arg(chart.join(format!("ci/{set}.yaml")));
         let rendered = super::yaml(&run(command).unwrap());
         let notes = text(&rendered["text"]);
-        for words in told.into_iter().chain([r#"| base64decode}}'"#]) {
+        for words in told.into_iter().chain(["| base64decode}}'"]) {
             assert!(notes.contains(words), "{notes}");
         }
     }
