@@ -89,6 +89,9 @@ table! {
     EXHAUSTED: "exhausted", 410, "ERR", exit 1, burns false,
         "The scope has no more numbers, or not as many as were asked for at once.",
         "Ask for fewer, or give the series a wider pattern under a new name.";
+    HELD_ELSEWHERE: "held_elsewhere", 503, "ERR", exit 3, burns false,
+        "The scope has no more to grant, and other nodes may still hold some of its last numbers.",
+        "Try again, or ask another node; once they have given theirs out, the scope is exhausted.";
     ALL_REJECTED: "all_rejected", 410, "ERR", exit 1, burns false,
         "The rules of the series reject each of the next million positions.",
         "Loosen the rejection rules, or use a shuffled order.";

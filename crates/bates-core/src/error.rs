@@ -21,6 +21,16 @@ pub enum IssueError {
         /// How many were asked for.
         wanted: u64,
     },
+    /// The space has no more to grant, and other nodes may still hold some of it. Nothing was taken.
+    #[error("{place} has nothing left to grant up to {last}, and other nodes may still hold some of it")]
+    HeldElsewhere {
+        /// Where.
+        place: Place,
+        /// The last position of the space.
+        last: u64,
+        /// How many are left here: fewer than were asked for.
+        left: u64,
+    },
     /// Too many callers wait already. Nothing was taken.
     #[error("{place} is busy: {waiting} callers wait already, the limit")]
     Busy {
@@ -60,16 +70,26 @@ impl IssueError {
     pub(crate) fn of_grant(place: &Place, wanted: u64, end: u64, error: GrantError) -> Self {
         let place = place.clone();
         match error {
-            GrantError::Exhausted { left } => Self::Exhausted { place, last: end - 1, left, wanted },
+            GrantError::Exhausted { left, elsewhere } => {
+                Self::exhausted(place, end - 1, (left, wanted), elsewhere)
+            }
             GrantError::TooManyScopes(limit) => Self::TooManyScopes { place, limit },
             GrantError::Store(error) => Self::Store { place, error },
         }
+    }
+
+    pub(crate) fn exhausted(place: Place, last: u64, (left, wanted): (u64, u64), elsewhere: bool) -> Self {
+        if elsewhere {
+            return Self::HeldElsewhere { place, last, left };
+        }
+        Self::Exhausted { place, last, left, wanted }
     }
 
     /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {
             Self::Exhausted { .. } => Code::EXHAUSTED,
+            Self::HeldElsewhere { .. } => Code::HELD_ELSEWHERE,
             Self::Busy { .. } => Code::BUSY,
             Self::TooManyScopes { .. } => Code::TOO_MANY_SCOPES,
             Self::Retired { .. } => Code::UNKNOWN_SERIES,

@@ -12,6 +12,8 @@ pub struct Want {
     /// How many; fewer are granted at the end of the space and before positions that were set aside, never none. At
     /// least 1.
     pub count: u64,
+    /// How many of them somebody waits for; the others are for later. Only of a lease is that less than all.
+    pub least: u64,
     /// Where a new scope begins.
     pub start: u64,
     /// The first position past the space.
@@ -23,6 +25,23 @@ pub struct Want {
     /// For a lease: the first position of the scope that the holder still holds of those before. What lies below it
     /// was handed out.
     pub held_from: Option<u64>,
+}
+
+/// Of what is left of a space, a lease is at most one in so many, or what is waited for: what nodes hold, and a crash
+/// skips, gets small before the end, and the last positions go one by one to whoever asks for them.
+const SHARES: u64 = 64;
+
+impl Want {
+    /// How many may be granted where the cursor stands at `next`.
+    pub fn at_most(&self, next: u64) -> u64 {
+        match self.purpose {
+            Purpose::Lease => {
+                let share = self.end.saturating_sub(next) / SHARES;
+                self.count.min(share.max(self.least).max(1))
+            }
+            Purpose::Pool | Purpose::HandOut | Purpose::Issue => self.count,
+        }
+    }
 }
 
 /// What becomes of granted positions.
@@ -85,6 +104,8 @@ pub enum GrantError {
     Exhausted {
         /// How many are left.
         left: u64,
+        /// Whether other nodes may still hold some.
+        elsewhere: bool,
     },
     /// The series has as many scopes as it may have.
     #[error("the series has {0} scopes, its limit")]

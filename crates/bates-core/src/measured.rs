@@ -51,7 +51,7 @@ impl<S: Store> Store for Measured<S> {
             counts.add_refill(granted.is_ok());
             match &granted {
                 Ok(Grant { lease, .. }) => counts.reach().extend(scope.parts().1, lease.to()),
-                Err(GrantError::Exhausted { left }) => {
+                Err(GrantError::Exhausted { left, .. }) => {
                     counts.reach().extend(scope.parts().1, end.saturating_sub(*left));
                 }
                 Err(_) => {}

@@ -28,10 +28,13 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want, run: i64) -> Ref
         },
     };
     let at = (standing.series_id, want.place.scope.as_str());
-    let run_free = aside::run(transaction, at.1, &standing, (want.count, want.end))?;
+    let count = want.at_most(standing.cursor.next);
+    let run_free = aside::run(transaction, at.1, &standing, (count, want.end))?;
     let left = run_free.map_or(0, Lease::count);
     let fits = !want.purpose.is_all_or_none() || left == want.count;
-    let Some(lease) = run_free.filter(|_| fits) else { return Ok(Err(GrantError::Exhausted { left })) };
+    let Some(lease) = run_free.filter(|_| fits) else {
+        return Ok(Err(GrantError::Exhausted { left, elsewhere: false }));
+    };
     let Standing { cursor: Cursor { next, version }, held, .. } = standing;
     let moved = Cursor { next: lease.to(), version: version + 1 };
     let held = match (held::settle(transaction, at, next, held, run)?, want.purpose) {

@@ -1,5 +1,6 @@
 //! `cargo xtask bench documents`: a file of documents imported over HTTP, numbered, and delivered, on both stores, end to
-//! end; beside a loop of single INSERTs of the same documents into PostgreSQL. In one run.
+//! end; beside a loop of single INSERTs of the same documents into PostgreSQL. In one run, or with a word only those whose
+//! name has it: `cargo xtask bench documents -- PostgreSQL`.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -98,6 +99,9 @@ fn main() {
 }
 
 fn run(name: &str, folder: &TempDir, store: &str, sink: &str, inserts: Duration) {
+    if std::env::args().nth(1).is_some_and(|word| !word.starts_with('-') && !name.contains(&word)) {
+        return;
+    }
     let server = Server::start(folder.path(), store, sink);
     let _ = fs::remove_file(folder.path().join("documents.numbered.ndjson"));
     let began = Instant::now();

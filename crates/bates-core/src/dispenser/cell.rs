@@ -35,6 +35,8 @@ pub(super) struct Cell {
     /// How often the lease has grown.
     growths: u8,
     refill: Refill,
+    /// Whether anything was held when the refill began.
+    held_when_asked: bool,
     is_exhausted: bool,
     /// Whether it was asked for since the last sweep.
     is_used: bool,
@@ -62,6 +64,8 @@ pub(super) struct Fetch {
     pub(super) place: Place,
     pub(super) series: Series,
     pub(super) count: u64,
+    /// How many of them are waited for.
+    pub(super) least: u64,
     /// The first position that is still held.
     pub(super) held_from: Option<u64>,
 }
@@ -77,6 +81,7 @@ impl Cell {
             version: 0,
             growths: 0,
             refill: Refill::None,
+            held_when_asked: false,
             is_exhausted: false,
             is_used: false,
         }
@@ -109,9 +114,6 @@ impl Cell {
         if let Some((taken, refill)) = self.try_take(count) {
             return (Outcome::Answered(Ok(taken)), refill);
         }
-        if self.is_exhausted {
-            return (Outcome::Answered(Err(self.exhausted(self.held.count(), count))), None);
-        }
         let waiting = self.line.as_ref().map_or(0, |line| line.waiting.len());
         if waiting >= self.series.limits().waiters_max {
             return (Outcome::Answered(Err(IssueError::Busy { place: self.place(), waiting })), None);
@@ -126,8 +128,7 @@ impl Cell {
         if self.version > 0 || self.refill != Refill::None {
             return None;
         }
-        self.refill = Refill::UnderWay;
-        Some(self.fetch(self.lease_size()))
+        Some(self.fetch(self.lease_size(), 0))
     }
 
     /// A refill ended. Answers what to fetch next, if anything.
@@ -144,9 +145,9 @@ impl Cell {
                 self.held.hold(lease);
                 self.serve();
             }
-            Err(GrantError::Exhausted { .. }) => {
-                self.is_exhausted = true;
-                self.serve_the_rest();
+            Err(GrantError::Exhausted { elsewhere, .. }) => {
+                self.serve_the_rest(elsewhere);
+                return self.drained(elsewhere);
             }
             Err(error) => {
                 // Those whom the rest would do are not turned away for a store that is away.
@@ -161,6 +162,20 @@ impl Cell {
             }
         }
         self.refill_if_low()
+    }
+
+    /// Nothing more is granted. Answers with a last question to the store if all that was held is gone since it was
+    /// asked: as long as it takes us for a holder, it tells other nodes that the space may not be exhausted.
+    fn drained(&mut self, elsewhere: bool) -> Option<Fetch> {
+        if !self.held.is_empty() {
+            // Asked again when somebody takes of it, not in a circle.
+            return None;
+        }
+        if self.held_when_asked {
+            return Some(self.fetch(1, 0));
+        }
+        self.is_exhausted = !elsewhere;
+        None
     }
 
     /// Ends the cell if nothing is under way, and answers with its unused end. With `only_idle`, a cell that
@@ -210,10 +225,6 @@ impl Cell {
         Place { series: self.series.name().clone(), scope: ScopeKey::from_store(self.scope.as_str()) }
     }
 
-    fn exhausted(&self, left: u64, wanted: u64) -> IssueError {
-        IssueError::Exhausted { place: self.place(), last: self.series.end() - 1, left, wanted }
-    }
-
     /// Serves those who wait, in line, as far as what is held goes.
     fn serve(&mut self) {
         while let Some(line) = &mut self.line {
@@ -234,13 +245,14 @@ impl Cell {
     }
 
     /// Nothing will be granted any more: each in turn gets what is left, if that is enough for it.
-    fn serve_the_rest(&mut self) {
+    fn serve_the_rest(&mut self, elsewhere: bool) {
         loop {
             self.serve();
             let Some(line) = &mut self.line else { return };
             if let Some(waiter) = line.pop_front() {
-                let refusal = self.exhausted(self.held.count(), waiter.count);
-                waiter.refuse(refusal);
+                let counts = (self.held.count(), waiter.count);
+                let last = self.series.end() - 1;
+                waiter.refuse(IssueError::exhausted(self.place(), last, counts, elsewhere));
             }
             self.line.take_if(|line| line.waiting.is_empty());
         }
@@ -263,13 +275,14 @@ impl Cell {
         if self.is_exhausted || !is_low {
             return None;
         }
-        self.refill = Refill::UnderWay;
-        let count = self.lease_size().max(wanted.saturating_sub(held));
-        Some(self.fetch(count))
+        let least = wanted.saturating_sub(held);
+        Some(self.fetch(self.lease_size().max(least), least))
     }
 
-    fn fetch(&self, count: u64) -> Fetch {
-        Fetch { place: self.place(), series: self.series.clone(), count, held_from: self.held.first() }
+    fn fetch(&mut self, count: u64, least: u64) -> Fetch {
+        let held_from = self.held.first();
+        (self.refill, self.held_when_asked) = (Refill::UnderWay, held_from.is_some());
+        Fetch { place: self.place(), series: self.series.clone(), count, least, held_from }
     }
 
     /// How large the next lease is.

@@ -198,6 +198,7 @@ fn want(place: Place, series: &Series, count: u64, purpose: Purpose) -> Want {
     Want {
         place,
         count,
+        least: count,
         start: series.start().value(),
         end: series.end(),
         scopes_max: series.limits().scopes_max,
@@ -221,9 +222,9 @@ impl<S: Store> Inner<S> {
         let running = Refill { inner: self.clone() };
         tokio::spawn(async move {
             let mut next = Some(fetch);
-            while let Some(Fetch { place, series, count, held_from }) = next {
+            while let Some(Fetch { place, series, count, least, held_from }) = next {
                 let scope = place.scope.clone();
-                let want = Want { held_from, ..want(place, &series, count, Purpose::Lease) };
+                let want = Want { least, held_from, ..want(place, &series, count, Purpose::Lease) };
                 let outcome = running.inner.store.grant(want).await;
                 let at = At { series: &series, scope: scope.as_str() };
                 running.inner.keep_up();

@@ -170,7 +170,7 @@ impl Entry {
     pub(super) fn note_reach(&self, place: &Place, assigned: &Result<Assigned, AssignError>) {
         let next = match assigned {
             Ok(assigned) => assigned.position + 1,
-            Err(AssignError::Grant(GrantError::Exhausted { left })) => {
+            Err(AssignError::Grant(GrantError::Exhausted { left, .. })) => {
                 self.series.end().saturating_sub(*left)
             }
             Err(_) => return,

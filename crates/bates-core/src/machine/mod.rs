@@ -183,7 +183,9 @@ impl<S: Store> Machine<S> {
                     rejected = if numbers.len() > before { 0 } else { rejected + taken.count() };
                 }
                 // The last few are given to whoever asks for more.
-                Err(IssueError::Exhausted { left, .. }) if left > 0 => {
+                Err(IssueError::Exhausted { left, .. } | IssueError::HeldElsewhere { left, .. })
+                    if left > 0 =>
+                {
                     asked = left.min(asked);
                     continue;
                 }

@@ -160,6 +160,7 @@ impl<S: Pools> Filling<'_, S> {
     fn want(&self, count: u64) -> Want {
         let series = self.entry.series();
         Want {
+            least: count,
             place: self.place.clone(),
             count,
             start: series.start().value(),

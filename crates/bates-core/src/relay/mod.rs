@@ -34,7 +34,7 @@ const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 const FLOOD: usize = 500;
 
 /// How long a lane lets a flood go first; then it has a turn all the same.
-const YIELD: Duration = Duration::from_millis(500);
+const YIELD: Duration = Duration::from_secs(2);
 
 /// How documents are delivered.
 #[derive(Clone, Copy, Debug)]

@@ -239,14 +239,54 @@ async fn a_space_that_gets_positions_back_is_no_longer_exhausted() {
     let memory: Arc<MemoryStore> = Arc::default();
     let series = series("{seq:1}", Promise::Unique, Limits::default());
     let first = Dispenser::new(watched(&memory).await);
-    assert_eq!(take(&first, &series, "a", 2).await, [1, 2]);
+    for expected in 1..=8 {
+        assert_eq!(take(&first, &series, "a", 1).await, [expected]);
+    }
+    while first.level(&series, &scope("a")).is_none_or(|level| level.held == 0) {
+        tokio::task::yield_now().await;
+    }
     let second = Dispenser::new(watched(&memory).await);
     for _ in 0..2 {
         assert_eq!(second.take(&series, &scope("a"), 1).await.unwrap_err().code().name(), "exhausted");
         tokio::task::yield_now().await;
     }
-    assert_eq!(first.close().await, Closed { scopes: 1, returned: 7, gaps: 0 });
-    assert_eq!(take(&second, &series, "a", 1).await, [3]);
+    assert_eq!(first.close().await, Closed { scopes: 1, returned: 1, gaps: 0 });
+    assert_eq!(take(&second, &series, "a", 1).await, [9]);
+}
+
+#[tokio::test]
+async fn leases_shrink_before_the_end_and_never_below_what_is_waited_for() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let series = series("{seq:4}", Promise::Unique, Limits::default());
+    let (mut most, mut taken) = (0, 0);
+    while taken < 9_999 {
+        assert_eq!(take(&dispenser, &series, "a", 1).await, [taken + 1]);
+        taken += 1;
+        let held = dispenser.level(&series, &scope("a")).map_or(0, |level| level.held);
+        // What is left of the lease in use, and the next one.
+        assert!(held <= 1 + (9_999 - taken + held) / 64 * 5 / 4, "{held} held when {taken} are taken");
+        most = held.max(most);
+        tokio::task::yield_now().await;
+    }
+    assert!(most > 100, "leases are not small from the beginning: {most}");
+    let fresh = Dispenser::new(watched(&Arc::default()).await);
+    assert_eq!(take(&fresh, &series, "a", 9_999).await.len(), 9_999, "whoever waits gets all");
+}
+
+#[tokio::test]
+async fn whoever_has_handed_out_its_last_position_tells_the_store() {
+    let store = watched(&Arc::default()).await;
+    let dispenser = Dispenser::new(store.clone());
+    let series = series("{seq:2}", Promise::Unique, Limits::default());
+    assert_eq!(take(&dispenser, &series, "a", 95).await.len(), 95);
+    for expected in 96..=99 {
+        assert_eq!(take(&dispenser, &series, "a", 1).await, [expected]);
+    }
+    while dispenser.scopes_held() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(store.held_from().last(), Some(&None), "nothing is held");
 }
 
 #[tokio::test]

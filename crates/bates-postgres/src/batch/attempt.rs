@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bates_core::{Cursor, Place};
 
 use super::aside::Aside;
-use super::keys::Keys;
+use super::keys::{Keys, Known};
 use super::queue::Group;
 use super::reckon::{Found, Reckoned, reckon};
 use super::writes::{Uncommitted, Writes};
@@ -50,7 +50,10 @@ pub(crate) async fn attempt(
         .await
         .map_err(late)??;
     board(shared, groups);
-    let reckonings = reckon_all(&mut found, groups, makes);
+    let mut reckonings = reckon_all(&mut found, groups, makes);
+    tokio::time::timeout(patience, learn_holders(shared, &session, groups, &mut reckonings))
+        .await
+        .map_err(late)??;
     if reckonings.iter().flatten().all(Reckoned::is_nothing) {
         // Nothing is written, whatever becomes of it; where it is not answered, the connection is closed.
         if let Ok(Ok(())) = tokio::time::timeout(patience, session.batch_execute("ROLLBACK")).await {
@@ -107,18 +110,21 @@ async fn read(
     names.dedup();
     let keys = Keys::of(groups);
     let asked = keys.inserted();
-    let (began, entered, inserted, known, series, cursors) = tokio::join!(
+    let (began, entered, inserted, series, cursors) = tokio::join!(
         biased;
         session.begin(),
         shared.truth.enter(session, entry),
         document::insert_keys(session, &asked, entry.batch),
-        document::known_keys(session, &asked, entry.batch),
         sql::lock_series(session, &names),
         sql::lock_cursors(session, &places)
     );
     began?;
     entered?;
-    inserted?;
+    let known = match inserted? {
+        // Mostly all of them are new: then there is nothing to read.
+        all if all == asked.len() as u64 => vec![Known::Ours; asked.len()],
+        _ => document::known_keys(session, &asked, entry.batch).await?,
+    };
     let (mut cursors_there, mut aside) = (BTreeMap::new(), BTreeMap::new());
     for sql::Locked { at, cursor, aside_to } in cursors? {
         // Few scopes have any, and none once they are passed.
@@ -129,11 +135,36 @@ async fn read(
     }
     let lacks = || Failed::Passing("a key that was inserted is not there".into());
     Ok(There {
-        keys: keys.learn(known?).ok_or_else(lacks)?,
+        keys: keys.learn(known).ok_or_else(lacks)?,
         series: series?.into_iter().collect(),
         cursors: cursors_there,
         aside,
     })
+}
+
+/// Where nothing is left to grant, who still holds some. Read under the locks: who would be granted more waits.
+async fn learn_holders(
+    shared: &Shared,
+    session: &Session,
+    groups: &[Group<Job>],
+    reckonings: &mut Reckonings,
+) -> Result<(), Failed> {
+    let mut exhausted: Vec<(&Place, &mut Reckoned)> = groups
+        .iter()
+        .zip(reckonings)
+        .filter_map(|(group, reckoned)| {
+            Some((&group.place, reckoned.as_mut().filter(|each| each.is_exhausted())?))
+        })
+        .collect();
+    if exhausted.is_empty() {
+        return Ok(());
+    }
+    let asked: Vec<(&Place, u64)> =
+        exhausted.iter().map(|(place, reckoned)| (*place, reckoned.spent_to.unwrap_or(0))).collect();
+    for sql::Holders { at, is_spent, elsewhere } in sql::holders(session, &asked, shared.truth.node).await? {
+        exhausted[at].1.learn_holders(is_spent, elsewhere);
+    }
+    Ok(())
 }
 
 fn reckon_all(there: &mut There, groups: &[Group<Job>], makes: bool) -> Reckonings {

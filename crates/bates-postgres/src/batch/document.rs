@@ -19,12 +19,12 @@ pub(crate) struct Numbered<'b> {
     pub(crate) assigned: &'b Assigned,
 }
 
-/// Inserts those keys that are not there, in their order; waits for whoever is about to.
+/// Inserts those keys that are not there, in their order; waits for whoever is about to. Answers how many it were.
 pub(crate) async fn insert_keys(
     session: &Session,
     keys: &[(&Key, Request)],
     batch: Uuid,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let sql = "INSERT INTO bates.idempotency (caller, series, key, digest, event, batch)
                SELECT caller, series, key, digest, event, $6
                FROM UNNEST($1, $2, $3, $4, $5) WITH ORDINALITY AS asked (caller, series, key, digest, event, at)
@@ -104,7 +104,7 @@ pub(crate) async fn change_keys(
                FROM UNNEST($1, $2, $3, $4, $5) AS taken (caller, series, key, digest, event)
                WHERE found.caller = taken.caller AND found.series = taken.series AND found.key = taken.key
                AND found.batch = $6";
-    with_requests(session, sql, keys, batch).await
+    with_requests(session, sql, keys, batch).await.map(drop)
 }
 
 async fn with_requests(
@@ -112,9 +112,9 @@ async fn with_requests(
     sql: &str,
     keys: &[(&Key, Request)],
     batch: Uuid,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     if keys.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     let columns = Columns::of(keys.iter().map(|(key, _)| *key));
     let [callers, series, texts] = columns.parameters();
@@ -128,7 +128,7 @@ async fn with_requests(
         (&events, Type::UUID_ARRAY),
         (&batch, Type::UUID),
     ];
-    session.query_typed(sql, &parameters).await.map(drop)
+    session.execute_typed(sql, &parameters).await
 }
 
 /// Keys as arrays.

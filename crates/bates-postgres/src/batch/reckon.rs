@@ -51,6 +51,8 @@ pub(crate) struct Reckoned {
     pub(crate) pooled: Vec<Lease>,
     /// Below this the node has handed out all that it was granted before.
     pub(crate) used_to: Option<u64>,
+    /// Below this the node has handed out all that it was granted before, and is granted no more.
+    pub(crate) spent_to: Option<u64>,
     /// Whether the node lets go of all that it was granted before.
     pub(crate) lets_go: bool,
     /// Ranges that were held and are nobody's.
@@ -88,10 +90,15 @@ impl Reckoned {
     ) -> Result<Grant, GrantError> {
         let first = (&want.place, want.scopes_max, want.start);
         let Cursor { next, version } = stands(found, *cursor, first)?;
-        let run = aside.run(next, want.count, want.end)?;
+        let run = aside.run(next, want.at_most(next), want.end)?;
         let left = run.map_or(0, Lease::count);
         let fits = !want.purpose.is_all_or_none() || want.count == left;
-        let lease = run.filter(|_| fits).ok_or(GrantError::Exhausted { left })?;
+        let Some(lease) = run.filter(|_| fits) else {
+            if want.purpose == Purpose::Lease {
+                self.spent_to = Some(want.held_from.unwrap_or(next));
+            }
+            return Err(GrantError::Exhausted { left, elsewhere: false });
+        };
         // Invariant: every grant has a version of its own, so that only the last one can be given back.
         let moved = Cursor { next: lease.to(), version: version + 1 };
         (*cursor, self.moved) = (Some(moved), Some(moved));
@@ -158,7 +165,34 @@ impl Reckoned {
 
     /// Whether there is anything to write.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.moved.is_none() && !self.lets_go
+        self.moved.is_none() && !self.lets_go && self.used_to.is_none()
+    }
+
+    /// Whether somebody was told that nothing is left.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let is_told = |outcome: &Outcome| {
+            matches!(
+                outcome,
+                Outcome::Grant(Err(GrantError::Exhausted { .. }))
+                    | Outcome::Assign(Err(AssignError::Grant(GrantError::Exhausted { .. })))
+            )
+        };
+        self.outcomes.iter().any(is_told)
+    }
+
+    /// What the leases say of a scope of which nothing is left to grant: whether this node counts as a holder of what it
+    /// has spent, and whether others may still hold some.
+    pub(crate) fn learn_holders(&mut self, is_spent: bool, elsewhere: bool) {
+        self.used_to = self.used_to.max(self.spent_to.filter(|_| is_spent));
+        for outcome in &mut self.outcomes {
+            if let Outcome::Grant(Err(GrantError::Exhausted { elsewhere: told, .. }))
+            | Outcome::Assign(Err(AssignError::Grant(GrantError::Exhausted {
+                elsewhere: told, ..
+            }))) = outcome
+            {
+                *told = elsewhere;
+            }
+        }
     }
 }
 

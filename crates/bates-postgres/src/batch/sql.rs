@@ -185,6 +185,45 @@ pub(crate) async fn shorten_leases(
     removed.and(shortened).map(drop)
 }
 
+/// Who holds leases in a scope.
+pub(crate) struct Holders {
+    /// Which of the scopes it is.
+    pub(crate) at: usize,
+    /// Whether the node that asks has leases of what it has handed out.
+    pub(crate) is_spent: bool,
+    /// Whether others hold any.
+    pub(crate) elsewhere: bool,
+}
+
+/// Tells of scopes in which anybody holds leases; of each, below which position the node that asks has handed out all.
+pub(crate) async fn holders(
+    session: &Session,
+    scopes: &[(&Place, u64)],
+    node: Uuid,
+) -> Result<Vec<Holders>, Error> {
+    let sql = "SELECT r.at, bool_or(lease.node = $4 AND lease.first < r.spent_to),
+                   bool_or(lease.node <> $4 AND nodes.seen_at > now() - interval '5 minutes')
+               FROM UNNEST($1, $2, $3) WITH ORDINALITY AS r (series, scope, spent_to, at)
+               JOIN bates.lease ON lease.series = r.series AND lease.scope = r.scope
+               LEFT JOIN bates.nodes ON nodes.id = lease.node
+               GROUP BY r.at";
+    let (series, keys) = columns(scopes.iter().map(|(place, _)| *place));
+    let spent_to: Vec<i64> = scopes.iter().map(|(_, to)| integer(*to)).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&series, Type::TEXT_ARRAY),
+        (&keys, Type::TEXT_ARRAY),
+        (&spent_to, Type::INT8_ARRAY),
+        (&node, Type::UUID),
+    ];
+    let rows = session.query_typed(sql, &parameters).await?;
+    let read = |row: &Row| Holders {
+        at: usize::try_from(whole(row, 0) - 1).expect("an array has fewer elements"),
+        is_spent: row.get(1),
+        elsewhere: row.get::<_, Option<bool>>(2).unwrap_or(false),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
 /// Writes down that nobody has these positions.
 pub(crate) async fn write_lost(
     session: &Session,

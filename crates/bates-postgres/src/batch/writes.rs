@@ -62,6 +62,7 @@ impl<'b> Writes<'b> {
             let Some(reckoned) = reckoned else { continue };
             writes.let_go.extend(reckoned.lets_go.then_some(place));
             writes.lost.extend(reckoned.lost.iter().map(|lease| (place, *lease)));
+            writes.used.extend(reckoned.used_to.map(|to| (place, to)));
             let Some(moved) = reckoned.moved else { continue };
             writes.moved.push((place, moved));
             if !there.cursors.contains_key(&at) {
@@ -70,7 +71,6 @@ impl<'b> Writes<'b> {
             writes.issued.extend(reckoned.issued.iter().map(|lease| (place, *lease)));
             writes.leased.extend(reckoned.leased.iter().map(|lease| (place, *lease)));
             writes.pooled.extend(reckoned.pooled.iter().map(|lease| (place, *lease)));
-            writes.used.extend(reckoned.used_to.map(|to| (place, to)));
             writes.numbered.extend(jobs.iter().zip(&reckoned.outcomes).filter_map(numbered));
         }
         writes.made = made.into_iter().collect();

@@ -76,6 +76,7 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
     let want = bates_core::Want {
         place,
         count: 1,
+        least: 1,
         start: 0,
         end: 10_000,
         scopes_max: 10,

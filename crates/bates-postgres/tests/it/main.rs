@@ -4,6 +4,7 @@
 mod claims;
 mod conformance;
 mod documents;
+mod ending;
 mod keys;
 mod notices;
 mod opening;
@@ -45,7 +46,16 @@ pub(crate) fn place(scope: &str) -> Place {
 }
 
 pub(crate) fn want(scope: &str, count: u64, purpose: Purpose) -> Want {
-    Want { place: place(scope), count, start: 1, end: 1_000_000, scopes_max: 1_000, purpose, held_from: None }
+    Want {
+        place: place(scope),
+        count,
+        least: count,
+        start: 1,
+        end: 1_000_000,
+        scopes_max: 1_000,
+        purpose,
+        held_from: None,
+    }
 }
 
 /// Pins the series that [`want`] is of.

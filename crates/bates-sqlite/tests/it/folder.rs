@@ -29,6 +29,7 @@ async fn grant(store: &SqliteStore) -> u64 {
     let want = Want {
         place: place(),
         count: 10,
+        least: 10,
         start: 1,
         end: 1000,
         scopes_max: 9,

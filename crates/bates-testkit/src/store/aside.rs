@@ -24,7 +24,7 @@ pub(super) async fn what_was_set_aside_is_never_granted_and_all_else_is<D: DataS
     loop {
         match store.grant(Want { end: 1201, ..want(place("a"), 7) }).await {
             Ok(grant) => seen.extend(grant.lease.from()..grant.lease.to()),
-            Err(GrantError::Exhausted { left: 0 }) => break,
+            Err(GrantError::Exhausted { left: 0, elsewhere: false }) => break,
             Err(error) => panic!("{error}"),
         }
     }

@@ -62,7 +62,8 @@ pub(super) fn definition(name: &str) -> Definition {
 }
 
 pub(super) fn want(place: Place, count: u64) -> Want {
-    Want { place, count, start: 1001, end: 10_000, scopes_max: 100, purpose: Purpose::Lease, held_from: None }
+    let purpose = Purpose::Lease;
+    Want { place, count, least: count, start: 1001, end: 10_000, scopes_max: 100, purpose, held_from: None }
 }
 
 pub(super) fn lease(from: u64, to: u64) -> Lease {
@@ -99,10 +100,13 @@ async fn the_end_of_the_space_is_exact<D: DataSet>(data: &D) {
     assert_eq!(granted(&store, near_end(60, Purpose::Lease)).await.lease, lease(1001, 1061));
     for all_or_none in [Purpose::HandOut, Purpose::Issue] {
         let refused = store.grant(near_end(41, all_or_none)).await;
-        assert_eq!(refused, Err(GrantError::Exhausted { left: 40 }), "{all_or_none:?}");
+        assert_eq!(refused, Err(GrantError::Exhausted { left: 40, elsewhere: false }), "{all_or_none:?}");
     }
     assert_eq!(granted(&store, near_end(60, Purpose::Lease)).await.lease, lease(1061, 1101), "what is left");
-    assert_eq!(store.grant(near_end(1, Purpose::Lease)).await, Err(GrantError::Exhausted { left: 0 }));
+    assert_eq!(
+        store.grant(near_end(1, Purpose::Lease)).await,
+        Err(GrantError::Exhausted { left: 0, elsewhere: false })
+    );
     assert_eq!(next(&store, place("a")).await, Some(1_101), "a refusal moves nothing");
 }
 

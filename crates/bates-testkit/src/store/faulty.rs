@@ -35,6 +35,7 @@ pub struct FaultyStore<S> {
 #[derive(Default)]
 struct Seen {
     counts: Vec<u64>,
+    held_from: Vec<Option<u64>>,
     running: BTreeMap<Place, usize>,
     running_most: usize,
 }
@@ -87,6 +88,11 @@ impl<S> FaultyStore<S> {
         lock(&self.seen).counts.clone()
     }
 
+    /// What each grant so far was told to be the first position that is still held.
+    pub fn held_from(&self) -> Vec<Option<u64>> {
+        lock(&self.seen).held_from.clone()
+    }
+
     /// How many grants of one place were under way together, at the most.
     pub fn running_most(&self) -> usize {
         lock(&self.seen).running_most
@@ -95,6 +101,7 @@ impl<S> FaultyStore<S> {
     fn begin(&self, want: &Want) {
         let mut seen = lock(&self.seen);
         seen.counts.push(want.count);
+        seen.held_from.push(want.held_from);
         let running = seen.running.entry(want.place.clone()).or_default();
         *running += 1;
         let running = *running;

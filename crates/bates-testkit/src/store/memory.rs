@@ -57,10 +57,10 @@ impl State {
         }
         let Cursor { next, version } = found.unwrap_or(Cursor { next: want.start, version: 0 });
         let mut aside = self.aside.get(&want.place).into_iter().flatten().copied();
-        let Ok(run) = free_run(next, want.count, want.end, || Ok::<_, Infallible>(aside.next()));
+        let Ok(run) = free_run(next, want.at_most(next), want.end, || Ok::<_, Infallible>(aside.next()));
         let left = run.map_or(0, Lease::count);
         let fits = !want.purpose.is_all_or_none() || left >= want.count;
-        let lease = run.filter(|_| fits).ok_or(GrantError::Exhausted { left })?;
+        let lease = run.filter(|_| fits).ok_or(GrantError::Exhausted { left, elsewhere: false })?;
         self.cursors.insert(want.place.clone(), Cursor { next: lease.to(), version: version + 1 });
         if want.purpose == Purpose::Issue {
             self.ledger.entry(want.place.clone()).or_default().push(lease);

@@ -75,7 +75,7 @@ fn series(name: &str) -> SeriesName {
 
 fn want(name: &str, scope: ScopeKey, purpose: Purpose) -> Want {
     let place = Place { series: series(name), scope };
-    Want { place, count: 5, start: 0, end: 10_000, scopes_max: 10_000, purpose, held_from: None }
+    Want { place, count: 5, least: 5, start: 0, end: 10_000, scopes_max: 10_000, purpose, held_from: None }
 }
 
 async fn fill<A: Movable>(from: &A) {

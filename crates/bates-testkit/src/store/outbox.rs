@@ -191,7 +191,7 @@ async fn a_number_is_refused_and_nothing_written_where_there_is_none<D: DataSet<
     let short = || Assign { end: 1002, ..keyed("a", "first", 1) };
     assert_eq!(assigned(&store, short()).await.position, 1001);
     let exhausted = store.assign(Assign { end: 1002, ..keyed("a", "second", 1) }).await;
-    assert_eq!(exhausted, Err(AssignError::Grant(GrantError::Exhausted { left: 0 })));
+    assert_eq!(exhausted, Err(AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false })));
     let many = store.assign(Assign { scopes_max: 1, ..keyed("b", "third", 1) }).await;
     assert_eq!(many, Err(AssignError::Grant(GrantError::TooManyScopes(1))));
     let mut unknown = keyed("a", "fourth", 1);

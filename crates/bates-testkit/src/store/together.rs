@@ -48,7 +48,7 @@ pub(super) async fn callers_of_many_scopes_at_once_get_each_its_own<D: DataSet>(
     for caller in callers {
         match caller.await.expect("a caller ends") {
             (at, Ok(grant)) => granted.entry(at).or_default().push(grant.lease),
-            (_, Err(error)) => assert!(matches!(error, GrantError::Exhausted { left: 0..=2 }), "{error}"),
+            (_, Err(error)) => assert!(matches!(error, GrantError::Exhausted { left: 0..=2, .. }), "{error}"),
         }
     }
     assert_eq!(granted.len(), 20);

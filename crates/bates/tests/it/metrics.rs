@@ -32,17 +32,17 @@ fn remaining(server: &Server, series: &str) -> Option<u64> {
 fn what_remains_is_what_the_fullest_scope_has_left() {
     let home = Home::folder();
     let server =
-        home.start("  tiny: { pattern: \"{p}-{seq:2}\", limits: { lease_min: 10, lease_max: 10 } }\n");
+        home.start("  tiny: { pattern: \"{p}-{seq:4}\", limits: { lease_min: 10, lease_max: 10 } }\n");
     assert_eq!(remaining(&server, "tiny"), None, "nothing was granted yet");
-    assert_eq!(samples(&server)["bates_capacity{series=\"tiny\"}"], "99");
+    assert_eq!(samples(&server)["bates_capacity{series=\"tiny\"}"], "9999");
     let next = |scope: &str, count: u64| {
         ask(server.http, "POST", &format!("/v1/series/tiny/next?p={scope}&count={count}"), "")
     };
     next("a", 1);
-    assert_eq!(remaining(&server, "tiny"), Some(89), "ten are granted, and not left");
+    assert_eq!(remaining(&server, "tiny"), Some(9_989), "ten are granted, and not left");
     next("b", 5);
-    assert_eq!(remaining(&server, "tiny"), Some(89), "another scope has as much");
-    assert_eq!(next("b", 99).1["ids"].as_array().unwrap().len(), 94);
+    assert_eq!(remaining(&server, "tiny"), Some(9_989), "another scope has as much");
+    assert_eq!(next("b", 9_999).1["ids"].as_array().unwrap().len(), 9_994);
     assert_eq!(remaining(&server, "tiny"), Some(0));
     assert_eq!(next("b", 1).1["code"], "exhausted");
     assert_eq!(remaining(&server, "tiny"), Some(0));
@@ -79,17 +79,17 @@ fn documents_count_too_and_what_is_given_back_remains() {
     let (status, said) = send(server.http, "/v1/series/filed/documents", DOCUMENT, None, r#"{"document":1}"#);
     assert_eq!(status, 202, "{said}");
     assert_eq!(remaining(&server, "filed"), Some(998));
-    let described = r#"{"pattern":"R-{seq:3}"}"#;
+    let described = r#"{"pattern":"R-{seq:5}"}"#;
     assert_eq!(ask(server.http, "PUT", "/v1/series/retired", described).0, 201);
     ask(server.http, "POST", "/v1/series/retired/next", "");
-    assert_eq!(remaining(&server, "retired"), Some(967));
+    assert_eq!(remaining(&server, "retired"), Some(99_967));
     ask(server.http, "DELETE", "/v1/series/retired", "");
     assert_eq!(remaining(&server, "retired"), None);
     assert_eq!(
         ask(server.http, "PUT", "/v1/series/retired", described),
         (201, ask(server.http, "GET", "/v1/series/retired", "").1)
     );
-    assert_eq!(remaining(&server, "retired"), Some(998), "its lease was given back");
+    assert_eq!(remaining(&server, "retired"), Some(99_998), "its lease was given back");
 }
 
 #[test]

@@ -15,7 +15,16 @@ fn place() -> Place {
 }
 
 fn ask(count: u64, purpose: Purpose) -> Ask {
-    Ask::Grant(Want { place: place(), count, start: 1, end: 101, scopes_max: 2, purpose, held_from: Some(7) })
+    Ask::Grant(Want {
+        place: place(),
+        count,
+        least: count,
+        start: 1,
+        end: 101,
+        scopes_max: 2,
+        purpose,
+        held_from: Some(7),
+    })
 }
 
 fn lease(from: u64, to: u64) -> Lease {
@@ -49,7 +58,7 @@ fn who_does_not_fit_is_refused_and_who_comes_behind_still_served() {
     let asks =
         [ask(7, Purpose::Issue), ask(4, Purpose::Issue), ask(9, Purpose::Lease), ask(1, Purpose::Lease)];
     let reckoned = reckon(found, &Aside::default(), &asks, &mut Keys::default());
-    let refused = |left| Outcome::Grant(Err(GrantError::Exhausted { left }));
+    let refused = |left| Outcome::Grant(Err(GrantError::Exhausted { left, elsewhere: false }));
     assert_eq!((&reckoned.outcomes[0], &reckoned.outcomes[3]), (&refused(6), &refused(0)));
     assert_eq!((reckoned.issued, reckoned.leased), (vec![lease(95, 99)], vec![lease(99, 101)]));
     assert_eq!(reckoned.moved, Some(Cursor { next: 101, version: 9 }), "a refusal writes nothing");
@@ -152,7 +161,7 @@ fn a_key_whose_first_call_is_refused_goes_to_the_next_or_does_not_stay() {
     let asks = [document("k", 1, 5), document("k", 2, 9), document("gone", 1, 5)];
     let mut keys = keys(&asks, vec![Known::Ours, Known::Ours]);
     let (told, _) = reckoned(Found::Cursor(Cursor { next: 5, version: 4 }), &asks, &mut keys);
-    assert_eq!(told[0], Err(AssignError::Grant(GrantError::Exhausted { left: 0 })));
+    assert_eq!(told[0], Err(AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false })));
     assert_eq!(told[1].as_ref().map(|assigned| assigned.position), Ok(5));
     let [(key, request)] = &*keys.retaken() else { panic!("one was") };
     assert_eq!((&*key.text, request.digest, request.event), ("k", [2; 32], asks[1].event));
