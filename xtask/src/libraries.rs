@@ -6,11 +6,19 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use bates_testkit::clients::{IOREDIS, Library, REDIS_PY};
+use bates_testkit::clients::{HELM, IOREDIS, KUBERNETES_VALIDATE, Library, REDIS_PY, helm};
+
+/// The file in which pip finds a digest.
+const PINNED: &str = "pinned.txt";
 
 /// Installs what is missing; does nothing, and needs no network, when nothing is.
 pub(crate) fn prepare() -> Result<()> {
-    for library in [REDIS_PY, IOREDIS].iter().filter(|library| !library.is_installed()) {
+    for library in [REDIS_PY, IOREDIS, HELM, KUBERNETES_VALIDATE] {
+        // Helm is published for one kind of machine; others bring their own.
+        if library.is_installed() || library == HELM && helm().is_ok() {
+            continue;
+        }
+        let library = &library;
         install(library)
             .with_context(|| format!("cannot install {} {}", library.package, library.version))?;
     }
@@ -27,6 +35,10 @@ fn install(library: &Library) -> Result<()> {
         fs::remove_dir_all(&unfinished)?;
     }
     fs::create_dir_all(&unfinished)?;
+    if let Some(sha256) = library.sha256 {
+        let pinned = format!("{}=={} --hash=sha256:{sha256}\n", library.package, library.version);
+        fs::write(unfinished.join(PINNED), pinned)?;
+    }
     let mut command = command(library, &unfinished);
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -39,7 +51,11 @@ fn command(library: &Library, folder: &Path) -> Command {
         "python3" => {
             let mut pip = Command::new(interpreter);
             pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]);
-            pip.arg(folder).arg(format!("{package}=={version}"));
+            pip.arg(folder);
+            match library.sha256 {
+                Some(_) => pip.args(["--require-hashes", "--requirement"]).arg(folder.join(PINNED)),
+                None => pip.arg(format!("{package}=={version}")),
+            };
             pip
         }
         _ => {
@@ -62,6 +78,7 @@ mod tests {
         let line = |library| format!("{:?}", command(library, Path::new("there")));
         assert!(line(&REDIS_PY).contains(r#""python3" "-m" "pip""#));
         assert!(line(&REDIS_PY).ends_with(&format!(r#""there" "redis=={}""#, REDIS_PY.version)));
+        assert!(line(&HELM).ends_with(r#""--require-hashes" "--requirement" "there/pinned.txt""#));
         assert!(line(&IOREDIS).contains(r#""npm" "install""#));
         assert!(line(&IOREDIS).ends_with(&format!(r#""there" "ioredis@{}""#, IOREDIS.version)));
     }

@@ -15,7 +15,7 @@ struct Program {
     product: &'static str,
 }
 
-const PROGRAMS: [Program; 13] = [
+const PROGRAMS: [Program; 15] = [
     Program { binary: "initdb", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "postgres", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "psql", package: "postgresql-client", product: "the PostgreSQL client" },
@@ -29,6 +29,8 @@ const PROGRAMS: [Program; 13] = [
     Program { binary: "openssl", package: "openssl", product: "OpenSSL, which makes certificates" },
     Program { binary: "pip3", package: "python3-pip", product: "pip, for the Redis client of Python" },
     Program { binary: "npm", package: "npm", product: "npm, for the Redis client of Node" },
+    Program { binary: "promtool", package: "prometheus", product: "Prometheus, which proves alerts" },
+    Program { binary: "systemd-analyze", package: "systemd", product: "systemd, which judges its units" },
 ];
 
 /// Installs what is missing; does nothing, and needs no rights, when nothing is.
@@ -122,7 +124,9 @@ mod tests {
                 "util-linux",
                 "openssl",
                 "python3-pip",
-                "npm"
+                "npm",
+                "prometheus",
+                "systemd"
             ]
         );
     }

@@ -6,6 +6,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::reach::Reach;
+
 /// Threads that count in different places. Few: a series has one of these, and there may be thousands.
 const STRIPES: usize = 4;
 
@@ -20,6 +22,7 @@ pub struct Counts {
     waits: AtomicU64,
     refills: AtomicU64,
     refill_errors: AtomicU64,
+    reach: Reach,
 }
 
 /// A counter on a line of the cache of its own.
@@ -52,6 +55,11 @@ impl Counts {
     /// Grants that the store refused or failed to make.
     pub fn refill_errors(&self) -> u64 {
         self.refill_errors.load(Ordering::Relaxed)
+    }
+
+    /// How far its scopes have come.
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     pub(crate) fn add_issued(&self, count: u64) {

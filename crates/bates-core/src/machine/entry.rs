@@ -10,8 +10,10 @@ use tokio::sync::{Notify, OnceCell};
 use super::SeriesSpec;
 use crate::code::Code;
 use crate::counts::Counts;
+use crate::document::{AssignError, Assigned};
+use crate::grant::GrantError;
 use crate::key::KeyTemplate;
-use crate::place::{ScopeKey, ScopeKeyError};
+use crate::place::{Place, ScopeKey, ScopeKeyError};
 use crate::series::Series;
 
 /// What a list of numbers holds: whole identifiers, or their sequence part for programs that add the rest.
@@ -149,6 +151,31 @@ impl Entry {
         let (accepted, of) = self.accepted;
         let share = u128::from(positions) * u128::from(accepted) / u128::from(of.max(1));
         u64::try_from(share).unwrap_or(positions)
+    }
+
+    /// How many numbers each of its scopes has in all: exact without rejection, else an estimate.
+    pub fn capacity(&self) -> u64 {
+        self.numbers_in(self.series.end().saturating_sub(self.series.start().value()))
+    }
+
+    /// The fewest numbers that are left in any scope of the period that it is, of those that this node was granted
+    /// something in; what is held in memory is not left. `None` if it was granted nothing yet.
+    pub fn remaining(&self, moment: Timestamp) -> Option<u64> {
+        let period = self.series.pattern().reset().period(self.date_at(moment));
+        let next = self.counts.reach().next(period.map(|period| period.to_string()).as_deref())?;
+        Some(self.numbers_in(self.series.end().saturating_sub(next)))
+    }
+
+    /// Remembers how far a scope is after a document, which is not granted as other numbers are.
+    pub(super) fn note_reach(&self, place: &Place, assigned: &Result<Assigned, AssignError>) {
+        let next = match assigned {
+            Ok(assigned) => assigned.position + 1,
+            Err(AssignError::Grant(GrantError::Exhausted { left, .. })) => {
+                self.series.end().saturating_sub(*left)
+            }
+            Err(_) => return,
+        };
+        self.counts.reach().extend(place.scope.parts().1, next);
     }
 
     /// The business date of a moment, where the series lives.

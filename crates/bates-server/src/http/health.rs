@@ -35,6 +35,7 @@ pub(super) async fn ready<S: Store>(State(context): State<Context<S>>) -> Result
 pub(super) struct Health(Mutex<Option<(Instant, Result<(), MachineError>)>>);
 
 impl Health {
+    /// Whether the store can be written: looks, unless somebody has just looked.
     pub(super) async fn check<S: Store>(&self, machine: &Machine<S>) -> Result<(), MachineError> {
         let mut last = self.0.lock().await;
         match &*last {

@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use bates_core::{
-    Counts, LATENCY_BOUNDS_MICROS, Level, Machine, Outbox, PoolTally, SeriesName, State as DocumentState,
-    Store,
+    Counts, LATENCY_BOUNDS_MICROS, Level, Machine, MachineError, Outbox, PoolTally, SeriesName,
+    State as DocumentState, Store,
 };
 use tokio::time::timeout;
 
@@ -19,6 +19,9 @@ use super::routes::Context;
     responses((status = 200, description = "Counters and gauges in the text format of Prometheus", body = String)))]
 pub(super) async fn metrics<S: Outbox>(State(context): State<Context<S>>) -> impl IntoResponse {
     let mut text = String::new();
+    // A server that stops says nothing about its store.
+    let is_up = matches!(context.health.check(&context.machine).await, Ok(()) | Err(MachineError::Stopping));
+    write_store(&mut text, is_up).expect("a text is written into memory");
     write(&mut text, &context.machine).expect("a text is written into memory");
     // A store that cannot be asked is told of by what it failed to grant; the rest is told all the same.
     if let Ok(tally) = timeout(PATIENCE, context.machine.tally()).await.unwrap_or(Ok(Vec::new())) {
@@ -29,6 +32,11 @@ pub(super) async fn metrics<S: Outbox>(State(context): State<Context<S>>) -> imp
 
 /// How long the store is asked about documents: whoever collects metrics does not wait long.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+fn write_store(text: &mut String, is_up: bool) -> fmt::Result {
+    head(text, "bates_store_up", "Whether the store could be written when it was last asked.", "gauge")?;
+    writeln!(text, "bates_store_up {}", u64::from(is_up))
+}
 
 fn write_documents(text: &mut String, tally: &[(SeriesName, DocumentState, u64)]) -> fmt::Result {
     head(text, "bates_documents", "Documents and reservations that are kept, by state.", "gauge")?;
@@ -80,10 +88,27 @@ fn write<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result {
         let Level { scopes, .. } = level(entry.series().name());
         writeln!(text, "bates_scopes_in_memory{{series=\"{}\"}} {scopes}", entry.series().name())?;
     }
+    write_remaining(text, machine)?;
     write_pools(text, machine)?;
     write_latency(text, machine)?;
     head(text, "bates_build_info", "The version of the server.", "gauge")?;
     writeln!(text, "bates_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"))
+}
+
+/// How much a scope of each series has in all, and how much is left in those of which something was granted.
+fn write_remaining<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result {
+    head(text, "bates_capacity", "Numbers that each scope of a series has in all.", "gauge")?;
+    for entry in machine.registry().entries() {
+        writeln!(text, "bates_capacity{{series=\"{}\"}} {}", entry.series().name(), entry.capacity())?;
+    }
+    head(text, "bates_remaining", "The fewest numbers left in any scope that this node knows of.", "gauge")?;
+    let (registry, now) = (machine.registry(), machine.now());
+    for entry in registry.entries() {
+        if let Some(remaining) = entry.remaining(now) {
+            writeln!(text, "bates_remaining{{series=\"{}\"}} {remaining}", entry.series().name())?;
+        }
+    }
+    Ok(())
 }
 
 /// What is told of the pools of each series.

@@ -1,0 +1,250 @@
+//! The chart, rendered: manifests that Kubernetes takes and that fit together, and refusals in clear words.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use bates_testkit::clients::{self, KUBERNETES_VALIDATE};
+use serde_json::Value;
+
+use super::{Rendered, SETS, helm, list, run, text};
+
+/// The oldest version that the chart says it is for, and the newest whose schemas are known.
+const OLDEST: &str = "1.25";
+const NEWEST: &str = "1.37";
+
+fn judge(manifests: &str, version: &str) -> Result<(), String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/kubernetes.py");
+    let mut command = KUBERNETES_VALIDATE.run(&script).unwrap();
+    let mut child = command.arg(version).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(manifests.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8(output.stdout).unwrap()) }
+}
+
+#[test]
+fn every_set_of_values_renders_manifests_that_kubernetes_takes() {
+    for set in SETS {
+        let rendered = Rendered::of(set);
+        let mut names = BTreeSet::new();
+        for document in &rendered.documents {
+            let (version, kind) = (text(&document["apiVersion"]), text(&document["kind"]));
+            assert!(!version.is_empty(), "{kind}");
+            assert_eq!(document["metadata"]["namespace"], "numbers", "{set}: {kind}");
+            assert!(names.insert((kind, text(&document["metadata"]["name"]))), "{set}: {kind} twice");
+        }
+        assert!(names.len() > 3, "{set}: {names:?}");
+        for version in [OLDEST, NEWEST] {
+            let mut command = helm(set);
+            command.args(["--kube-version", version]);
+            judge(&run(command).unwrap(), version)
+                .unwrap_or_else(|said| panic!("{set:?} on {version}: {said}"));
+        }
+    }
+    let broken = Rendered::of("").text.replace("replicas: 3", "replicas: three");
+    assert!(judge(&broken, NEWEST).unwrap_err().contains("three"), "what is wrong is seen");
+    let chart = super::yaml(&super::read("deploy/helm/bates/Chart.yaml"));
+    assert_eq!(chart["kubeVersion"], format!(">={OLDEST}.0-0"));
+    assert_eq!(
+        (text(&chart["version"]), text(&chart["appVersion"])),
+        (env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn the_full_set_has_one_of_everything() {
+    let rendered = Rendered::of("full");
+    let kinds: Vec<&str> = rendered.documents.iter().map(|document| text(&document["kind"])).collect();
+    for kind in [
+        "ConfigMap",
+        "Deployment",
+        "HorizontalPodAutoscaler",
+        "Ingress",
+        "Job",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "PrometheusRule",
+        "Service",
+        "ServiceAccount",
+        "ServiceMonitor",
+    ] {
+        assert!(kinds.contains(&kind), "{kind} is not in {kinds:?}");
+    }
+    assert!(Rendered::of("embedded").all("Deployment").next().is_none());
+}
+
+/// Whether something with these labels is selected.
+fn selects(selector: &Value, labels: &Value) -> bool {
+    selector.as_object().unwrap().iter().all(|(name, value)| labels[name] == *value)
+}
+
+#[test]
+fn selectors_find_what_they_are_for_and_nothing_else() {
+    for set in SETS {
+        let rendered = Rendered::of(set);
+        let node = &rendered.nodes()["spec"]["template"]["metadata"]["labels"];
+        let pods =
+            rendered.all("PodDisruptionBudget").map(|budget| &budget["spec"]["selector"]["matchLabels"]);
+        let pods = pods
+            .chain(rendered.all("NetworkPolicy").map(|policy| &policy["spec"]["podSelector"]["matchLabels"]));
+        let pods = pods.chain(rendered.all("Service").map(|service| &service["spec"]["selector"]));
+        let spread = list(&rendered.nodes()["spec"]["template"]["spec"]["topologySpreadConstraints"]);
+        assert_eq!(spread.len(), 2, "{set}");
+        let pods = pods.chain(spread.iter().map(|constraint| &constraint["labelSelector"]["matchLabels"]));
+        let selectors: Vec<&Value> =
+            pods.chain([&rendered.nodes()["spec"]["selector"]["matchLabels"]]).collect();
+        assert!(selectors.len() >= 4, "{set}");
+        for selector in selectors {
+            assert!(selects(selector, node), "{set}: {selector} does not find {node}");
+            for job in rendered.all("Job") {
+                assert!(
+                    !selects(selector, &job["spec"]["template"]["metadata"]["labels"]),
+                    "{set}: a migration is no node"
+                );
+            }
+        }
+        for monitor in rendered.all("ServiceMonitor") {
+            let wanted = &monitor["spec"]["selector"]["matchLabels"];
+            let found: Vec<_> = rendered
+                .all("Service")
+                .filter(|service| selects(wanted, &service["metadata"]["labels"]))
+                .collect();
+            assert_eq!(found.len(), 1, "{set}: each node is asked once");
+            let port = &monitor["spec"]["endpoints"][0]["port"];
+            assert!(list(&found[0]["spec"]["ports"]).iter().any(|known| known["name"] == *port));
+        }
+    }
+}
+
+#[test]
+fn ports_names_and_accounts_that_are_referred_to_exist() {
+    for set in SETS {
+        let rendered = Rendered::of(set);
+        let spec = &rendered.nodes()["spec"]["template"]["spec"];
+        let ports: Vec<&str> =
+            list(&spec["containers"][0]["ports"]).iter().map(|port| text(&port["name"])).collect();
+        for service in rendered.all("Service") {
+            for port in list(&service["spec"]["ports"]) {
+                assert!(ports.contains(&text(&port["targetPort"])), "{set}: {port}");
+            }
+        }
+        for policy in rendered.all("NetworkPolicy") {
+            for rule in list(&policy["spec"]["ingress"]) {
+                assert!(ports.contains(&text(&rule["ports"][0]["port"])), "{set}: {rule}");
+            }
+        }
+        for account in rendered.all("ServiceAccount") {
+            assert_eq!(
+                (&account["metadata"]["name"], &account["automountServiceAccountToken"]),
+                (&spec["serviceAccountName"], &false.into())
+            );
+        }
+        for scaler in rendered.all("HorizontalPodAutoscaler") {
+            assert_eq!(scaler["spec"]["scaleTargetRef"]["name"], rendered.nodes()["metadata"]["name"]);
+            assert_eq!(
+                rendered.nodes()["spec"]["replicas"],
+                Value::Null,
+                "two would decide how many nodes there are"
+            );
+        }
+        for ingress in rendered.all("Ingress") {
+            let backend = &ingress["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"];
+            let service = rendered.one("Service");
+            assert_eq!(backend["name"], service["metadata"]["name"]);
+            assert!(
+                list(&service["spec"]["ports"]).iter().any(|port| port["name"] == backend["port"]["name"])
+            );
+        }
+        if rendered.nodes()["kind"] == "StatefulSet" {
+            let name = &rendered.nodes()["spec"]["serviceName"];
+            assert!(rendered.all("Service").any(
+                |service| service["metadata"]["name"] == *name && service["spec"]["clusterIP"] == "None"
+            ));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_in_clear_words() {
+    for (set, values, words) in [
+        ("embedded", "replicas=2", "its folder is opened by one node at a time, so replicas must be 1"),
+        ("embedded", "autoscaling.enabled=true", "so autoscaling.enabled must be false"),
+        ("", "secret.secretName=", "secret.secretName: name the Secret that has what clients have to show"),
+        ("", "store.postgres.secretName=", "store.postgres.secretName: name the Secret"),
+        ("", "replica=2", "Additional property replica is not allowed"),
+        ("", "store.postgres.conections=2", "Additional property conections is not allowed"),
+        ("", "replicas=many", "replicas: Invalid type"),
+        ("", "store.kind=mysql", "store.kind must be one of"),
+        ("", "config.secret=x", "Additional property secret is not allowed"),
+        ("", "series.Bad.pattern=x", "does not match"),
+        ("", "series.a.promise=unique", "pattern is required"),
+        (
+            "full",
+            "pools.nobody.key=a,pools.nobody.redis.secretName=a,pools.nobody.redis.secretKey=b",
+            "pools.nobody: there is no series of this name",
+        ),
+        ("full", "pools.document.redis=redis://:password@redis", "Invalid type"),
+        (
+            "full",
+            "series.document.sink.webhook.secret=whsec_x",
+            "series.document.sink.webhook.secret: a ConfigMap is no place for a secret",
+        ),
+        ("full", "series.invoice.sink.postgres.url=postgres://me:pass@db/x", "an address has a password"),
+        ("full", "ingress.hosts=null", "name a host in ingress.hosts"),
+        ("full", "autoscaling.minReplicas=7", "autoscaling.minReplicas is above"),
+        ("full", "preStopSleepSeconds=60", "leaves nothing of terminationGracePeriodSeconds"),
+    ] {
+        let mut command = helm(set);
+        command.args(["--set", values]);
+        let said = run(command).expect_err(values);
+        assert!(said.contains(words), "{set:?} {values}: {said}");
+        assert!(!said.contains("pass@db") && !said.contains("whsec_"), "{said}");
+    }
+}
+
+#[test]
+fn helm_itself_finds_nothing_to_complain_of() {
+    let mut lint = Command::new(clients::helm().unwrap());
+    lint.args(["lint", "--strict"]).arg(super::root().join("deploy/helm/bates"));
+    run(lint).unwrap();
+}
+
+/// Helm prints them to whoever installed the chart, and renders them only then: here they are a template like others.
+#[test]
+fn whoever_installs_it_is_told_what_it_still_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("bates");
+    let copied = Command::new("cp")
+        .arg("-rL")
+        .arg(super::root().join("deploy/helm/bates"))
+        .arg(&chart)
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    let notes = super::read("deploy/helm/bates/templates/NOTES.txt");
+    let template = format!(
+        "{{{{- define \"notes\" }}}}{notes}{{{{ end }}}}\nkind: Notes\ntext: {{{{ include \"notes\" . | quote }}}}\n"
+    );
+    fs::write(chart.join("templates/notes.yaml"), template).unwrap();
+    for (set, told) in [
+        (
+            "full",
+            [
+                "2 to 6 nodes on PostgreSQL",
+                "Secret numbers-redis, key address: the address of Redis for the pools of document",
+            ],
+        ),
+        ("embedded", ["one node with a volume of its own", "Secret bates, key secret"]),
+    ] {
+        let mut command = Command::new(clients::helm().unwrap());
+        command.args(["template", "bates", "--show-only", "templates/notes.yaml"]).arg(&chart);
+        command.arg("--values").arg(chart.join(format!("ci/{set}.yaml")));
+        let rendered = super::yaml(&run(command).unwrap());
+        let notes = text(&rendered["text"]);
+        for words in told.into_iter().chain(["| base64decode}}'"]) {
+            assert!(notes.contains(words), "{notes}");
+        }
+    }
+}

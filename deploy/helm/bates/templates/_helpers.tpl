@@ -1,0 +1,111 @@
+{{/* Names and labels, and what has to fit together. */}}
+
+{{- define "bates.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "bates.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains (include "bates.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "bates.name" .) | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "bates.selector" -}}
+app.kubernetes.io/name: {{ include "bates.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: node
+{{- end -}}
+
+{{- define "bates.labels" -}}
+app.kubernetes.io/name: {{ include "bates.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
+{{- end -}}
+
+{{- define "bates.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "bates.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "bates.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "bates.isEmbedded" -}}
+{{- if eq .Values.store.kind "embedded" }}true{{ end -}}
+{{- end -}}
+
+{{/* bates.yaml: what is not secret. Where to listen and where to store is said by the pod. */}}
+{{- define "bates.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- $series := deepCopy .Values.series -}}
+{{- range $name, $pool := .Values.pools -}}
+{{- if not (hasKey $series $name) -}}
+{{- fail (printf "pools.%s: there is no series of this name in series" $name) -}}
+{{- end -}}
+{{- $_ := set (get $series $name) "pool" (omit $pool "redis") -}}
+{{- end -}}
+{{- range $name, $one := $series -}}
+{{- range $path := list (list "sink" "webhook" "secret") (list "sink" "postgres" "password") (list "documents" "password") -}}
+{{- $found := $one -}}
+{{- range $key := $path -}}
+{{- $found = ternary (get (default dict $found) $key) nil (kindIs "map" $found) -}}
+{{- end -}}
+{{- if $found -}}
+{{- fail (printf "series.%s.%s: a ConfigMap is no place for a secret: name it in seriesSecrets" $name (join "." $path)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $series -}}
+{{- $_ := set $config "series" $series -}}
+{{- end -}}
+{{- $text := toYaml $config -}}
+{{- if regexMatch "://[^/\\s@]*:[^/\\s@]+@" $text -}}
+{{- fail "series: an address has a password, and a ConfigMap is no place for it: name the whole address in seriesSecrets" -}}
+{{- end -}}
+{{- $text -}}
+{{- end -}}
+
+{{/* Two underscores lead inwards, and a dash in the name of a series is an underscore. */}}
+{{- define "bates.variable" -}}
+{{- printf "BATES_SERIES__%s" (. | replace "." "__" | replace "-" "_" | upper) -}}
+{{- end -}}
+
+{{/* What cannot be served is refused here, in words, rather than by pods that do not start. */}}
+{{- define "bates.check" -}}
+{{- if include "bates.isEmbedded" . -}}
+{{- if gt (int .Values.replicas) 1 -}}
+{{- fail "store.kind is embedded: its folder is opened by one node at a time, so replicas must be 1; for more, set store.kind to postgres" -}}
+{{- end -}}
+{{- if .Values.autoscaling.enabled -}}
+{{- fail "store.kind is embedded: its folder is opened by one node at a time, so autoscaling.enabled must be false" -}}
+{{- end -}}
+{{- else if not .Values.store.postgres.secretName -}}
+{{- fail "store.postgres.secretName: name the Secret that has the address of PostgreSQL" -}}
+{{- end -}}
+{{- if not .Values.secret.secretName -}}
+{{- fail "secret.secretName: name the Secret that has what clients have to show; nodes listen on an address that others reach, and refuse to without one" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
+{{- fail "ingress.enabled is true: name a host in ingress.hosts" -}}
+{{- end -}}
+{{- if gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas) -}}
+{{- fail "autoscaling.minReplicas is above autoscaling.maxReplicas" -}}
+{{- end -}}
+{{- if ge (int .Values.preStopSleepSeconds) (int .Values.terminationGracePeriodSeconds) -}}
+{{- fail "preStopSleepSeconds leaves nothing of terminationGracePeriodSeconds" -}}
+{{- end -}}
+{{- end -}}

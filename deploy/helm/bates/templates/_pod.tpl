@@ -1,0 +1,255 @@
+{{/* The pod of a node: the same for the shared store and the embedded one. */}}
+
+{{- define "bates.storeVariable" -}}
+- name: BATES_STORE
+  valueFrom:
+    secretKeyRef:
+      name: {{ .name }}
+      key: {{ .key }}
+{{- end -}}
+
+{{- define "bates.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- define "bates.podSecurity" -}}
+runAsNonRoot: true
+# Of the image: nonroot.
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{/* A container that makes the schema. */}}
+{{- define "bates.migrateContainer" -}}
+name: migrate
+image: {{ include "bates.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+args: [migrate]
+env:
+  {{- $name := default .Values.store.postgres.secretName .Values.migrate.secretName }}
+  {{- $key := ternary .Values.migrate.secretKey .Values.store.postgres.secretKey (ne .Values.migrate.secretName "") }}
+  {{- include "bates.storeVariable" (dict "name" $name "key" $key) | nindent 2 }}
+securityContext:
+  {{- include "bates.containerSecurity" . | nindent 2 }}
+resources:
+  {{- toYaml .Values.resources | nindent 2 }}
+{{- with include "bates.caMount" . }}
+volumeMounts:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "bates.caMount" -}}
+{{- if and (not (include "bates.isEmbedded" .)) (or .Values.store.postgres.ca.secretName .Values.store.postgres.ca.configMapName) -}}
+- name: ca
+  mountPath: /etc/bates/ca
+  readOnly: true
+{{- end -}}
+{{- end -}}
+
+{{- define "bates.caVolume" -}}
+{{- if include "bates.caMount" . -}}
+- name: ca
+  {{- if .Values.store.postgres.ca.secretName }}
+  secret:
+    secretName: {{ .Values.store.postgres.ca.secretName }}
+  {{- else }}
+  configMap:
+    name: {{ .Values.store.postgres.ca.configMapName }}
+  {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{- define "bates.env" -}}
+- name: BATES_CONFIG
+  value: /etc/bates/bates.yaml
+- name: BATES_HTTP
+  value: 0.0.0.0:8080
+- name: BATES_RESP
+  value: 0.0.0.0:6380
+- name: BATES_SECRET
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.secret.secretName }}
+      key: {{ .Values.secret.secretKey }}
+{{- if include "bates.isEmbedded" . }}
+- name: BATES_STORE
+  value: sqlite:/var/lib/bates/data
+{{- else }}
+{{ include "bates.storeVariable" (dict "name" .Values.store.postgres.secretName "key" .Values.store.postgres.secretKey) }}
+- name: BATES_STORE_CONNECTIONS
+  value: {{ .Values.store.postgres.connections | quote }}
+- name: BATES_STORE_PATIENCE_MS
+  value: {{ .Values.store.postgres.patienceMs | quote }}
+{{- end }}
+{{- range $name, $pool := .Values.pools }}
+- name: {{ include "bates.variable" (printf "%s.pool.redis" $name) }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $pool.redis.secretName }}
+      key: {{ $pool.redis.secretKey }}
+{{- end }}
+{{- range $at, $secret := .Values.seriesSecrets }}
+- name: {{ include "bates.variable" .path }}
+  {{- if hasSuffix "_file" .path }}
+  value: /etc/bates/secrets/{{ $at }}/value
+  {{- else }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ .secretName }}
+      key: {{ .secretKey }}
+  {{- end }}
+{{- end }}
+{{- with .Values.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "bates.container" -}}
+name: bates
+image: {{ include "bates.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+args: [serve]
+env:
+  {{- include "bates.env" . | nindent 2 }}
+{{- with .Values.envFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+ports:
+  - name: http
+    containerPort: 8080
+  - name: resp
+    containerPort: 6380
+# Ready: the store could be written. Alive: the process answers; a store that is away is no reason to restart it.
+startupProbe:
+  httpGet: {path: /readyz, port: http}
+  {{- toYaml .Values.probes.startup | nindent 2 }}
+readinessProbe:
+  httpGet: {path: /readyz, port: http}
+  {{- toYaml .Values.probes.readiness | nindent 2 }}
+livenessProbe:
+  httpGet: {path: /healthz, port: http}
+  {{- toYaml .Values.probes.liveness | nindent 2 }}
+{{- if and .Values.preStopSleepSeconds (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}
+lifecycle:
+  preStop:
+    sleep:
+      seconds: {{ .Values.preStopSleepSeconds }}
+{{- end }}
+securityContext:
+  {{- include "bates.containerSecurity" . | nindent 2 }}
+resources:
+  {{- toYaml .Values.resources | nindent 2 }}
+volumeMounts:
+  - name: config
+    mountPath: /etc/bates/bates.yaml
+    subPath: bates.yaml
+    readOnly: true
+  {{- if include "bates.isEmbedded" . }}
+  - name: data
+    mountPath: /var/lib/bates
+  {{- end }}
+  {{- with include "bates.caMount" . }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  {{- range $at, $secret := .Values.seriesSecrets }}
+  {{- if hasSuffix "_file" .path }}
+  - name: secret-{{ $at }}
+    mountPath: /etc/bates/secrets/{{ $at }}
+    readOnly: true
+  {{- end }}
+  {{- end }}
+  {{- with .Values.volumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "bates.spread" -}}
+{{- if .Values.topologySpreadConstraints -}}
+{{- toYaml .Values.topologySpreadConstraints -}}
+{{- else -}}
+{{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" -}}
+- maxSkew: 1
+  topologyKey: {{ $key }}
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- include "bates.selector" $ | nindent 6 }}
+{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "bates.pod" -}}
+metadata:
+  labels:
+    {{- include "bates.selector" . | nindent 4 }}
+    {{- with .Values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  annotations:
+    # Pods are replaced when the configuration changes.
+    checksum/config: {{ include "bates.config" . | sha256sum }}
+    {{- with .Values.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  serviceAccountName: {{ include "bates.serviceAccount" . }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
+  securityContext:
+    {{- include "bates.podSecurity" . | nindent 4 }}
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- if and (not (include "bates.isEmbedded" .)) (eq .Values.migrate.mode "init") }}
+  initContainers:
+    - {{ include "bates.migrateContainer" . | indent 6 | trim }}
+  {{- end }}
+  containers:
+    - {{ include "bates.container" . | indent 6 | trim }}
+  volumes:
+    - name: config
+      configMap:
+        name: {{ include "bates.fullname" . }}
+    {{- with include "bates.caVolume" . }}
+    {{- . | nindent 4 }}
+    {{- end }}
+    {{- range $at, $secret := .Values.seriesSecrets }}
+    {{- if hasSuffix "_file" .path }}
+    - name: secret-{{ $at }}
+      secret:
+        secretName: {{ .secretName }}
+        items: [{key: {{ .secretKey }}, path: value}]
+    {{- end }}
+    {{- end }}
+    {{- with .Values.volumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  topologySpreadConstraints:
+    {{- include "bates.spread" . | trim | nindent 4 }}
+  {{- with .Values.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
