@@ -5,6 +5,7 @@
 
 use tokio::sync::oneshot;
 
+use super::closing::Sealed;
 use super::held::Held;
 use super::line::{Line, Waiter};
 use super::text::Text;
@@ -291,13 +292,6 @@ impl Cell {
         let grown = GROWTH.saturating_pow(self.growths.into());
         limits.lease_min.max(1).saturating_mul(grown).min(limits.lease_max.max(1))
     }
-}
-
-/// What a sealed cell held.
-pub(super) struct Sealed {
-    pub(super) tail: Option<Tail>,
-    /// Positions that cannot be given back.
-    pub(super) lost: u64,
 }
 
 fn share(of: u64, percent: u8) -> u64 {

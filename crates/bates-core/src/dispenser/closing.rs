@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use tokio::task::JoinSet;
 
-use super::cell::{self, Cell};
+use super::cell::Cell;
 use super::{Closed, Dispenser, Inner};
 use crate::grant::{Surrendered, Tail};
 use crate::name::SeriesName;
@@ -44,7 +44,7 @@ impl<S: Store> Inner<S> {
         let mut sealed = Vec::new();
         let is_of = |cell: &Cell| of.is_none_or(|series| cell.series().name() == series);
         self.shards.sweep(|cell| match is_of(cell).then(|| cell.seal(only_idle)).flatten() {
-            Some(cell::Sealed { tail, lost }) => {
+            Some(Sealed { tail, lost }) => {
                 sealed.push((tail, lost));
                 true
             }
@@ -76,4 +76,11 @@ impl<S: Store> Inner<S> {
             }
         }
     }
+}
+
+/// What a sealed cell held.
+pub(super) struct Sealed {
+    pub(super) tail: Option<Tail>,
+    /// Positions that cannot be given back.
+    pub(super) lost: u64,
 }

@@ -2,11 +2,12 @@
 //! may be.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bates_core::{Cursor, Place};
 
 use super::aside::Aside;
-use super::keys::{Keys, Known};
+use super::keys::{Key, Keys, Known, Request};
 use super::queue::Group;
 use super::reckon::{Found, Reckoned, reckon};
 use super::writes::{Uncommitted, Writes};
@@ -40,20 +41,13 @@ pub(crate) async fn attempt(
     groups: &mut [Group<Job>],
     makes: bool,
 ) -> Result<Reckonings, Broken> {
-    let late = |_| Failed::Passing("it did not answer in time".into());
     let patience = shared.settings.patience;
-    let session = tokio::time::timeout(patience, Session::take(&shared.pool, shared.settings))
-        .await
-        .map_err(late)??;
+    let session = in_time(patience, Session::take(&shared.pool, shared.settings)).await?;
     let entry = shared.truth.entry(line);
-    let mut found = tokio::time::timeout(patience, read(shared, &session, entry, groups, makes))
-        .await
-        .map_err(late)??;
+    let mut found = in_time(patience, read(shared, &session, entry, groups, makes)).await?;
     board(shared, groups);
     let mut reckonings = reckon_all(&mut found, groups, makes);
-    tokio::time::timeout(patience, learn_holders(shared, &session, groups, &mut reckonings))
-        .await
-        .map_err(late)??;
+    in_time(patience, learn_holders(shared, &session, groups, &mut reckonings)).await?;
     if reckonings.iter().flatten().all(Reckoned::is_nothing) {
         // Nothing is written, whatever becomes of it; where it is not answered, the connection is closed.
         if let Ok(Ok(())) = tokio::time::timeout(patience, session.batch_execute("ROLLBACK")).await {
@@ -73,6 +67,17 @@ pub(crate) async fn attempt(
         }
         Err(Uncommitted::Surely(failed)) => Err(Broken::Failed(failed)),
         Err(Uncommitted::Perhaps(reason)) => Err(Broken::Unknown { entry, reckonings, reason }),
+    }
+}
+
+/// Work that a caller waits for, and not for ever.
+async fn in_time<T, E: Into<Failed>>(
+    patience: Duration,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, Failed> {
+    match tokio::time::timeout(patience, work).await {
+        Ok(done) => done.map_err(Into::into),
+        Err(_) => Err(Failed::Passing("it did not answer in time".into())),
     }
 }
 
@@ -120,11 +125,7 @@ async fn read(
     );
     began?;
     entered?;
-    let known = match inserted? {
-        // Mostly all of them are new: then there is nothing to read.
-        all if all == asked.len() as u64 => vec![Known::Ours; asked.len()],
-        _ => document::known_keys(session, &asked, entry.batch).await?,
-    };
+    let known = known(session, &asked, inserted?, entry).await?;
     let (mut cursors_there, mut aside) = (BTreeMap::new(), BTreeMap::new());
     for sql::Locked { at, cursor, aside_to } in cursors? {
         // Few scopes have any, and none once they are passed.
@@ -140,6 +141,19 @@ async fn read(
         cursors: cursors_there,
         aside,
     })
+}
+
+/// What the keys stand for. Mostly all of them were inserted, and there is nothing to read.
+async fn known(
+    session: &Session,
+    asked: &[(&Key, Request)],
+    inserted: u64,
+    entry: Entry,
+) -> Result<Vec<Known>, Failed> {
+    if inserted == asked.len() as u64 {
+        return Ok(vec![Known::Ours; asked.len()]);
+    }
+    Ok(document::known_keys(session, asked, entry.batch).await?)
 }
 
 /// Where nothing is left to grant, who still holds some. Read under the locks: who would be granted more waits.

@@ -16,6 +16,7 @@ mod http;
 mod load;
 mod metrics;
 mod nodes;
+mod openg2p;
 mod pools;
 mod process;
 mod restored;

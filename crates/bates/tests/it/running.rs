@@ -65,7 +65,7 @@ impl Server {
         Self::try_node(store, &["--new"], &[]).unwrap_or_else(|said| panic!("no server: {said}"))
     }
 
-    fn run(mut command: Command) -> Result<Self, String> {
+    pub(crate) fn run(mut command: Command) -> Result<Self, String> {
         // Whatever the environment of who runs this is like.
         for variable in ["BATES_SECRET", "BATES_PLANTED_BUG", "BATES_STORE", "PGPASSWORD"] {
             if command.get_envs().all(|(name, _)| name != variable) {
