@@ -9,8 +9,8 @@ use crate::store::StoreError;
 pub struct Want {
     /// Where.
     pub place: Place,
-    /// How many; fewer are granted at the end of the space and before positions that were set aside, never none. At
-    /// least 1.
+    /// How many; fewer are granted at the end of the space and, but for a lease, before positions that were set aside,
+    /// never none. At least 1.
     pub count: u64,
     /// How many of them somebody waits for; the others are for later. Only of a lease is that less than all.
     pub least: u64,
@@ -65,12 +65,14 @@ impl Purpose {
 }
 
 /// Positions that were granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The range.
     pub lease: Lease,
     /// The version of the cursor after the grant.
     pub version: u64,
+    /// Positions in the range that were set aside and must not be handed out, ascending. Only a lease has any.
+    pub aside: Vec<u64>,
 }
 
 /// The unused end of a lease.

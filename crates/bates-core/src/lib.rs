@@ -35,7 +35,7 @@ mod relay;
 mod series;
 mod store;
 
-pub use aside::free_run;
+pub use aside::{free_run, free_span};
 pub use clock::{Clock, SystemClock};
 pub use code::Code;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};

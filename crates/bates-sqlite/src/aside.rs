@@ -1,10 +1,13 @@
 //! Positions whose numbers somebody else gave out, in the embedded store: how they are written, and passed over.
 
-use bates_core::{Assign, AssignError, Cursor, Lease, Place, StoreError, free_run};
+use bates_core::{Assign, AssignError, Cursor, Lease, Place, StoreError, free_run, free_span};
 use rusqlite::{Connection, OptionalExtension, Result, Transaction, params};
 
 use crate::pool;
 use crate::write::{self, Refusable, Standing, integer, whole};
+
+const FROM: &str =
+    "SELECT position FROM aside WHERE series_id = ? AND scope = ? AND position >= ? ORDER BY position";
 
 /// The first positions from where a scope stands that are free: at most `count`, below `end`.
 pub(crate) fn run(
@@ -17,11 +20,25 @@ pub(crate) fn run(
     if standing.aside_to <= next {
         return free_run(next, count, end, || Ok(None));
     }
-    let mut statement = transaction.prepare_cached(
-        "SELECT position FROM aside WHERE series_id = ? AND scope = ? AND position >= ? ORDER BY position",
-    )?;
+    let mut statement = transaction.prepare_cached(FROM)?;
     let mut rows = statement.query(params![standing.series_id, scope, integer(next)])?;
     free_run(next, count, end, || rows.next()?.map(|row| row.get(0).map(whole)).transpose())
+}
+
+/// Positions from where a scope stands, of which at most `count` are free, below `end`; and the others.
+pub(crate) fn span(
+    transaction: &Transaction<'_>,
+    scope: &str,
+    standing: &Standing,
+    (count, end): (u64, u64),
+) -> Result<Option<(Lease, Vec<u64>)>> {
+    let next = standing.cursor.next;
+    if standing.aside_to <= next {
+        return free_span(next, count, end, || Ok(None));
+    }
+    let mut statement = transaction.prepare_cached(FROM)?;
+    let mut rows = statement.query(params![standing.series_id, scope, integer(next)])?;
+    free_span(next, count, end, || rows.next()?.map(|row| row.get(0).map(whole)).transpose())
 }
 
 /// The first position from where a scope stands that is free and accepted by its rules, and its number.

@@ -29,10 +29,13 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want, run: i64) -> Ref
     };
     let at = (standing.series_id, want.place.scope.as_str());
     let count = want.at_most(standing.cursor.next);
-    let run_free = aside::run(transaction, at.1, &standing, (count, want.end))?;
-    let left = run_free.map_or(0, Lease::count);
+    let found = match want.purpose {
+        Purpose::Lease => aside::span(transaction, at.1, &standing, (count, want.end))?,
+        _ => aside::run(transaction, at.1, &standing, (count, want.end))?.map(|run| (run, vec![])),
+    };
+    let left = found.as_ref().map_or(0, |(lease, _)| lease.count());
     let fits = !want.purpose.is_all_or_none() || left == want.count;
-    let Some(lease) = run_free.filter(|_| fits) else {
+    let Some((lease, aside)) = found.filter(|_| fits) else {
         return Ok(Err(GrantError::Exhausted { left, elsewhere: false }));
     };
     let Standing { cursor: Cursor { next, version }, held, .. } = standing;
@@ -47,7 +50,7 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want, run: i64) -> Ref
         Purpose::Pool => pool::put(transaction, at, lease, (pool::State::Granted, run))?,
         Purpose::Lease | Purpose::HandOut => {}
     }
-    Ok(Ok(Grant { lease, version: moved.version }))
+    Ok(Ok(Grant { lease, version: moved.version, aside }))
 }
 
 /// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: it

@@ -138,12 +138,13 @@ impl Cell {
         match outcome {
             // It was granted by a store that no longer knows of it: those who wait are fetched for anew.
             Ok(_) if ended == Refill::Forsaken => {}
-            Ok(Grant { lease, version }) => {
+            Ok(Grant { lease, version, aside }) => {
                 self.version = version;
-                self.watermark = share(lease.count(), self.series.limits().watermark_percent);
+                let free = lease.count() - aside.len() as u64;
+                self.watermark = share(free, self.series.limits().watermark_percent);
                 // Only what was granted makes leases grow: an outage must not make a crash skip more.
                 self.growths = self.growths.saturating_add(1);
-                self.held.hold(lease);
+                self.held.hold(lease, &aside);
                 self.serve();
             }
             Err(GrantError::Exhausted { elsewhere, .. }) => {

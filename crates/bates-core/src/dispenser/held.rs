@@ -19,14 +19,21 @@ pub(super) struct Held {
 
 struct Behind {
     /// Never empty.
-    leases: VecDeque<Lease>,
+    runs: VecDeque<Run>,
+    /// How many positions they have.
+    count: u64,
+}
+
+struct Run {
+    lease: Lease,
+    /// Whether nothing but positions that were set aside lies between it and the one before.
+    is_bridged: bool,
 }
 
 impl Held {
     #[inline]
     pub(super) fn count(&self) -> u64 {
-        let behind = self.behind.as_ref().map_or(0, |behind| behind.leases.iter().map(|l| l.count()).sum());
-        self.to - self.from + behind
+        self.to - self.from + self.behind.as_ref().map_or(0, |behind| behind.count)
     }
 
     #[inline]
@@ -77,25 +84,49 @@ impl Held {
     fn advance(&mut self) {
         self.from = self.to;
         if let Some(behind) = &mut self.behind {
-            if let Some(next) = behind.leases.pop_front() {
+            if let Some(Run { lease: next, .. }) = behind.runs.pop_front() {
                 (self.from, self.to) = (next.from(), next.to());
+                behind.count -= next.count();
             }
-            if behind.leases.is_empty() {
+            if behind.runs.is_empty() {
                 self.behind = None;
             }
         }
     }
 
-    /// Holds a lease that was granted behind all that is held.
-    pub(super) fn hold(&mut self, lease: Lease) {
-        let last = self.behind.as_mut().and_then(|behind| behind.leases.back_mut());
-        match (Lease::new(self.from, self.to), last) {
+    /// Holds a lease that was granted behind all that is held, but for what of it was set aside, ascending.
+    pub(super) fn hold(&mut self, lease: Lease, aside: &[u64]) {
+        let mut is_bridged = self.end() == Some(lease.from());
+        let mut from = lease.from();
+        for hole in aside.iter().copied().chain([lease.to()]) {
+            if let Some(run) = Lease::new(from, hole) {
+                self.hold_run(run, is_bridged);
+                is_bridged = true;
+            }
+            from = hole + 1;
+        }
+    }
+
+    /// Past the last position that is held.
+    fn end(&self) -> Option<u64> {
+        let last = self.behind.as_ref().and_then(|behind| behind.runs.back()).map(|run| run.lease.to());
+        last.or((!self.is_empty()).then_some(self.to))
+    }
+
+    fn hold_run(&mut self, lease: Lease, is_bridged: bool) {
+        match (Lease::new(self.from, self.to), &mut self.behind) {
             (None, _) => (self.from, self.to) = (lease.from(), lease.to()),
             (Some(front), None) if front.joined(lease).is_some() => self.to = lease.to(),
-            (Some(_), Some(last)) if last.joined(lease).is_some() => {
-                *last = last.joined(lease).unwrap_or(*last);
+            (Some(_), _) => {
+                let behind = self.apart();
+                behind.count += lease.count();
+                match behind.runs.back_mut() {
+                    Some(last) if last.lease.joined(lease).is_some() => {
+                        last.lease = last.lease.joined(lease).unwrap_or(last.lease);
+                    }
+                    _ => behind.runs.push_back(Run { lease, is_bridged }),
+                }
             }
-            (Some(_), _) => self.apart().push_back(lease),
         }
     }
 
@@ -105,37 +136,63 @@ impl Held {
             None => (self.from, self.to) = (lease.from(), lease.to()),
             Some(front) if lease.joined(front).is_some() => self.from = lease.from(),
             Some(front) => {
-                self.apart().push_front(front);
+                // Whether the two were bridged is not known any more, so they are not.
+                let behind = self.apart();
+                behind.count += front.count();
+                behind.runs.push_front(Run { lease: front, is_bridged: false });
                 (self.from, self.to) = (lease.from(), lease.to());
             }
         }
     }
 
-    /// Everything, ascending.
+    /// Everything, ascending; what was set aside lies within a range if nothing else lies between its parts.
     pub(super) fn take_all(&mut self) -> Vec<Lease> {
         let mut all: Vec<Lease> = Lease::new(self.from, self.to).into_iter().collect();
-        all.extend(self.behind.take().into_iter().flat_map(|behind| behind.leases));
+        for Run { lease, is_bridged } in self.behind.take().into_iter().flat_map(|behind| behind.runs) {
+            match all.last_mut() {
+                Some(last) if is_bridged => *last = Lease::new(last.from(), lease.to()).unwrap_or(*last),
+                _ => all.push(lease),
+            }
+        }
         self.from = self.to;
         all
     }
 
-    fn apart(&mut self) -> &mut VecDeque<Lease> {
-        &mut self.behind.get_or_insert_with(|| Box::new(Behind { leases: VecDeque::new() })).leases
+    fn apart(&mut self) -> &mut Behind {
+        self.behind.get_or_insert_with(|| Box::new(Behind { runs: VecDeque::new(), count: 0 }))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
 
-    /// What can happen to what is held. Grants ascend, with or without a hole before them.
+    #[test]
+    fn what_was_set_aside_does_not_break_what_is_given_back() {
+        let lease = |from, to| Lease::new(from, to).unwrap();
+        let mut held = Held::default();
+        held.hold(lease(1, 10), &[1, 4, 5]);
+        assert_eq!(held.count(), 6);
+        // The next one begins with some that were set aside; one after it does not join.
+        held.hold(lease(10, 20), &[10, 11, 15]);
+        held.hold(lease(30, 33), &[30]);
+        let taken: Vec<u64> = held.take(3).unwrap().positions().collect();
+        assert_eq!(taken, [2, 3, 6]);
+        assert_eq!(held.take_all(), [lease(7, 20), lease(31, 33)]);
+    }
+
+    /// What can happen to what is held. Grants ascend, with or without a hole before them, and with positions in them
+    /// that were set aside.
     #[derive(Clone, Debug)]
     enum Step {
         Grant {
             hole: u64,
             count: u64,
+            aside: Vec<u64>,
         },
         Take(u64),
         /// Taken, not seen, and put back.
@@ -144,7 +201,13 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            (0_u64..3, 1_u64..20).prop_map(|(hole, count)| Step::Grant { hole, count }),
+            (0_u64..3, 1_u64..20, prop::collection::btree_set(0_u64..19, 0..8)).prop_map(
+                |(hole, count, aside)| {
+                    // The last one is free.
+                    let aside = aside.into_iter().filter(|at| at + 1 < count).collect();
+                    Step::Grant { hole, count, aside }
+                }
+            ),
             (0_u64..25).prop_map(Step::Take),
             (1_u64..25).prop_map(Step::TakeUnseen),
         ]
@@ -154,11 +217,15 @@ mod tests {
         #[test]
         fn what_is_held_is_a_queue_of_positions(steps in prop::collection::vec(step(), 1..60)) {
             let (mut held, mut model, mut cursor) = (Held::default(), VecDeque::new(), 1);
+            let mut all_aside = BTreeSet::new();
             for step in steps {
                 match step {
-                    Step::Grant { hole, count } => {
-                        held.hold(Lease::new(cursor + hole, cursor + hole + count).unwrap());
-                        model.extend(cursor + hole..cursor + hole + count);
+                    Step::Grant { hole, count, aside } => {
+                        let from = cursor + hole;
+                        let aside: Vec<u64> = aside.into_iter().map(|at| from + at).collect();
+                        held.hold(Lease::new(from, from + count).unwrap(), &aside);
+                        model.extend((from..from + count).filter(|at| !aside.contains(at)));
+                        all_aside.extend(aside);
                         cursor += hole + count;
                     }
                     Step::Take(count) => {
@@ -176,8 +243,12 @@ mod tests {
                 prop_assert_eq!(held.first(), model.front().copied());
                 prop_assert_eq!(held.is_empty(), model.is_empty());
             }
-            let all: Vec<u64> = held.take_all().into_iter().flat_map(|lease| lease.from()..lease.to()).collect();
+            let all = held.take_all();
+            prop_assert!(all.windows(2).all(|pair| pair[0].to() <= pair[1].from()));
+            let all = all.into_iter().flat_map(|lease| lease.from()..lease.to());
+            let (aside, all): (Vec<u64>, Vec<u64>) = all.partition(|at| all_aside.contains(at));
             prop_assert_eq!(all, Vec::from(model));
+            prop_assert!(aside.iter().all(|at| all_aside.contains(at)));
             prop_assert!(held.is_empty() && held.count() == 0);
         }
     }

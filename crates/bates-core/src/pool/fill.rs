@@ -180,7 +180,7 @@ impl<S: Pools> Filling<'_, S> {
         pushed: &mut (dyn FnMut(u64) + Send),
     ) -> Result<(), FillError> {
         let mut sent_to = grant.lease.from();
-        let outcome = self.push_chunks(grant, (epoch, server), lock, &mut sent_to, pushed).await;
+        let outcome = self.push_chunks(&grant, (epoch, server), lock, &mut sent_to, pushed).await;
         // A chunk whose fate is not known counts as pushed: somebody may have taken it.
         let settling = Settling {
             epoch,
@@ -194,7 +194,7 @@ impl<S: Pools> Filling<'_, S> {
 
     async fn push_chunks(
         &self,
-        grant: Grant,
+        grant: &Grant,
         (epoch, server): (u64, &Server),
         lock: &mut Locked,
         sent_to: &mut u64,

@@ -2,23 +2,25 @@
 
 use std::convert::Infallible;
 
-use bates_core::{Assign, AssignError, Lease, Place, StoreError, free_run};
+use bates_core::{Assign, AssignError, Lease, Place, StoreError, free_run, free_span};
 
 use crate::error::Failed;
 use crate::read;
 use crate::session::Session;
 
-/// Rows that are read together.
-const PAGE: usize = 10_000;
+/// Rows that are read first; then ten times as many, and so on.
+const PAGE: usize = 1_000;
 
-/// So many positions from the cursor on that are free are known, or all that there are: more than the calls of a
-/// batch take, unless rules reject nearly everything.
-const FREE_MIN: u64 = 100_000;
+/// The most that are read together.
+const PAGE_MAX: usize = 100_000;
+
+/// So many positions from the cursor on that are free are known, or all that there are: more than documents take,
+/// unless rules reject nearly everything.
+pub(super) const FREE_MIN: u64 = 100_000;
 
 /// The positions of a scope that were set aside, from where its cursor stands.
 ///
-/// Invariant: what a holder gives back holds none of them, because no grant did; so a cursor that goes back within a
-/// batch needs no others.
+/// Invariant: all are known from where the cursor may stand within the batch, also after what a holder gives back.
 #[derive(Debug)]
 pub(crate) struct Aside {
     /// Ascending.
@@ -35,29 +37,49 @@ impl Default for Aside {
 }
 
 impl Aside {
-    /// Reads them, under the lock of the cursor, which stands at `next`.
-    pub(crate) async fn read(session: &Session, place: &Place, next: u64) -> Result<Self, Failed> {
-        let mut aside = Self { positions: Vec::new(), known_to: next };
+    /// Reads them, under the lock of the cursor, from where it stands or may come to stand, until `free` positions
+    /// between them are known.
+    pub(crate) async fn read(session: &Session, place: &Place, from: u64, free: u64) -> Result<Self, Failed> {
+        let mut aside = Self { positions: Vec::new(), known_to: from };
+        let mut rows = PAGE;
         loop {
-            let page = read::aside(session, place, aside.known_to, PAGE).await?;
-            let is_last = page.len() < PAGE;
+            let page = read::aside(session, place, aside.known_to, rows).await?;
+            let is_last = page.len() < rows;
             aside.positions.extend(page);
             if is_last {
                 return Ok(Self { known_to: u64::MAX, ..aside });
             }
-            aside.known_to = aside.positions.last().map_or(next, |last| last + 1);
-            if aside.known_to - next >= FREE_MIN + aside.positions.len() as u64 {
+            aside.known_to = aside.positions.last().map_or(from, |last| last + 1);
+            if aside.known_to - from >= free + aside.positions.len() as u64 {
                 return Ok(aside);
             }
+            rows = (rows * 10).min(PAGE_MAX);
         }
     }
 
     /// The first positions from `next` on that are free.
     pub(crate) fn run(&self, next: u64, count: u64, end: u64) -> Result<Option<Lease>, StoreError> {
         let known = end.min(self.known_to);
-        let mut rest = self.positions[self.positions.partition_point(|position| *position < next)..].iter();
+        let mut rest = self.from(next);
         let Ok(run) = free_run(next, count, known, || Ok::<_, Infallible>(rest.next().copied()));
         if run.is_none() && known < end { Err(too_far()) } else { Ok(run) }
+    }
+
+    /// Positions from `next` on, of which at most `count` are free; and the others.
+    pub(crate) fn span(
+        &self,
+        next: u64,
+        count: u64,
+        end: u64,
+    ) -> Result<Option<(Lease, Vec<u64>)>, StoreError> {
+        let known = end.min(self.known_to);
+        let mut rest = self.from(next);
+        let Ok(span) = free_span(next, count, known, || Ok::<_, Infallible>(rest.next().copied()));
+        if span.is_none() && known < end { Err(too_far()) } else { Ok(span) }
+    }
+
+    fn from(&self, next: u64) -> std::slice::Iter<'_, u64> {
+        self.positions[self.positions.partition_point(|position| *position < next)..].iter()
     }
 
     /// The first position from `next` on that is free and accepted by the rules, and its number.

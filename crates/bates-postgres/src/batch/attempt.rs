@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bates_core::{Cursor, Place};
 
-use super::aside::Aside;
+use super::aside::{Aside, FREE_MIN};
 use super::keys::{Key, Keys, Known, Request};
 use super::queue::Group;
-use super::reckon::{Found, Reckoned, reckon};
+use super::reckon::{Ask, Found, Reckoned, reckon};
 use super::writes::{Uncommitted, Writes};
 use super::{Job, Shared, document, sql};
 use crate::error::Failed;
@@ -129,8 +129,9 @@ async fn read(
     let (mut cursors_there, mut aside) = (BTreeMap::new(), BTreeMap::new());
     for sql::Locked { at, cursor, aside_to } in cursors? {
         // Few scopes have any, and none once they are passed.
-        if aside_to > cursor.next {
-            aside.insert(at, Aside::read(session, places[at], cursor.next).await?);
+        let (from, free) = reach(&groups[at].jobs, cursor.next);
+        if aside_to > from {
+            aside.insert(at, Aside::read(session, places[at], from, free).await?);
         }
         cursors_there.insert(at, cursor);
     }
@@ -141,6 +142,20 @@ async fn read(
         cursors: cursors_there,
         aside,
     })
+}
+
+/// From where on positions may be granted by these calls, and how many are surely enough for them, and for those that
+/// board meanwhile.
+fn reach(jobs: &[Job], next: u64) -> (u64, u64) {
+    let (mut from, mut free) = (next, 0_u64);
+    for job in jobs {
+        match &job.ask {
+            Ask::Grant(want) => free = free.saturating_add(want.count),
+            Ask::Surrender(tail) => from = from.min(tail.lease.from()),
+            Ask::Assign(_) => free = free.max(FREE_MIN),
+        }
+    }
+    (from, free.saturating_mul(4).max(FREE_MIN / 10))
 }
 
 /// What the keys stand for. Mostly all of them were inserted, and there is nothing to read.

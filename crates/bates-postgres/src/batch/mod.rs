@@ -59,9 +59,14 @@ impl Call for Job {
         }
     }
 
-    /// Invariant: keys are inserted before cursors are locked, so whoever has one comes before that.
+    /// Invariant: keys are inserted before cursors are locked, so whoever has one comes before that; and what was set
+    /// aside is read from where the cursor may come to stand, so whoever moves it back does, too.
     fn may_board(&self) -> bool {
-        !matches!(&self.ask, Ask::Assign(assign) if assign.idempotency.is_some())
+        match &self.ask {
+            Ask::Grant(_) => true,
+            Ask::Surrender(_) => false,
+            Ask::Assign(assign) => assign.idempotency.is_none(),
+        }
     }
 }
 

@@ -90,10 +90,13 @@ impl Reckoned {
     ) -> Result<Grant, GrantError> {
         let first = (&want.place, want.scopes_max, want.start);
         let Cursor { next, version } = stands(found, *cursor, first)?;
-        let run = aside.run(next, want.at_most(next), want.end)?;
-        let left = run.map_or(0, Lease::count);
+        let found = match want.purpose {
+            Purpose::Lease => aside.span(next, want.at_most(next), want.end)?,
+            _ => aside.run(next, want.count, want.end)?.map(|run| (run, vec![])),
+        };
+        let left = found.as_ref().map_or(0, |(lease, _)| lease.count());
         let fits = !want.purpose.is_all_or_none() || want.count == left;
-        let Some(lease) = run.filter(|_| fits) else {
+        let Some((lease, between)) = found.filter(|_| fits) else {
             if want.purpose == Purpose::Lease {
                 self.spent_to = Some(want.held_from.unwrap_or(next));
             }
@@ -111,7 +114,7 @@ impl Reckoned {
             Purpose::Pool => self.pooled.push(lease),
             Purpose::HandOut => {}
         }
-        Ok(Grant { lease, version: moved.version })
+        Ok(Grant { lease, version: moved.version, aside: between })
     }
 
     /// A key that was used is answered whatever became of the scope since, and takes nothing.

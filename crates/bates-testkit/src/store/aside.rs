@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bates_core::{Assign, AssignError, GrantError, Outbox, Store, Surrendered, Tail, Want};
+use bates_core::{Assign, AssignError, Grant, GrantError, Outbox, Purpose, Store, Surrendered, Tail, Want};
 
 use super::exercise::{DataSet, granted, next, open_pinned, place, want};
 use super::outbox;
@@ -23,7 +23,12 @@ pub(super) async fn what_was_set_aside_is_never_granted_and_all_else_is<D: DataS
     let mut seen = Vec::new();
     loop {
         match store.grant(Want { end: 1201, ..want(place("a"), 7) }).await {
-            Ok(grant) => seen.extend(grant.lease.from()..grant.lease.to()),
+            Ok(Grant { lease, aside, .. }) => {
+                let free = (lease.from()..lease.to()).filter(|position| !aside.contains(position));
+                let before = seen.len();
+                seen.extend(free);
+                assert!(seen.len() - before == 7 || lease.to() == 1200, "a lease reaches over them: {lease}");
+            }
             Err(GrantError::Exhausted { left: 0, elsewhere: false }) => break,
             Err(error) => panic!("{error}"),
         }
@@ -47,12 +52,24 @@ pub(super) async fn setting_aside_again_changes_nothing_and_tells_what_was_grant
     let tail = Tail { place: place("a"), lease: before.lease, version: before.version, lost: vec![] };
     assert_eq!(store.surrender(tail).await, Ok(Surrendered::Gap), "it was granted before");
     let run = granted(&store, want(place("a"), 10)).await;
-    assert_eq!((run.lease.from(), run.lease.to()), (1012, 1013));
+    assert_eq!((run.lease.from(), run.lease.to(), &*run.aside), (1011, 1023, &[1011, 1013][..]));
     // What is given back is granted again, and what was set aside behind it still is not.
     let tail = Tail { place: place("a"), lease: run.lease, version: run.version, lost: vec![] };
     assert_eq!(store.surrender(tail).await, Ok(Surrendered::Returned));
-    assert_eq!(granted(&store, want(place("a"), 10)).await.lease, run.lease);
-    assert_eq!(granted(&store, want(place("a"), 10)).await.lease.from(), 1014);
+    let again = granted(&store, want(place("a"), 10)).await;
+    assert_eq!((again.lease, again.aside), (run.lease, run.aside), "and so does what lies within");
+    // Given back and granted again at once: whoever is served together sees them as well.
+    let tail = Tail { place: place("a"), lease: again.lease, version: again.version, lost: vec![] };
+    let (returned, next) = tokio::join!(store.surrender(tail), store.grant(want(place("a"), 3)));
+    let next = next.expect("a grant");
+    let free: Vec<u64> = (next.lease.from()..next.lease.to()).filter(|at| !next.aside.contains(at)).collect();
+    match returned {
+        Ok(Surrendered::Returned) => assert_eq!(free, [1012, 1014, 1015]),
+        other => assert_eq!((other, free), (Ok(Surrendered::Gap), vec![1023, 1024, 1025])),
+    }
+    let one = Want { purpose: Purpose::HandOut, ..want(place("b"), 1) };
+    store.set_aside(place("b"), vec![1001, 1003]).await.expect("a write");
+    assert_eq!(granted(&store, one).await.lease.from(), 1002, "whoever is answered at once gets one run");
 }
 
 pub(super) async fn documents_pass_over_what_was_set_aside<D: DataSet<Store: Outbox>>(data: &D) {

@@ -62,7 +62,7 @@ pub(super) async fn told_of_carried<S: Movable>(store: &S) -> Vec<String> {
 
 /// No grant holds what was set aside, and pools begin anew without what they held.
 pub(super) async fn carried_goes_on<S: Movable>(store: &S) {
-    let next = async |scope| granted(store, want(scope, Purpose::Lease)).await.lease;
+    let next = async |scope| granted(store, want(scope, Purpose::Pool)).await.lease;
     assert_eq!(next("few").await, lease(1_001, 1_003));
     assert_eq!(next("few").await, lease(1_004, 1_005));
     assert_eq!(next("few").await, lease(1_006, 1_016));

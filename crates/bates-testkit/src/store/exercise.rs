@@ -139,7 +139,7 @@ async fn a_tail_goes_back_once_and_only_if_nothing_was_granted_since<D: DataSet>
     assert_eq!(store.surrender(tail.clone()).await, Ok(Surrendered::Returned));
     assert_eq!(next(&store, place("a")).await, Some(1011));
     assert_eq!(store.surrender(tail).await, Ok(Surrendered::Gap), "not twice");
-    let Grant { lease: again, version } = granted(&store, want(place("a"), 10)).await;
+    let Grant { lease: again, version, .. } = granted(&store, want(place("a"), 10)).await;
     assert_eq!(again, lease(1011, 1021), "what came back is granted again");
     granted(&store, want(place("a"), 10)).await;
     let late = Tail { place: place("a"), lease: lease(1015, 1021), version, lost: vec![] };

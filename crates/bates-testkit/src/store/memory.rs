@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
     Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, ScopeKey, SeriesName, Store,
-    StoreError, Surrendered, Tail, Want, free_run,
+    StoreError, Surrendered, Tail, Want, free_run, free_span,
 };
 
 /// Cursors that last as long as the value does.
@@ -57,15 +57,20 @@ impl State {
         }
         let Cursor { next, version } = found.unwrap_or(Cursor { next: want.start, version: 0 });
         let mut aside = self.aside.get(&want.place).into_iter().flatten().copied();
-        let Ok(run) = free_run(next, want.at_most(next), want.end, || Ok::<_, Infallible>(aside.next()));
-        let left = run.map_or(0, Lease::count);
+        let aside = || Ok::<_, Infallible>(aside.next());
+        let Ok(found) = match want.purpose {
+            Purpose::Lease => free_span(next, want.at_most(next), want.end, aside),
+            _ => free_run(next, want.count, want.end, aside).map(|run| run.map(|run| (run, vec![]))),
+        };
+        let left = found.as_ref().map_or(0, |(lease, _)| lease.count());
         let fits = !want.purpose.is_all_or_none() || left >= want.count;
-        let lease = run.filter(|_| fits).ok_or(GrantError::Exhausted { left, elsewhere: false })?;
+        let (lease, aside) =
+            found.filter(|_| fits).ok_or(GrantError::Exhausted { left, elsewhere: false })?;
         self.cursors.insert(want.place.clone(), Cursor { next: lease.to(), version: version + 1 });
         if want.purpose == Purpose::Issue {
             self.ledger.entry(want.place.clone()).or_default().push(lease);
         }
-        Ok(Grant { lease, version: version + 1 })
+        Ok(Grant { lease, version: version + 1, aside })
     }
 }
 

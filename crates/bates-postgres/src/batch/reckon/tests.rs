@@ -36,7 +36,8 @@ fn calls_that_wait_together_are_served_one_behind_the_other() {
     let asks =
         [ask(3, Purpose::Issue), ask(2, Purpose::Issue), ask(5, Purpose::HandOut), ask(32, Purpose::Lease)];
     let reckoned = reckon(Found::New { scopes: 0 }, &Aside::default(), &asks, &mut Keys::default());
-    let granted = |from, to, version| Outcome::Grant(Ok(Grant { lease: lease(from, to), version }));
+    let granted =
+        |from, to, version| Outcome::Grant(Ok(Grant { lease: lease(from, to), version, aside: vec![] }));
     let expected = [granted(1, 4, 1), granted(4, 6, 2), granted(6, 11, 3), granted(11, 43, 4)];
     assert_eq!(reckoned.outcomes, expected);
     assert_eq!(reckoned.moved, Some(Cursor { next: 43, version: 4 }));
