@@ -10,6 +10,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{Entry, Machine, ScopeName, ScopeRefused};
+use crate::audit::{By, How};
 use crate::code::Code;
 use crate::document::{
     Assign, AssignError, Assigned, Content, Decided, Decision, Document, Filter, Idempotency, Outbox, State,
@@ -61,13 +62,14 @@ impl AssignRefused {
 }
 
 impl<S: Outbox> Machine<S> {
-    /// Numbers a document, or reserves a number.
+    /// Numbers a document, or reserves a number, for somebody.
     pub async fn assign(
         &self,
         entry: &Entry,
         name: ScopeName<'_>,
         content: Content,
         idempotency: Option<Idempotency>,
+        who: &str,
     ) -> Result<Assigned, AssignRefused> {
         if matches!(content, Content::Document(_)) && !entry.spec.has_sink {
             return Err(AssignRefused::NoSink(entry.series.name().as_str().into()));
@@ -81,6 +83,8 @@ impl<S: Outbox> Machine<S> {
         let _permit = self.dispenser.permit(&place)?;
         let is_document = matches!(content, Content::Document(_));
         let key = idempotency.as_ref().map(|idempotency| idempotency.key.clone());
+        let how = if is_document { How::Document } else { How::Reservation };
+        let audit = self.is_audited(entry).then(|| By { who, how }.at(self.clock.now()));
         let ask = Assign {
             place: place.clone(),
             start: entry.series.start().value(),
@@ -90,6 +94,7 @@ impl<S: Outbox> Machine<S> {
             event: Uuid::now_v7(),
             idempotency,
             content,
+            audit,
         };
         let assigned = self.store().assign(ask).await;
         entry.note_reach(&place, &assigned);

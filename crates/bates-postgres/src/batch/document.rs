@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use bates_core::{Assign, Assigned, Content, State};
+use bates_core::{Assign, Assigned, Content, Record, State};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
@@ -17,6 +17,15 @@ use crate::session::Session;
 pub(crate) struct Numbered<'b> {
     pub(crate) assign: &'b Assign,
     pub(crate) assigned: &'b Assigned,
+}
+
+impl Numbered<'_> {
+    /// Who took the number, where the series is audited.
+    pub(crate) fn record(&self) -> Option<Record> {
+        let Self { assign, assigned } = self;
+        let taking = assign.audit.as_ref()?;
+        Record::of_document(assigned.event, &assign.place, assigned.position, &assigned.number, taking)
+    }
 }
 
 /// Inserts those keys that are not there, in their order; waits for whoever is about to. Answers how many it were.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bates_core::{Pools as _, Renewal, Server, Settling};
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::{
-    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_books, exercise_move, exercise_outbox,
-    exercise_pools, exercise_store,
+    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_audit, exercise_books, exercise_move,
+    exercise_outbox, exercise_pools, exercise_store,
 };
 
 /// A database of its own in a server that all claims share.
@@ -34,6 +34,7 @@ async fn the_shared_store_conforms() {
     exercise_outbox(fresh).await;
     exercise_books(fresh).await;
     exercise_pools(fresh).await;
+    exercise_audit(fresh).await;
 }
 
 /// Fault 10: four connections to the server for all who ask, each transaction on another.
@@ -51,6 +52,7 @@ async fn the_shared_store_conforms_behind_pgbouncer_in_transaction_mode() {
     exercise_outbox(fresh).await;
     exercise_books(fresh).await;
     exercise_pools(fresh).await;
+    exercise_audit(fresh).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
