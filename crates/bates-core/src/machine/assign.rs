@@ -10,7 +10,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{Entry, Machine, ScopeName, ScopeRefused};
-use crate::audit::{By, How};
+use crate::audit::How;
 use crate::code::Code;
 use crate::document::{
     Assign, AssignError, Assigned, Content, Decided, Decision, Document, Filter, Idempotency, Outbox, State,
@@ -71,7 +71,8 @@ impl<S: Outbox> Machine<S> {
         idempotency: Option<Idempotency>,
         who: &str,
     ) -> Result<Assigned, AssignRefused> {
-        if matches!(content, Content::Document(_)) && !entry.spec.has_sink {
+        let is_document = matches!(content, Content::Document(_));
+        if is_document && !entry.spec.has_sink {
             return Err(AssignRefused::NoSink(entry.series.name().as_str().into()));
         }
         let (scope, key) = entry.scope(name, || self.clock.now())?;
@@ -81,10 +82,7 @@ impl<S: Outbox> Machine<S> {
         }
         self.leave_memory(entry).await;
         let _permit = self.dispenser.permit(&place)?;
-        let is_document = matches!(content, Content::Document(_));
         let key = idempotency.as_ref().map(|idempotency| idempotency.key.clone());
-        let how = if is_document { How::Document } else { How::Reservation };
-        let audit = self.is_audited(entry).then(|| By { who, how }.at(self.clock.now()));
         let ask = Assign {
             place: place.clone(),
             start: entry.series.start().value(),
@@ -94,7 +92,7 @@ impl<S: Outbox> Machine<S> {
             event: Uuid::now_v7(),
             idempotency,
             content,
-            audit,
+            audit: self.taking(entry, if is_document { How::Document } else { How::Reservation }, who),
         };
         let assigned = self.store().assign(ask).await;
         entry.note_reach(&place, &assigned);

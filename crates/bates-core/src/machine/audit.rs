@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{Entry, Machine, Numbers};
-use crate::audit::{By, Record, RecordFilter};
+use crate::audit::{By, How, Record, RecordFilter, Taking};
 use crate::error::IssueError;
 use crate::lease::{Lease, Taken};
 use crate::place::{Place, ScopeKey};
@@ -31,7 +31,7 @@ struct Piece {
 
 impl Drawn {
     /// Adds what was taken, of which the numbers from `begin` on came. A range that goes on is one.
-    pub(super) fn add(&mut self, taken: &Taken, numbers: &Numbers, mut begin: usize) {
+    fn add(&mut self, taken: &Taken, numbers: &Numbers, mut begin: usize) {
         for range in taken.leases() {
             let within = numbers.positions_from(begin).take_while(|position| *position < range.to()).count();
             let end = begin + within;
@@ -49,10 +49,27 @@ impl Drawn {
 impl<S: Store> Machine<S> {
     /// Whether what was just taken through an entry has to be recorded. One that was changed meanwhile stands for the
     /// series in its place, from which the numbers may have come.
-    pub(super) fn is_audited(&self, entry: &Entry) -> bool {
+    fn is_audited(&self, entry: &Entry) -> bool {
         entry.spec.audit.is_on()
             || entry.series.is_retired()
                 && self.named(entry.series.name().as_str()).is_some_and(|current| current.spec.audit.is_on())
+    }
+
+    /// Notes what was just taken, and which numbers came from it, if that has to be recorded.
+    pub(super) fn note(
+        &self,
+        entry: &Entry,
+        drawn: &mut Drawn,
+        (taken, numbers, begin): (&Taken, &Numbers, usize),
+    ) {
+        if self.is_audited(entry) {
+            drawn.add(taken, numbers, begin);
+        }
+    }
+
+    /// Who takes the number of a document, if that has to be recorded with it.
+    pub(super) fn taking(&self, entry: &Entry, how: How, who: &str) -> Option<Taking> {
+        self.is_audited(entry).then(|| By { who, how }.at(self.clock.now()))
     }
 
     /// Records what was drawn, durably.

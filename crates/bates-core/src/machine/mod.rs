@@ -23,6 +23,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
+use bates_pattern::Scope;
 use tokio::sync::Mutex;
 
 use crate::audit::By;
@@ -38,7 +39,7 @@ use crate::name::SeriesName;
 use crate::place::ScopeKey;
 use crate::pool::KeptPools;
 use crate::promise::Promise;
-use crate::store::{Cursor, Store, StoreError};
+use crate::store::Store;
 use audit::Drawn;
 use follow::Follower;
 
@@ -156,19 +157,30 @@ impl<S: Store> Machine<S> {
         by: By<'_>,
     ) -> Result<Numbers, NextError> {
         let (scope, key) = entry.scope(name, || self.clock.now())?;
+        let (numbers, drawn) = self.draw(entry, (&scope, &key), count).await?;
+        self.record(entry, &key, (drawn, &numbers), by).await?;
+        entry.counts.add_issued(numbers.len() as u64);
+        Ok(numbers)
+    }
+
+    /// Takes numbers, and what of them has to be recorded before they are answered.
+    async fn draw(
+        &self,
+        entry: &Entry,
+        (scope, key): (&Scope, &ScopeKey),
+        count: u64,
+    ) -> Result<(Numbers, Drawn), NextError> {
         let (mut numbers, mut drawn) = (Numbers::of(entry.spec.value), Drawn::default());
         let mut asked = count.min(CHUNK);
         let mut rejected = 0;
         while numbers.len() as u64 != count {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left
             // over; those that are rejected are no gaps.
-            match self.positions(entry, &key, asked).await {
+            match self.positions(entry, key, asked).await {
                 Ok(taken) => {
                     let before = numbers.len();
-                    numbers.add(&scope, &taken);
-                    if self.is_audited(entry) {
-                        drawn.add(&taken, &numbers, before);
-                    }
+                    numbers.add(scope, &taken);
+                    self.note(entry, &mut drawn, (&taken, &numbers, before));
                     rejected = if numbers.len() > before { 0 } else { rejected + taken.count() };
                 }
                 // The last few are given to whoever asks for more.
@@ -191,9 +203,7 @@ impl<S: Store> Machine<S> {
                 tokio::task::yield_now().await;
             }
         }
-        self.record(entry, &key, (drawn, &numbers), by).await?;
-        entry.counts.add_issued(numbers.len() as u64);
-        Ok(numbers)
+        Ok((numbers, drawn))
     }
 
     /// The next `count` positions of a scope: all of them, or an error.
@@ -227,16 +237,6 @@ impl<S: Store> Machine<S> {
             },
             answer => answer,
         }
-    }
-
-    /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
-    pub async fn scopes(
-        &self,
-        series: SeriesName,
-        after: Option<ScopeKey>,
-        limit: usize,
-    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
-        self.dispenser.store().scopes(series, after, limit).await
     }
 
     /// Whether numbers can be issued: the machine is open, and its store can be written just now.

@@ -122,5 +122,5 @@ async fn records_are_kept_as_long_as_the_series_says() {
     }
     assert_eq!(machine.prune_records().await, Ok(1));
     let left: Vec<_> = records(&store).await.into_iter().map(|record| record.place.series).collect();
-    assert_eq!(left.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["ever", "long"]);
+    assert_eq!(left.iter().map(bates_core::SeriesName::as_str).collect::<Vec<_>>(), ["ever", "long"]);
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::keys::{Key, Known, Request};
 use super::sql::{integer, whole};
+use crate::audit;
 use crate::outbox::millis;
 use crate::session::Session;
 
@@ -163,9 +164,19 @@ impl<'k> Columns<'k> {
     }
 }
 
-/// Writes documents. All have the moment of the write as their beginning, not that of the transaction, which may
-/// have waited for locks: a reservation lasts from here on.
+/// Writes documents, and who took their numbers where that is asked for.
 pub(crate) async fn write(session: &Session, numbered: &[Numbered<'_>]) -> Result<(), Error> {
+    let records: Vec<Record> = numbered.iter().filter_map(Numbered::record).collect();
+    let records: Vec<&Record> = records.iter().collect();
+    // Few batches have any, and all would carry its size.
+    let recording = Box::pin(audit::insert(session, &records));
+    let (written, recorded) = tokio::join!(biased; write_documents(session, numbered), recording);
+    written.and(recorded)
+}
+
+/// All have the moment of the write as their beginning, not that of the transaction, which may
+/// have waited for locks: a reservation lasts from here on.
+async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result<(), Error> {
     if numbered.is_empty() {
         return Ok(());
     }

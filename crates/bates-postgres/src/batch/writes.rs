@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::{Cursor, Lease, Place, Reason, Record};
+use bates_core::{Cursor, Lease, Place, Reason};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -14,7 +14,6 @@ use super::queue::Group;
 use super::reckon::{Ask, Outcome};
 use super::sql::{self, Table};
 use super::{Job, Shared};
-use crate::audit;
 use crate::error::{Failed, OpenError, told};
 use crate::session::Session;
 use crate::truth::Entry;
@@ -87,23 +86,7 @@ impl<'b> Writes<'b> {
         entry: Entry,
     ) -> Result<(), Uncommitted> {
         let by = (shared.truth.node, entry.batch);
-        let records: Vec<Record> = self.numbered.iter().filter_map(Numbered::record).collect();
-        let records: Vec<&Record> = records.iter().collect();
-        let (
-            untaken,
-            retaken,
-            let_go,
-            used,
-            lost,
-            moved,
-            made,
-            issued,
-            leased,
-            pooled,
-            numbered,
-            recorded,
-            committed,
-        ) = tokio::join!(
+        let (untaken, retaken, let_go, used, lost, moved, made, issued, leased, pooled, numbered, committed) = tokio::join!(
             biased;
             document::remove_keys(session, &self.untaken, entry.batch),
             document::change_keys(session, &self.retaken, entry.batch),
@@ -117,13 +100,12 @@ impl<'b> Writes<'b> {
             // Few batches have any, and all would carry its size.
             Box::pin(sql::write_ranges(session, Table::Pooled, &self.pooled, by)),
             document::write(session, &self.numbered),
-            Box::pin(audit::insert(session, &records)),
             session.batch_execute("COMMIT")
         );
         let keys = untaken.and(retaken);
         let held = let_go.and(used).and(lost);
         let granted = issued.and(leased).and(pooled);
-        let before = keys.and(held).and(moved).and(made).and(granted).and(numbered).and(recorded);
+        let before = keys.and(held).and(moved).and(made).and(granted).and(numbered);
         match (before, committed) {
             (Ok(()), Ok(())) => Ok(()),
             // The commit was answered, and after a refusal it is a rollback. That alone proves it: PgBouncer tells of

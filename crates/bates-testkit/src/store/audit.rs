@@ -171,7 +171,7 @@ async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: DataSe
             after = Some((last.taking.at, last.id));
             assert!(page.len() <= limit);
             // What comes later stands behind, and moves nothing.
-            let at = seen.len() as i64 + 10;
+            let at = i64::try_from(seen.len()).expect("it is small") + 10;
             store.record(vec![record("a", (500, 501), "late", at)]).await.expect("a write");
             seen.extend(page.into_iter().filter(|record| &*record.taking.who == "one"));
             if seen.len() == 100 {

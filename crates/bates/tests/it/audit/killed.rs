@@ -11,8 +11,7 @@ use super::{TOKENS, ask_as, entries};
 
 const KILLS: u64 = 5;
 const BETWEEN_KILLS: u64 = 120;
-const SERIES: &str =
-    "  n: { pattern: \"N-{seq}\", key: \"n\", audit: true }\n  c: { pattern: \"{seq}\", key: c, audit: true }\n";
+const SERIES: &str = "  n: { pattern: \"N-{seq}\", key: \"n\", audit: true }\n  c: { pattern: \"{seq}\", key: c, audit: true }\n";
 
 /// Who was answered which number.
 type Answered = Vec<(&'static str, String)>;
