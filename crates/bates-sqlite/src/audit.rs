@@ -89,13 +89,14 @@ fn conditions(of: &RecordFilter, after: Option<(Timestamp, Uuid)>) -> (String, V
         add("scope = ?", vec![text(scope.as_str())]);
     }
     if let Some(position) = of.position.map(|position| Value::Integer(integer(position))) {
-        if let (Some(series), Some(scope)) = (&of.series, &of.scope) {
-            let at = vec![text(series.as_str()), text(scope.as_str()), position.clone()];
-            let begins = "first = (SELECT max(first) FROM audit AS begun
-                WHERE begun.series_id = (SELECT id FROM series WHERE name = ?) AND begun.scope = ? AND begun.first <= ?)";
-            add(begins, at);
+        match (&of.series, &of.scope) {
+            (Some(series), Some(scope)) => add(
+                "first = (SELECT max(first) FROM audit AS begun
+                    WHERE begun.series_id = (SELECT id FROM series WHERE name = ?) AND begun.scope = ? AND begun.first <= ?)",
+                vec![text(series.as_str()), text(scope.as_str()), position.clone()],
+            ),
+            _ => add("first <= ?", vec![position.clone()]),
         }
-        add("first <= ?", vec![position.clone()]);
         add("last >= ?", vec![position]);
     }
     if let Some(who) = &of.who {

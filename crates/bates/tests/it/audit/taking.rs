@@ -20,7 +20,10 @@ fn numbers_are_recorded_under_the_names_of_tokens(home: &Home) {
     assert_eq!(ask_as(port, "one", "POST /v1/series/n/next?count=1000", "").0, 200);
     let lines = ask_with(port, "two", "Accept: text/plain\r\n", "POST /v1/series/n/next?count=5000", "");
     assert!(lines.0 == 200 && lines.1.contains("N-6000"), "{}", lines.1.len());
-    assert_eq!(ask_as(port, "shared", "POST /v1/series/n/next", "").1["ids"], json!(["N-6001"]));
+    // Where a request comes from the socket says, whatever its head does.
+    let forged = "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\n";
+    let (_, one) = ask_with(port, "shared", forged, "POST /v1/series/n/next", "");
+    assert_eq!(one, r#"{"ids":["N-6001"]}"#);
     for wrong in ["three", "registry", ""] {
         assert_eq!(ask_as(port, wrong, "POST /v1/series/n/next", "").0, 401, "{wrong}");
         assert_eq!(ask_as(port, wrong, "GET /v1/audit", "").0, 401, "{wrong}");
@@ -37,6 +40,8 @@ fn numbers_are_recorded_under_the_names_of_tokens(home: &Home) {
     assert_eq!(clinic.incr("p:a"), Some(1));
     let mut shared = client(&server, &["AUTH", "default", "shared"]);
     assert_eq!(shared.incr("c:a"), Some(12));
+    let hello = Client::connect(server.port).unwrap().send(&["HELLO", "3", "AUTH", "registry", "one"]);
+    assert_eq!(hello.unwrap(), "%7");
     for wrong in [["AUTH", "clinic", "one"], ["AUTH", "registry", "shared"], ["AUTH", "", "shared"]] {
         let answer = Client::connect(server.port).unwrap().send(&wrong).unwrap();
         assert!(answer.starts_with("-WRONGPASS"), "{wrong:?}: {answer}");
