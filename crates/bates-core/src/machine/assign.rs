@@ -98,10 +98,7 @@ impl<S: Outbox> Machine<S> {
         entry.note_reach(&place, &assigned);
         let assigned = assigned.map_err(|error| refused(entry, &place, key, error))?;
         if assigned.is_new {
-            entry.counts.add_issued(1);
-            if is_document {
-                entry.documents.notify_one();
-            }
+            entry.note_numbered(is_document);
         }
         Ok(assigned)
     }
@@ -159,6 +156,16 @@ impl<S: Outbox> Machine<S> {
     async fn leave_memory(&self, entry: &Entry) {
         if entry.series.promise() == Promise::Ordered {
             entry.out_of_memory.get_or_init(|| self.dispenser.leave_memory(&entry.series)).await;
+        }
+    }
+}
+
+impl Entry {
+    /// A number more, and a document that waits for delivery.
+    fn note_numbered(&self, is_document: bool) {
+        self.counts.add_issued(1);
+        if is_document {
+            self.documents.notify_one();
         }
     }
 }

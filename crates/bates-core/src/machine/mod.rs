@@ -171,8 +171,7 @@ impl<S: Store> Machine<S> {
         count: u64,
     ) -> Result<(Numbers, Drawn), NextError> {
         let (mut numbers, mut drawn) = (Numbers::of(entry.spec.value), Drawn::default());
-        let mut asked = count.min(CHUNK);
-        let mut rejected = 0;
+        let (mut asked, mut rejected) = (count.min(CHUNK), 0);
         while numbers.len() as u64 != count {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left
             // over; those that are rejected are no gaps.

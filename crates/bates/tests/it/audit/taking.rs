@@ -137,3 +137,32 @@ fn what_is_pushed_into_a_pool_is_recorded_under_the_pool_and_what_is_taken_past_
         assert!(!of_pool.is_empty() && of_pool.iter().all(|entry| entry.starts_with("pool pool:A pool ")));
     }
 }
+
+#[test]
+fn what_is_issued_as_an_id_generator_is_recorded() {
+    let home = Home::folder();
+    let series =
+        "  farmer: { pattern: \"{seq:9}{check:verhoeff}\", order: shuffled, reject: openg2p, audit: true }\n";
+    for (open, secret, who) in
+        [("false", "one", "registry"), ("true", "two", "clinic"), ("true", "", "127.0.0.1")]
+    {
+        let mut environment = TOKENS.to_vec();
+        environment.push(("BATES_OPENG2P_OPEN", open));
+        let server = home.start_with(series, &environment);
+        for (path, count) in
+            [("POST /v1/idgenerator/farmer/id", 1), ("POST /v1/idgenerator/farmer/ids?count=50", 50)]
+        {
+            let (status, answer) = ask_as(server.http, secret, path, "");
+            assert_eq!(status, 200, "{answer}");
+            let ids = &answer["response"]["ids"];
+            let id = if count == 1 { &answer["response"]["id"] } else { &ids[49] };
+            let found = entries(server.http, &format!("&id={}", id.as_str().unwrap()));
+            assert_eq!(
+                (found.len(), &found[0]["who"], &found[0]["how"]),
+                (1, &json!(who), &json!("http")),
+                "{id}"
+            );
+            assert_eq!(found[0]["count"], json!(count));
+        }
+    }
+}
