@@ -8,8 +8,7 @@ impl<S: Store> Machine<S> {
     /// The next position of the scope that `key` names, if it is held in memory: for the hot path. `scope` is
     /// the caller's room for the scope's key.
     pub fn try_next_by_key(&self, entry: &Entry, key: &str, count: u64, scope: &mut String) -> Option<Taken> {
-        // What is audited is recorded first, which has to be waited for.
-        if entry.series.pattern().needs_date() || entry.spec.audit.is_on() {
+        if entry.is_awaited {
             return None;
         }
         scope.clear();
