@@ -64,6 +64,14 @@ pub enum IssueError {
         /// What the store said.
         error: StoreError,
     },
+    /// The numbers were taken, and not recorded, so none is given. They are burned.
+    #[error("{place}: what was taken could not be recorded in the audit, so no number is given: {error}")]
+    Unrecorded {
+        /// Where.
+        place: Place,
+        /// What the store said.
+        error: StoreError,
+    },
 }
 
 impl IssueError {
@@ -94,8 +102,10 @@ impl IssueError {
             Self::TooManyScopes { .. } => Code::TOO_MANY_SCOPES,
             Self::Retired { .. } => Code::UNKNOWN_SERIES,
             Self::Stopping => Code::STOPPING,
-            Self::Store { error: StoreError::Poisoned(_), .. } => Code::STORE_POISONED,
-            Self::Store { .. } => Code::STORE_UNAVAILABLE,
+            Self::Store { error, .. } | Self::Unrecorded { error, .. } if error.is_poisoned() => {
+                Code::STORE_POISONED
+            }
+            Self::Store { .. } | Self::Unrecorded { .. } => Code::STORE_UNAVAILABLE,
         }
     }
 }

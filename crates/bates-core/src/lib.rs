@@ -12,6 +12,7 @@
 //! Must never know a database, a socket or a wire format.
 
 mod aside;
+mod audit;
 mod clock;
 mod code;
 mod counts;
@@ -36,6 +37,7 @@ mod series;
 mod store;
 
 pub use aside::{free_run, free_span};
+pub use audit::{Audit, Auditing, By, How, Record, RecordFilter, Taking};
 pub use clock::{Clock, SystemClock};
 pub use code::Code;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};

@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use parking_lot::RwLock;
+use uuid::Uuid;
 
+use crate::audit::{Audit, Record, RecordFilter};
 use crate::clock::Clock;
 use crate::counts::{Counts, Latency};
 use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
@@ -37,6 +40,30 @@ impl<S> Measured<S> {
 
     pub(crate) fn latency(&self) -> &Latency {
         &self.latency
+    }
+}
+
+impl<S: Audit> Audit for Measured<S> {
+    async fn record(&self, records: Vec<Record>) -> Result<(), StoreError> {
+        self.store.record(records).await
+    }
+
+    async fn records(
+        &self,
+        of: RecordFilter,
+        after: Option<(Timestamp, Uuid)>,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.store.records(of, after, limit).await
+    }
+
+    async fn prune_records(
+        &self,
+        series: SeriesName,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        self.store.prune_records(series, before, limit).await
     }
 }
 

@@ -10,6 +10,7 @@ use std::future::Future;
 
 use uuid::Uuid;
 
+use crate::audit::RecordFilter;
 use crate::gap::GapFilter;
 use crate::name::SeriesName;
 use crate::place::ScopeKey;
@@ -18,7 +19,7 @@ use crate::store::{Definition, StoreError};
 
 pub use page::{Adopted, Kept, Page, Request, SetAside};
 
-/// Scopes, documents, keys, gaps or pools that are copied in one commit.
+/// Scopes, documents, keys, gaps, pools or records that are copied in one commit.
 const PAGE_MAX: usize = 1_000;
 
 /// Positions set aside that are copied in one commit: there may be millions, and each is one integer.
@@ -99,6 +100,8 @@ pub struct Moved {
     pub documents: u64,
     /// Idempotency keys.
     pub keys: u64,
+    /// Records of the audit.
+    pub records: u64,
 }
 
 /// A move that was refused, or failed on the way.
@@ -155,6 +158,7 @@ pub async fn move_store<A: Movable, B: Movable>(
     copying.documents().await?;
     copying.requests().await?;
     copying.gaps().await?;
+    copying.records().await?;
     let moved = copying.moved;
     for (series, description) in from.descriptions().await? {
         to.describe(series, Some(description)).await?;
@@ -235,6 +239,17 @@ impl<A: Movable, B: Movable> Copying<'_, A, B> {
             let Some(last) = page.last() else { return Ok(()) };
             after = Some((last.place.clone(), last.missing.range.from()));
             self.write(Page::Gaps(page)).await?;
+        }
+    }
+
+    async fn records(&mut self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.from.records(RecordFilter::default(), after, PAGE_MAX).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some((last.taking.at, last.id));
+            self.moved.records += page.len() as u64;
+            self.write(Page::Records(page)).await?;
         }
     }
 

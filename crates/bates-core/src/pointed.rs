@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use uuid::Uuid;
 
+use crate::audit::{Audit, Record, RecordFilter};
 use crate::document::{
     Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, Filter, Outbox, Settlement,
     State,
@@ -14,6 +16,30 @@ use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::pool::{Pool, Pools, Renewal, Settling};
 use crate::store::StoreError;
+
+impl<S: Audit> Audit for Arc<S> {
+    async fn record(&self, records: Vec<Record>) -> Result<(), StoreError> {
+        (**self).record(records).await
+    }
+
+    async fn records(
+        &self,
+        of: RecordFilter,
+        after: Option<(Timestamp, Uuid)>,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        (**self).records(of, after, limit).await
+    }
+
+    async fn prune_records(
+        &self,
+        series: SeriesName,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        (**self).prune_records(series, before, limit).await
+    }
+}
 
 impl<S: Outbox> Outbox for Arc<S> {
     async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {

@@ -6,6 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use crate::audit::Audit;
 use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::lease::Lease;
 use crate::name::SeriesName;
@@ -15,7 +16,7 @@ use crate::place::{Place, ScopeKey};
 ///
 /// Invariant: when a call answers with a grant, the cursor past it is on disk. A call that was cancelled or
 /// failed may have moved a cursor all the same: its range is then lost, never granted again.
-pub trait Store: Send + Sync + 'static {
+pub trait Store: Audit {
     /// Whether other nodes issue from the same cursors: then no lease in memory keeps an order.
     fn is_shared(&self) -> bool {
         false
@@ -264,4 +265,11 @@ pub enum StoreError {
     /// The series was never pinned.
     #[error("series {0:?} is not known to the store")]
     UnknownSeries(Box<str>),
+}
+
+impl StoreError {
+    /// Whether the store issues nothing until it is opened anew.
+    pub const fn is_poisoned(&self) -> bool {
+        matches!(self, Self::Poisoned(_))
+    }
 }

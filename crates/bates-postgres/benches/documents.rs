@@ -83,6 +83,7 @@ fn document(place: &Place, scope: &Arc<Scope>, is_keyed: bool) -> Assign {
         event,
         idempotency: is_keyed.then(key),
         content: Content::Document(format!("{{\"text\":\"{}\"}}", "x".repeat(1_012)).into()),
+        audit: None,
     }
 }
 

@@ -6,6 +6,7 @@
 //! listens in a session, where it found that it can, and nothing depends on it.
 
 mod address;
+mod audit;
 mod batch;
 mod books;
 mod connect;

@@ -10,6 +10,7 @@ use deadpool_postgres::Pool;
 use uuid::Uuid;
 
 use crate::address::Address;
+use crate::audit::Recorder;
 use crate::batch::{Ask, Outcome, Shared};
 use crate::error::{Failed, OpenError};
 use crate::notice::Notices;
@@ -35,6 +36,7 @@ pub enum Opening {
 pub struct PostgresStore {
     shared: Arc<Shared>,
     notices: Notices,
+    recorder: Recorder,
     host: Box<str>,
 }
 
@@ -58,7 +60,8 @@ impl PostgresStore {
         });
         opened.await.map_err(|failed| failed.into_open_error(address))?;
         let notices = Notices::new(address, settings, truth.node)?;
-        Ok(Self { shared: Arc::new(Shared::new(pool, settings, truth)), notices, host })
+        let shared = Arc::new(Shared::new(pool, settings, truth));
+        Ok(Self { shared, notices, recorder: Recorder::default(), host })
     }
 
     /// Makes the schema, or brings it up to date. Answers with the version that was there before.
@@ -107,6 +110,11 @@ impl PostgresStore {
     /// What it tells other nodes, and hears of them.
     pub(crate) fn notices(&self) -> &Notices {
         &self.notices
+    }
+
+    /// Who waits for records to be written.
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// Who this node is.

@@ -1,32 +1,92 @@
-//! The one shared secret, and the one place where it is checked. Every front end asks here, none compares by
-//! itself. Must never keep, show or log the secret: what is kept is its digest.
+//! The secrets, and the one place where they are checked: one that is shared, and tokens that have names. Every front
+//! end asks here who it talks to, none compares by itself. Must never keep, show or log a secret: what is kept is its
+//! digest.
 
 use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Who may use the server: whoever knows the secret, or everybody where there is none.
+/// Who may use the server: whoever knows a secret, or everybody where there is none.
 #[derive(Clone)]
 pub struct Access {
-    digest: Option<[u8; 32]>,
+    kept: Vec<Kept>,
+}
+
+/// A secret: the shared one has no name.
+#[derive(Clone)]
+struct Kept {
+    name: Option<Arc<str>>,
+    digest: [u8; 32],
+}
+
+/// Who asks: a token by its name, or whoever is at an address. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    who: Arc<str>,
+    is_token: bool,
+}
+
+impl Caller {
+    /// Somebody at the other end of a connection, as the socket says.
+    pub fn at(address: Option<SocketAddr>) -> Self {
+        let address = address.map(|address| address.ip().to_canonical().to_string());
+        Self { who: address.map_or_else(|| "unknown".into(), Into::into), is_token: false }
+    }
+
+    /// The name of the token, or the address.
+    pub fn who(&self) -> &str {
+        &self.who
+    }
+
+    /// The name of the token, if it is one.
+    pub fn token(&self) -> Option<&str> {
+        self.is_token.then_some(&*self.who)
+    }
+
+    /// Whom idempotency keys belong to: a token for itself, and all others together.
+    pub fn owner(&self) -> &str {
+        self.token().unwrap_or_default()
+    }
 }
 
 impl Access {
     /// Guarded by `secret`; open to everybody who can connect if there is none.
     pub fn new(secret: Option<&str>) -> Self {
-        Self { digest: secret.map(|secret| digest(secret.as_bytes())) }
+        let kept = secret.map(|secret| Kept { name: None, digest: digest(secret.as_bytes()) });
+        Self { kept: kept.into_iter().collect() }
+    }
+
+    /// And by the secret of a token.
+    #[must_use]
+    pub fn with_token(mut self, name: &str, secret: &str) -> Self {
+        self.kept.push(Kept { name: Some(name.into()), digest: digest(secret.as_bytes()) });
+        self
     }
 
     /// Whether there is no secret.
     pub fn is_open(&self) -> bool {
-        self.digest.is_none()
+        self.kept.is_empty()
     }
 
-    /// Whether `given` is the secret. Takes as long for a wrong secret as for the right one: digests have one
-    /// length, and all of it is compared. Where there is no secret, everything is admitted.
-    pub fn admits(&self, given: &[u8]) -> bool {
-        self.digest.is_none_or(|kept| kept.ct_eq(&digest(given)).into())
+    /// Who it is that gives this secret, and connects as `stranger`; `None` if it is no secret. Takes as long for a
+    /// wrong one as for any right one: digests have one length, and all of them are compared. Where there is no
+    /// secret, everybody is admitted.
+    pub fn admits(&self, given: &[u8], stranger: &Caller) -> Option<Caller> {
+        let given = digest(given);
+        let mut found = self.is_open().then(|| stranger.clone());
+        for Kept { name, digest } in &self.kept {
+            let is_this: bool = digest.ct_eq(&given).into();
+            if is_this {
+                found = Some(match name {
+                    Some(name) => Caller { who: name.clone(), is_token: true },
+                    None => stranger.clone(),
+                });
+            }
+        }
+        found
     }
 }
 
@@ -44,24 +104,51 @@ fn digest(bytes: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
 
+    fn stranger() -> Caller {
+        Caller::at(Some("10.0.0.7:4711".parse().expect("an address")))
+    }
+
     #[test]
     fn only_the_whole_secret_is_admitted() {
         let access = Access::new(Some("open sesame"));
         assert!(!access.is_open());
-        assert!(access.admits(b"open sesame"));
+        assert_eq!(access.admits(b"open sesame", &stranger()), Some(stranger()));
         for wrong in [&b""[..], b"open", b"open sesame ", b"Open sesame", b"open sesamf", b"\xff"] {
-            assert!(!access.admits(wrong), "{}", wrong.escape_ascii());
+            assert_eq!(access.admits(wrong, &stranger()), None, "{}", wrong.escape_ascii());
         }
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_name_and_all_others_by_their_address() {
+        let access = Access::new(Some("shared")).with_token("registry", "one").with_token("clinic", "two");
+        let told = |given: &[u8]| {
+            let caller = access.admits(given, &stranger())?;
+            Some((caller.who().to_owned(), caller.owner().to_owned()))
+        };
+        let pair = |who: &str, owner: &str| Some((who.to_owned(), owner.to_owned()));
+        assert_eq!(told(b"one"), pair("registry", "registry"));
+        assert_eq!(told(b"two"), pair("clinic", "clinic"));
+        assert_eq!(told(b"shared"), pair("10.0.0.7", ""));
+        assert_eq!((told(b"registry"), told(b"")), (None, None));
+        assert!(!Access::new(None).with_token("registry", "one").is_open());
     }
 
     #[test]
     fn without_a_secret_everybody_is_admitted() {
         let access = Access::new(None);
-        assert!(access.is_open() && access.admits(b"") && access.admits(b"anything"));
+        assert!(access.is_open());
+        assert!([&b""[..], b"anything"].iter().all(|given| access.admits(given, &stranger()).is_some()));
     }
 
     #[test]
-    fn neither_the_secret_nor_its_digest_is_shown() {
-        assert_eq!(format!("{:?}", Access::new(Some("open sesame"))), "Access(guarded)");
+    fn an_address_is_written_in_one_way() {
+        let mapped = Caller::at(Some("[::ffff:10.0.0.7]:4711".parse().expect("an address")));
+        assert_eq!((mapped.who(), Caller::at(None).who()), ("10.0.0.7", "unknown"));
+    }
+
+    #[test]
+    fn neither_a_secret_nor_its_digest_is_shown() {
+        let access = Access::new(Some("open sesame")).with_token("registry", "hush");
+        assert_eq!(format!("{access:?}"), "Access(guarded)");
     }
 }

@@ -8,4 +8,4 @@ mod port;
 pub mod resp;
 pub mod series;
 
-pub use access::Access;
+pub use access::{Access, Caller};

@@ -2,12 +2,16 @@
 //!
 //! Owns the spelling. What a series may be is judged by the core.
 
+mod audit;
+
 use std::fmt;
 
 use bates_core::{KeyTemplate, Limits, Promise, SeriesName, SeriesSpec, Value};
 use bates_pattern::{Position, Reject, Reset};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+pub use audit::{DescribedAudit, KeptAudit};
 
 /// A series as its users describe it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -45,6 +49,9 @@ pub struct Description {
     /// The limits within which it is handed out.
     #[serde(default)]
     pub limits: DescribedLimits,
+    /// Whether it is recorded who takes its numbers, and for how long that is kept; not unless said.
+    #[serde(default, skip_serializing_if = "DescribedAudit::is_off")]
+    pub audit: DescribedAudit,
 }
 
 /// The limits of a series; what is left out has its default.
@@ -108,6 +115,7 @@ impl Description {
             reject: None,
             restrict: Vec::new(),
             limits: DescribedLimits::default(),
+            audit: DescribedAudit::default(),
         }
     }
 
@@ -119,10 +127,9 @@ impl Description {
         let value = one_of("value", &self.value, &[("id", Value::Id), ("seq", Value::Seq)]);
         let start = self.start.map(position).transpose();
         let key = self.key.as_deref().map(KeyTemplate::parse).transpose().map_err(of("key"));
-        let reject = self.rules();
-        let all = (promise, shuffled, reset, value, start, key, reject);
-        match all {
-            (Ok(promise), Ok(shuffled), Ok(reset), Ok(value), Ok(start), Ok(key), Ok(reject)) => {
+        let (reject, audit) = (self.rules(), self.audit.auditing());
+        match (promise, shuffled, reset, value, start, key, reject, audit) {
+            (Ok(promise), Ok(shuffled), Ok(reset), Ok(value), Ok(start), Ok(key), Ok(reject), Ok(audit)) => {
                 Ok(SeriesSpec {
                     promise,
                     shuffled,
@@ -133,21 +140,15 @@ impl Description {
                     start,
                     key,
                     limits: self.limits.limits(),
+                    audit,
                     description: self.text().into(),
                     ..SeriesSpec::new(name, &self.pattern)
                 })
             }
-            (promise, shuffled, reset, value, start, key, reject) => {
-                let errors = [
-                    promise.err(),
-                    shuffled.err(),
-                    reset.err(),
-                    value.err(),
-                    start.err(),
-                    key.err(),
-                    reject.err(),
-                ];
-                Err(FieldErrors(errors.into_iter().flatten().collect()))
+            (promise, shuffled, reset, value, start, key, reject, audit) => {
+                let first = [promise.err(), shuffled.err(), reset.err(), value.err()];
+                let errors = first.into_iter().chain([start.err(), key.err(), reject.err(), audit.err()]);
+                Err(FieldErrors(errors.flatten().collect()))
             }
         }
     }

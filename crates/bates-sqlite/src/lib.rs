@@ -4,6 +4,7 @@
 //! after a write whose outcome is unknown.
 
 mod aside;
+mod audit;
 mod books;
 mod error;
 mod folder;

@@ -4,6 +4,8 @@
 
 use std::sync::mpsc::Receiver;
 
+use bates_core::Record;
+use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::writer::Write;
@@ -17,6 +19,8 @@ pub(crate) enum Bug {
     AnswerBeforeCommit,
     /// A tail goes back wherever the cursor stands.
     GiveBackWithoutCompare,
+    /// Numbers are answered before it is recorded who took them.
+    AnswerBeforeRecord,
 }
 
 /// Whether this process is to have the bug.
@@ -29,6 +33,7 @@ pub(crate) fn is_planted(bug: Bug) -> bool {
             "skip-sync" => Some(Bug::SkipSync),
             "answer-before-commit" => Some(Bug::AnswerBeforeCommit),
             "give-back-without-compare" => Some(Bug::GiveBackWithoutCompare),
+            "answer-before-record" => Some(Bug::AnswerBeforeRecord),
             // One of another crate.
             "push-without-fence" => None,
             other => panic!("BATES_PLANTED_BUG={other} is no bug that can be planted"),
@@ -40,6 +45,18 @@ pub(crate) fn is_planted(bug: Bug) -> bool {
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) const fn is_planted(_: Bug) -> bool {
     false
+}
+
+/// Records that are held back: more than callers of a test have under way, so that some of them were answered.
+const HELD_BACK: usize = 32;
+
+/// Holds the latest records back, and answers with those before them.
+pub(crate) fn held_back(records: Vec<Record>) -> Vec<Record> {
+    static HELD: Mutex<Vec<Record>> = Mutex::new(Vec::new());
+    let mut held = HELD.lock();
+    held.extend(records);
+    let over = held.len().saturating_sub(HELD_BACK);
+    held.drain(..over).collect()
 }
 
 /// Writes as the writer does, but answers first and commits when the next write comes.

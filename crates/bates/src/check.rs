@@ -1,7 +1,7 @@
 //! `bates check`: what a configuration amounts to.
 
 use anyhow::bail;
-use bates_core::{Amount, Promise, SeriesSpec, SharedPool as _, Value};
+use bates_core::{Amount, Auditing, Promise, SeriesSpec, SharedPool as _, Value};
 use bates_pattern::{Capacity, Pattern, Position, Scope};
 use bates_server::series::Description;
 use clap::Args;
@@ -59,6 +59,9 @@ struct Told<'s> {
     /// Where its shared pools are, without secrets, and how large.
     #[serde(skip_serializing_if = "Option::is_none")]
     pool: Option<String>,
+    /// How long it is kept who took its numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<String>,
 }
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Answer> {
@@ -113,7 +116,17 @@ fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> anyhow::Result<Told<'s>> {
         sink: sink.map(|of| anyhow::Ok(of.sink.open()?.describe())).transpose()?,
         documents: documents.map(|of| of.documents.describe()).transpose()?,
         pool: config.pools.iter().find(|of| of.series == spec.name).map(pool).transpose()?,
+        audit: audit(spec.audit),
     })
+}
+
+/// How long it is kept who took which numbers, if it is at all.
+fn audit(audit: Auditing) -> Option<String> {
+    let kept = match audit.retention() {
+        None => "for ever".to_owned(),
+        Some(retention) => format!("for {}", counted(retention.as_secs() / 3_600, "hour")),
+    };
+    audit.is_on().then(|| format!("who took which numbers is kept {kept}"))
 }
 
 /// Where the pools of a series are, and how large.
@@ -196,6 +209,9 @@ fn print_outcome(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
     }
     if let Some(documents) = &told.documents {
         line("documents", &format!("are compared with those in {documents}"))?;
+    }
+    if let Some(audit) = &told.audit {
+        line("audit", audit)?;
     }
     if let Some(pool) = &told.pool {
         line("pool", pool)?;

@@ -86,7 +86,11 @@ fn tell(moved: Moved) {
     }
 }
 
-fn told(Moved { scopes, documents, keys, .. }: Moved) -> String {
+fn told(Moved { scopes, documents, keys, records, .. }: Moved) -> String {
     let (scopes, documents) = (counted(scopes, "scope"), counted(documents, "document"));
-    format!("{scopes}, {documents} and {}", counted(keys, "idempotency key"))
+    let keys = counted(keys, "idempotency key");
+    match records {
+        0 => format!("{scopes}, {documents} and {keys}"),
+        _ => format!("{scopes}, {documents}, {keys} and {}", counted(records, "audit record")),
+    }
 }

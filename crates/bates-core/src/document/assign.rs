@@ -8,6 +8,7 @@ use bates_pattern::{Position, Scope};
 use uuid::Uuid;
 
 use super::State;
+use crate::audit::Taking;
 use crate::grant::GrantError;
 use crate::place::Place;
 use crate::store::StoreError;
@@ -34,6 +35,8 @@ pub struct Assign {
     pub idempotency: Option<Idempotency>,
     /// What is numbered.
     pub content: Content,
+    /// Who asks, how and when, where the series is audited: recorded in the same commit, if the request is new.
+    pub audit: Option<Taking>,
 }
 
 /// What is numbered.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{Entry, Machine, ScopeName, ScopeRefused};
+use crate::audit::How;
 use crate::code::Code;
 use crate::document::{
     Assign, AssignError, Assigned, Content, Decided, Decision, Document, Filter, Idempotency, Outbox, State,
@@ -61,15 +62,17 @@ impl AssignRefused {
 }
 
 impl<S: Outbox> Machine<S> {
-    /// Numbers a document, or reserves a number.
+    /// Numbers a document, or reserves a number, for somebody.
     pub async fn assign(
         &self,
         entry: &Entry,
         name: ScopeName<'_>,
         content: Content,
         idempotency: Option<Idempotency>,
+        who: &str,
     ) -> Result<Assigned, AssignRefused> {
-        if matches!(content, Content::Document(_)) && !entry.spec.has_sink {
+        let is_document = matches!(content, Content::Document(_));
+        if is_document && !entry.spec.has_sink {
             return Err(AssignRefused::NoSink(entry.series.name().as_str().into()));
         }
         let (scope, key) = entry.scope(name, || self.clock.now())?;
@@ -79,7 +82,6 @@ impl<S: Outbox> Machine<S> {
         }
         self.leave_memory(entry).await;
         let _permit = self.dispenser.permit(&place)?;
-        let is_document = matches!(content, Content::Document(_));
         let key = idempotency.as_ref().map(|idempotency| idempotency.key.clone());
         let ask = Assign {
             place: place.clone(),
@@ -90,15 +92,13 @@ impl<S: Outbox> Machine<S> {
             event: Uuid::now_v7(),
             idempotency,
             content,
+            audit: self.taking(entry, if is_document { How::Document } else { How::Reservation }, who),
         };
         let assigned = self.store().assign(ask).await;
         entry.note_reach(&place, &assigned);
         let assigned = assigned.map_err(|error| refused(entry, &place, key, error))?;
         if assigned.is_new {
-            entry.counts.add_issued(1);
-            if is_document {
-                entry.documents.notify_one();
-            }
+            entry.note_numbered(is_document);
         }
         Ok(assigned)
     }
@@ -156,6 +156,16 @@ impl<S: Outbox> Machine<S> {
     async fn leave_memory(&self, entry: &Entry) {
         if entry.series.promise() == Promise::Ordered {
             entry.out_of_memory.get_or_init(|| self.dispenser.leave_memory(&entry.series)).await;
+        }
+    }
+}
+
+impl Entry {
+    /// A number more, and a document that waits for delivery.
+    fn note_numbered(&self, is_document: bool) {
+        self.counts.add_issued(1);
+        if is_document {
+            self.documents.notify_one();
         }
     }
 }

@@ -44,7 +44,7 @@ impl<S: Store> Machine<S> {
         Ok(Made::New)
     }
 
-    /// Changes the limits and the rejection rules of a series that was made at run time. `change` is given the
+    /// Changes the limits, the rejection rules or the audit of a series that was made at run time. `change` is given the
     /// series as it is, and nobody else changes it meanwhile.
     pub async fn amend<E: From<MachineError>>(
         &self,

@@ -99,6 +99,8 @@ pub struct Entry {
     /// How many of how many positions the rules accept.
     pub(super) accepted: (u64, u64),
     pub(super) counts: Arc<Counts>,
+    /// Whether each number has to be waited for: its day is asked for, or it is recorded first.
+    pub(super) is_awaited: bool,
     /// Set when nothing of the series is held in memory any more.
     pub(super) out_of_memory: OnceCell<()>,
     /// Told whenever there is something to deliver.

@@ -4,6 +4,8 @@
 //! a number reads like.
 
 mod assign;
+mod audit;
+mod by_key;
 mod change;
 mod entry;
 mod find;
@@ -21,8 +23,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
+use bates_pattern::Scope;
 use tokio::sync::Mutex;
 
+use crate::audit::By;
 use crate::clock::Clock;
 use crate::code::Code;
 use crate::counts::Latency;
@@ -35,7 +39,8 @@ use crate::name::SeriesName;
 use crate::place::ScopeKey;
 use crate::pool::KeptPools;
 use crate::promise::Promise;
-use crate::store::{Cursor, Store, StoreError};
+use crate::store::Store;
+use audit::Drawn;
 use follow::Follower;
 
 pub use assign::AssignRefused;
@@ -142,44 +147,39 @@ impl<S: Store> Machine<S> {
         self.registry().of_key(key).cloned()
     }
 
-    /// The next position of the scope that `key` names, if it is held in memory: for the hot path. `scope` is
-    /// the caller's room for the scope's key.
-    pub fn try_next_by_key(&self, entry: &Entry, key: &str, count: u64, scope: &mut String) -> Option<Taken> {
-        if entry.series.pattern().needs_date() {
-            return None;
-        }
-        scope.clear();
-        entry.key()?.write_scope(key, scope);
-        let taken = self.dispenser.try_take(&entry.series, scope, count)?;
-        entry.counts.add_issued(count);
-        Some(taken)
-    }
-
-    /// Fetches the first numbers of the scope that `key` names, if it is not in memory: for somebody who is about
-    /// to ask for it, and for others, and would otherwise wait for one after the other.
-    pub fn warm_by_key(&self, key: &str) {
-        let Some(entry) = self.of_key(key) else { return };
-        let Some(parameters) = entry.key().and_then(|template| template.read(key)) else { return };
-        let parameters: Vec<(&str, &str)> = parameters.collect();
-        if let Ok((_, scope)) = entry.scope((&*parameters).into(), || self.clock.now()) {
-            self.dispenser.warm(&entry.series, &scope);
-        }
-    }
-
     /// The next `count` numbers of a scope. Fewer where the space ends, or the store fails on the way; none is
     /// an error.
-    pub async fn next(&self, entry: &Entry, name: ScopeName<'_>, count: u64) -> Result<Numbers, NextError> {
+    pub async fn next(
+        &self,
+        entry: &Entry,
+        name: ScopeName<'_>,
+        count: u64,
+        by: By<'_>,
+    ) -> Result<Numbers, NextError> {
         let (scope, key) = entry.scope(name, || self.clock.now())?;
-        let mut numbers = Numbers::of(entry.spec.value);
-        let mut asked = count.min(CHUNK);
-        let mut rejected = 0;
+        let (numbers, drawn) = self.draw(entry, (&scope, &key), count).await?;
+        self.record(entry, &key, (drawn, &numbers), by).await?;
+        entry.counts.add_issued(numbers.len() as u64);
+        Ok(numbers)
+    }
+
+    /// Takes numbers, and what of them has to be recorded before they are answered.
+    async fn draw(
+        &self,
+        entry: &Entry,
+        (scope, key): (&Scope, &ScopeKey),
+        count: u64,
+    ) -> Result<(Numbers, Drawn), NextError> {
+        let (mut numbers, mut drawn) = (Numbers::of(entry.spec.value), Drawn::default());
+        let (mut asked, mut rejected) = (count.min(CHUNK), 0);
         while numbers.len() as u64 != count {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left
             // over; those that are rejected are no gaps.
-            match self.positions(entry, &key, asked).await {
+            match self.positions(entry, key, asked).await {
                 Ok(taken) => {
                     let before = numbers.len();
-                    numbers.add(&scope, &taken);
+                    numbers.add(scope, &taken);
+                    self.note(entry, &mut drawn, (&taken, &numbers, before));
                     rejected = if numbers.len() > before { 0 } else { rejected + taken.count() };
                 }
                 // The last few are given to whoever asks for more.
@@ -202,14 +202,20 @@ impl<S: Store> Machine<S> {
                 tokio::task::yield_now().await;
             }
         }
-        entry.counts.add_issued(numbers.len() as u64);
-        Ok(numbers)
+        Ok((numbers, drawn))
     }
 
     /// The next `count` positions of a scope: all of them, or an error.
-    pub async fn take(&self, entry: &Entry, name: ScopeName<'_>, count: u64) -> Result<Taken, NextError> {
-        let (_, key) = entry.scope(name, || self.clock.now())?;
+    pub async fn take(
+        &self,
+        entry: &Entry,
+        name: ScopeName<'_>,
+        count: u64,
+        by: By<'_>,
+    ) -> Result<Taken, NextError> {
+        let (scope, key) = entry.scope(name, || self.clock.now())?;
         let taken = self.positions(entry, &key, count).await?;
+        self.record_taken(entry, (&scope, &key), &taken, by).await?;
         entry.counts.add_issued(count);
         Ok(taken)
     }
@@ -230,16 +236,6 @@ impl<S: Store> Machine<S> {
             },
             answer => answer,
         }
-    }
-
-    /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
-    pub async fn scopes(
-        &self,
-        series: SeriesName,
-        after: Option<ScopeKey>,
-        limit: usize,
-    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
-        self.dispenser.store().scopes(series, after, limit).await
     }
 
     /// Whether numbers can be issued: the machine is open, and its store can be written just now.

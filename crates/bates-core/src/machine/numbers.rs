@@ -62,6 +62,16 @@ impl Numbers {
         })
     }
 
+    /// The number at a place in the order of [`Numbers::iter`].
+    pub(crate) fn number(&self, at: usize) -> Option<&str> {
+        self.each.get(at).map(|number| self.text(number.start, number.end))
+    }
+
+    /// The positions of those from a place on.
+    pub(super) fn positions_from(&self, begin: usize) -> impl Iterator<Item = u64> {
+        self.each.iter().skip(begin).map(|number| number.position.value())
+    }
+
     pub(super) fn add(&mut self, scope: &Scope, taken: &Taken) {
         for lease in taken.leases() {
             let bounds = (Position::new(lease.from()), Position::new(lease.to() - 1));

@@ -51,10 +51,21 @@ pub(super) async fn open_series<S: Store>(
     let pattern = compile(&spec, order)?;
     let limits = in_accepted(spec.limits, accepted);
     let parameters = parameters(&spec, &pattern);
+    let is_awaited = pattern.needs_date() || spec.audit.is_on();
     let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits);
     let counts = store.counts(&spec.name);
-    let (out_of_memory, documents) = (OnceCell::new(), Arc::default());
-    Ok(Entry { series, spec, origin, time_zone, parameters, accepted, counts, out_of_memory, documents })
+    Ok(Entry {
+        series,
+        spec,
+        origin,
+        time_zone,
+        parameters,
+        accepted,
+        counts,
+        is_awaited,
+        out_of_memory: OnceCell::new(),
+        documents: Arc::default(),
+    })
 }
 
 /// Judges a description, and counts what its rules accept, which may take a second: not on a thread that others

@@ -1,9 +1,10 @@
-//! What comes next in a scope, without touching it.
+//! Which scopes there are, and what comes next in one, without touching it.
 
 use super::{Entry, Machine, NextError, ScopeName};
 use crate::error::IssueError;
-use crate::place::Place;
-use crate::store::Store;
+use crate::name::SeriesName;
+use crate::place::{Place, ScopeKey};
+use crate::store::{Cursor, Store, StoreError};
 
 /// What is known of a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,5 +48,15 @@ impl<S: Store> Machine<S> {
             left: entry.numbers_in(end.saturating_sub(next)),
             exists: found.is_some(),
         })
+    }
+
+    /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
+    pub async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        self.dispenser.store().scopes(series, after, limit).await
     }
 }

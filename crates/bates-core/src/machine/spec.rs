@@ -3,6 +3,7 @@
 use bates_pattern::{Pattern, PatternError, Position, Reject, Reset};
 
 use super::{Value, open};
+use crate::audit::Auditing;
 use crate::code::Code;
 use crate::key::KeyTemplate;
 use crate::name::SeriesName;
@@ -35,6 +36,8 @@ pub struct SeriesSpec {
     pub key: Option<KeyTemplate>,
     /// The limits within which it is handed out.
     pub limits: Limits,
+    /// Whether it is recorded who took which numbers. Decides no text, so it may change at any time.
+    pub audit: Auditing,
     /// Whether its documents are delivered somewhere.
     pub has_sink: bool,
     /// The words of whoever described it, kept as they are for whoever asks.
@@ -56,6 +59,7 @@ impl SeriesSpec {
             start: None,
             key: None,
             limits: Limits::default(),
+            audit: Auditing::Off,
             has_sink: false,
             description: "".into(),
         }
@@ -88,7 +92,7 @@ impl SeriesSpec {
         }
     }
 
-    /// Whether `other` is the same but for limits and rejection rules, which may change at any time.
+    /// Whether `other` is the same but for limits, rejection rules and audit, which may change at any time.
     pub(super) fn differs_in_limits_and_rules_only(&self, other: &Self) -> bool {
         self.name == other.name
             && self.template == other.template

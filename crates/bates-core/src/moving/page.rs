@@ -6,6 +6,7 @@ use std::fmt;
 
 use uuid::Uuid;
 
+use crate::audit::Record;
 use crate::document::{Document, Idempotency, State};
 use crate::gap::{Gap, Missing};
 use crate::lease::Lease;
@@ -28,6 +29,8 @@ pub enum Page {
     Requests(Vec<Request>),
     /// Gaps that were found.
     Gaps(Vec<Gap>),
+    /// Records of the audit.
+    Records(Vec<Record>),
 }
 
 /// A scope as it was in another store.

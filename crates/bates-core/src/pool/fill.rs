@@ -212,6 +212,7 @@ impl<S: Pools> Filling<'_, S> {
         let (mut first, mut numbers) = pack(from, to).await;
         while from < end {
             self.keep(lock).await?;
+            self.record(&numbers, (from, to)).await?;
             let push = Push { epoch, server, token, fence: grant.version, from, to, numbers: &numbers };
             let next_to = (to + CHUNK).min(end);
             // The next chunk is rendered and packed while this one is on its way.

@@ -13,6 +13,7 @@ mod filler;
 mod kept;
 mod list;
 mod pools;
+mod recorded;
 mod settings;
 mod watched;
 

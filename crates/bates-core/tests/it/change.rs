@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bates_core::{Limits, Machine, MachineError, Made, Promise, SeriesSpec, SystemClock, Value};
+use bates_core::{By, Limits, Machine, MachineError, Made, Promise, SeriesSpec, SystemClock, Value};
 use bates_pattern::{Position, Reject, Reset};
 use bates_testkit::MemoryStore;
 
@@ -26,7 +26,7 @@ async fn open(store: &Arc<MemoryStore>) -> Numbering {
 
 async fn take(machine: &Numbering, count: u64) -> Vec<String> {
     let entry = machine.named("tenant").unwrap();
-    let numbers = machine.next(&entry, (&[]).into(), count).await.unwrap();
+    let numbers = machine.next(&entry, (&[]).into(), count, By::library("test")).await.unwrap();
     numbers.values().map(str::to_owned).collect()
 }
 
@@ -49,7 +49,7 @@ async fn a_series_retired_and_made_again_goes_on_where_it_was() {
     machine.retire(&"tenant".parse().unwrap()).await.unwrap();
     assert!(machine.named("tenant").is_none() && machine.of_key("tenant").is_none());
     // A request that found the series before it was retired gets nothing more.
-    let late = machine.next(&held, (&[]).into(), 1).await.unwrap_err();
+    let late = machine.next(&held, (&[]).into(), 1, By::library("test")).await.unwrap_err();
     assert_eq!(late.code().name(), "unknown_series");
     assert!(machine.try_next_by_key(&held, "tenant", 1, &mut String::new()).is_none());
     assert_eq!(machine.create(tenant()).await.unwrap(), Made::New);
@@ -177,7 +177,7 @@ async fn an_identifier_is_traced_to_its_series_scope_and_position() {
     let document = spec("document", "{project}-{seq}", Some("d:{project}"));
     machine.create(SeriesSpec { value: Value::Seq, ..document }).await.unwrap();
     let entry = machine.named("document").unwrap();
-    let numbers = machine.next(&entry, (&[("project", "P")]).into(), 2).await.unwrap();
+    let numbers = machine.next(&entry, (&[("project", "P")]).into(), 2, By::library("test")).await.unwrap();
     assert_eq!(numbers.values().collect::<Vec<_>>(), ["1", "2"], "the bare sequence part");
     assert_eq!(numbers.iter().next().unwrap().1, "P-1", "and the whole number");
     let found = machine.find("P-2").await.unwrap();
@@ -207,7 +207,7 @@ async fn what_a_changed_series_held_goes_back_before_the_change_is_answered() {
     amend(&machine, SeriesSpec { limits, ..tenant() }).await.unwrap();
     assert!(!machine.levels().contains_key(before.series().name()), "nothing is held under the old limits");
     // Whoever found the series before the change is sent on to what stands in its place.
-    let late = machine.next(&before, (&[]).into(), 1).await.unwrap();
+    let late = machine.next(&before, (&[]).into(), 1, By::library("test")).await.unwrap();
     assert_eq!(late.values().collect::<Vec<_>>(), ["T-2"]);
     assert_eq!(machine.levels()[before.series().name()].held, 1, "under the new limits");
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bates_core::{Limits, Machine, MachineError, Made, SeriesName, SeriesSpec, SystemClock};
+use bates_core::{By, Limits, Machine, MachineError, Made, SeriesName, SeriesSpec, SystemClock};
 use bates_testkit::{FaultyStore, MemoryStore};
 
 use super::machine::spec;
@@ -32,7 +32,12 @@ async fn node(store: &Arc<MemoryStore>, key: &str) -> Node {
 
 async fn take(node: &Node, count: u64) -> Vec<String> {
     let entry = node.named_anywhere("tenant").await.unwrap();
-    node.next(&entry, (&[]).into(), count).await.unwrap().values().map(str::to_owned).collect()
+    node.next(&entry, (&[]).into(), count, By::library("test"))
+        .await
+        .unwrap()
+        .values()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[tokio::test]
@@ -63,12 +68,12 @@ async fn what_one_node_changes_or_retires_the_other_follows_and_seals_what_it_he
     assert!(other.follow().await.unwrap().changed);
     assert_eq!(other.named("tenant").unwrap().spec().limits.lease_max, 500);
     // Whoever looked it up before is sent to the one in its place.
-    assert_eq!(other.next(&old, (&[]).into(), 1).await.unwrap().len(), 1);
+    assert_eq!(other.next(&old, (&[]).into(), 1, By::library("test")).await.unwrap().len(), 1);
     let current = other.named("tenant").unwrap();
     one.retire(&name).await.unwrap();
     assert!(other.follow().await.unwrap().changed && !other.follow().await.unwrap().changed);
     assert!(other.named("tenant").is_none() && other.of_key("tenant").is_none());
-    let refused = other.next(&current, (&[]).into(), 1).await.unwrap_err();
+    let refused = other.next(&current, (&[]).into(), 1, By::library("test")).await.unwrap_err();
     assert_eq!(refused.code().name(), "unknown_series", "{refused}");
     let level = other.levels();
     assert!(!level.contains_key(&name), "what was held is given back: {level:?}");
@@ -132,10 +137,10 @@ async fn a_node_whose_store_was_taken_back_issues_nothing_that_it_held() {
     let node = Machine::open(watched.clone(), vec![fixed], Arc::new(SystemClock)).await.unwrap();
     node.restore(read).await.unwrap();
     let entry = node.named("tenant").unwrap();
-    let first = node.next(&entry, (&[]).into(), 1).await.unwrap();
+    let first = node.next(&entry, (&[]).into(), 1, By::library("test")).await.unwrap();
     assert_eq!(first.values().collect::<Vec<_>>(), ["T-1"]);
     watched.take_back();
     assert_eq!(node.follow().await.unwrap_err().code().name(), "store_poisoned");
-    let refused = node.next(&entry, (&[]).into(), 1).await.unwrap_err();
+    let refused = node.next(&entry, (&[]).into(), 1, By::library("test")).await.unwrap_err();
     assert_eq!(refused.code().name(), "store_poisoned", "it has a lease that the store does not vouch for");
 }

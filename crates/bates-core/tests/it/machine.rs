@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bates_core::{
-    Entry, KeyTemplate, Machine, MachineError, NextError, Promise, SeriesSpec, StoreError, SystemClock,
+    By, Entry, KeyTemplate, Machine, MachineError, NextError, Promise, SeriesSpec, StoreError, SystemClock,
 };
 use bates_pattern::{Position, Reject};
 use bates_testkit::MemoryStore;
@@ -43,7 +43,7 @@ async fn next(
     parameters: &[(&str, &str)],
     count: u64,
 ) -> Vec<String> {
-    let numbers = machine.next(entry, parameters.into(), count).await.unwrap();
+    let numbers = machine.next(entry, parameters.into(), count, By::library("test")).await.unwrap();
     numbers.iter().map(|(_, number)| number.to_owned()).collect()
 }
 
@@ -79,7 +79,7 @@ async fn a_scope_against_the_rules_takes_nothing() {
         vec![("project", "*"), ("type", "1")],
         vec![("project", "P"), ("type", "1"), ("nonsense", "1")],
     ] {
-        let refused = machine.next(entry, bad.as_slice().into(), 1).await;
+        let refused = machine.next(entry, bad.as_slice().into(), 1, By::library("test")).await;
         assert!(matches!(refused, Err(NextError::Scope(_))), "{bad:?}");
     }
     let place = bates_core::Store::scopes(&store, "document".parse().unwrap(), None, 10).await.unwrap();
@@ -118,7 +118,10 @@ async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exac
     }
     assert_eq!(seen.len(), 3_723);
     let machine = machine(&store, vec![small_id()]).await;
-    let refused = machine.next(&machine.named("farmer").unwrap(), (&[]).into(), 1).await.unwrap_err();
+    let refused = machine
+        .next(&machine.named("farmer").unwrap(), (&[]).into(), 1, By::library("test"))
+        .await
+        .unwrap_err();
     assert!(
         matches!(&refused, NextError::Issue(error) if error.code() == bates_core::Code::EXHAUSTED),
         "{refused}"
@@ -128,7 +131,10 @@ async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exac
 #[tokio::test]
 async fn rules_that_reject_everything_end_in_an_error_not_in_a_walk() {
     let machine = machine(&Arc::default(), vec![SeriesSpec { shuffled: false, ..farmer() }]).await;
-    let refused = machine.next(&machine.named("farmer").unwrap(), (&[]).into(), 1).await.unwrap_err();
+    let refused = machine
+        .next(&machine.named("farmer").unwrap(), (&[]).into(), 1, By::library("test"))
+        .await
+        .unwrap_err();
     assert!(matches!(refused, NextError::AllRejected { .. }), "{refused}");
 }
 

@@ -1,6 +1,7 @@
 //! What the dispenser promises, in front of a model of a store and of one that fails.
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod change;
 mod dispenser;
 mod follow;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bates_core::{Machine, NextError, Promise, ScopeName, SeriesSpec};
+use bates_core::{By, Machine, NextError, Promise, ScopeName, SeriesSpec};
 use bates_pattern::{Date, Reset};
 use bates_testkit::{FakeClock, MemoryStore};
 
@@ -26,7 +26,8 @@ async fn open(specs: Vec<SeriesSpec>, clock: &Arc<FakeClock>) -> Numbering {
 
 async fn one(machine: &Numbering, series: &str, date: Option<Date>) -> String {
     let entry = machine.named(series).unwrap();
-    let numbers = machine.next(&entry, ScopeName { parameters: &[], date }, 1).await.unwrap();
+    let numbers =
+        machine.next(&entry, ScopeName { parameters: &[], date }, 1, By::library("test")).await.unwrap();
     numbers.values().next().unwrap().to_owned()
 }
 
@@ -64,7 +65,7 @@ async fn a_date_that_the_pattern_cannot_show_is_refused_and_takes_nothing() {
     let machine = open(vec![short], &clock).await;
     let entry = machine.named("short-year").unwrap();
     let far = ScopeName { parameters: &[], date: Some(Date::constant(2100, 1, 1)) };
-    let refused = machine.next(&entry, far, 1).await.unwrap_err();
+    let refused = machine.next(&entry, far, 1, By::library("test")).await.unwrap_err();
     assert_eq!(refused.code().name(), "bad_date", "{refused}");
     assert!(matches!(refused, NextError::Scope(_)));
     assert!(machine.scopes("short-year".parse().unwrap(), None, 10).await.unwrap().is_empty());

@@ -3,13 +3,14 @@
 
 use std::borrow::Cow;
 
-use bates_core::{Assign, Assigned, Content, State};
+use bates_core::{Assign, Assigned, Content, Record, State};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use super::keys::{Key, Known, Request};
 use super::sql::{integer, whole};
+use crate::audit;
 use crate::outbox::millis;
 use crate::session::Session;
 
@@ -17,6 +18,15 @@ use crate::session::Session;
 pub(crate) struct Numbered<'b> {
     pub(crate) assign: &'b Assign,
     pub(crate) assigned: &'b Assigned,
+}
+
+impl Numbered<'_> {
+    /// Who took the number, where the series is audited.
+    pub(crate) fn record(&self) -> Option<Record> {
+        let Self { assign, assigned } = self;
+        let taking = assign.audit.as_ref()?;
+        Record::of_document(assigned.event, &assign.place, assigned.position, &assigned.number, taking)
+    }
 }
 
 /// Inserts those keys that are not there, in their order; waits for whoever is about to. Answers how many it were.
@@ -154,9 +164,19 @@ impl<'k> Columns<'k> {
     }
 }
 
-/// Writes documents. All have the moment of the write as their beginning, not that of the transaction, which may
-/// have waited for locks: a reservation lasts from here on.
+/// Writes documents, and who took their numbers where that is asked for.
 pub(crate) async fn write(session: &Session, numbered: &[Numbered<'_>]) -> Result<(), Error> {
+    let records: Vec<Record> = numbered.iter().filter_map(Numbered::record).collect();
+    let records: Vec<&Record> = records.iter().collect();
+    // Few batches have any, and all would carry its size.
+    let recording = Box::pin(audit::insert(session, &records));
+    let (written, recorded) = tokio::join!(biased; write_documents(session, numbered), recording);
+    written.and(recorded)
+}
+
+/// All have the moment of the write as their beginning, not that of the transaction, which may
+/// have waited for locks: a reservation lasts from here on.
+async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result<(), Error> {
     if numbered.is_empty() {
         return Ok(());
     }

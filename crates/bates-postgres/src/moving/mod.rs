@@ -59,6 +59,7 @@ impl Movable for PostgresStore {
                 Page::Documents(kept) => write::documents(&session, kept).await,
                 Page::Requests(requests) => write::requests(&session, requests).await,
                 Page::Gaps(gaps) => write::gaps(&session, gaps).await,
+                Page::Records(records) => write::records(&session, records).await,
             }
         })
         .await
@@ -101,8 +102,8 @@ async fn marked(session: &Session) -> Result<Option<Mark>, Failed> {
         .map(|mark| if mark == "left" { Mark::Left(store()) } else { Mark::Arriving(store()) }))
 }
 
-/// Refuses to claim or to decide about documents, or to write about pools, of a store that was left: nobody would hear
-/// of it where they are now.
+/// Refuses to claim or to decide about documents, to write about pools, or to record, of a store that was left: nobody
+/// would hear of it where they are now.
 /// Asked in the transaction that has written them, which a mark waits for, or else is seen here.
 pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
     let rows = session.query_typed("SELECT stopped FROM bates.store WHERE mark = 'left'", &[]).await?;
@@ -117,8 +118,8 @@ pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
 
 /// Invariant: when it is committed, no batch is under way that did not see it. Each batch enters itself into
 /// `last_commit` with the statement that reads whether the store is stopped, so whoever locks that table waits for
-/// all that read too early, and keeps out all that would. So it is with documents that are claimed or decided on, and
-/// with pools.
+/// all that read too early, and keeps out all that would. So it is with documents that are claimed or decided on, with
+/// pools, and with records.
 async fn put_mark(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> {
     let sql = "UPDATE bates.store SET mark = $1, mark_store = $2, stopped = $3 RETURNING true";
     let (kind, store, stopped) = match mark {
@@ -137,7 +138,9 @@ async fn put_mark(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> 
     };
     session.begin().await?;
     session
-        .batch_execute("LOCK TABLE bates.last_commit, bates.document, bates.pool IN EXCLUSIVE MODE")
+        .batch_execute(
+            "LOCK TABLE bates.last_commit, bates.document, bates.pool, bates.audit IN EXCLUSIVE MODE",
+        )
         .await?;
     let parameters: [(&(dyn ToSql + Sync), Type); 3] =
         [(&kind, Type::TEXT), (&store.map(|store| &**store), Type::TEXT), (&stopped, Type::TEXT)];

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use bates_core::{Document, Gap, Kept, Request, ScopeKey, SeriesName};
+use bates_core::{Document, Gap, Kept, Record, Request, ScopeKey, SeriesName};
 use jiff::Timestamp;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
+use crate::audit;
 use crate::batch::sql::integer;
 use crate::error::Failed;
 use crate::outbox::printable;
@@ -137,6 +138,13 @@ pub(super) async fn gaps(session: &Session, gaps: &[Gap]) -> Result<(), Failed> 
         (&seen, Type::FLOAT8_ARRAY),
     ];
     written(session, GAPS, &parameters).await
+}
+
+pub(super) async fn records(session: &Session, records: &[Record]) -> Result<(), Failed> {
+    let records: Vec<&Record> = records.iter().collect();
+    session.begin().await?;
+    audit::insert(session, &records).await?;
+    Ok(session.batch_execute("COMMIT").await?)
 }
 
 /// One statement as a transaction.

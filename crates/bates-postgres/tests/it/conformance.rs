@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use bates_core::{Pools as _, Renewal, Server, Settling};
+use bates_core::{Audit as _, Pools as _, Record, RecordFilter, Renewal, Server, Settling};
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::{
-    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_books, exercise_move, exercise_outbox,
-    exercise_pools, exercise_store,
+    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_audit, exercise_books, exercise_move,
+    exercise_outbox, exercise_pools, exercise_store,
 };
 
 /// A database of its own in a server that all claims share.
@@ -34,6 +34,7 @@ async fn the_shared_store_conforms() {
     exercise_outbox(fresh).await;
     exercise_books(fresh).await;
     exercise_pools(fresh).await;
+    exercise_audit(fresh).await;
 }
 
 /// Fault 10: four connections to the server for all who ask, each transaction on another.
@@ -51,6 +52,7 @@ async fn the_shared_store_conforms_behind_pgbouncer_in_transaction_mode() {
     exercise_outbox(fresh).await;
     exercise_books(fresh).await;
     exercise_pools(fresh).await;
+    exercise_audit(fresh).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,6 +88,16 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
     let refused = bates_core::Store::grant(&from, want).await.unwrap_err().to_string();
     assert!(refused.contains("was left for to"), "{refused}");
     nothing_is_written_about_pools(&from).await;
+    nothing_is_recorded(&from).await;
+}
+
+/// Who still has numbers of a store that was left in memory is told that they cannot be given.
+async fn nothing_is_recorded(left: &PostgresStore) {
+    let before = left.records(RecordFilter::default(), None, 10_000).await.unwrap();
+    let record = Record { id: uuid::Uuid::now_v7(), ..before[0].clone() };
+    let refused = left.record(vec![record]).await.unwrap_err().to_string();
+    assert!(refused.contains("was left for to"), "{refused}");
+    assert_eq!(left.records(RecordFilter::default(), None, 10_000).await.unwrap(), before);
 }
 
 /// Of a store that was left: nobody would hear of it where they are now.

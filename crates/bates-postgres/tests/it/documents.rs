@@ -31,6 +31,7 @@ pub(crate) fn document(scope: &str) -> Assign {
         event: Uuid::now_v7(),
         idempotency: None,
         content: Content::Document("{}".into()),
+        audit: None,
     }
 }
 

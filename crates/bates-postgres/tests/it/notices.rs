@@ -53,7 +53,7 @@ impl Node {
 
     async fn number(&self) -> Box<str> {
         let (entry, content) = (self.machine.named("letter").unwrap(), Content::Document("{}".into()));
-        self.machine.assign(&entry, ScopeName::default(), content, None).await.unwrap().number
+        self.machine.assign(&entry, ScopeName::default(), content, None, "test").await.unwrap().number
     }
 
     fn deliver(&self, poll: Duration) -> Delivered {

@@ -136,7 +136,11 @@ async fn a_tail_of_before_a_restore_does_not_move_the_cursor_of_those_behind_it(
     let era = idle.era();
     let busy = node(&server, Opening::Existing).await.unwrap();
     busy.accept().await.unwrap();
-    assert_eq!(busy.grant(want("a", 32, Purpose::Lease)).await, Ok(held.clone()), "nothing of it was issued before");
+    assert_eq!(
+        busy.grant(want("a", 32, Purpose::Lease)).await,
+        Ok(held.clone()),
+        "nothing of it was issued before"
+    );
     let tail = Tail { place: place("a"), lease: held.lease, version: held.version, lost: vec![] };
     assert_eq!(idle.surrender(tail).await, Ok(Surrendered::Gap));
     assert_ne!(idle.era(), era, "nor may anything of it be handed out");

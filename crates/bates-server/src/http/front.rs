@@ -9,7 +9,7 @@ use bates_core::Code;
 
 use super::openg2p;
 use super::problem::Problem;
-use crate::Access;
+use crate::{Access, Caller};
 
 /// What whoever starts the port decides.
 #[derive(Clone, Debug)]
@@ -40,20 +40,23 @@ impl Settings {
         }
     }
 
-    /// Why a request is not let in, if it is not.
-    pub(super) fn refusal<B>(&self, request: &Request<B>) -> Option<Problem> {
+    /// Who sends a request, on the connection of `stranger`, or why it is not let in.
+    pub(super) fn admit<B>(&self, request: &Request<B>, stranger: &Caller) -> Result<Caller, Problem> {
         let path = request.uri().path();
         if is_public(path) {
-            return None;
+            return Ok(stranger.clone());
         }
-        let is_open = self.access.is_open() || self.openg2p_is_open && openg2p::is_here(path);
-        if !is_open && !self.admits(request.headers()) {
-            return Some(Problem::new(Code::UNAUTHORIZED, "send Authorization: Bearer with the secret"));
-        }
+        let is_open = self.openg2p_is_open && openg2p::is_here(path);
+        // Whoever need not say who it is may do so all the same.
+        let caller = self.caller(request.headers(), stranger).or_else(|| is_open.then(|| stranger.clone()));
+        let caller = caller
+            .ok_or_else(|| Problem::new(Code::UNAUTHORIZED, "send Authorization: Bearer with the secret"))?;
         // A browser names the page that made it ask. Without this, any page that somebody looks at on this
         // machine could take numbers.
-        self.is_foreign(request.headers())
-            .then(|| Problem::new(Code::CROSS_ORIGIN, "the request comes from a page of another site"))
+        if self.is_foreign(request.headers()) {
+            return Err(Problem::new(Code::CROSS_ORIGIN, "the request comes from a page of another site"));
+        }
+        Ok(caller)
     }
 
     /// Whether a browser sent it for a page that is not the server's own. Without a secret the page must also be of
@@ -66,13 +69,16 @@ impl Settings {
         of_origin != host || self.access.is_open() && !of_origin.is_some_and(is_this_machine)
     }
 
-    fn admits(&self, headers: &HeaderMap) -> bool {
+    fn caller(&self, headers: &HeaderMap, stranger: &Caller) -> Option<Caller> {
+        if self.access.is_open() {
+            return Some(stranger.clone());
+        }
         let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let token = given.and_then(|given| match given.split_at_checked(7) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"bearer ") => Some(token),
             _ => None,
         });
-        token.is_some_and(|token| self.access.admits(token.trim_ascii()))
+        self.access.admits(token?.trim_ascii(), stranger)
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::patient::Patient;
 use super::{Settings, routes};
-use crate::port;
+use crate::{Caller, port};
 
 /// The longest head of a request.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -31,14 +31,19 @@ pub async fn serve<S: Pools>(
     stop: impl Future<Output = ()>,
 ) {
     let router = TowerToHyperService::new(routes::router(machine, &settings));
-    let door = Door { router, settings: Arc::new(settings) };
+    let settings = Arc::new(settings);
+    let door = |stream: &TcpStream| Door {
+        router: router.clone(),
+        settings: settings.clone(),
+        stranger: Caller::at(stream.peer_addr().ok()),
+    };
     // Whoever comes when there is no room is left: an answer would cost what is missing.
     let refuse = async |stream| drop::<TcpStream>(stream);
-    port::serve(listener, stop, |stream, stopped| connection(stream, door.clone(), stopped), refuse).await;
+    port::serve(listener, stop, |stream, stopped| connection(door(&stream), stream, stopped), refuse).await;
 }
 
 /// Serves one connection. A client that goes away is its usual end, and no error.
-async fn connection(stream: TcpStream, door: Door, mut stopped: watch::Receiver<bool>) {
+async fn connection(door: Door, stream: TcpStream, mut stopped: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -60,6 +65,8 @@ async fn connection(stream: TcpStream, door: Door, mut stopped: watch::Receiver<
 struct Door {
     router: TowerToHyperService<Router>,
     settings: Arc<Settings>,
+    /// Whoever is at the other end, as the socket says and no header.
+    stranger: Caller,
 }
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
@@ -69,10 +76,13 @@ impl Service<Request<Incoming>> for Door {
     type Error = Infallible;
     type Future = Answer;
 
-    fn call(&self, request: Request<Incoming>) -> Answer {
-        match self.settings.refusal(&request) {
-            Some(problem) => Box::pin(async { Ok(problem.into_response()) }),
-            None => Box::pin(self.router.call(request)),
+    fn call(&self, mut request: Request<Incoming>) -> Answer {
+        match self.settings.admit(&request, &self.stranger) {
+            Err(problem) => Box::pin(async { Ok(problem.into_response()) }),
+            Ok(caller) => {
+                request.extensions_mut().insert(caller);
+                Box::pin(self.router.call(request))
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! body or an answer larger than its bound.
 
 mod ask;
+mod audit;
 mod documents;
 mod front;
 mod gaps;

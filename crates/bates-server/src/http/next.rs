@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
-use bates_core::{Code, Entry, Machine, NextError, Numbers, Store};
+use bates_core::{By, Code, Entry, Machine, NextError, Numbers, Store};
 use futures_util::stream;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use super::ask::Ask;
 use super::problem::Problem;
 use super::routes::{Context, Path};
+use crate::Caller;
 
 /// What one JSON object may hold: some megabytes.
 const OBJECT_MAX: u64 = 100_000;
@@ -45,6 +46,7 @@ pub(super) struct Ids {
     ))]
 pub(super) async fn next<S: Store>(
     State(context): State<Context<S>>,
+    Extension(caller): Extension<Caller>,
     Path(series): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -61,10 +63,11 @@ pub(super) async fn next<S: Store>(
         ));
     }
     if as_lines {
-        return lines(context.machine, entry, ask).await;
+        return lines(context.machine, entry, ask, caller).await;
     }
     let parameters = ask.parameters();
-    let numbers = context.machine.next(&entry, ask.name(&parameters), ask.count).await?;
+    let by = By::http(caller.who());
+    let numbers = context.machine.next(&entry, ask.name(&parameters), ask.count, by).await?;
     Ok(object(&numbers))
 }
 
@@ -97,18 +100,23 @@ fn answer(kind: &'static str, body: Body) -> Response {
 
 /// The first lines are made before the answer begins, so that an error is told by its status. One that comes
 /// later breaks the connection off: what was sent was issued, and the client sees that it is not all.
-async fn lines<S: Store>(machine: Arc<Machine<S>>, entry: Arc<Entry>, ask: Ask) -> Result<Response, Problem> {
-    let (first, left) = some_lines(&machine, &entry, &ask, ask.count).await?;
+async fn lines<S: Store>(
+    machine: Arc<Machine<S>>,
+    entry: Arc<Entry>,
+    ask: Ask,
+    caller: Caller,
+) -> Result<Response, Problem> {
+    let (first, left) = some_lines(&machine, &entry, &ask, (ask.count, &caller)).await?;
     let name = entry.series().name().clone();
     let rest = stream::try_unfold((machine, ask, left), move |(machine, ask, left)| {
-        let name = name.clone();
+        let (name, caller) = (name.clone(), caller.clone());
         async move {
             if left == 0 {
                 return Ok(None);
             }
             // Looked up anew: what was retired issues nothing more, however much was asked for.
             let Some(entry) = machine.named(name.as_str()) else { return Err(Broken::Retired) };
-            match some_lines(&machine, &entry, &ask, left).await {
+            match some_lines(&machine, &entry, &ask, (left, &caller)).await {
                 Ok((lines, left)) => Ok(Some((lines, (machine, ask, left)))),
                 // The space ended between two pieces: that is all there is.
                 Err(error) if error.code() == Code::EXHAUSTED => Ok(None),
@@ -134,10 +142,11 @@ async fn some_lines<S: Store>(
     machine: &Machine<S>,
     entry: &Entry,
     ask: &Ask,
-    left: u64,
+    (left, caller): (u64, &Caller),
 ) -> Result<(Bytes, u64), NextError> {
     let parameters = ask.parameters();
-    let numbers = machine.next(entry, ask.name(&parameters), left.min(LINES_AT_ONCE)).await?;
+    let (count, by) = (left.min(LINES_AT_ONCE), By::http(caller.who()));
+    let numbers = machine.next(entry, ask.name(&parameters), count, by).await?;
     let mut text = Vec::with_capacity(numbers.len() * 20);
     for (_, number) in numbers.iter() {
         text.extend_from_slice(number.as_bytes());

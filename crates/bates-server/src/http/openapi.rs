@@ -12,7 +12,7 @@ use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
 use super::routes::Path;
-use super::{documents, gaps, health, metrics, next, openg2p, pools, scopes, series, trace};
+use super::{audit, documents, gaps, health, metrics, next, openg2p, pools, scopes, series, trace};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -41,6 +41,7 @@ use super::{documents, gaps, health, metrics, next, openg2p, pools, scopes, seri
         documents::abandon_all,
         gaps::gaps,
         gaps::reconcile,
+        audit::audit,
         pools::all,
         pools::ask_for,
         pools::attach,
@@ -61,6 +62,7 @@ use super::{documents, gaps, health, metrics, next, openg2p, pools, scopes, seri
         (name = "documents", description = "Documents that are numbered and delivered, and reservations"),
         (name = "pools", description = "Lists of numbers in Redis, and taking from them"),
         (name = "gaps", description = "Which numbers nobody has, and why"),
+        (name = "audit", description = "Who took which numbers"),
         (name = "identifiers", description = "What an identifier is"),
         (name = "series", description = "Which numberings there are"),
         (name = "openg2p", description = "The contract of the OpenG2P id-generator"),

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
-use bates_core::{Code, PoolLook, PoolRefused, Pools, Server};
+use bates_core::{By, Code, PoolLook, PoolRefused, Pools, Server};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ask::{self, Pairs};
 use super::problem::Problem;
 use super::routes::{Context, Path};
+use crate::Caller;
 
 /// The largest body.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -187,6 +188,7 @@ pub(super) async fn attach<S: Pools>(
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn next<S: Pools>(
     State(context): State<Context<S>>,
+    Extension(caller): Extension<Caller>,
     Path(series): Path<String>,
     body: Body,
 ) -> Result<Json<Values>, Problem> {
@@ -200,7 +202,8 @@ pub(super) async fn next<S: Pools>(
         return Err(PoolRefused::None(series.into()).into());
     };
     let parameters = ask.scope.parameters();
-    let numbers = context.machine.next(&entry, ask::name(&parameters, None), ask.count).await?;
+    let by = By::http(caller.who());
+    let numbers = context.machine.next(&entry, ask::name(&parameters, None), ask.count, by).await?;
     Ok(Json(Values { values: numbers.values_as(kept.settings().value).map(str::to_owned).collect() }))
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::health::Health;
 use super::openg2p::{self, Ready};
 use super::problem::Problem;
-use super::{Settings, documents, gaps, health, metrics, next, openapi, pools, scopes, series, trace};
+use super::{Settings, audit, documents, gaps, health, metrics, next, openapi, pools, scopes, series, trace};
 
 /// What every request needs.
 pub(super) struct Context<S> {
@@ -90,6 +90,7 @@ pub(super) fn router<S: Pools>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .nest(openg2p::BASE, openg2p::routes())
         .route("/v1/gaps", get(gaps::gaps::<S>))
         .route("/api/v1/ids/gaps", get(gaps::gaps::<S>))
+        .route("/v1/audit", get(audit::audit::<S>))
         .route("/v1/reconcile", post(gaps::reconcile::<S>))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready::<S>))

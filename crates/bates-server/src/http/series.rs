@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::ask;
 use super::problem::Problem;
 use super::routes::{Context, Path, name};
-use crate::series::{DescribedLimits, Description};
+use crate::series::{DescribedAudit, DescribedLimits, Description};
 
 /// The largest description: ten thousand restricted words.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -84,6 +84,10 @@ pub(super) struct Amendment {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
     restrict: Option<serde_json::Value>,
+    /// Whether it is recorded who takes its numbers, and for how long that is kept; `null` for not at all.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DescribedAudit>)]
+    audit: Option<serde_json::Value>,
 }
 
 /// Tells `null` from nothing at all.
@@ -163,9 +167,10 @@ pub(super) async fn put<S: Store>(
     Ok((status, Json(Series::of(&*context.series(&series).await?)?)))
 }
 
-/// Change the limits or the rejection rules of a series
+/// Change the limits, the rejection rules or the audit of a series
 ///
-/// No identifier moves: rules only decide which positions are skipped from now on.
+/// No identifier moves: rules only decide which positions are skipped from now on. What this server answers after that
+/// is recorded if `audit` says so; others follow within a second.
 #[utoipa::path(patch, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
     request_body = Amendment,

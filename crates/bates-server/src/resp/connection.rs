@@ -18,6 +18,7 @@ use super::command::{self, Done};
 use super::front::Front;
 use super::session::Session;
 use super::{Progress, Reader, Reply};
+use crate::Caller;
 
 /// Read at once: a deep pipeline of short commands.
 const READ_BYTES: usize = 16 * 1024;
@@ -39,8 +40,9 @@ pub(super) async fn serve<S: Store>(
     stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let seat = front.clients.enter(stream.peer_addr().ok(), stream.local_addr().ok());
-    let session = Session::new(front, seat);
+    let peer = stream.peer_addr().ok();
+    let seat = front.clients.enter(peer, stream.local_addr().ok());
+    let session = Session::new(front, seat, Caller::at(peer));
     // Made once: whoever waits anew for each read stands in line for a lock each time.
     let mut stopped = pin!(stops(stopping.clone()));
     let mut connection = Connection {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::clients::Seat;
 use super::front::Front;
 use super::{Limits, Protocol};
+use crate::Caller;
 
 /// Wrong secrets that a connection may send; then it is closed.
 const WRONG_SECRETS_MAX: u32 = 10;
@@ -22,7 +23,10 @@ pub(super) struct Session {
     pub(super) front: Arc<Front>,
     /// Whether the last command named a series that this node does not know; another one may have made it.
     pub(super) has_missed: bool,
-    is_admitted: bool,
+    /// Whoever is at the other end, as the socket says.
+    stranger: Caller,
+    /// Who it is, once the client was admitted.
+    caller: Option<Caller>,
     wrong_secrets: u32,
 }
 
@@ -38,29 +42,37 @@ pub(super) enum Verdict {
 }
 
 impl Session {
-    pub(super) fn new(front: Arc<Front>, seat: Seat) -> Self {
-        let is_admitted = front.settings.access.is_open();
+    pub(super) fn new(front: Arc<Front>, seat: Seat, stranger: Caller) -> Self {
+        let caller = front.settings.access.is_open().then(|| stranger.clone());
         let (protocol, scope) = (Protocol::default(), String::new());
-        Self { protocol, scope, seat, front, has_missed: false, is_admitted, wrong_secrets: 0 }
+        Self { protocol, scope, seat, front, has_missed: false, stranger, caller, wrong_secrets: 0 }
     }
 
     /// Whether the client has shown the secret, or needs none.
     #[inline]
     pub(super) fn is_admitted(&self) -> bool {
-        self.is_admitted
+        self.caller.is_some()
+    }
+
+    /// Who takes numbers; whoever was not admitted takes none.
+    pub(super) fn caller(&self) -> &Caller {
+        self.caller.as_ref().unwrap_or(&self.stranger)
     }
 
     /// What the client may send.
     pub(super) fn limits(&self) -> Limits {
-        if self.is_admitted { Limits::AUTHENTICATED } else { Limits::UNAUTHENTICATED }
+        if self.is_admitted() { Limits::AUTHENTICATED } else { Limits::UNAUTHENTICATED }
     }
 
-    /// Looks at a secret. A wrong one takes nothing away from a client that was admitted before.
+    /// Looks at a secret. A wrong one takes nothing away from a client that was admitted before. The user `default` is
+    /// what clients say that know no other: any secret is right for it.
     pub(super) fn show_secret(&mut self, user: &[u8], secret: &[u8]) -> Verdict {
         // The digest is computed for any user, so that time does not tell which one is right.
-        let is_right = self.front.settings.access.admits(secret);
-        if is_right && user == b"default" {
-            self.is_admitted = true;
+        let caller = self.front.settings.access.admits(secret, &self.stranger);
+        let is_meant =
+            |caller: &Caller| user == b"default" || Some(user) == caller.token().map(str::as_bytes);
+        if let Some(caller) = caller.filter(is_meant) {
+            self.caller = Some(caller);
             return Verdict::Admitted;
         }
         self.wrong_secrets += 1;
@@ -75,7 +87,7 @@ impl Session {
 
     /// As it was when the client connected; wrong secrets stay counted.
     pub(super) fn reset(&mut self) {
-        self.is_admitted = self.front.settings.access.is_open();
+        self.caller = self.front.settings.access.is_open().then(|| self.stranger.clone());
         self.protocol = Protocol::default();
         self.seat.note(|said| *said = super::clients::Said::default());
     }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Result, Transaction, params};
 
 use crate::aside;
+use crate::audit;
 use crate::held;
 use crate::write::{self, Refusable, integer};
 
@@ -19,6 +20,7 @@ pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<(),
         Page::Documents(kept) => each(transaction, kept, |kept| &kept.document.place.series, document),
         Page::Requests(requests) => each(transaction, requests, |request| &request.place.series, request),
         Page::Gaps(gaps) => each(transaction, gaps, |gap| &gap.place.series, gap),
+        Page::Records(records) => each(transaction, records, |record| &record.place.series, audit::insert),
     }
 }
 

@@ -1,10 +1,13 @@
 //! A number for a document: key, cursor, ledger and document, all in the transaction of one write.
 
-use bates_core::{Assign, AssignError, Assigned, Content, Cursor, GrantError, Idempotency, Lease, State};
+use bates_core::{
+    Assign, AssignError, Assigned, Content, Cursor, GrantError, Idempotency, Lease, Record, State,
+};
 use rusqlite::{OptionalExtension, Result, Transaction, params};
 
 use super::{event, millis, strange};
 use crate::aside;
+use crate::audit;
 use crate::held;
 use crate::write::{self, Refusable, Standing, integer, whole};
 
@@ -43,6 +46,7 @@ pub(crate) fn assign(
     if let Some(idempotency) = &ask.idempotency {
         remember(transaction, (series_id, scope), idempotency, &assigned)?;
     }
+    record(transaction, series_id, ask, &assigned)?;
     Ok(Ok(assigned))
 }
 
@@ -103,6 +107,13 @@ fn insert(
             due
         ])?;
     Ok(())
+}
+
+/// Who took the number, where the series is audited.
+fn record(transaction: &Transaction<'_>, series_id: i64, ask: &Assign, assigned: &Assigned) -> Result<()> {
+    let Some(taking) = &ask.audit else { return Ok(()) };
+    let record = Record::of_document(assigned.event, &ask.place, assigned.position, &assigned.number, taking);
+    record.map_or(Ok(()), |record| audit::insert(transaction, series_id, &record))
 }
 
 fn remember(

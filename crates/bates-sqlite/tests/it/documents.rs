@@ -46,6 +46,7 @@ fn document(key: Option<&str>) -> Assign {
         event: Uuid::now_v7(),
         idempotency,
         content: Content::Document("{}".into()),
+        audit: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use bates_core::{Definition, Place, Purpose, ScopeKey, Store, Want};
+use bates_core::{Audit as _, Definition, Place, Purpose, RecordFilter, ScopeKey, Store, Want};
 use bates_sqlite::{OpenError, Opening, SqliteStore};
 use tempfile::TempDir;
 
@@ -124,4 +124,17 @@ async fn the_tables_explain_themselves_and_every_commit_is_synced() {
     assert_eq!(row, ("counter".to_owned(), "name=a".to_owned(), 11));
     let mode: String = database.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
+}
+
+/// A database of an earlier version gets what it lacks when it is opened.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_from_before_the_audit_is_brought_up_to_date() {
+    let folder = TempDir::new().unwrap();
+    let first = grant(&open(&folder, Opening::First).unwrap()).await;
+    let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
+    database.execute_batch("DROP TABLE audit; PRAGMA user_version = 7").unwrap();
+    drop(database);
+    let store = open(&folder, Opening::Existing).unwrap();
+    assert_eq!((first, grant(&store).await), (1, 11), "its cursors go on");
+    assert_eq!(store.records(RecordFilter::default(), None, 10).await, Ok(vec![]));
 }

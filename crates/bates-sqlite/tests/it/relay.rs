@@ -44,7 +44,7 @@ async fn delivered(
     let entry = machine.named("document").unwrap();
     for _ in 0..documents {
         let content = Content::Document("{}".into());
-        machine.assign(&entry, ScopeName::default(), content, None).await.unwrap();
+        machine.assign(&entry, ScopeName::default(), content, None, "test").await.unwrap();
     }
     let (stop, stopped) = watch::channel(false);
     let relay = Relay::new(machine.clone(), entry, Box::new(Bad(sink)), settings);

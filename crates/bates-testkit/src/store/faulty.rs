@@ -30,6 +30,7 @@ pub struct FaultyStore<S> {
     gate: Option<Semaphore>,
     seen: Mutex<Seen>,
     is_taken_back: AtomicBool,
+    pub(super) is_unrecorded: AtomicBool,
 }
 
 #[derive(Default)]
@@ -49,6 +50,7 @@ impl<S> FaultyStore<S> {
             gate: None,
             seen: Mutex::default(),
             is_taken_back: false.into(),
+            is_unrecorded: false.into(),
         }
     }
 
@@ -65,6 +67,11 @@ impl<S> FaultyStore<S> {
     /// As a database that was restored from an old backup: it grants nothing, and says why.
     pub fn take_back(&self) {
         self.is_taken_back.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on it keeps no record of the audit, or does so again.
+    pub fn refuse_records(&self, refuses: bool) {
+        self.is_unrecorded.store(refuses, Ordering::SeqCst);
     }
 
     pub(super) fn next_fault(&self) -> Fault {

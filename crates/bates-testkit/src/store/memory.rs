@@ -6,9 +6,11 @@ use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, ScopeKey, SeriesName, Store,
-    StoreError, Surrendered, Tail, Want, free_run, free_span,
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, Record, ScopeKey, SeriesName,
+    Store, StoreError, Surrendered, Tail, Want, free_run, free_span,
 };
+use jiff::Timestamp;
+use uuid::Uuid;
 
 /// Cursors that last as long as the value does.
 #[derive(Default)]
@@ -18,7 +20,7 @@ pub struct MemoryStore {
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     series: BTreeMap<SeriesName, (Definition, Option<Vec<u8>>)>,
     cursors: BTreeMap<Place, Cursor>,
     ledger: BTreeMap<Place, Vec<Lease>>,
@@ -26,6 +28,7 @@ struct State {
     described: u64,
     floors: u64,
     aside: BTreeMap<Place, BTreeSet<u64>>,
+    pub(super) records: BTreeMap<(Timestamp, Uuid), Record>,
 }
 
 impl MemoryStore {
@@ -34,13 +37,13 @@ impl MemoryStore {
         Self { is_shared: true, ..Self::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn known(&self, series: &SeriesName) -> Result<(), StoreError> {
+    pub(super) fn known(&self, series: &SeriesName) -> Result<(), StoreError> {
         if self.series.contains_key(series) {
             Ok(())
         } else {

@@ -1,6 +1,8 @@
 //! What tests of stores and of what stands on them need: the conformance suite, a model, and faults.
 
 mod aside;
+mod audit;
+mod audited;
 mod books;
 mod carried;
 mod delivery;
@@ -16,6 +18,7 @@ mod pools;
 mod settled;
 mod together;
 
+pub use audit::exercise_audit;
 pub use books::exercise_books;
 pub use exercise::{DataSet, exercise_store};
 pub use faulty::{Fault, FaultyStore};

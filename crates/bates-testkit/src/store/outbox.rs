@@ -59,6 +59,7 @@ pub(super) fn numbered(scope: &str, content: Content) -> Assign {
         event: Uuid::now_v7(),
         idempotency: None,
         content,
+        audit: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The commands that ask a running server: `next`, `pop`, `peek`, `validate`, `series`. One file a command.
 
+mod audit;
 mod gaps;
 mod next;
 mod outbox;
@@ -9,6 +10,7 @@ mod series;
 mod server;
 mod validate;
 
+pub(crate) use audit::{AuditArgs, run as audit};
 pub(crate) use gaps::{GapsArgs, ReconcileArgs, gaps, reconcile};
 pub(crate) use next::{NextArgs, run as next};
 pub(crate) use outbox::{OutboxArgs, run as outbox};

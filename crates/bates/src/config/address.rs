@@ -1,4 +1,4 @@
-//! Where the server listens, and who is let in.
+//! Where the server listens.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -81,41 +81,4 @@ pub(super) fn listen(
         wrong(tree, key, problem, mistakes);
     }
     Some(Address::At(address))
-}
-
-/// The secret, which is never shown, not even a bad one.
-pub(super) fn access(tree: &Node, mistakes: &mut Vec<Mistake>) -> Option<Access> {
-    let before = mistakes.len();
-    let (secret, file) = (text(tree, "secret", mistakes), text(tree, "secret_file", mistakes));
-    let secret = match (secret, file) {
-        (Some(_), Some(_)) => {
-            wrong(tree, "secret_file", "secret and secret_file are both given".to_owned(), mistakes);
-            None
-        }
-        (Some(secret), None) => Some(("secret", secret.to_owned())),
-        (None, Some(file)) => match std::fs::read_to_string(file) {
-            Ok(secret) => Some(("secret_file", secret.trim_end_matches(['\r', '\n']).to_owned())),
-            Err(error) => {
-                wrong(tree, "secret_file", format!("secret_file: cannot read {file}: {error}"), mistakes);
-                None
-            }
-        },
-        (None, None) => None,
-    };
-    match &secret {
-        Some((key, secret)) if secret.is_empty() => {
-            wrong(tree, key, format!("{key} is empty: give it a secret, or leave it out"), mistakes);
-        }
-        Some((key, secret))
-            if !secret.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
-                || secret.trim() != secret =>
-        {
-            let problem = format!(
-                "{key} has spaces around it, or what is not visible ASCII: a header could not hold it"
-            );
-            wrong(tree, key, problem, mistakes);
-        }
-        _ => {}
-    }
-    (mistakes.len() == before).then(|| Access::new(secret.as_ref().map(|(_, secret)| secret.as_str())))
 }

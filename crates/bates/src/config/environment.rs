@@ -1,7 +1,7 @@
 //! Values from the environment, laid over those of the file.
 //!
 //! `BATES_HTTP` is `http`; two underscores lead inwards: `BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX` is
-//! `series: document: limits: lease_max`. A series whose name has a dash is meant with an underscore.
+//! `series: document: limits: lease_max`. A series or token whose name has a dash is meant with an underscore.
 
 use super::tree::{Node, Origin};
 use super::{KEYS, Mistake};
@@ -44,12 +44,12 @@ pub(super) fn overlay(
 
 fn path(tree: &Node, name: &str) -> Vec<String> {
     let mut path: Vec<String> = name.split("__").map(str::to_lowercase).collect();
-    if let [first, series, ..] = &mut *path
-        && *first == "series"
-        && let Some(known) = tree.get("series").and_then(Node::entries)
-        && let Some((name, _)) = known.iter().find(|(name, _)| name.replace('-', "_") == *series)
+    if let [first, named, ..] = &mut *path
+        && ["series", "tokens"].contains(&&**first)
+        && let Some(known) = tree.get(first).and_then(Node::entries)
+        && let Some((name, _)) = known.iter().find(|(name, _)| name.replace('-', "_") == *named)
     {
-        series.clone_from(name);
+        named.clone_from(name);
     }
     path
 }

@@ -1,6 +1,7 @@
 //! The configuration: a file, the environment, flags, and what is the case without them. Read as a whole, so
 //! that every mistake is told at once, with the place that it comes from.
 
+mod access;
 mod address;
 mod environment;
 pub(crate) mod openg2p;
@@ -31,7 +32,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 pub(crate) const FILE: &str = "bates.yaml";
 
 /// What a configuration may say.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -40,6 +41,7 @@ const KEYS: [&str; 13] = [
     "resp",
     "secret",
     "secret_file",
+    "tokens",
     "openg2p_open",
     "outbox_tries",
     "outbox_retention_hours",
@@ -213,7 +215,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Opti
         mistakes.push(Mistake { origin: node.origin.clone(), problem });
     }
     let store = store::store(tree, mistakes);
-    let access = address::access(tree, mistakes);
+    let access = access::access(tree, mistakes);
     let http = address::listen(tree, "http", "127.0.0.1:8080", access.as_ref(), mistakes);
     let resp = address::listen(tree, "resp", "127.0.0.1:6380", access.as_ref(), mistakes);
     let tries = store::number(tree, "outbox_tries", 5, 1..=100, mistakes);

@@ -16,6 +16,9 @@ use crate::output;
 /// How late a reservation is voided at the most.
 const TIDY_PERIOD: Duration = Duration::from_secs(1);
 
+/// Old records are looked for once in so many times: each series is asked for its own.
+const PRUNE_EVERY: u64 = 60;
+
 /// The relays of a node: one for each series with a sink.
 pub(super) struct Relays {
     stopping: watch::Sender<bool>,
@@ -77,14 +80,17 @@ pub(super) fn know_documents<S: Books>(
     Ok(())
 }
 
-/// Voids reservations whose time is over, and removes what was delivered long ago.
+/// Voids reservations whose time is over, and removes what was delivered, or recorded, long ago.
 pub(super) async fn tidy<S: Outbox>(machine: Arc<Machine<S>>, retention: Duration) {
     let mut ticks = tokio::time::interval(TIDY_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
+    for tick in 0_u64.. {
         ticks.tick().await;
         // A store that fails is told of by readiness, and asked again.
         let _ = machine.tidy(retention).await;
+        if tick % PRUNE_EVERY == 0 {
+            let _ = machine.prune_records().await;
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod asking;
+mod audit;
 mod clients;
 mod clock;
 mod cluster;

@@ -44,3 +44,72 @@ fn with_a_secret_every_address_is_served_to_those_who_know_it() {
     let said = server.stop();
     assert!(said.contains("stopped") && !said.contains("sesame"), "{said}");
 }
+
+/// What `bates check` says of a configuration.
+fn checked(text: &str, environment: &[(&str, &str)]) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bates.yaml");
+    std::fs::write(&file, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    command.args(["check", "--config"]).arg(&file).env_remove("BATES_SECRET");
+    let output = command.envs(environment.iter().copied()).output().unwrap();
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(!said.contains("sesame"), "a secret is shown to nobody, not even a bad one: {said}");
+    (output.status.code(), said)
+}
+
+#[test]
+fn tokens_are_read_from_the_file_and_the_environment_and_mistakes_are_told_with_their_place() {
+    let good = "tokens:\n  front-desk: { secret: \"a sesame\" }\nhttp: 0.0.0.0:8080\n";
+    let (code, said) = checked(good, &[("BATES_TOKENS__CLINIC__SECRET", "b sesame")]);
+    assert_eq!(code, Some(0), "tokens guard other addresses too: {said}");
+    assert!(said.contains("secret          is set"), "{said}");
+    let dashed = "tokens:\n  front-desk: {}\n";
+    assert_eq!(checked(dashed, &[("BATES_TOKENS__FRONT_DESK__SECRET", "a sesame")]).0, Some(0));
+    for (text, told) in [
+        ("tokens: 7", "line 1: tokens: expected a map of names"),
+        ("tokens:\n  a: sesame", "line 2: tokens: a: expected a map with secret or secret_file"),
+        ("tokens:\n  a: { secrets: sesame }", "line 2: tokens: a: expected a map with secret or secret_file"),
+        ("tokens:\n  a: {}", "line 2: tokens: a: it has neither secret nor secret_file"),
+        ("tokens:\n  a: { secret: \"\" }", "line 2: tokens: a: secret is empty"),
+        ("tokens:\n  a: { secret: \" sesame\" }", "line 2: tokens: a: secret has spaces around it"),
+        ("tokens:\n  a: { secret_file: /nowhere }", "line 2: tokens: a: secret_file: cannot read /nowhere"),
+        ("tokens:\n  a: { secret: s, secret_file: t }", "secret and secret_file are both given"),
+        ("tokens:\n  default: { secret: s }", "line 2: tokens: \"default\" is no name for a token"),
+        ("tokens:\n  10.0.0.7: { secret: s }", "is no name for a token"),
+        (
+            "tokens:\n  a: { secret: sesame }\n  b: { secret: sesame }",
+            "line 3: tokens: b: its secret is that of a: nobody could tell them apart",
+        ),
+        (
+            "secret: sesame\ntokens:\n  a: { secret: sesame }",
+            "line 3: tokens: a: its secret is that of the shared secret",
+        ),
+    ] {
+        let (code, said) = checked(text, &[]);
+        assert!(code == Some(2) && said.contains(told), "{text}: {said}");
+    }
+}
+
+#[test]
+fn an_audit_is_told_and_a_wrong_one_refused_with_its_line() {
+    let series = |audit: &str| format!("series:\n  n:\n    pattern: \"{{seq}}\"\n    audit: {audit}\n");
+    assert!(checked(&series("true"), &[]).1.contains("who took which numbers is kept for ever"));
+    assert!(checked(&series("{ retention_hours: 9600 }"), &[]).1.contains("is kept for 9,600 hours"));
+    assert!(!checked(&series("false"), &[]).1.contains("who took"));
+    for (audit, told) in [
+        (
+            "maybe",
+            "line 4: series \"n\": audit: invalid type: string \"maybe\", expected true, false, or a map",
+        ),
+        (
+            "{ retention_hours: 0 }",
+            "line 4: series \"n\": audit: retention_hours is 0; it may be 1 to 876000",
+        ),
+        ("{ keep: 1 }", "unknown field `keep`, expected `retention_hours`"),
+    ] {
+        let (code, said) = checked(&series(audit), &[]);
+        assert!(code == Some(2) && said.contains(told), "{audit}: {said}");
+    }
+}

@@ -106,6 +106,7 @@ fn document(key: &str, digest: u8, end: u64) -> Assign {
         event: Uuid::now_v7(),
         idempotency: Some(Idempotency { caller: "c".into(), key: key.into(), digest: [digest; 32] }),
         content: Content::Document("{}".into()),
+        audit: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{Assigned, Code, Content, Entry, Idempotency, Machine, Outbox};
@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use super::lines;
 use super::shape::Given;
+use crate::Caller;
 use crate::http::ask::{self, Day, Pairs};
 use crate::http::problem::Problem;
 use crate::http::routes::{Context, Path};
@@ -22,9 +23,6 @@ pub(super) const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The longest idempotency key.
 const KEY_BYTES_MAX: usize = 255;
-
-/// Who asks. There is one secret, and so one caller.
-const CALLER: &str = "";
 
 /// A document that is to be numbered.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -53,31 +51,32 @@ impl AskDocument {
         machine: &Machine<S>,
         entry: &Entry,
         key: Option<String>,
+        caller: &Caller,
     ) -> Result<Assigned, Problem> {
         let document: &str = self.document.get();
         if document == "null" {
             return Err(Problem::new(Code::BAD_DOCUMENT, "document is null"));
         }
-        let idempotency = key.map(|key| self.idempotency(key)).transpose()?;
+        let idempotency = key.map(|key| self.idempotency(key, caller)).transpose()?;
         let parameters = self.scope.parameters();
         let name = ask::name(&parameters, self.date);
         let content = Content::Document(document.into());
-        Ok(machine.assign(entry, name, content, idempotency).await?)
+        Ok(machine.assign(entry, name, content, idempotency, caller.who()).await?)
     }
 
     /// The digest of all that is asked, however it is written: the order of fields does not matter.
-    fn idempotency(&self, key: String) -> Result<Idempotency, Problem> {
+    fn idempotency(&self, key: String, caller: &Caller) -> Result<Idempotency, Problem> {
         let document: serde_json::Value = serde_json::from_str(self.document.get())
             .map_err(|error| Problem::new(Code::BAD_DOCUMENT, error.to_string()))?;
-        idempotency(key, &self.scope, self.date, &document)
+        idempotency(key, caller, (&self.scope, self.date), &document)
     }
 }
 
 /// What a request is known by when it comes again.
 pub(super) fn idempotency(
     key: String,
-    scope: &Pairs,
-    date: Option<Day>,
+    caller: &Caller,
+    (scope, date): (&Pairs, Option<Day>),
     content: &serde_json::Value,
 ) -> Result<Idempotency, Problem> {
     let is_visible = key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
@@ -89,7 +88,7 @@ pub(super) fn idempotency(
     parameters.sort_unstable();
     let asked = serde_json::json!([parameters, date.map(|date| date.to_string()), content]);
     let digest = Sha256::digest(asked.to_string()).into();
-    Ok(Idempotency { caller: CALLER.into(), key: key.into(), digest })
+    Ok(Idempotency { caller: caller.owner().into(), key: key.into(), digest })
 }
 
 /// The key that a request has in its head.
@@ -120,6 +119,7 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     ))]
 pub(in crate::http) async fn assign<S: Outbox>(
     State(context): State<Context<S>>,
+    Extension(caller): Extension<Caller>,
     Path(series): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -127,7 +127,7 @@ pub(in crate::http) async fn assign<S: Outbox>(
     let entry = context.series(&series).await?;
     let key = key_of(&headers)?;
     if is_lines(&headers) {
-        return lines::answer(context, entry, key, body);
+        return lines::answer(context, entry, (key, caller), body);
     }
     let body = ask::bytes(body, DOCUMENT_BYTES_MAX, context.body_timeout).await?;
     let ask: AskDocument = ask::json(&body)?;
@@ -137,7 +137,7 @@ pub(in crate::http) async fn assign<S: Outbox>(
             "the key of a single document is the head's Idempotency-Key",
         ));
     }
-    let assigned = ask.assign(&context.machine, &entry, key).await?;
+    let assigned = ask.assign(&context.machine, &entry, key, &caller).await?;
     Ok(given(&assigned, StatusCode::ACCEPTED))
 }
 

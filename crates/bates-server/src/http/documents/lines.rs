@@ -17,6 +17,7 @@ use tokio::time::timeout;
 
 use super::assign::{AskDocument, DOCUMENT_BYTES_MAX};
 use super::shape::Given;
+use crate::Caller;
 use crate::http::ask;
 use crate::http::problem::Problem;
 use crate::http::routes::Context;
@@ -41,7 +42,7 @@ const ANSWERS_AT_ONCE: usize = 512;
 pub(super) fn answer<S: Outbox>(
     context: Context<S>,
     entry: Arc<Entry>,
-    key: Option<String>,
+    (key, caller): (Option<String>, Caller),
     body: Body,
 ) -> Result<Response, Problem> {
     if key.as_ref().is_some_and(|key| key.len() > 200) {
@@ -50,10 +51,10 @@ pub(super) fn answer<S: Outbox>(
     let lines = lines(body.into_data_stream(), context.body_timeout, context.turns.clone());
     let key: Option<Arc<str>> = key.map(Into::into);
     let answers = lines.map(move |line| {
-        let (context, entry, key) = (context.clone(), entry.clone(), key.clone());
+        let (context, entry, key, caller) = (context.clone(), entry.clone(), key.clone(), caller.clone());
         async move {
             let Line { number, text, slot, held } = line?;
-            let answer = one(&context, &entry, key.as_deref(), number, text).await;
+            let answer = one(&context, &entry, (key.as_deref(), &caller), number, text).await;
             drop(held);
             Ok(Answer { line: answer, _slot: slot })
         }
@@ -97,14 +98,14 @@ struct Answer {
 async fn one<S: Outbox>(
     context: &Context<S>,
     entry: &Entry,
-    key: Option<&str>,
+    (key, caller): (Option<&str>, &Caller),
     number: u64,
     text: Result<Bytes, Problem>,
 ) -> Vec<u8> {
     let assigned = async {
         let mut ask: AskDocument = ask::json(&text?)?;
         let key = ask.key.take().or_else(|| key.map(|key| format!("{key}:{number}")));
-        ask.assign(&context.machine, entry, key).await
+        ask.assign(&context.machine, entry, key, caller).await
     };
     let mut line = match assigned.await {
         Ok(assigned) => serde_json::to_vec(&Given::of(&assigned)),

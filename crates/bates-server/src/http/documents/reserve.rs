@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bates_core::{Code, Content, Decision, Filter, Outbox};
@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use super::assign::{idempotency, key_of};
 use super::outbox::decide;
 use super::shape::KnownDocument;
+use crate::Caller;
 use crate::http::ask::{self, Day, Pairs};
 use crate::http::problem::Problem;
 use crate::http::routes::{Context, Path};
@@ -71,6 +72,7 @@ pub(in crate::http) struct Reservation {
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json")))]
 pub(in crate::http) async fn reserve<S: Outbox>(
     State(context): State<Context<S>>,
+    Extension(caller): Extension<Caller>,
     Path(series): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -84,10 +86,12 @@ pub(in crate::http) async fn reserve<S: Outbox>(
         return Err(Problem::new(Code::BAD_COUNT, detail));
     }
     let content = serde_json::json!({ "reservation": seconds });
-    let key = key_of(&headers)?.map(|key| idempotency(key, &ask.scope, ask.date, &content)).transpose()?;
+    let key = key_of(&headers)?;
+    let key = key.map(|key| idempotency(key, &caller, (&ask.scope, ask.date), &content)).transpose()?;
     let parameters = ask.scope.parameters();
     let lasts = Content::Reservation(Duration::from_secs(seconds));
-    let assigned = context.machine.assign(&entry, ask::name(&parameters, ask.date), lasts, key).await?;
+    let name = ask::name(&parameters, ask.date);
+    let assigned = context.machine.assign(&entry, name, lasts, key, caller.who()).await?;
     let filter = Filter { event: Some(assigned.event), ..Filter::default() };
     let kept = context.machine.documents(filter, None, 1).await?.pop();
     let status = if assigned.is_new { StatusCode::CREATED } else { StatusCode::OK };

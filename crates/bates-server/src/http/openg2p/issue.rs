@@ -1,13 +1,14 @@
 //! Identifiers: one, many, and whether a text could be one.
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::Uri;
-use bates_core::{Code, Numbers, ScopeName, Store};
+use bates_core::{By, Code, Numbers, ScopeName, Store};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::envelope::{Answer, Envelope, Failure};
 use super::id_type::{self, Named};
+use crate::Caller;
 use crate::http::routes::Context;
 use crate::http::trace::{Reason, reasons};
 
@@ -52,9 +53,10 @@ pub(in crate::http) struct Validity {
         (status = "default", body = Envelope<Issued>, description = "No ID was issued; `errors` tells why")))]
 pub(in crate::http) async fn issue<S: Store>(
     State(context): State<Context<S>>,
+    Extension(caller): Extension<Caller>,
     named: Named,
 ) -> Result<Answer<Issued>, Failure> {
-    let ids = ids(&context, &named, 1).await?;
+    let ids = ids(&context, &named, 1, &caller).await?;
     let id = ids.into_iter().next().ok_or_else(|| Failure::none_now("nothing was issued".into()))?;
     Ok(Answer(Issued { id }))
 }
@@ -69,16 +71,23 @@ pub(in crate::http) async fn issue<S: Store>(
         (status = "default", body = Envelope<Batch>, description = "No ID was issued; `errors` tells why")))]
 pub(in crate::http) async fn batch<S: Store>(
     State(context): State<Context<S>>,
+    Extension(caller): Extension<Caller>,
     named: Named,
     uri: Uri,
 ) -> Result<Answer<Batch>, Failure> {
     let count = count(uri.query().unwrap_or_default())?;
-    Ok(Answer(Batch { ids: ids(&context, &named, count).await? }))
+    Ok(Answer(Batch { ids: ids(&context, &named, count, &caller).await? }))
 }
 
-async fn ids<S: Store>(context: &Context<S>, named: &Named, count: u64) -> Result<Vec<String>, Failure> {
+async fn ids<S: Store>(
+    context: &Context<S>,
+    named: &Named,
+    count: u64,
+    caller: &Caller,
+) -> Result<Vec<String>, Failure> {
     let entry = id_type::named(context, &named.id_type).await?;
-    let numbers: Numbers = context.machine.next(&entry, ScopeName::default(), count).await?;
+    let by = By::http(caller.who());
+    let numbers: Numbers = context.machine.next(&entry, ScopeName::default(), count, by).await?;
     Ok(numbers.iter().map(|(_, number)| number.to_owned()).collect())
 }
 

@@ -6,10 +6,10 @@ use super::client::{NAME_RULE, is_name};
 use super::{Command, Done, Reply, wrong_arguments};
 use crate::resp::Protocol;
 
-/// There is one secret and one user. Redis calls the user that needs no name so.
+/// Redis calls the user that needs no name so. A token has a name, and need not say it.
 const USER: &[u8] = b"default";
 
-/// `AUTH secret` or `AUTH default secret`.
+/// `AUTH secret`, `AUTH default secret` or, for a token, `AUTH name secret`.
 pub(super) fn auth(command: Command<'_>, session: &mut Session, output: &mut Vec<u8>) -> Done {
     let (user, secret) = match (command.arg(1), command.arg(2), command.arg_count()) {
         (Some(secret), None, _) => (USER, secret),
@@ -36,7 +36,7 @@ struct Options<'c> {
     name: Option<&'c [u8]>,
 }
 
-/// `HELLO [2|3 [AUTH default secret] [SETNAME name]]`. Nothing changes unless all of it is good.
+/// `HELLO [2|3 [AUTH user secret] [SETNAME name]]`. Nothing changes unless all of it is good.
 pub(super) fn hello(command: Command<'_>, session: &mut Session, output: &mut Vec<u8>) -> Done {
     let options = match read(command) {
         Ok(options) => options,

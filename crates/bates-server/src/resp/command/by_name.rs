@@ -1,7 +1,7 @@
 //! `BATES.NEXT`, `BATES.PEEK` and `BATES.VALIDATE`: a series by its name, for those that have no key or need
 //! more than a key can say.
 
-use bates_core::{Code, Machine, NextError, Peek, ScopeName, Store};
+use bates_core::{By, Code, Machine, NextError, Peek, ScopeName, Store};
 use bates_pattern::Date;
 
 use super::super::session::Session;
@@ -104,11 +104,12 @@ impl Request {
         let parameters: Vec<(&str, &str)> =
             self.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let name = ScopeName { parameters: &parameters, date: self.date };
+        let by = By::resp(session.caller().who());
         let mut reply = Reply::new(output, session.protocol);
         let outcome: Result<(), NextError> = match self.kind {
-            Kind::One => machine.next(&entry, name, 1).await.map(|numbers| single(&mut reply, &numbers)),
+            Kind::One => machine.next(&entry, name, 1, by).await.map(|numbers| single(&mut reply, &numbers)),
             Kind::Several(count) => {
-                machine.next(&entry, name, count).await.map(|numbers| list(&mut reply, &numbers))
+                machine.next(&entry, name, count, by).await.map(|numbers| list(&mut reply, &numbers))
             }
             Kind::Peek => machine.peek(&entry, name).await.map(|peek| tell(&mut reply, &peek)),
         };

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use bates_core::{Code, Entry, Machine, NextError, Numbers, Peek, ScopeName, Store};
+use bates_core::{By, Code, Entry, Machine, NextError, Numbers, Peek, ScopeName, Store};
 
 use super::super::session::Session;
 use super::{Command, Done, Reply, Verb, shown, wrong_arguments};
@@ -183,17 +183,19 @@ impl Request {
             .and_then(|template| template.read(&self.key))
             .map(Iterator::collect)
             .unwrap_or_default();
-        let name = ScopeName::from(&*parameters);
+        let (name, by) = (ScopeName::from(&*parameters), By::resp(session.caller().who()));
         let outcome = match self.form {
             Form::List => {
-                machine.next(&entry, name, self.count).await.map(|numbers| list(&mut reply, &numbers))
+                machine.next(&entry, name, self.count, by).await.map(|numbers| list(&mut reply, &numbers))
             }
-            Form::Single => machine.next(&entry, name, 1).await.map(|numbers| single(&mut reply, &numbers)),
+            Form::Single => {
+                machine.next(&entry, name, 1, by).await.map(|numbers| single(&mut reply, &numbers))
+            }
             Form::Look(look) => {
                 machine.peek(&entry, name).await.map(|peek| answer_look(&mut reply, look, &entry, &peek))
             }
             // All or none: an addition that was made in part could not be answered.
-            Form::Integer => machine.take(&entry, name, self.count).await.map(|taken| {
+            Form::Integer => machine.take(&entry, name, self.count, by).await.map(|taken| {
                 reply.integer(i64::try_from(taken.last()).unwrap_or(i64::MAX));
             }),
         };

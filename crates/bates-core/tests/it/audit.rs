@@ -1,0 +1,126 @@
+//! What leaves an audited series is recorded first, under the right name, and what is not recorded is not given.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bates_core::{
+    Audit as _, Auditing, By, How, Machine, MachineError, Record, RecordFilter, SeriesSpec, SystemClock,
+};
+use bates_pattern::Reject;
+use bates_testkit::{FaultyStore, MemoryStore};
+
+use super::machine::spec;
+
+type Numbering = Machine<Arc<FaultyStore<MemoryStore>>>;
+
+const ON: Auditing = Auditing::On(None);
+
+fn audited(spec: SeriesSpec) -> SeriesSpec {
+    SeriesSpec { audit: ON, ..spec }
+}
+
+async fn open(specs: Vec<SeriesSpec>) -> (Numbering, Arc<FaultyStore<MemoryStore>>) {
+    let store = Arc::new(FaultyStore::new(MemoryStore::default()));
+    (Machine::open(store.clone(), specs, Arc::new(SystemClock)).await.unwrap(), store)
+}
+
+async fn records(store: &Arc<FaultyStore<MemoryStore>>) -> Vec<Record> {
+    store.records(RecordFilter::default(), None, 1_000).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_batch_is_one_record_and_an_addition_too() {
+    let (machine, store) =
+        open(vec![audited(spec("n", "N-{seq}", Some("n"))), spec("m", "{seq}", None)]).await;
+    let entry = machine.named("n").unwrap();
+    let by = By::http("registry");
+    let numbers = machine.next(&entry, (&[]).into(), 10_000, by).await.unwrap();
+    let found = records(&store).await;
+    assert_eq!(found.len(), 1, "its pieces go on where the one before ended: {found:?}");
+    let Record { range, first, last, count, taking, .. } = &found[0];
+    assert_eq!((range.from(), range.to(), *count), (1, 10_001, 10_000));
+    assert_eq!((&**first, &**last, &*taking.who, taking.how), ("N-1", "N-10000", "registry", How::Http));
+    assert_eq!(numbers.len(), 10_000);
+    assert!(machine.try_next_by_key(&entry, "n", 1, &mut String::new()).is_none(), "it has to be waited for");
+    let taken = machine.take(&entry, (&[]).into(), 5, By::resp("10.0.0.7")).await.unwrap();
+    let found = records(&store).await;
+    assert_eq!((found.len(), found[1].range.to() - 1, &*found[1].last), (2, taken.last(), "N-10005"));
+    machine.next(&machine.named("m").unwrap(), (&[]).into(), 5, by).await.unwrap();
+    assert_eq!(records(&store).await.len(), 2, "other series are not recorded");
+}
+
+#[tokio::test]
+async fn every_number_of_a_shuffled_series_with_rules_is_found_by_itself() {
+    let reject = Reject::default().with_digits("openg2p".parse().unwrap());
+    let farmer = SeriesSpec { shuffled: true, reject, ..spec("farmer", "{seq:11}{check:verhoeff}", None) };
+    let (machine, store) = open(vec![audited(farmer)]).await;
+    let entry = machine.named("farmer").unwrap();
+    for (who, count) in [("a", 1), ("b", 100), ("a", 7), ("c", 3)] {
+        let numbers = machine.next(&entry, (&[]).into(), count, By::http(who)).await.unwrap();
+        for (_, number) in numbers.iter() {
+            let (scope, position) = entry.locate(number).unwrap();
+            let of = RecordFilter { scope, position: Some(position), ..RecordFilter::default() };
+            let found = machine.records(of, None, 10).await.unwrap();
+            assert_eq!(found.iter().map(|record| &*record.taking.who).collect::<Vec<_>>(), [who], "{number}");
+        }
+    }
+    let found = records(&store).await;
+    assert_eq!(found.iter().map(|record| record.count).sum::<u64>(), 111, "each is counted once: {found:?}");
+    assert!(found.iter().all(|record| record.count <= record.range.count()));
+}
+
+#[tokio::test]
+async fn what_cannot_be_recorded_is_not_given_and_never_comes_again() {
+    let (machine, store) = open(vec![audited(spec("n", "{seq}", None))]).await;
+    let entry = machine.named("n").unwrap();
+    store.refuse_records(true);
+    let refused = [
+        machine.next(&entry, (&[]).into(), 3, By::http("a")).await.unwrap_err(),
+        machine.take(&entry, (&[]).into(), 3, By::resp("a")).await.unwrap_err(),
+    ];
+    for refused in refused {
+        assert_eq!((refused.code().name(), refused.code().may_burn()), ("store_unavailable", true));
+        assert!(refused.to_string().contains("could not be recorded in the audit"), "{refused}");
+    }
+    assert_eq!(entry.counts().issued(), 0);
+    store.refuse_records(false);
+    let numbers = machine.next(&entry, (&[]).into(), 1, By::http("a")).await.unwrap();
+    assert_eq!(numbers.values().collect::<Vec<_>>(), ["7"]);
+}
+
+#[tokio::test]
+async fn an_audit_is_switched_on_and_off_at_run_time() {
+    let (machine, store) = open(vec![]).await;
+    let tenant = |audit| SeriesSpec { audit, ..spec("tenant", "T-{seq}", Some("tenant")) };
+    let amend = async |audit| {
+        let change = |_: &SeriesSpec| Ok::<_, MachineError>(tenant(audit));
+        machine.amend(&"tenant".parse().unwrap(), change).await.unwrap();
+    };
+    machine.create(tenant(Auditing::Off)).await.unwrap();
+    let before = machine.named("tenant").unwrap();
+    machine.next(&before, (&[]).into(), 1, By::http("a")).await.unwrap();
+    amend(ON).await;
+    // Whoever found the series before the change is sent on to what stands in its place.
+    assert!(machine.try_next_by_key(&before, "tenant", 1, &mut String::new()).is_none());
+    machine.next(&before, (&[]).into(), 1, By::http("b")).await.unwrap();
+    machine.take(&before, (&[]).into(), 1, By::resp("c")).await.unwrap();
+    amend(Auditing::Off).await;
+    let after = machine.named("tenant").unwrap();
+    machine.next(&after, (&[]).into(), 1, By::http("d")).await.unwrap();
+    let who: Vec<_> = records(&store).await.into_iter().map(|record| record.taking.who).collect();
+    assert_eq!(who, ["b".into(), "c".into()]);
+}
+
+#[tokio::test]
+async fn records_are_kept_as_long_as_the_series_says() {
+    let kept = |name, audit| SeriesSpec { audit, ..spec(name, "{seq}", None) };
+    let long = Auditing::On(Some(Duration::from_hours(1)));
+    let short = Auditing::On(Some(Duration::ZERO));
+    let (machine, store) = open(vec![kept("ever", ON), kept("long", long), kept("short", short)]).await;
+    for name in ["ever", "long", "short"] {
+        machine.next(&machine.named(name).unwrap(), (&[]).into(), 1, By::http("a")).await.unwrap();
+    }
+    assert_eq!(machine.prune_records().await, Ok(1));
+    let left: Vec<_> = records(&store).await.into_iter().map(|record| record.place.series).collect();
+    assert_eq!(left.iter().map(bates_core::SeriesName::as_str).collect::<Vec<_>>(), ["ever", "long"]);
+}

@@ -1,0 +1,172 @@
+//! The audit in the embedded store: records written by the one writer, which commits for all who wait, and read by
+//! time, by position or by who it was.
+
+use bates_core::{Audit, How, Lease, Place, Record, RecordFilter, ScopeKey, SeriesName, StoreError, Taking};
+use jiff::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
+use uuid::Uuid;
+
+use crate::SqliteStore;
+use crate::outbox::{event, strange};
+use crate::planted::{Bug, held_back, is_planted};
+use crate::write::{self, Refusable, integer, whole};
+
+impl Audit for SqliteStore {
+    async fn record(&self, records: Vec<Record>) -> std::result::Result<(), StoreError> {
+        let records = if is_planted(Bug::AnswerBeforeRecord) { held_back(records) } else { records };
+        self.write(move |transaction| record(transaction, &records)).await
+    }
+
+    async fn records(
+        &self,
+        of: RecordFilter,
+        after: Option<(Timestamp, Uuid)>,
+        limit: usize,
+    ) -> std::result::Result<Vec<Record>, StoreError> {
+        self.read(|connection| records(connection, &of, after, limit))
+    }
+
+    async fn prune_records(
+        &self,
+        series: SeriesName,
+        before: Timestamp,
+        limit: usize,
+    ) -> std::result::Result<u64, StoreError> {
+        self.write(move |transaction| prune(transaction, &series, before, limit)).await
+    }
+}
+
+fn record(transaction: &Transaction<'_>, records: &[Record]) -> Refusable<(), StoreError> {
+    for record in records {
+        let Some((series_id, _)) = write::series(transaction, &record.place.series)? else {
+            return Ok(Err(write::unknown(&record.place)));
+        };
+        insert(transaction, series_id, record)?;
+    }
+    Ok(Ok(()))
+}
+
+/// One that is there already is the same.
+pub(crate) fn insert(transaction: &Transaction<'_>, series_id: i64, record: &Record) -> Result<()> {
+    let Record { id, place, range, first, last, count, taking: Taking { who, how, at } } = record;
+    transaction
+        .prepare_cached(
+            "INSERT OR IGNORE INTO audit
+                 (taken_at, id, series_id, scope, first, last, first_number, last_number, count, who, how)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            at.as_microsecond(),
+            id.as_bytes(),
+            series_id,
+            place.scope.as_str(),
+            integer(range.from()),
+            integer(range.to() - 1),
+            first,
+            last,
+            integer(*count),
+            who,
+            how.name()
+        ])?;
+    Ok(())
+}
+
+/// A filter as SQL. No two ranges of a scope overlap, so the one that covers a position is the last that begins at it
+/// or before.
+fn conditions(of: &RecordFilter, after: Option<(Timestamp, Uuid)>) -> (String, Vec<Value>) {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let micros = |time: Timestamp| Value::Integer(time.as_microsecond());
+    let (mut sql, mut values) = ("true".to_owned(), Vec::new());
+    let mut add = |condition: &str, given: Vec<Value>| {
+        sql.extend([" AND ", condition]);
+        values.extend(given);
+    };
+    if let Some(series) = &of.series {
+        add("series_id = (SELECT id FROM series WHERE name = ?)", vec![text(series.as_str())]);
+    }
+    if let Some(scope) = &of.scope {
+        add("scope = ?", vec![text(scope.as_str())]);
+    }
+    if let Some(position) = of.position.map(|position| Value::Integer(integer(position))) {
+        match (&of.series, &of.scope) {
+            (Some(series), Some(scope)) => add(
+                "first = (SELECT max(first) FROM audit AS begun
+                    WHERE begun.series_id = (SELECT id FROM series WHERE name = ?) AND begun.scope = ? AND begun.first <= ?)",
+                vec![text(series.as_str()), text(scope.as_str()), position.clone()],
+            ),
+            _ => add("first <= ?", vec![position.clone()]),
+        }
+        add("last >= ?", vec![position]);
+    }
+    if let Some(who) = &of.who {
+        add("who = ?", vec![text(who)]);
+    }
+    if let Some(since) = of.since {
+        add("taken_at >= ?", vec![micros(since)]);
+    }
+    if let Some(until) = of.until {
+        add("taken_at < ?", vec![micros(until)]);
+    }
+    if let Some((at, id)) = after {
+        add("(taken_at, id) > (?, ?)", vec![micros(at), Value::Blob(id.as_bytes().to_vec())]);
+    }
+    (sql, values)
+}
+
+fn records(
+    connection: &Connection,
+    of: &RecordFilter,
+    after: Option<(Timestamp, Uuid)>,
+    limit: usize,
+) -> Result<Vec<Record>> {
+    let (conditions, mut values) = conditions(of, after);
+    values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT id, (SELECT name FROM series WHERE series.id = series_id), scope, first, last, first_number, last_number,
+             count, who, how, taken_at
+         FROM audit WHERE {conditions} ORDER BY taken_at, id LIMIT ?"
+    ))?;
+    let found = statement.query_map(params_from_iter(values), read)?;
+    found.collect()
+}
+
+fn read(row: &Row<'_>) -> Result<Record> {
+    let text = |column| row.get::<_, String>(column).map(Into::into);
+    Ok(Record {
+        id: event(row.get(0)?),
+        place: Place {
+            series: row.get_ref(1)?.as_str()?.parse().map_err(|_| strange(1))?,
+            scope: ScopeKey::from_store(row.get_ref(2)?.as_str()?),
+        },
+        range: Lease::new(whole(row.get(3)?), whole(row.get(4)?) + 1).ok_or_else(|| strange(3))?,
+        first: text(5)?,
+        last: text(6)?,
+        count: whole(row.get(7)?),
+        taking: Taking {
+            who: text(8)?,
+            how: How::named(row.get_ref(9)?.as_str()?).ok_or_else(|| strange(9))?,
+            at: Timestamp::from_microsecond(row.get(10)?).map_err(|_| strange(10))?,
+        },
+    })
+}
+
+fn prune(
+    transaction: &Transaction<'_>,
+    series: &SeriesName,
+    before: Timestamp,
+    limit: usize,
+) -> Refusable<u64, StoreError> {
+    let removed = transaction
+        .prepare_cached(
+            "DELETE FROM audit WHERE (taken_at, id) IN (
+                 SELECT taken_at, id FROM audit
+                 WHERE series_id = (SELECT id FROM series WHERE name = ?) AND taken_at < ? LIMIT ?)",
+        )?
+        .execute(params![
+            series.as_str(),
+            before.as_microsecond(),
+            i64::try_from(limit).unwrap_or(i64::MAX)
+        ])?;
+    Ok(Ok(removed as u64))
+}
