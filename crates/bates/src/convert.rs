@@ -9,9 +9,9 @@ use crate::output::{Answer, Output};
 
 /// Write the configuration of an OpenG2P id-generator as one of Bates
 ///
-/// Its ID types become series with the same rules. Variables such as ID_GENERATOR__SEQUENCE_LIMIT are laid over the file,
-/// as the id-generator does. Settings of its pools have no meaning here: Bates keeps no pool of identifiers. Where the
-/// database is, is not written: set BATES_STORE, or serve with --openg2p-config, which reads DB_HOST and so on.
+/// Its ID types become series with the same rules. Its variables are laid over the file, as the id-generator does. Settings
+/// of its pools have no meaning here: Bates keeps no pool of identifiers. Where the database is, is not written: name it as
+/// the store of Bates, or serve with --openg2p-config, which reads the variables of the id-generator.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates convert config/default.yaml > bates.yaml\n  \

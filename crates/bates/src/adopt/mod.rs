@@ -31,8 +31,8 @@ const NODES_STOP_WITHIN: Duration = Duration::from_secs(3);
 /// unless --skip-others. The server of a data folder must be stopped; nodes on PostgreSQL stop issuing by themselves
 /// meanwhile and give up what they hold.
 ///
-/// With --openg2p the numbers are those that the tables id_pool_… of an OpenG2P id-generator say were taken, of one series
-/// or of all ID types. Stop the id-generator first: what it gives out afterwards would not be adopted.
+/// With --openg2p the numbers are those that the tables of an OpenG2P id-generator say were taken, of one series or of all
+/// ID types. Stop the id-generator first: what it gives out afterwards would not be adopted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates adopt --series document existing.csv\n  \
@@ -122,7 +122,7 @@ async fn adopt<S: Pools>(
     machine.restore(Description::read_spec).await?;
     // All is read before anything is written.
     let all = earlier::read(machine, args, here).await?;
-    for earlier in all.iter().filter(|earlier| earlier.strangers > 0 && !args.skip_others) {
+    if let Some(earlier) = all.iter().find(|earlier| earlier.strangers > 0 && !args.skip_others) {
         let strangers = counted(earlier.strangers, "text");
         bail!(
             "{strangers} in {} that cannot be a number of series {:?}: nothing is adopted; --skip-others passes over them",

@@ -59,9 +59,11 @@ pub(crate) struct ConfigArgs {
     )]
     config: Option<PathBuf>,
 
-    /// The configuration of an OpenG2P id-generator, whose ID types are served as they are; its variables ID_GENERATOR__…
-    /// and DB_HOST, DB_PORT, DB_NAME, DB_USER and DB_PASSWORD are read, too
-    #[arg(long, value_name = "FILE")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help = "The configuration of an OpenG2P id-generator: its ID types, with what ID_GENERATOR__… and DB_HOST and so on say"
+    )]
     openg2p_config: Option<PathBuf>,
 
     /// The folder of the embedded store; made if it is not there [default: bates-data]

@@ -21,7 +21,7 @@ pub(in crate::http) struct Health {
 
 /// Which build it is.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Version {
+pub(in crate::http) struct Release {
     #[schema(example = "0.1.0")]
     service_version: &'static str,
     /// When it was built, if whoever built it said so.
@@ -114,9 +114,9 @@ pub(in crate::http) async fn health<S: Store>(
 }
 
 /// Which build this is
-#[utoipa::path(get, path = "/v1/idgenerator/version", tag = "openg2p", responses((status = 200, body = Envelope<Version>)))]
-pub(in crate::http) async fn version<S: Store>(State(_): State<Context<S>>) -> Answer<Version> {
-    Answer(Version {
+#[utoipa::path(get, path = "/v1/idgenerator/version", tag = "openg2p", responses((status = 200, body = Envelope<Release>)))]
+pub(in crate::http) async fn version<S: Store>(State(_): State<Context<S>>) -> Answer<Release> {
+    Answer(Release {
         service_version: env!("CARGO_PKG_VERSION"),
         build_time: option_env!("BATES_BUILD_TIME").unwrap_or("unknown"),
         git_commit: option_env!("BATES_GIT_COMMIT").unwrap_or("unknown"),

@@ -1,5 +1,6 @@
 //! Every call and every refusal of the contract, byte by byte but for the time.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use bates_testkit::{PrivatePostgres, programs};
@@ -165,7 +166,6 @@ fn health_tells_a_start_that_is_not_complete_from_a_database_that_is_away() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    use std::io::{BufRead as _, BufReader, Write as _};
     let mut say = holder.stdin.take().unwrap();
     writeln!(say, "BEGIN; SELECT 'held' FROM bates.series WHERE name = 'household' FOR UPDATE;").unwrap();
     let mut heard = BufReader::new(holder.stdout.take().unwrap()).lines();
