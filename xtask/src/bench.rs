@@ -14,13 +14,14 @@ struct Bench {
     targets: &'static [&'static str],
 }
 
-const BENCHES: [Bench; 8] = [
+const BENCHES: [Bench; 9] = [
     Bench { name: "pattern", package: "bates-pattern", targets: &["pattern"] },
     Bench { name: "resp", package: "bates-server", targets: &["resp"] },
     Bench { name: "serve", package: "bates", targets: &["serve", "http", "scopes"] },
     Bench { name: "postgres", package: "bates", targets: &["postgres"] },
     Bench { name: "documents", package: "bates", targets: &["documents"] },
     Bench { name: "outbox", package: "bates-postgres", targets: &["documents"] },
+    Bench { name: "openg2p", package: "bates", targets: &["openg2p"] },
     Bench { name: "redis", package: "bates", targets: &["redis"] },
     Bench { name: "sinks", package: "bates-sinks", targets: &["folder"] },
 ];
@@ -70,7 +71,7 @@ mod tests {
         let message = find("patern").map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             message,
-            "there is no benchmark `patern`; there is: pattern, resp, serve, postgres, documents, outbox, redis, sinks"
+            "there is no benchmark `patern`; there is: pattern, resp, serve, postgres, documents, outbox, openg2p, redis, sinks"
         );
     }
 }
