@@ -72,6 +72,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- if $series -}}
 {{- $_ := set $config "series" $series -}}
 {{- end -}}
+{{- if .Values.openg2p.open -}}
+{{- $_ := set $config "openg2p_open" true -}}
+{{- end -}}
 {{- $text := toYaml $config -}}
 {{- if regexMatch "://[^/\\s@]*:[^/\\s@]+@" $text -}}
 {{- fail "series: an address has a password, and a ConfigMap is no place for it: name the whole address in seriesSecrets" -}}

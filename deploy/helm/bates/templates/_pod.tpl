@@ -89,6 +89,13 @@ volumeMounts:
 - name: BATES_STORE_PATIENCE_MS
   value: {{ .Values.store.postgres.patienceMs | quote }}
 {{- end }}
+{{- range $name, $token := .Values.tokens }}
+- name: {{ printf "BATES_TOKENS__%s__SECRET" ($name | upper) }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $token.secretName }}
+      key: {{ $token.secretKey }}
+{{- end }}
 {{- range $name, $pool := .Values.pools }}
 - name: {{ include "bates.variable" (printf "%s.pool.redis" $name) }}
   valueFrom:
@@ -116,7 +123,7 @@ volumeMounts:
 name: bates
 image: {{ include "bates.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
-args: [serve]
+args: [serve{{ if .Values.openg2p.config }}, --openg2p-config, /etc/bates/openg2p.yaml{{ end }}]
 env:
   {{- include "bates.env" . | nindent 2 }}
 {{- with .Values.envFrom }}
@@ -153,6 +160,12 @@ volumeMounts:
     mountPath: /etc/bates/bates.yaml
     subPath: bates.yaml
     readOnly: true
+  {{- if .Values.openg2p.config }}
+  - name: config
+    mountPath: /etc/bates/openg2p.yaml
+    subPath: openg2p.yaml
+    readOnly: true
+  {{- end }}
   {{- if include "bates.isEmbedded" . }}
   - name: data
     mountPath: /var/lib/bates
@@ -196,7 +209,7 @@ metadata:
     {{- end }}
   annotations:
     # Pods are replaced when the configuration changes.
-    checksum/config: {{ include "bates.config" . | sha256sum }}
+    checksum/config: {{ print (include "bates.config" .) (toYaml .Values.openg2p.config) | sha256sum }}
     {{- with .Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

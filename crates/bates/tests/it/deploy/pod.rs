@@ -18,6 +18,8 @@ const SECRET: &str = "open-sesame";
 fn referred(variable: &str) -> &'static str {
     match variable {
         "BATES_SECRET" => SECRET,
+        "BATES_TOKENS__REGISTRY__SECRET" => "of the registry",
+        "BATES_TOKENS__FRONT_DESK__SECRET" => "of the front desk",
         "BATES_STORE" => "postgres://bates:password@127.0.0.1:5432/numbers",
         _ if variable.ends_with("__REDIS") => "redis://:password@127.0.0.1:6379/0",
         _ if variable.ends_with("__SECRET") => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
@@ -54,6 +56,24 @@ fn environment(rendered: &Rendered, container: &Value, folder: &Path) -> Vec<(St
     list(&container["env"]).iter().map(of).collect()
 }
 
+/// What a container is called with behind its first word, with the files of its ConfigMap in `folder`.
+fn flags(rendered: &Rendered, container: &Value, folder: &Path) -> Vec<String> {
+    let of = |word: &Value| match text(word).strip_prefix("/etc/bates/") {
+        Some(key) => {
+            let mounts = list(&container["volumeMounts"]);
+            assert!(
+                mounts.iter().any(|mount| mount["mountPath"] == *word && mount["subPath"] == key),
+                "{word}"
+            );
+            let file = folder.join(key);
+            fs::write(&file, text(&rendered.one("ConfigMap")["data"][key])).unwrap();
+            file.to_str().unwrap().to_owned()
+        }
+        None => text(word).to_owned(),
+    };
+    list(&container["args"]).iter().skip(1).map(of).collect()
+}
+
 fn container(rendered: &Rendered) -> &Value {
     &rendered.nodes()["spec"]["template"]["spec"]["containers"][0]
 }
@@ -65,6 +85,7 @@ fn the_server_understands_every_configuration_and_every_variable() {
         let environment = environment(&rendered, container(&rendered), folder.path());
         let output = Command::new(env!("CARGO_BIN_EXE_bates"))
             .arg("check")
+            .args(flags(&rendered, container(&rendered), folder.path()))
             .env_clear()
             .envs(environment)
             .output()
@@ -73,6 +94,7 @@ fn the_server_understands_every_configuration_and_every_variable() {
         assert!(output.status.success(), "{set:?}: {said}");
         assert!(!said.contains("means nothing"), "{set:?}: {said}");
         assert_eq!(said.contains("short-link"), set == "full", "{said}");
+        assert_eq!(said.contains("household"), set == "full", "{said}");
     }
 }
 
