@@ -35,9 +35,8 @@ const RANGES: &str = "
     UNION ALL
     SELECT scope, first, last, reason FROM bates.lost WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
-    SELECT aside.scope, position, position, 'aside'
-        FROM bates.aside JOIN bates.cursor ON cursor.series = aside.series AND cursor.scope = aside.scope
-        WHERE aside.series = $1 AND aside.scope BETWEEN $2 AND $3 AND aside.position < cursor.next
+    SELECT scope, aside_to - 1, aside_to - 1, 'aside' FROM bates.cursor
+        WHERE series = $1 AND scope BETWEEN $2 AND $3 AND aside_to > 0
     UNION ALL
     SELECT scope, position, position, state FROM bates.document
         WHERE series = $1 AND scope BETWEEN $2 AND $3
@@ -136,7 +135,7 @@ fn enter(account: &mut Account, range: Lease, what: &str) {
     match what {
         "issued" => account.issued.push(range),
         "held" => account.held.push(range),
-        "aside" => account.aside.push(range),
+        "aside" => account.aside_to = range.to(),
         "pending" | "reserved" => account.pending.push(range),
         "dead" => account.undelivered.push(undelivered(Reason::OutboxDlq)),
         "abandoned" => account.undelivered.push(undelivered(Reason::Abandoned)),

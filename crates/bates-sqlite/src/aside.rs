@@ -1,6 +1,6 @@
 //! Positions whose numbers somebody else gave out, in the embedded store: how they are written, and passed over.
 
-use bates_core::{Assign, AssignError, Cursor, Lease, Place, StoreError, free_run, free_span};
+use bates_core::{Assign, AssignError, Cursor, Lease, Place, Purpose, StoreError, free_run, free_span};
 use rusqlite::{Connection, OptionalExtension, Result, Transaction, params};
 
 use crate::pool;
@@ -9,8 +9,22 @@ use crate::write::{self, Refusable, Standing, integer, whole};
 const FROM: &str =
     "SELECT position FROM aside WHERE series_id = ? AND scope = ? AND position >= ? ORDER BY position";
 
+/// Positions from where a scope stands, at most `count` that are free, below `end`, and which of them are not: a lease
+/// reaches over those, everything else is one run.
+pub(crate) fn free(
+    transaction: &Transaction<'_>,
+    scope: &str,
+    standing: &Standing,
+    (purpose, count, end): (Purpose, u64, u64),
+) -> Result<Option<(Lease, Vec<u64>)>> {
+    if purpose == Purpose::Lease {
+        return span(transaction, scope, standing, (count, end));
+    }
+    Ok(run(transaction, scope, standing, (count, end))?.map(|run| (run, Vec::new())))
+}
+
 /// The first positions from where a scope stands that are free: at most `count`, below `end`.
-pub(crate) fn run(
+fn run(
     transaction: &Transaction<'_>,
     scope: &str,
     standing: &Standing,
@@ -26,7 +40,7 @@ pub(crate) fn run(
 }
 
 /// Positions from where a scope stands, of which at most `count` are free, below `end`; and the others.
-pub(crate) fn span(
+fn span(
     transaction: &Transaction<'_>,
     scope: &str,
     standing: &Standing,

@@ -95,9 +95,8 @@ fn fill(
     let pending = "SELECT position, position, state FROM document
         WHERE series_id = ? AND scope = ? AND state IN ('pending', 'reserved')";
     account.pending = ranges(pending)?.into_iter().map(|(lease, _)| lease).collect();
-    let aside = "SELECT position, position, '' FROM aside WHERE series_id = ? AND scope = ?
-        AND position < (SELECT next FROM cursor AS c WHERE c.series_id = aside.series_id AND c.scope = aside.scope)";
-    account.aside = ranges(aside)?.into_iter().map(|(lease, _)| lease).collect();
+    let aside_to = "SELECT aside_to - 1, aside_to - 1, '' FROM cursor WHERE series_id = ? AND scope = ? AND aside_to > 0";
+    account.aside_to = ranges(aside_to)?.first().map_or(0, |(last, _)| last.to());
     enter_pooled(connection, at, &mut account, run)?;
     if let Some(held) = held {
         let left = held::left(connection, at, held, account.next)?;

@@ -29,13 +29,13 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want, run: i64) -> Ref
     };
     let at = (standing.series_id, want.place.scope.as_str());
     let count = want.at_most(standing.cursor.next);
-    let found = match want.purpose {
-        Purpose::Lease => aside::span(transaction, at.1, &standing, (count, want.end))?,
-        _ => aside::run(transaction, at.1, &standing, (count, want.end))?.map(|run| (run, vec![])),
-    };
+    let found = aside::free(transaction, at.1, &standing, (want.purpose, count, want.end))?;
     let left = found.as_ref().map_or(0, |(lease, _)| lease.count());
     let fits = !want.purpose.is_all_or_none() || left == want.count;
     let Some((lease, aside)) = found.filter(|_| fits) else {
+        if want.purpose == Purpose::Lease {
+            spend(transaction, at, want.held_from, run)?;
+        }
         return Ok(Err(GrantError::Exhausted { left, elsewhere: false }));
     };
     let Standing { cursor: Cursor { next, version }, held, .. } = standing;
@@ -51,6 +51,16 @@ pub(crate) fn grant(transaction: &Transaction<'_>, want: &Want, run: i64) -> Ref
         Purpose::Lease | Purpose::HandOut => {}
     }
     Ok(Ok(Grant { lease, version: moved.version, aside }))
+}
+
+/// Nothing more is granted: what the process that runs has handed out, it no longer holds.
+fn spend(transaction: &Transaction<'_>, at: (i64, &str), held_from: Option<u64>, run: i64) -> Result<()> {
+    transaction
+        .prepare_cached(
+            "UPDATE cursor SET held_from = ? WHERE series_id = ? AND scope = ? AND run = ? AND held_from IS NOT NULL",
+        )?
+        .execute(params![held_from.map(integer), at.0, at.1, run])?;
+    Ok(())
 }
 
 /// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: it
@@ -88,8 +98,11 @@ pub(crate) fn surrender(
     }
     held::lose(transaction, at, tail.lease, Reason::LeaseLost)?;
     transaction
-        .prepare_cached("UPDATE cursor SET held_from = NULL WHERE series_id = ? AND scope = ? AND run = ?")?
-        .execute(params![at.0, at.1, run])?;
+        // What was granted since belongs to whoever asked for the scope meanwhile.
+        .prepare_cached(
+            "UPDATE cursor SET held_from = NULL WHERE series_id = ? AND scope = ? AND run = ? AND held_from < ?",
+        )?
+        .execute(params![at.0, at.1, run, integer(tail.lease.to())])?;
     Ok(Ok(Surrendered::Gap))
 }
 

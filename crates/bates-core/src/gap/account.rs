@@ -19,8 +19,11 @@ pub struct Account {
     pub undelivered: Vec<Missing>,
     /// Documents on their way, and open reservations.
     pub pending: Vec<Lease>,
-    /// What was set aside: numbers that somebody else gave out.
+    /// What was set aside: numbers that somebody else gave out. There may be millions, so a store leaves them out, and
+    /// who needs them asks for those that matter.
     pub aside: Vec<Lease>,
+    /// Past the last of them.
+    pub aside_to: u64,
 }
 
 impl Account {
@@ -101,6 +104,7 @@ mod tests {
             undelivered: vec![missing(5, 6, Reason::OutboxDlq), missing(40, 42, Reason::Voided)],
             pending: vec![lease(48, 50)],
             aside: vec![],
+            aside_to: 0,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::dispenser::Closed;
 use crate::error::IssueError;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// Series that may be there together. Each is looked through when an identifier is traced.
 pub const SERIES_MAX: usize = 10_000;
@@ -114,6 +114,18 @@ impl<S: Store> Machine<S> {
         let place = Place { series: entry.series.name().clone(), scope: scope.clone() };
         let passed = self.dispenser.store().set_aside(place.clone(), positions).await;
         passed.map_err(|error| IssueError::Store { place, error })
+    }
+
+    /// The positions of a scope that were set aside, ascending, from `from` on, at most `limit`.
+    pub async fn aside(
+        &self,
+        entry: &Entry,
+        scope: &ScopeKey,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<u64>, StoreError> {
+        let place = Place { series: entry.series.name().clone(), scope: scope.clone() };
+        self.dispenser.store().aside(place, from, limit).await
     }
 
     async fn put(&self, spec: SeriesSpec) -> Result<(), MachineError> {

@@ -173,8 +173,7 @@ impl<S: Store> Machine<S> {
         let (mut numbers, mut drawn) = (Numbers::of(entry.spec.value), Drawn::default());
         let (mut asked, mut rejected) = (count.min(CHUNK), 0);
         while numbers.len() as u64 != count {
-            // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left
-            // over; those that are rejected are no gaps.
+            // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left over.
             match self.positions(entry, key, asked).await {
                 Ok(taken) => {
                     let before = numbers.len();
@@ -193,14 +192,15 @@ impl<S: Store> Machine<S> {
                 Err(_) if !numbers.is_empty() => break,
                 Err(error) => return Err(error.into()),
             }
-            if rejected > REJECTED_MAX && numbers.is_empty() {
-                return Err(NextError::AllRejected { positions: rejected });
+            match rejected > REJECTED_MAX {
+                true if numbers.is_empty() => return Err(NextError::AllRejected { positions: rejected }),
+                // Whoever asks for more walks on.
+                true => break,
+                false => {}
             }
             asked = (count - numbers.len() as u64).min(CHUNK);
-            if asked > 0 {
-                // Other callers of this thread come in between.
-                tokio::task::yield_now().await;
-            }
+            // Other callers of this thread come in between.
+            tokio::task::yield_now().await;
         }
         Ok((numbers, drawn))
     }

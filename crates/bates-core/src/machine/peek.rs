@@ -6,6 +6,9 @@ use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::store::{Cursor, Store, StoreError};
 
+/// More than so many numbers of an earlier system in a row, at the very end, there hardly are.
+const ASIDE_AT_THE_END_MAX: u64 = 1_000;
+
 /// What is known of a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
@@ -36,12 +39,13 @@ impl<S: Store> Machine<S> {
     pub async fn peek(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Peek, NextError> {
         let (_, key) = entry.scope(name, || self.clock.now())?;
         let found = self.dispenser.peek(&entry.series, &key).await;
-        let found = found.map_err(|error| IssueError::Store {
-            place: Place { series: entry.series.name().clone(), scope: key },
-            error,
-        })?;
+        let place = || Place { series: entry.series.name().clone(), scope: key.clone() };
+        let found = found.map_err(|error| IssueError::Store { place: place(), error })?;
         let (start, end) = (entry.series.start().value(), entry.series.end());
-        let next = found.unwrap_or(start);
+        let mut next = found.unwrap_or(start);
+        if self.ends_aside(entry, &key, next).await? {
+            next = end;
+        }
         Ok(Peek {
             last: (next > start).then(|| next - 1),
             next: (next < end).then_some(next),
@@ -58,5 +62,18 @@ impl<S: Store> Machine<S> {
         limit: usize,
     ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
         self.dispenser.store().scopes(series, after, limit).await
+    }
+
+    /// Whether nothing but positions that were set aside is left of a shuffled scope: the cursor stays before them.
+    async fn ends_aside(&self, entry: &Entry, key: &ScopeKey, next: u64) -> Result<bool, IssueError> {
+        let left = entry.series.end().saturating_sub(next);
+        if left == 0 || left > ASIDE_AT_THE_END_MAX || !entry.spec.shuffled {
+            return Ok(false);
+        }
+        let place = Place { series: entry.series.name().clone(), scope: key.clone() };
+        let limit = usize::try_from(left).unwrap_or(usize::MAX);
+        let aside = self.store().aside(place.clone(), next, limit).await;
+        let aside = aside.map_err(|error| IssueError::Store { place, error })?;
+        Ok(aside.len() as u64 == left)
     }
 }

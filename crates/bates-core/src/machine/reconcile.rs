@@ -10,10 +10,14 @@ use crate::gap::{Account, Books, Gap, GapFilter, Missing, Ranges, Saved, SavedPo
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
+use crate::promise::Promise;
 use crate::store::StoreError;
 
 /// Scopes that are looked at together.
 const SCOPES_AT_ONCE: usize = 1_000;
+
+/// Numbers of an earlier system that are read together.
+const ASIDE_AT_ONCE: usize = 10_000;
 
 /// A range of more positions is not walked to find those that the rules reject.
 const WALK_MAX: u64 = 1_000_000;
@@ -99,13 +103,44 @@ impl<S: Books> Machine<S> {
         saved: Option<&SavedPositions>,
         found: &mut Reconciled,
     ) -> Result<(), StoreError> {
-        let missing = accounts.into_iter().map(|(key, account)| {
+        let mut scopes: Vec<(ScopeKey, Vec<Missing>)> = Vec::new();
+        for (key, mut account) in accounts {
+            self.know_aside(entry, &key, &mut account, saved.is_some()).await?;
             let saved = saved.map(|saved| saved.of(&key));
-            entry.missing(key, &account, saved.as_ref())
-        });
-        let scopes: Vec<(ScopeKey, Vec<Missing>)> = missing.collect();
+            scopes.push(entry.missing(key, &account, saved.as_ref()));
+        }
         found.add(&scopes);
         self.store().put_gaps(entry.series.name().clone(), scopes).await
+    }
+
+    /// What was set aside, as far as it lies in what could be missing.
+    async fn know_aside(
+        &self,
+        entry: &Entry,
+        key: &ScopeKey,
+        account: &mut Account,
+        has_saved: bool,
+    ) -> Result<(), StoreError> {
+        if account.aside_to == 0 {
+            return Ok(());
+        }
+        let whole = has_saved || entry.series.promise() == Promise::Gapless;
+        let doubtful: Vec<Lease> = if whole {
+            Lease::new(entry.series.start().value(), account.next).into_iter().collect()
+        } else {
+            account.lost.iter().chain(&account.undelivered).map(|missing| missing.range).collect()
+        };
+        let place = Place { series: entry.series.name().clone(), scope: key.clone() };
+        for range in doubtful {
+            let (mut from, to) = (range.from(), range.to().min(account.aside_to));
+            while from < to {
+                let page = self.store().aside(place.clone(), from, ASIDE_AT_ONCE).await?;
+                from = page.last().filter(|_| page.len() == ASIDE_AT_ONCE).map_or(to, |last| last + 1);
+                let within = page.into_iter().take_while(|position| *position < to);
+                account.aside.extend(within.filter_map(|position| Lease::new(position, position + 1)));
+            }
+        }
+        Ok(())
     }
 
     /// The gaps that the last reconciliation found, in the order of their places and positions.

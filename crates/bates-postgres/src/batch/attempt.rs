@@ -155,7 +155,8 @@ fn reach(jobs: &[Job], next: u64) -> (u64, u64) {
             Ask::Assign(_) => free = free.max(FREE_MIN),
         }
     }
-    (from, free.saturating_mul(4).max(FREE_MIN / 10))
+    // Whether the cursor goes back is not known yet.
+    (from, free.saturating_mul(4).max(FREE_MIN / 10).saturating_add(next - from))
 }
 
 /// What the keys stand for. Mostly all of them were inserted, and there is nothing to read.

@@ -53,8 +53,9 @@ pub(crate) struct Reckoned {
     pub(crate) used_to: Option<u64>,
     /// Below this the node has handed out all that it was granted before, and is granted no more.
     pub(crate) spent_to: Option<u64>,
-    /// Whether the node lets go of all that it was granted before.
-    pub(crate) lets_go: bool,
+    /// Below this the node lets go of all that it was granted before. What it was granted since belongs to whoever asked
+    /// for the scope meanwhile.
+    pub(crate) lets_go: Option<u64>,
     /// Ranges that were held and are nobody's.
     pub(crate) lost: Vec<Lease>,
 }
@@ -155,7 +156,7 @@ impl Reckoned {
     /// may have come back to the same place after another holder's give-back.
     fn surrender(&mut self, cursor: &mut Option<Cursor>, tail: &Tail) -> Surrendered {
         let expected = Cursor { next: tail.lease.to(), version: tail.version };
-        self.lets_go = true;
+        self.lets_go = self.lets_go.max(Some(tail.lease.to()));
         self.lost.extend(&tail.lost);
         if *cursor != Some(expected) {
             self.lost.push(tail.lease);
@@ -168,7 +169,7 @@ impl Reckoned {
 
     /// Whether there is anything to write.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.moved.is_none() && !self.lets_go && self.used_to.is_none()
+        self.moved.is_none() && self.lets_go.is_none() && self.used_to.is_none()
     }
 
     /// Whether somebody was told that nothing is left.

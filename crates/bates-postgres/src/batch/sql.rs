@@ -128,16 +128,21 @@ pub(crate) async fn write_ranges(
     session.query_typed(table.insert(), &parameters).await.map(drop)
 }
 
-/// Takes what a node was granted in these scopes out of the leases: it holds nothing of it any more.
-pub(crate) async fn let_go(session: &Session, places: &[&Place], node: Uuid) -> Result<(), Error> {
+/// Takes what a node was granted in these scopes, below a position, out of the leases: it holds nothing of it any more.
+pub(crate) async fn let_go(session: &Session, places: &[(&Place, u64)], node: Uuid) -> Result<(), Error> {
     if places.is_empty() {
         return Ok(());
     }
-    let sql = "DELETE FROM bates.lease USING UNNEST($1, $2) AS r (series, scope)
-               WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $3";
-    let (series, scopes) = columns(places.iter().copied());
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series, Type::TEXT_ARRAY), (&scopes, Type::TEXT_ARRAY), (&node, Type::UUID)];
+    let sql = "DELETE FROM bates.lease USING UNNEST($1, $2, $4) AS r (series, scope, past)
+               WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $3 AND lease.first < r.past";
+    let (series, scopes) = columns(places.iter().map(|(place, _)| *place));
+    let past: Vec<i64> = places.iter().map(|(_, to)| integer(*to)).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&series, Type::TEXT_ARRAY),
+        (&scopes, Type::TEXT_ARRAY),
+        (&node, Type::UUID),
+        (&past, Type::INT8_ARRAY),
+    ];
     session.query_typed(sql, &parameters).await.map(drop)
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Writes<'b> {
     issued: Vec<(&'b Place, Lease)>,
     leased: Vec<(&'b Place, Lease)>,
     pooled: Vec<(&'b Place, Lease)>,
-    let_go: Vec<&'b Place>,
+    let_go: Vec<(&'b Place, u64)>,
     used: Vec<(&'b Place, u64)>,
     lost: Vec<(&'b Place, Lease)>,
     numbered: Vec<Numbered<'b>>,
@@ -60,7 +60,7 @@ impl<'b> Writes<'b> {
         };
         for (at, (Group { place, jobs }, reckoned)) in groups.iter().zip(reckonings).enumerate() {
             let Some(reckoned) = reckoned else { continue };
-            writes.let_go.extend(reckoned.lets_go.then_some(place));
+            writes.let_go.extend(reckoned.lets_go.map(|to| (place, to)));
             writes.lost.extend(reckoned.lost.iter().map(|lease| (place, *lease)));
             writes.used.extend(reckoned.used_to.map(|to| (place, to)));
             let Some(moved) = reckoned.moved else { continue };

@@ -40,6 +40,21 @@ async fn the_last_positions_are_elsewhere_until_their_holder_has_spent_them() {
     assert_eq!(leases.get::<_, i64>(0), 0);
 }
 
+/// A scope that is asked for again while it is evicted: what is given back comes behind what was granted since.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_give_back_does_not_end_what_the_node_holds_since() {
+    let server = PrivatePostgres::start().unwrap();
+    let one = opened(&server.url(), Settings::default(), Opening::New).await.unwrap();
+    let other = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
+    pinned(&one).await;
+    let old = one.grant(lease(4, None)).await.unwrap();
+    one.grant(lease(6, None)).await.unwrap();
+    one.surrender(Tail { place: place("a"), lease: old.lease, version: old.version, lost: vec![] })
+        .await
+        .unwrap();
+    assert_eq!(other.grant(lease(1, None)).await, Err(ELSEWHERE));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_node_gives_back_or_takes_into_its_grave_holds_nobody_up() {
     let server = PrivatePostgres::start().unwrap();

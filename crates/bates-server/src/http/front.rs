@@ -46,8 +46,9 @@ impl Settings {
         if is_public(path) {
             return Ok(stranger.clone());
         }
-        let is_open = self.openg2p_is_open && openg2p::is_here(path);
-        // Whoever need not say who it is may do so all the same.
+        // Whoever need not say who it is may do so all the same, and then must be right.
+        let is_silent = !request.headers().contains_key(header::AUTHORIZATION);
+        let is_open = self.openg2p_is_open && openg2p::is_here(path) && is_silent;
         let caller = self.caller(request.headers(), stranger).or_else(|| is_open.then(|| stranger.clone()));
         let caller = caller
             .ok_or_else(|| Problem::new(Code::UNAUTHORIZED, "send Authorization: Bearer with the secret"))?;

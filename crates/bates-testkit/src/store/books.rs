@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bates_core::{
-    Account, Books, Claim, Content, Decision, GapFilter, Lease, Missing, Outbox as _, Place, Promise,
-    Purpose, Ranges, Reason, ScopeKey, Settlement, Store as _, Surrendered, Tail, Verdict, Want,
+    Account, Books, Claim, Content, Decision, GapFilter, GrantError, Lease, Missing, Outbox as _, Place,
+    Promise, Purpose, Ranges, Reason, ScopeKey, Settlement, Store as _, Surrendered, Tail, Verdict, Want,
 };
 
 use super::exercise::{DataSet, definition, granted, lease, place, series, want};
@@ -16,6 +16,8 @@ const LONG: Duration = Duration::from_hours(1);
 pub async fn exercise_books<D: DataSet<Store: Books>>(fresh: impl AsyncFn() -> D) {
     what_is_held_is_known_and_what_was_handed_out_is_not_missing(&fresh().await).await;
     what_cannot_be_given_back_is_lost(&fresh().await).await;
+    a_late_give_back_leaves_what_was_granted_since(&fresh().await).await;
+    what_was_handed_out_to_the_last_is_held_by_nobody(&fresh().await).await;
     what_became_of_documents_is_in_the_account(&fresh().await).await;
     what_a_floor_passed_over_is_explained(&fresh().await).await;
     accounts_are_listed_in_pages(&fresh().await).await;
@@ -61,6 +63,32 @@ async fn what_is_held_is_known_and_what_was_handed_out_is_not_missing<D: DataSet
     granted(&store, want(place("a"), 10)).await;
     let kept = held(&account(&store, "a").await);
     assert_eq!(kept, [lease(1008, 1011), lease(1012, 1032)], "and when somebody else holds something");
+}
+
+/// Whoever seals a scope gives back later, and it may be asked for again meanwhile.
+async fn a_late_give_back_leaves_what_was_granted_since<D: DataSet<Store: Books>>(data: &D) {
+    let store = opened(data).await;
+    let old = granted(&store, want(place("a"), 10)).await;
+    granted(&store, want(place("a"), 10)).await;
+    let tail = Tail { place: place("a"), lease: lease(1005, 1011), version: old.version, lost: vec![] };
+    assert_eq!(store.surrender(tail).await, Ok(Surrendered::Gap));
+    let account = account(&store, "a").await;
+    assert_eq!(held(&account), [lease(1011, 1021)]);
+    let lost: Vec<Lease> = account.lost.iter().map(|lost| lost.range).collect();
+    assert_eq!(lost, [lease(1005, 1011)]);
+}
+
+async fn what_was_handed_out_to_the_last_is_held_by_nobody<D: DataSet<Store: Books>>(data: &D) {
+    let store = opened(data).await;
+    let near_end = |count, held_from| Want { end: 1_021, held_from, ..want(place("a"), count) };
+    granted(&store, near_end(20, None)).await;
+    let refused = Err(GrantError::Exhausted { left: 0, elsewhere: false });
+    assert_eq!(store.grant(near_end(1, Some(1019))).await, refused);
+    assert_eq!(held(&account(&store, "a").await), [lease(1019, 1021)], "what it still holds");
+    assert_eq!(store.grant(near_end(1, None)).await, refused);
+    assert_eq!(held(&account(&store, "a").await), [], "and then nothing");
+    drop(store);
+    assert_eq!(account(&data.open().await, "a").await.lost, [], "nor is anything uncertain after a restart");
 }
 
 async fn what_cannot_be_given_back_is_lost<D: DataSet<Store: Books>>(data: &D) {

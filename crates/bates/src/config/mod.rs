@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bates_core::{SeriesName, SeriesSpec};
+use bates_core::SeriesSpec;
 use bates_server::Access;
 use clap::Args;
 
@@ -90,8 +90,8 @@ pub(crate) struct Config {
     pub(crate) retention: Duration,
     /// Whether the contract of the OpenG2P id-generator is served to clients that know no secret.
     pub(crate) openg2p_is_open: bool,
-    /// The ID types of its configuration.
-    pub(crate) id_types: Vec<SeriesName>,
+    /// The database that an id-generator has, as its variables say, whatever the store is.
+    pub(crate) id_generator: Option<bates_postgres::Address>,
     /// How often gaps are looked for; `None`: only when somebody asks.
     pub(crate) reconcile_every: Option<Duration>,
     /// The file that was read.
@@ -109,24 +109,25 @@ impl ConfigArgs {
     /// Reads everything, or tells everything that is wrong.
     pub(crate) fn load(&self, http: Option<&str>, resp: Option<&str>) -> anyhow::Result<Config> {
         let (file, text) = self.read()?;
+        let file = file.or_else(|| self.openg2p_config.clone());
         let shown = file.as_deref().unwrap_or(Path::new("the built-in configuration"));
         let mut tree: Node = match serde_saphyr::from_str(&text) {
             Ok(tree) => tree,
             Err(error) => bail!("{}: {error}", shown.display()),
         };
         let mut mistakes = Vec::new();
-        let id_types = match &self.openg2p_config {
+        let id_generator = match &self.openg2p_config {
             Some(openg2p) => lay_openg2p(&mut tree, openg2p, &mut mistakes)?,
             None => {
                 lay_built_in(&mut tree)?;
-                vec![]
+                None
             }
         };
         for name in environment::overlay(&mut tree, std::env::vars(), &mut mistakes) {
             output::print_note(&format!("{name} means nothing to Bates"));
         }
         self.lay_flags(&mut tree, http, resp)?;
-        let config = read(&tree, file.clone(), &mut mistakes).map(|config| Config { id_types, ..config });
+        let config = read(&tree, file.clone(), &mut mistakes).map(|config| Config { id_generator, ..config });
         match config {
             Some(config) if mistakes.is_empty() => Ok(config),
             _ => {
@@ -182,12 +183,16 @@ fn lay_built_in(tree: &mut Node) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The ID types of an OpenG2P id-generator beside the series of a file, and its database. Answers with their names.
-fn lay_openg2p(tree: &mut Node, file: &Path, mistakes: &mut Vec<Mistake>) -> anyhow::Result<Vec<SeriesName>> {
+/// The ID types of an OpenG2P id-generator beside the series of a file, and its database, which is the store unless
+/// another one is named.
+fn lay_openg2p(
+    tree: &mut Node,
+    file: &Path,
+    mistakes: &mut Vec<Mistake>,
+) -> anyhow::Result<Option<bates_postgres::Address>> {
     let origin = Origin::Flag("--openg2p-config");
     let variables = std::env::vars().collect();
     let described: Node = serde_saphyr::from_str(&openg2p::series(file, &variables)?)?;
-    let mut names = Vec::new();
     for (name, node) in described.get("series").and_then(Node::entries).unwrap_or_default() {
         if tree.get("series").is_some_and(|series| series.get(name).is_some()) {
             let problem =
@@ -197,13 +202,14 @@ fn lay_openg2p(tree: &mut Node, file: &Path, mistakes: &mut Vec<Mistake>) -> any
         let mut node = node.clone();
         environment::relocate(&mut node, &origin);
         *tree.at(&["series".to_owned(), name.clone()], &origin) = node;
-        names.extend(name.parse::<SeriesName>().ok());
     }
-    if let Some(store) = openg2p::store(&variables) {
-        let origin = Origin::Variable("DB_HOST".to_owned());
+    let Some(store) = openg2p::store(&variables) else { return Ok(None) };
+    let origin = Origin::Variable("DB_HOST and so on".to_owned());
+    if tree.get("store").is_none() {
         *tree.at(&["store".to_owned()], &origin) = Node::text(&store, origin.clone());
     }
-    Ok(names)
+    let address = bates_postgres::Address::parse(&store);
+    Ok(Some(address.context("DB_HOST, DB_PORT, DB_NAME, DB_USER and DB_PASSWORD name no database")?))
 }
 
 fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Option<Config> {
@@ -236,7 +242,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Opti
         tries_max: u32::try_from(tries).unwrap_or(5),
         retention: Duration::from_hours(hours),
         openg2p_is_open: address::is_open(tree, mistakes),
-        id_types: vec![],
+        id_generator: None,
         reconcile_every: (minutes > 0).then(|| Duration::from_mins(minutes)),
         file,
     })

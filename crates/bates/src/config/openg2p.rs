@@ -5,24 +5,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use serde::Deserialize;
+use anyhow::{Context, anyhow, bail};
 use serde_json::Value as Json;
 
 use super::tree::Node;
+use crate::output;
 
 /// What its variables begin with; two underscores lead inwards.
 const PREFIX: &str = "ID_GENERATOR";
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct File {
-    id_generator: IdGenerator,
-}
-
 /// The limits under their own names, with the defaults that the id-generator has.
-#[derive(Debug, Deserialize)]
-#[serde(default)]
+#[derive(Debug)]
 struct IdGenerator {
     sequence_limit: usize,
     repeating_limit: usize,
@@ -32,15 +25,18 @@ struct IdGenerator {
     reverse_digits_group_limit: usize,
     not_start_with: Vec<String>,
     restricted_numbers: Vec<String>,
-    /// Called namespaces by its first releases.
-    #[serde(alias = "namespaces")]
-    id_types: BTreeMap<String, IdType>,
+    /// How many digits an ID of each type has.
+    id_types: BTreeMap<String, usize>,
 }
 
-#[derive(Debug, Deserialize)]
-struct IdType {
-    id_length: usize,
-}
+/// What the id-generator needs for its pools, and Bates has no use for.
+const OF_POOLS: [&str; 5] = [
+    "pool_min_threshold",
+    "pool_generation_batch_size",
+    "pool_check_interval_seconds",
+    "exhaustion_max_attempts",
+    "sub_batch_size",
+];
 
 impl Default for IdGenerator {
     fn default() -> Self {
@@ -83,15 +79,93 @@ pub(crate) fn series(file: &Path, variables: &BTreeMap<String, String>) -> anyho
     for (name, value) in variables {
         lay_over(&mut plain, name, value);
     }
-    let File { id_generator } = serde_json::from_value(plain)
-        .with_context(|| format!("{shown} is no configuration of the id-generator"))?;
+    let described = plain.get("id_generator").cloned().unwrap_or(Json::Null);
+    let (id_generator, unknown) =
+        read(&described).map_err(|problem| anyhow!("{shown}: id_generator: {problem}"))?;
+    for name in unknown {
+        output::print_note(&format!("{shown}: id_generator: {name} means nothing to Bates"));
+    }
     if id_generator.id_types.is_empty() {
         bail!("{shown} has no ID types: expected id_generator: id_types: with a name and an id_length each");
     }
-    if let Some((name, _)) = id_generator.id_types.iter().find(|(_, id_type)| id_type.id_length < 2) {
-        bail!("{shown}: id_types: {name}: id_length: an ID has at least one digit and its check digit");
-    }
     Ok(written(&id_generator))
+}
+
+/// The values, and the names of those that nobody knows.
+fn read(described: &Json) -> Result<(IdGenerator, Vec<String>), String> {
+    let mut read = IdGenerator::default();
+    let mut unknown = Vec::new();
+    let entries = match described {
+        Json::Null => return Ok((read, unknown)),
+        Json::Object(entries) => entries,
+        other => return Err(format!("expected a map, not {other}")),
+    };
+    for (name, value) in entries {
+        let wrong = |problem: String| format!("{name}: {problem}");
+        match (read.limit(name), &**name) {
+            (Some(limit), _) => *limit = whole(value).map_err(wrong)?,
+            (None, "not_start_with") => read.not_start_with = texts(value).map_err(wrong)?,
+            (None, "restricted_numbers") => read.restricted_numbers = texts(value).map_err(wrong)?,
+            // Called namespaces by its first releases.
+            (None, "id_types" | "namespaces") => read.id_types = id_types(value).map_err(wrong)?,
+            (None, name) => unknown.extend((!OF_POOLS.contains(&name)).then(|| name.to_owned())),
+        }
+    }
+    Ok((read, unknown))
+}
+
+impl IdGenerator {
+    fn limit(&mut self, name: &str) -> Option<&mut usize> {
+        Some(match name {
+            "sequence_limit" => &mut self.sequence_limit,
+            "repeating_limit" => &mut self.repeating_limit,
+            "repeating_block_limit" => &mut self.repeating_block_limit,
+            "conjugative_even_digits_limit" => &mut self.conjugative_even_digits_limit,
+            "digits_group_limit" => &mut self.digits_group_limit,
+            "reverse_digits_group_limit" => &mut self.reverse_digits_group_limit,
+            _ => return None,
+        })
+    }
+}
+
+fn whole(value: &Json) -> Result<usize, String> {
+    let whole = value.as_u64().and_then(|value| usize::try_from(value).ok());
+    whole.ok_or_else(|| format!("expected a whole number, not {value}"))
+}
+
+/// Digits may be written as numbers.
+fn texts(value: &Json) -> Result<Vec<String>, String> {
+    let text = |value: &Json| match value {
+        Json::String(text) => Ok(text.clone()),
+        Json::Number(number) if number.is_u64() => Ok(number.to_string()),
+        other => Err(format!("expected digits, not {other}")),
+    };
+    match value {
+        Json::Null => Ok(vec![]),
+        Json::Array(values) => values.iter().map(text).collect(),
+        other => Err(format!("expected a list, not {other}")),
+    }
+}
+
+fn id_types(value: &Json) -> Result<BTreeMap<String, usize>, String> {
+    let Json::Object(entries) = value else {
+        return Err(format!("expected a map of names, each with an id_length, not {value}"));
+    };
+    let one = |(name, described): (&String, &Json)| {
+        let length = described.get("id_length").ok_or_else(|| format!("{name}: it has no id_length"))?;
+        let length = whole(length).map_err(|problem| format!("{name}: id_length: {problem}"))?;
+        if length < 2 {
+            return Err(format!("{name}: id_length: an ID has at least one digit and its check digit"));
+        }
+        let is_name = (2..=64).contains(&name.len())
+            && name.starts_with(|first: char| first.is_ascii_lowercase())
+            && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+        if !is_name {
+            return Err(format!("{name:?} is no ID type: a lower-case letter and 1 to 63 of a-z, 0-9 and _"));
+        }
+        Ok((name.clone(), length))
+    };
+    entries.iter().map(one).collect()
 }
 
 /// One variable, such as `ID_GENERATOR__NOT_START_WITH=["0"]`. Its value is JSON or YAML, as the id-generator reads it.
@@ -122,7 +196,7 @@ fn written(id_generator: &IdGenerator) -> String {
     let quoted = |text: &str| Json::from(text).to_string();
     let restrict = Json::from(id_generator.restricted_numbers.clone()).to_string();
     let mut text = String::from("series:\n");
-    for (name, IdType { id_length }) in &id_generator.id_types {
+    for (name, id_length) in &id_generator.id_types {
         let pattern = quoted(&format!("{{seq:{}}}{{check:verhoeff}}", id_length - 1));
         let reject = quoted(&rules(id_generator));
         let _ = write!(
@@ -249,9 +323,23 @@ mod tests {
         for (text, said) in [
             ("id_generator: {id_types: {}}", "has no ID types"),
             ("series: {}", "has no ID types"),
-            ("id_generator: {id_types: {x: {id_length: 1}}}", "x: id_length"),
-            ("id_generator: {id_types: {x: {length: 5}}}", "missing field `id_length`"),
-            ("id_generator: {sequence_limit: many, id_types: {x: {id_length: 5}}}", "invalid type"),
+            ("id_generator: {id_types: {xy: {id_length: 1}}}", "id_types: xy: id_length: an ID has at least"),
+            ("id_generator: {id_types: {xy: {length: 5}}}", "id_types: xy: it has no id_length"),
+            (
+                "id_generator: {id_types: {xy: {id_length: six}}}",
+                "xy: id_length: expected a whole number, not \"six\"",
+            ),
+            ("id_generator: {id_types: {xy: 6}}", "xy: it has no id_length"),
+            ("id_generator: {id_types: {x: {id_length: 6}}}", "\"x\" is no ID type"),
+            ("id_generator: {id_types: {farmer-x: {id_length: 6}}}", "\"farmer-x\" is no ID type"),
+            (
+                "id_generator: {sequence_limit: many, id_types: {xy: {id_length: 5}}}",
+                "sequence_limit: expected a whole",
+            ),
+            (
+                "id_generator: {not_start_with: 0, id_types: {xy: {id_length: 5}}}",
+                "not_start_with: expected a list",
+            ),
             ("id_generator: [", ":"),
         ] {
             let refused = format!("{:#}", read(text, []).unwrap_err());

@@ -21,6 +21,16 @@ pub(crate) enum StoreAt {
     Postgres(Box<Address>, Settings),
 }
 
+impl StoreAt {
+    /// Its database, if it has one.
+    pub(crate) fn address(&self) -> Option<&Address> {
+        match self {
+            Self::Folder(_) => None,
+            Self::Postgres(address, _) => Some(address),
+        }
+    }
+}
+
 impl fmt::Display for StoreAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

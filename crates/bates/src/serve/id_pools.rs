@@ -1,29 +1,77 @@
-//! What an OpenG2P id-generator has given out from the same database: nothing is issued before it was adopted.
+//! What an OpenG2P id-generator has given out: nothing is issued before all of it was adopted.
 
-use anyhow::bail;
-use bates_core::{Machine, ScopeName, SeriesName, Store};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use bates_core::{Entry, Machine, ScopeKey, Store};
 use bates_postgres::{Address, IdPools};
+use bates_server::http;
 
-/// Refuses ID types that Bates has never issued from and of which the id-generator has given identifiers out: they could
-/// come again.
-pub(super) async fn refuse_unadopted<S: Store>(
-    machine: &Machine<S>,
-    address: &Address,
-    id_types: &[SeriesName],
-) -> anyhow::Result<()> {
-    if id_types.is_empty() {
-        return Ok(());
+use crate::config::Config;
+use crate::output;
+
+/// Numbers of an earlier system that are read together.
+const ASIDE_AT_ONCE: usize = 100_000;
+
+/// Refuses to issue as long as a table of an id-generator has identifiers that it gave out and that were not adopted: they
+/// could come again. Looks at each of them, so that an adoption that broke off is seen, too.
+pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Config) -> anyhow::Result<()> {
+    if config.openg2p_is_open {
+        output::print_note(
+            "openg2p_open: whoever can connect takes identifiers under /v1/idgenerator without a secret",
+        );
     }
-    let pools = IdPools::connect(address).await?;
-    for id_type in id_types {
-        let Some(entry) = machine.named(id_type.as_str()) else { continue };
-        let is_known = machine.peek(&entry, ScopeName::default()).await?.exists;
-        if !is_known && pools.has_taken(id_type.as_str()).await? == Some(true) {
-            bail!(
-                "table id_pool_{id_type} has identifiers that the id-generator gave out, and they could come again: \
-                 stop it and run `bates adopt --openg2p` with the same configuration first"
-            );
+    let databases: Vec<&Address> = config.store.address().into_iter().chain(&config.id_generator).collect();
+    let id_types: Vec<Arc<Entry>> = {
+        let registry = machine.registry();
+        registry.entries().filter(|entry| http::id_length(entry).is_some()).cloned().collect()
+    };
+    for address in databases.iter().filter(|_| !id_types.is_empty()) {
+        let pools = IdPools::connect(address).await;
+        let pools = pools.context("cannot look what an OpenG2P id-generator has given out")?;
+        for entry in &id_types {
+            let name = entry.series().name();
+            if pools.has_taken(name.as_str()).await? == Some(true) {
+                let forgotten = unadopted(machine, entry, &pools).await?;
+                if let Some(first) = forgotten.first() {
+                    bail!(
+                        "table id_pool_{name} has {} identifiers, such as {first}, that the id-generator gave out and that were \
+                         not adopted: they could come again. Stop it and run `bates adopt --openg2p` with the same configuration",
+                        forgotten.len()
+                    );
+                }
+            }
         }
     }
     Ok(())
+}
+
+/// Identifiers that were given out and that Bates would issue.
+async fn unadopted<S: Store>(
+    machine: &Machine<S>,
+    entry: &Entry,
+    pools: &IdPools,
+) -> anyhow::Result<Vec<String>> {
+    let mut taken: Vec<(u64, String)> = Vec::new();
+    pools
+        .taken(entry.series().name().as_str(), |id| {
+            // What is no identifier of the type is never issued.
+            if let Ok(parsed) = entry.series().pattern().parse(id) {
+                taken.push((parsed.position().value(), id.to_owned()));
+            }
+        })
+        .await?;
+    taken.sort_unstable();
+    let (scope, mut from, mut aside) = (ScopeKey::new([], None)?, 0, Vec::new());
+    loop {
+        let page = machine.aside(entry, &scope, from, ASIDE_AT_ONCE).await?;
+        let is_last = page.len() < ASIDE_AT_ONCE;
+        from = page.last().map_or(from, |last| last + 1);
+        aside.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    taken.retain(|(position, _)| aside.binary_search(position).is_err());
+    Ok(taken.into_iter().map(|(_, id)| id).collect())
 }

@@ -90,14 +90,13 @@ async fn serve(config: Config, is_new: bool) -> anyhow::Result<Answer> {
     }
 }
 
-async fn serve_from(store: impl Pools, config: Config) -> anyhow::Result<Answer> {
-    let machine = Arc::new(Machine::open(store, config.series, Arc::new(SystemClock)).await?);
+async fn serve_from(store: impl Pools, mut config: Config) -> anyhow::Result<Answer> {
+    let machine =
+        Arc::new(Machine::open(store, std::mem::take(&mut config.series), Arc::new(SystemClock)).await?);
     machine.restore(Description::read_spec).await?;
     chores::know_documents(&machine, &config.documents)?;
     know_pools(&machine, &config.pools)?;
-    if let StoreAt::Postgres(address, _) = &config.store {
-        id_pools::refuse_unadopted(&machine, address, &config.id_types).await?;
-    }
+    id_pools::refuse_unadopted(&machine, &config).await?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
     if http.is_none() && resp.is_none() {
         bail!("http and resp are both off: nobody could ask for a number");

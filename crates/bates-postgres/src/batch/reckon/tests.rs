@@ -91,7 +91,10 @@ fn a_tail_goes_back_only_where_its_holder_left_the_cursor() {
     assert_eq!(reckoned.outcomes[0], surrendered(Surrendered::Returned));
     assert_eq!(reckoned.outcomes[1], surrendered(Surrendered::Gap), "not twice");
     assert_eq!(reckoned.moved, Some(Cursor { next: 15, version: 3 }), "what came back is granted again");
-    assert_eq!((reckoned.lets_go, reckoned.leased, reckoned.used_to), (true, vec![lease(10, 15)], Some(7)));
+    assert_eq!(
+        (reckoned.lets_go, reckoned.leased, reckoned.used_to),
+        (Some(33), vec![lease(10, 15)], Some(7))
+    );
     assert_eq!(reckoned.lost, [lease(1, 3), lease(1, 3), lease(10, 33)], "what cannot go back is lost");
 }
 

@@ -9,7 +9,7 @@ mod ready;
 
 use axum::Router;
 use axum::routing::{get, post};
-use bates_core::{Code, Outbox};
+use bates_core::{Code, Entry, Outbox};
 
 use super::openapi;
 use super::routes::Context;
@@ -18,6 +18,11 @@ use envelope::Failure;
 pub(super) use about::{__path_config, __path_health, __path_version};
 pub(super) use issue::{__path_batch, __path_issue, __path_validate};
 pub(super) use ready::Ready;
+
+/// How many digits an identifier of a series has, if the series is an ID type of the contract.
+pub fn id_length(entry: &Entry) -> Option<usize> {
+    id_type::length(entry)
+}
 
 /// Where the contract begins.
 pub(super) const BASE: &str = "/v1/idgenerator";
@@ -32,6 +37,7 @@ pub(super) fn routes<S: Outbox>() -> Router<Context<S>> {
         .route("/version", get(about::version::<S>))
         .route("/config", get(about::config::<S>))
         .route("/openapi.json", get(openapi::json))
+        .route("/", get(async || Failure::of(Code::NOT_FOUND, "nothing is at this path")))
         .fallback(async || Failure::of(Code::NOT_FOUND, "nothing is at this path"))
         .method_not_allowed_fallback(async || {
             Failure::of(Code::METHOD_NOT_ALLOWED, "the path does not know this method")

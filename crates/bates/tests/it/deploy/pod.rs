@@ -56,7 +56,7 @@ fn environment(rendered: &Rendered, container: &Value, folder: &Path) -> Vec<(St
     list(&container["env"]).iter().map(of).collect()
 }
 
-/// What a container is called with behind its first word, with the files of its ConfigMap in `folder`.
+/// What a container is called with behind its first word, with the files of its `ConfigMap` in `folder`.
 fn flags(rendered: &Rendered, container: &Value, folder: &Path) -> Vec<String> {
     let of = |word: &Value| match text(word).strip_prefix("/etc/bates/") {
         Some(key) => {

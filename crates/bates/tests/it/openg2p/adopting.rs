@@ -109,7 +109,61 @@ fn identifiers_of_another_length_are_told_and_nothing_is_adopted() {
         "{}",
         said(&refused)
     );
-    assert!(setting.node(&postgres).is_err(), "nothing is issued before");
+    assert!(setting.node(&postgres).is_ok(), "what is no identifier of the type never comes");
     let adopted = setting.run(&postgres, &["adopt", "--openg2p", "--skip-others"]);
     assert!(adopted.status.success(), "{}", said(&adopted));
+}
+
+/// Also where it is only a part of what the table says: the adoption broke off, or the id-generator ran again.
+#[test]
+fn a_server_refuses_to_issue_as_long_as_anything_given_out_was_not_adopted() {
+    let postgres = PrivatePostgres::start().unwrap();
+    let farmers = made_elsewhere("farmer", 600);
+    pool(&postgres, "farmer", &farmers[..500], &farmers[500..]);
+    let setting = Setting::with(TYPES);
+    setting.run(&postgres, &["migrate"]);
+    assert!(setting.run(&postgres, &["adopt", "--openg2p"]).status.success());
+    setting.node(&postgres).unwrap().stop();
+    query(&postgres, "UPDATE id_pool_farmer SET status = 'TAKEN'");
+    let refused = setting.node(&postgres).err().expect("100 of them could come again");
+    assert!(refused.contains("has 100 identifiers"), "{refused}");
+    // The same series from a file of Bates, and the same database beside another store.
+    let converted = setting.command().args(["convert", "default.yaml"]).output().unwrap();
+    let file = setting.folder.path().join("converted.yaml");
+    std::fs::write(&file, converted.stdout).unwrap();
+    let file = file.display().to_string();
+    let refused = Server::try_node(&postgres.url(), &[], &[("BATES_CONFIG", &file)]).err().unwrap();
+    assert!(refused.contains("has 100 identifiers"), "{refused}");
+    let mut elsewhere = setting.command();
+    elsewhere.envs(super::database(&postgres)).args(["serve", "--data", "data"]).args(setting.flags());
+    let refused = Server::run(elsewhere).err().unwrap();
+    assert!(refused.contains("has 600 identifiers"), "{refused}");
+    assert!(setting.run(&postgres, &["adopt", "--openg2p"]).status.success());
+    setting.node(&postgres).unwrap();
+}
+
+#[test]
+fn a_type_whose_last_identifiers_were_adopted_is_exhausted_and_healthy() {
+    let setting = Setting::with("{ few: {id_length: 3} }");
+    let (data, spare) = (setting.folder.path().join("data"), setting.folder.path().join("spare"));
+    setting.serve(&[]).stop();
+    let copied = std::process::Command::new("cp").arg("-r").args([&data, &spare]).status();
+    assert!(copied.unwrap().success());
+    let server = setting.serve(&[]);
+    let all = batch(&server, "few", 1_000);
+    server.stop();
+    // Begun anew with the same key: the order is the same, and the end of it was given out elsewhere.
+    std::fs::remove_dir_all(&data).unwrap();
+    std::fs::rename(&spare, &data).unwrap();
+    let file = setting.folder.path().join("given.txt");
+    std::fs::write(&file, all[all.len() - 5..].join("\n")).unwrap();
+    let mut adopt = setting.command();
+    adopt.args(["adopt", "--series", "few", "given.txt", "--data", "data"]).args(setting.flags());
+    assert!(adopt.output().unwrap().status.success());
+    let server = setting.serve(&[]);
+    assert_eq!(batch(&server, "few", 1_000), all[..all.len() - 5]);
+    let (status, body) = super::ask(&server, "POST", "/few/id");
+    assert_eq!(status, 410, "{body}");
+    let (status, body) = super::ask(&server, "GET", "/health");
+    assert_eq!(status, 200, "{body}");
 }

@@ -148,6 +148,8 @@ fn clients_that_know_no_secret_are_let_in_only_where_that_is_said() {
     let open = setting.serve(&[("BATES_SECRET", "open sesame"), ("BATES_OPENG2P_OPEN", "true")]);
     assert_eq!(ask(&open, "POST", "/farmer/id").0, 200);
     assert_eq!(ask(&open, "GET", "/farmer/id/validate/12345").0, 200);
+    let wrong = "Authorization: Bearer of yesterday\r\n";
+    assert_eq!(asked(&open, "POST", "/farmer/id", wrong).0, 401, "whoever says who it is must be right");
     let request = "POST /v1/series/farmer/next HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     assert_eq!(crate::http::exchange(open.http, request.as_bytes()).0, 401, "nothing else is open");
     assert_eq!(asked(&open, "POST", "/farmer/id", "Origin: http://elsewhere.example\r\n").0, 403);
