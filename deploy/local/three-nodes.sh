@@ -45,6 +45,11 @@ trap 'exit 0' INT TERM
 "${as[@]}" postgres -D "$folder/postgres" -p "$postgres_port" -c listen_addresses=127.0.0.1 \
     -c unix_socket_directories= >"$folder/postgres.log" 2>&1 &
 pids+=($!)
+# Another server on this port would be taken for ours.
+until grep -q 'ready to accept connections' "$folder/postgres.log"; do
+    kill -0 "${pids[0]}" 2>/dev/null || { cat "$folder/postgres.log" >&2; exit 1; }
+    sleep 0.2
+done
 
 cat >"$folder/pgbouncer.ini" <<INI
 [databases]
