@@ -105,9 +105,9 @@ impl Asked {
         for (name, value) in &query {
             match &**name {
                 "series" => asked.of.series = Some(routes::name(value)?),
-                "period" => period = Some(value),
+                "period" => period = Some(printable("period", value)?),
                 "id" => asked.id = Some(value.to_string()),
-                "who" => asked.of.who = Some((&**value).into()),
+                "who" => asked.of.who = Some(printable("who", value)?.into()),
                 "since" => asked.of.since = Some(moment("since", value)?),
                 "until" => asked.of.until = Some(moment("until", value)?),
                 "after" => asked.after = Some(behind(value)?),
@@ -129,8 +129,24 @@ impl Asked {
         Ok(asked)
     }
 
+    /// A parameter that the series has not is a mistake, and not a scope of which there is nothing.
+    fn check_scope<S: Store>(&self, context: &Context<S>) -> Result<(), Problem> {
+        let named = self.of.series.as_ref().and_then(|series| context.machine.named(series.as_str()));
+        let (Some(entry), Some(scope)) = (named, &self.of.scope) else { return Ok(()) };
+        let (given, expected): (Vec<&str>, Vec<&str>) =
+            (scope.parts().0.map(|(name, _)| name).collect(), entry.parameters().collect());
+        if given == expected {
+            return Ok(());
+        }
+        let told = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let problem =
+            format!("the scope has the parameters {}; it needs exactly {}", told(&given), told(&expected));
+        Err(Problem::new(Code::BAD_SCOPE, problem))
+    }
+
     /// Narrows the question to the number that was asked for.
     async fn narrow<S: Store>(&mut self, context: &Context<S>) -> Result<(), Problem> {
+        self.check_scope(context)?;
         let Some(id) = self.id.take() else { return Ok(()) };
         let entry = match &self.of.series {
             Some(series) => context.series(series.as_str()).await?,
@@ -168,19 +184,35 @@ fn wrong(field: &str, value: &str, problem: &str) -> Problem {
     Problem::new(Code::BAD_ARGUMENTS, format!("{field}: {value:?} {problem}"))
 }
 
+/// A text that no store refuses.
+fn printable<'v>(field: &str, value: &'v str) -> Result<&'v str, Problem> {
+    let is_fine = value.len() <= 256 && !value.chars().any(char::is_control);
+    is_fine
+        .then_some(value)
+        .ok_or_else(|| wrong(field, value, "has characters that none has, or is too long"))
+}
+
+/// A moment that every store can hold.
+fn is_kept(moment: &Timestamp) -> bool {
+    moment.as_second() >= 0
+}
+
 /// A moment, or a day, which begins at midnight in UTC.
 fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
     let day = || text.parse::<Date>().ok().filter(|day| day.to_string() == text);
     let begins = |day: Date| day.to_zoned(TimeZone::UTC).ok().map(|begin| begin.timestamp());
     let moment = day().map_or_else(|| text.parse().ok(), begins);
-    moment.ok_or_else(|| wrong(field, text, "is no time: expected 2026-12-31T23:59:59Z or 2026-12-31"))
+    moment
+        .filter(is_kept)
+        .ok_or_else(|| wrong(field, text, "is no time: expected 2026-12-31T23:59:59Z or 2026-12-31"))
 }
 
 /// `micros id`, as it was given.
 fn behind(text: &str) -> Result<(Timestamp, Uuid), Problem> {
     let parts = || {
         let (micros, id) = text.split_once('|')?;
-        Some((Timestamp::from_microsecond(micros.parse().ok()?).ok()?, id.parse().ok()?))
+        let at = Timestamp::from_microsecond(micros.parse().ok()?).ok().filter(is_kept)?;
+        Some((at, id.parse().ok()?))
     };
     parts().ok_or_else(|| wrong("after", text, "is not the one of a page before"))
 }

@@ -118,8 +118,8 @@ async fn lines<S: Store>(
             let Some(entry) = machine.named(name.as_str()) else { return Err(Broken::Retired) };
             match some_lines(&machine, &entry, &ask, (left, &caller)).await {
                 Ok((lines, left)) => Ok(Some((lines, (machine, ask, left)))),
-                // The space ended between two pieces: that is all there is.
-                Err(error) if error.code() == Code::EXHAUSTED => Ok(None),
+                // The space ended between two pieces: that is all there is, here and now.
+                Err(error) if [Code::EXHAUSTED, Code::HELD_ELSEWHERE].contains(&error.code()) => Ok(None),
                 Err(error) => Err(Broken::Next(error)),
             }
         }
