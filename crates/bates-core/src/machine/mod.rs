@@ -192,15 +192,15 @@ impl<S: Store> Machine<S> {
                 Err(_) if !numbers.is_empty() => break,
                 Err(error) => return Err(error.into()),
             }
-            match rejected > REJECTED_MAX {
-                true if numbers.is_empty() => return Err(NextError::AllRejected { positions: rejected }),
-                // Whoever asks for more walks on.
-                true => break,
-                false => {}
+            if rejected > REJECTED_MAX {
+                let all = NextError::AllRejected { positions: rejected };
+                return if numbers.is_empty() { Err(all) } else { Ok((numbers, drawn)) };
             }
             asked = (count - numbers.len() as u64).min(CHUNK);
-            // Other callers of this thread come in between.
-            tokio::task::yield_now().await;
+            if asked > 0 {
+                // Other callers of this thread come in between.
+                tokio::task::yield_now().await;
+            }
         }
         Ok((numbers, drawn))
     }
