@@ -45,7 +45,10 @@ impl Stage {
     /// Asks Redis for something, past the pool.
     pub(crate) async fn ask(&self, words: &[&str]) -> redis::Value {
         let client = redis::Client::open(self.redis.url()).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        // A busy machine takes longer than the half second that is the default.
+        let patient =
+            redis::AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let mut connection = client.get_multiplexed_async_connection_with_config(&patient).await.unwrap();
         let mut command = redis::cmd(words[0]);
         command.arg(&words[1..]).query_async(&mut connection).await.unwrap()
     }

@@ -104,7 +104,9 @@ async fn attach(State(seen): State<Arc<Seen>>, Json(ask): Json<Value>) -> Json<V
     seen.attached.fetch_add(1, Ordering::SeqCst);
     assert_eq!(ask["scope"], json!({ "project": "PROJ", "type": "9012" }));
     let mut kept = seen.kept.lock().await;
-    let mut redis = seen.redis.get_multiplexed_async_connection().await.unwrap();
+    // A busy machine takes longer than the half second that is the default.
+    let patient = redis::AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let mut redis = seen.redis.get_multiplexed_async_connection_with_config(&patient).await.unwrap();
     let marker: Option<u64> =
         redis::cmd("HGET").arg(MARKER).arg("epoch").query_async(&mut redis).await.unwrap();
     let server = json!([ask["run_id"], ask["replication_id"]]);

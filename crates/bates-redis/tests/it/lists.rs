@@ -29,7 +29,10 @@ impl Redis {
 
     async fn command<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
         let client = redis::Client::open(self.server.url()).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        // A busy machine takes longer than the half second that is the default.
+        let patient =
+            redis::AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let mut connection = client.get_multiplexed_async_connection_with_config(&patient).await.unwrap();
         redis::cmd(words[0]).arg(&words[1..]).query_async(&mut connection).await.unwrap()
     }
 
