@@ -142,10 +142,7 @@ fn query(args: &AuditArgs) -> anyhow::Result<String> {
 
 impl Entry {
     fn scope(&self) -> String {
-        let mut scope: Vec<String> =
-            self.scope.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        scope.extend(self.period.as_ref().map(|period| format!("@{period}")));
-        scope.join(" ")
+        scope::shown(&self.scope, self.period.as_deref())
     }
 
     fn row(self) -> [String; 8] {
