@@ -139,6 +139,22 @@ async fn rules_that_reject_everything_end_in_an_error_not_in_a_walk() {
 }
 
 #[tokio::test]
+async fn whoever_got_some_numbers_before_the_rules_reject_everything_is_given_those() {
+    let spec = SeriesSpec {
+        start: Position::new(29_999_990),
+        reject: Reject::default().with_restricted(&["3"]).unwrap(),
+        ..SeriesSpec::new("plain".parse().unwrap(), "{seq:8}")
+    };
+    let machine = machine(&Arc::default(), vec![spec]).await;
+    let numbers =
+        machine.next(&machine.named("plain").unwrap(), (&[]).into(), 20, By::library("test")).await.unwrap();
+    let numbers: Vec<&str> = numbers.iter().map(|(_, number)| number).collect();
+    let expected = (29_999_990..30_000_000).map(|number: u64| number.to_string());
+    let expected: Vec<String> = expected.filter(|number| !number.contains('3')).collect();
+    assert_eq!(numbers, expected, "the next ten million positions are not walked for the others");
+}
+
+#[tokio::test]
 async fn a_series_that_changed_what_decides_its_text_is_refused() {
     let store: Arc<MemoryStore> = Arc::default();
     machine(&store, vec![document()]).await;
