@@ -131,6 +131,12 @@ table! {
     BAD_DOCUMENT: "bad_document", 422, "ERR", exit 2, burns false,
         "The document is missing, is no JSON, or is larger than may be.",
         "Send `{\"scope\": {…}, \"document\": {…}}`, a document of at most 1 MiB.";
+    NOT_UNIQUE: "not_unique", 409, "ERR", exit 2, burns false,
+        "The series is ordered or gapless: its numbers cannot be held in advance.",
+        "Take them one by one, or give things that need no order a series that is `unique`.";
+    UNKNOWN_LEASE: "unknown_lease", 404, "ERR", exit 1, burns false,
+        "There is no lease of this id, or it has ended before.",
+        "Nothing is to be done: what became of its numbers is known, or the lease was never given.";
     UNKNOWN_DOCUMENT: "unknown_document", 404, "ERR", exit 1, burns false,
         "There is no document or reservation of this number or id, or it was removed after its retention.",
         "Look it up by the number or the event id that was answered when it was numbered.";

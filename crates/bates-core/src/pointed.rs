@@ -7,11 +7,13 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::audit::{Audit, Record, RecordFilter};
+use crate::client_lease::{ClientLease, ClientLeaseFilter, ClientLeases};
 use crate::document::{
     Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, Filter, Outbox, Settlement,
     State,
 };
 use crate::gap::{Account, Books, Gap, GapFilter, Missing};
+use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::pool::{Pool, Pools, Renewal, Settling};
@@ -117,6 +119,25 @@ impl<S: Books> Books for Arc<S> {
         limit: usize,
     ) -> Result<Vec<Gap>, StoreError> {
         (**self).gaps(of, after, limit).await
+    }
+}
+
+impl<S: ClientLeases> ClientLeases for Arc<S> {
+    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> Result<(), StoreError> {
+        (**self).put_client_lease(lease, used).await
+    }
+
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<Option<u64>, StoreError> {
+        (**self).end_client_lease(id, unused).await
+    }
+
+    async fn client_leases(
+        &self,
+        of: ClientLeaseFilter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<ClientLease>, StoreError> {
+        (**self).client_leases(of, after, limit).await
     }
 }
 

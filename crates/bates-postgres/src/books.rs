@@ -17,6 +17,7 @@ use crate::session::Session;
 /// Everything of a scope but its cursor: ranges with what each is.
 ///
 /// A node that was not heard of for five minutes is taken for dead: of what it held, nobody knows what it handed out.
+/// So is a client that said nothing of its lease for a day, which is [`bates_core::CLIENT_LEASE_SPAN`].
 const RANGES: &str = "
     SELECT scope, first, last, 'issued' AS what FROM bates.ledger
         WHERE series = $1 AND scope BETWEEN $2 AND $3
@@ -30,6 +31,10 @@ const RANGES: &str = "
            CASE WHEN pooled.is_pushed OR nodes.seen_at > now() - interval '5 minutes' THEN 'held' ELSE 'crash_skip' END
         FROM bates.pooled LEFT JOIN bates.nodes ON nodes.id = pooled.node
         WHERE pooled.series = $1 AND pooled.scope BETWEEN $2 AND $3
+    UNION ALL
+    SELECT scope, first, last,
+           CASE WHEN leased_at > now() - interval '1 day' THEN 'with_client' ELSE 'crash_skip' END
+        FROM bates.client_lease WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
     SELECT scope, first, last, 'burned' FROM bates.burned WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
@@ -135,6 +140,7 @@ fn enter(account: &mut Account, range: Lease, what: &str) {
     match what {
         "issued" => account.issued.push(range),
         "held" => account.held.push(range),
+        "with_client" => account.with_clients.push(range),
         "aside" => account.aside_to = range.to(),
         "pending" | "reserved" => account.pending.push(range),
         "dead" => account.undelivered.push(undelivered(Reason::OutboxDlq)),

@@ -9,6 +9,7 @@ mod address;
 mod audit;
 mod batch;
 mod books;
+mod client_lease;
 mod connect;
 mod error;
 mod id_pools;

@@ -10,6 +10,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
 
 use crate::SqliteStore;
+use crate::client_lease;
 use crate::held::{self, Held};
 use crate::write::{self, Refusable, integer, whole};
 
@@ -20,7 +21,8 @@ impl Books for SqliteStore {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> std::result::Result<Vec<(ScopeKey, Account)>, StoreError> {
-        self.read(|connection| accounts(connection, &series, after.as_ref(), limit, self.run))
+        let moment = Moment { run: self.run, now: self.steady.now() };
+        self.read(|connection| accounts(connection, &series, after.as_ref(), limit, moment))
     }
 
     async fn put_gaps(
@@ -42,12 +44,19 @@ impl Books for SqliteStore {
     }
 }
 
+/// For whom an account is, and when.
+#[derive(Clone, Copy)]
+struct Moment {
+    run: i64,
+    now: i64,
+}
+
 fn accounts(
     connection: &Connection,
     series: &SeriesName,
     after: Option<&ScopeKey>,
     limit: usize,
-    run: i64,
+    moment: Moment,
 ) -> Result<Vec<(ScopeKey, Account)>> {
     // One moment for all that is read, or a document numbered meanwhile would look like one that is missing.
     let snapshot = connection.unchecked_transaction()?;
@@ -68,7 +77,7 @@ fn accounts(
         scopes.push((row.get(0)?, row.get::<_, String>(1)?.into(), account, held));
     }
     let read = |(series_id, scope, account, held): (i64, Box<str>, Account, Option<Held>)| {
-        let account = fill(&snapshot, (series_id, &scope), account, held, run)?;
+        let account = fill(&snapshot, (series_id, &scope), account, held, moment)?;
         Ok((ScopeKey::from_store(&scope), account))
     };
     scopes.into_iter().map(read).collect()
@@ -79,7 +88,7 @@ fn fill(
     at: (i64, &str),
     mut account: Account,
     held: Option<Held>,
-    run: i64,
+    Moment { run, now }: Moment,
 ) -> Result<Account> {
     let ranges = |sql: &str| ranges(connection, at, sql);
     let ledger = "SELECT first, last, '' FROM ledger WHERE series_id = ? AND scope = ?";
@@ -98,6 +107,9 @@ fn fill(
     let aside_to = "SELECT aside_to - 1, aside_to - 1, '' FROM cursor WHERE series_id = ? AND scope = ? AND aside_to > 0";
     account.aside_to = ranges(aside_to)?.first().map_or(0, |(last, _)| last.to());
     enter_pooled(connection, at, &mut account, run)?;
+    let (with_clients, lost) = client_lease::of_scope(connection, at, now)?;
+    account.with_clients = with_clients;
+    account.lost.extend(lost);
     if let Some(held) = held {
         let left = held::left(connection, at, held, account.next)?;
         if held.run == run {

@@ -7,7 +7,8 @@ use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::write::{integer, whole};
 
-/// What a run holds of a scope: from here up to the cursor, but for what is in the ledger or went to a pool.
+/// What a run holds of a scope: from here up to the cursor, but for what is in the ledger, or went to a pool or
+/// a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) from: u64,
@@ -57,7 +58,9 @@ pub(crate) fn left(
     let issued = read("SELECT first, last FROM ledger WHERE series_id = ? AND scope = ? AND last >= ?")?;
     let lost = read("SELECT first, last FROM lost WHERE series_id = ? AND scope = ? AND last >= ?")?;
     let pooled = read("SELECT first, last FROM pooled WHERE series_id = ? AND scope = ? AND last >= ?")?;
-    let elsewhere = Ranges::of([issued, lost, pooled].into_iter().flatten());
+    let leased =
+        read("SELECT first, last FROM client_lease WHERE series_id = ? AND scope = ? AND last >= ?")?;
+    let elsewhere = Ranges::of([issued, lost, pooled, leased].into_iter().flatten());
     Ok(Ranges::of(Lease::new(held.from, next)).without(&elsewhere))
 }
 

@@ -6,6 +6,7 @@
 mod aside;
 mod audit;
 mod books;
+mod client_lease;
 mod error;
 mod folder;
 mod held;

@@ -25,6 +25,6 @@ pub use pgbouncer::PrivatePgBouncer;
 pub use postgres::PrivatePostgres;
 pub use redis::PrivateRedis;
 pub use store::{
-    DataSet, Fault, FaultyStore, MemoryStore, exercise_audit, exercise_books, exercise_move, exercise_outbox,
-    exercise_pools, exercise_store,
+    DataSet, Fault, FaultyStore, MemoryStore, exercise_audit, exercise_books, exercise_client_leases,
+    exercise_move, exercise_outbox, exercise_pools, exercise_store,
 };

@@ -66,7 +66,7 @@ fn configure(dir: &Path, postgres: u16, port: u16, owner: Option<Owner>) -> std:
         format!(
             "[databases]\n* = host=127.0.0.1 port={postgres} user={USER}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
-             auth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 1000\n\
+             auth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nserver_idle_timeout = 5\nmax_client_conn = 1000\n\
              server_reset_query =\nignore_startup_parameters = extra_float_digits\n"
         ),
     )?;

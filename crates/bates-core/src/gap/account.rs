@@ -13,6 +13,8 @@ pub struct Account {
     pub issued: Vec<Lease>,
     /// What processes that live hold in memory.
     pub held: Vec<Lease>,
+    /// What clients hold in advance, or have used of what they hold.
+    pub with_clients: Vec<Lease>,
     /// What is known to be nobody's, or held by a process that crashed.
     pub lost: Vec<Missing>,
     /// Documents that were not delivered, and reservations that were not confirmed.
@@ -31,8 +33,9 @@ impl Account {
     /// have, where the user says so.
     pub fn missing(&self, promise: Promise, start: u64, saved: Option<&Ranges>) -> Vec<Missing> {
         let mut missing: Vec<Missing> = Vec::new();
-        // What somebody else gave out is missing to nobody.
-        let mut taken = Ranges::of(self.aside.iter().copied());
+        // What somebody else gave out is missing to nobody, nor is what a client has, whatever became of the node that
+        // gave it.
+        let mut taken = Ranges::of(self.aside.iter().chain(&self.with_clients).copied());
         // What somebody decided or saw counts more than what is only not known.
         for known in [&self.undelivered, &self.lost] {
             for found in by_reason(known) {
@@ -55,7 +58,7 @@ impl Account {
     /// What was issued and is no document that anybody knows of.
     fn untracked(&self, promise: Promise, start: u64, saved: Option<&Ranges>) -> Ranges {
         let granted = Ranges::of(Lease::new(start, self.next));
-        let elsewhere = Ranges::of(self.held.iter().copied());
+        let elsewhere = Ranges::of(self.held.iter().chain(&self.with_clients).copied());
         let elsewhere = elsewhere.and(&Ranges::of(self.lost.iter().map(|lost| lost.range)));
         let issued = Ranges::of(self.issued.iter().copied());
         let loose = granted.without(&elsewhere).without(&issued);
@@ -100,6 +103,7 @@ mod tests {
             next: 100,
             issued: vec![lease(1, 20), lease(30, 50)],
             held: vec![lease(60, 70)],
+            with_clients: vec![],
             lost: vec![missing(50, 60, Reason::CrashSkip)],
             undelivered: vec![missing(5, 6, Reason::OutboxDlq), missing(40, 42, Reason::Voided)],
             pending: vec![lease(48, 50)],
@@ -149,6 +153,26 @@ mod tests {
         assert!([22, 23, 50, 54, 80].into_iter().all(|at| reason(at).is_none()), "{found:?}");
         assert_eq!(reason(24).map(|missing| missing.reason), Some(Reason::UntrackedLoss));
         assert_eq!(reason(55).map(|missing| missing.reason), Some(Reason::CrashSkip));
+    }
+
+    #[test]
+    fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_known() {
+        let with_clients = vec![lease(55, 58), lease(70, 75)];
+        let mut account = Account { with_clients, ..account() };
+        let found = account.missing(Promise::Unique, 1, Some(&Ranges::default()));
+        let reason = |found: &[Missing], at| {
+            found
+                .iter()
+                .find(|missing| (missing.range.from()..missing.range.to()).contains(&at))
+                .map(|it| it.reason)
+        };
+        assert!([55, 57, 70, 74].into_iter().all(|at| reason(&found, at).is_none()), "{found:?}");
+        assert_eq!(reason(&found, 58), Some(Reason::CrashSkip));
+        account.with_clients.clear();
+        account.lost.push(missing(56, 58, Reason::LeaseLost));
+        let found = account.missing(Promise::Unique, 1, None);
+        assert_eq!(reason(&found, 55), Some(Reason::CrashSkip));
+        assert_eq!(reason(&found, 57), Some(Reason::LeaseLost), "what is known counts more than what is not");
     }
 
     #[test]

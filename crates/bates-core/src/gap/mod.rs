@@ -32,7 +32,7 @@ pub enum Reason {
     UntrackedLoss,
     /// It was held by a process that crashed: whether it was used is not known.
     CrashSkip,
-    /// It was held in memory and could not be given back.
+    /// It was held in memory, by a node or by a client, and given up unused.
     LeaseLost,
     /// It was granted by a commit whose outcome was learned too late: nobody was given it.
     Burned,
@@ -45,17 +45,17 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
+    /// All of them, those that leave no doubt first: where two are said of a position, the first counts.
     pub const ALL: [Self; 10] = [
         Self::OutboxDlq,
         Self::Abandoned,
         Self::Voided,
         Self::UntrackedLoss,
-        Self::CrashSkip,
         Self::LeaseLost,
         Self::Burned,
         Self::FloorRaised,
         Self::FillFenced,
+        Self::CrashSkip,
         Self::PoolInvalidated,
     ];
 

@@ -30,8 +30,13 @@ struct Piece {
 }
 
 impl Drawn {
+    /// The ranges, ascending.
+    pub(super) fn ranges(&self) -> Vec<Lease> {
+        self.0.iter().map(|piece| piece.range).collect()
+    }
+
     /// Adds what was taken, of which the numbers from `begin` on came. A range that goes on is one.
-    fn add(&mut self, taken: &Taken, numbers: &Numbers, mut begin: usize) {
+    pub(super) fn add(&mut self, taken: &Taken, numbers: &Numbers, mut begin: usize) {
         for range in taken.leases() {
             let within = numbers.positions_from(begin).take_while(|position| *position < range.to()).count();
             let end = begin + within;
@@ -49,22 +54,10 @@ impl Drawn {
 impl<S: Store> Machine<S> {
     /// Whether what was just taken through an entry has to be recorded. One that was changed meanwhile stands for the
     /// series in its place, from which the numbers may have come.
-    fn is_audited(&self, entry: &Entry) -> bool {
+    pub(super) fn is_audited(&self, entry: &Entry) -> bool {
         entry.spec.audit.is_on()
             || entry.series.is_retired()
                 && self.named(entry.series.name().as_str()).is_some_and(|current| current.spec.audit.is_on())
-    }
-
-    /// Notes what was just taken, and which numbers came from it, if that has to be recorded.
-    pub(super) fn note(
-        &self,
-        entry: &Entry,
-        drawn: &mut Drawn,
-        (taken, numbers, begin): (&Taken, &Numbers, usize),
-    ) {
-        if self.is_audited(entry) {
-            drawn.add(taken, numbers, begin);
-        }
     }
 
     /// Who takes the number of a document, if that has to be recorded with it.

@@ -10,6 +10,7 @@ mod change;
 mod entry;
 mod find;
 mod follow;
+mod lease;
 mod numbers;
 mod open;
 mod peek;
@@ -48,6 +49,7 @@ pub use change::{Made, SERIES_MAX};
 pub use entry::{Entry, Origin, ScopeName, ScopeRefused, Value};
 pub use find::Found;
 pub use follow::{Followed, ReadSpec};
+pub use lease::{Advance, LeaseAsk, LeaseRefused, Leased};
 pub use numbers::Numbers;
 pub use peek::Peek;
 pub use pools::{PoolLook, PoolRefused};
@@ -157,18 +159,19 @@ impl<S: Store> Machine<S> {
         by: By<'_>,
     ) -> Result<Numbers, NextError> {
         let (scope, key) = entry.scope(name, || self.clock.now())?;
-        let (numbers, drawn) = self.draw(entry, (&scope, &key), count).await?;
+        let (numbers, drawn) = self.draw(entry, (&scope, &key), count, false).await?;
         self.record(entry, &key, (drawn, &numbers), by).await?;
         entry.counts.add_issued(numbers.len() as u64);
         Ok(numbers)
     }
 
-    /// Takes numbers, and what of them has to be recorded before they are answered.
+    /// Takes numbers, and tells from where, if that has to be recorded before they are answered or `is_told`.
     async fn draw(
         &self,
         entry: &Entry,
         (scope, key): (&Scope, &ScopeKey),
         count: u64,
+        is_told: bool,
     ) -> Result<(Numbers, Drawn), NextError> {
         let (mut numbers, mut drawn) = (Numbers::of(entry.spec.value), Drawn::default());
         let (mut asked, mut rejected) = (count.min(CHUNK), 0);
@@ -178,7 +181,9 @@ impl<S: Store> Machine<S> {
                 Ok(taken) => {
                     let before = numbers.len();
                     numbers.add(scope, &taken);
-                    self.note(entry, &mut drawn, (&taken, &numbers, before));
+                    if is_told || self.is_audited(entry) {
+                        drawn.add(&taken, &numbers, before);
+                    }
                     rejected = if numbers.len() > before { 0 } else { rejected + taken.count() };
                 }
                 // The last few are given to whoever asks for more.

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use crate::gap::Books;
+use crate::client_lease::ClientLeases;
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
@@ -13,7 +13,7 @@ use crate::store::StoreError;
 /// Positions are granted to a pool with [`crate::Purpose::Pool`], and held by the process that asked for them until
 /// it settles what became of them. Positions that a floor or a setting aside may concern are in no pool afterwards:
 /// both make its server unknown, so that it is renewed.
-pub trait Pools: Books {
+pub trait Pools: ClientLeases {
     /// How a pool stands; one that is new begins at epoch 0, on no server.
     fn pool(&self, place: Place) -> impl Future<Output = Result<Pool, StoreError>> + Send;
 

@@ -20,7 +20,7 @@ use crate::session::Session;
 
 /// Everything of scopes but their cursors: ranges with what each is. Ranges of the ledger that touch are one, which
 /// keeps an answer small where each commit added one. What shared pools hold is lost, as if each was begun anew; what was
-/// not pushed yet its filler may have pushed.
+/// not pushed yet its filler may have pushed. What clients hold they may use, and nobody will be told.
 const RANGES: &str = "
     SELECT scope, min(first), max(last), 'issued' FROM (
         SELECT scope, first, last, sum(step) OVER (PARTITION BY scope ORDER BY first) AS run FROM (
@@ -34,6 +34,8 @@ const RANGES: &str = "
     UNION ALL
     SELECT scope, first, last, CASE WHEN is_pushed THEN 'pool_invalidated' ELSE 'crash_skip' END FROM bates.pooled
         WHERE series = $1 AND scope BETWEEN $2 AND $3
+    UNION ALL
+    SELECT scope, first, last, 'crash_skip' FROM bates.client_lease WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
     SELECT scope, first, last, 'burned' FROM bates.burned WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL

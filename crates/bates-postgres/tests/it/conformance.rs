@@ -6,8 +6,8 @@ use std::time::Duration;
 use bates_core::{Audit as _, Pools as _, Record, RecordFilter, Renewal, Server, Settling};
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::{
-    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_audit, exercise_books, exercise_move,
-    exercise_outbox, exercise_pools, exercise_store,
+    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_audit, exercise_books, exercise_client_leases,
+    exercise_move, exercise_outbox, exercise_pools, exercise_store,
 };
 
 /// A database of its own in a server that all claims share.
@@ -35,6 +35,7 @@ async fn the_shared_store_conforms() {
     exercise_books(fresh).await;
     exercise_pools(fresh).await;
     exercise_audit(fresh).await;
+    exercise_client_leases(fresh).await;
 }
 
 /// Fault 10: four connections to the server for all who ask, each transaction on another.
@@ -53,6 +54,7 @@ async fn the_shared_store_conforms_behind_pgbouncer_in_transaction_mode() {
     exercise_books(fresh).await;
     exercise_pools(fresh).await;
     exercise_audit(fresh).await;
+    exercise_client_leases(fresh).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,8 @@ mod documents;
 mod front;
 mod gaps;
 mod health;
+mod lease;
+mod leases;
 mod listener;
 mod metrics;
 mod next;

@@ -12,13 +12,18 @@ use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
 use super::routes::Path;
-use super::{audit, documents, gaps, health, metrics, next, openg2p, pools, scopes, series, trace};
+use super::{
+    audit, documents, gaps, health, lease, leases, metrics, next, openg2p, pools, scopes, series, trace,
+};
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Bates", description = "A numbering machine: identifiers that are never repeated."),
     paths(
         next::next,
+        lease::lease,
+        lease::give_back,
+        leases::held,
         scopes::peek,
         series::all,
         series::one,

@@ -14,7 +14,10 @@ use tokio::sync::Semaphore;
 use super::health::Health;
 use super::openg2p::{self, Ready};
 use super::problem::Problem;
-use super::{Settings, audit, documents, gaps, health, metrics, next, openapi, pools, scopes, series, trace};
+use super::{
+    Settings, audit, documents, gaps, health, lease, leases, metrics, next, openapi, pools, scopes, series,
+    trace,
+};
 
 /// What every request needs.
 pub(super) struct Context<S> {
@@ -79,6 +82,9 @@ pub(super) fn router<S: Pools>(machine: Arc<Machine<S>>, settings: &Settings) ->
         get(series::one::<S>).put(series::put::<S>).patch(series::patch::<S>).delete(series::retire::<S>);
     Router::new()
         .route("/v1/series/{series}/next", post(next::next::<S>))
+        .route("/v1/series/{series}/lease", post(lease::lease::<S>))
+        .route("/v1/leases", get(leases::held::<S>))
+        .route("/v1/leases/{lease}/return", post(lease::give_back::<S>))
         .route("/v1/series", get(series::all::<S>))
         .route("/v1/series/{series}", one)
         .route("/v1/series/{series}/scopes", get(scopes::list::<S>))

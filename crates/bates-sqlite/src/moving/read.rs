@@ -28,7 +28,7 @@ pub(super) fn leaving(
     adopted.collect()
 }
 
-/// What is known to be nobody's, what some process held, and what shared pools hold: it is gone, and nobody knows what
+/// What is known to be nobody's, what some process or client held, and what shared pools hold: it is gone, and nobody knows what
 /// was handed out of it. What was popped was.
 fn lost(connection: &Connection, place: &Place, next: u64) -> Result<Vec<Missing>> {
     let mut statement = connection.prepare_cached(
@@ -36,7 +36,10 @@ fn lost(connection: &Connection, place: &Place, next: u64) -> Result<Vec<Missing
          WHERE series_id = (SELECT id FROM series WHERE name = ?1) AND scope = ?2
          UNION ALL
          SELECT first, last, iif(state = 'pushed', 'pool_invalidated', 'crash_skip') FROM pooled
-         WHERE series_id = (SELECT id FROM series WHERE name = ?1) AND scope = ?2 AND state IN ('granted', 'pushed')",
+         WHERE series_id = (SELECT id FROM series WHERE name = ?1) AND scope = ?2 AND state IN ('granted', 'pushed')
+         UNION ALL
+         SELECT first, last, 'crash_skip' FROM client_lease
+         WHERE series_id = (SELECT id FROM series WHERE name = ?1) AND scope = ?2",
     )?;
     let mut rows = statement.query(params![place.series.as_str(), place.scope.as_str()])?;
     let mut lost = Vec::new();

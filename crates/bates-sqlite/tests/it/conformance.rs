@@ -5,7 +5,8 @@ use std::process::Command;
 use bates_core::{Mark, Movable as _};
 use bates_sqlite::{Opening, SqliteStore};
 use bates_testkit::{
-    DataSet, exercise_audit, exercise_books, exercise_move, exercise_outbox, exercise_pools, exercise_store,
+    DataSet, exercise_audit, exercise_books, exercise_client_leases, exercise_move, exercise_outbox,
+    exercise_pools, exercise_store,
 };
 use tempfile::TempDir;
 
@@ -37,6 +38,11 @@ async fn the_embedded_store_keeps_books() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_store_knows_pools() {
     exercise_pools(async || InFolder(TempDir::new().unwrap())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_embedded_store_knows_what_clients_hold() {
+    exercise_client_leases(async || InFolder(TempDir::new().unwrap())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bates_core::{
-    Account, Assign, AssignError, Assigned, Books, Claim, Claimed, Decided, Decision, Document, Filter, Gap,
-    GapFilter, Missing, Outbox, Place, Pool, Pools, Renewal, ScopeKey, SeriesName, Settlement, Settling,
-    State, StoreError,
+    Account, Assign, AssignError, Assigned, Books, Claim, Claimed, ClientLease, ClientLeaseFilter,
+    ClientLeases, Decided, Decision, Document, Filter, Gap, GapFilter, Lease, Missing, Outbox, Place, Pool,
+    Pools, Renewal, ScopeKey, SeriesName, Settlement, Settling, State, StoreError,
 };
 use uuid::Uuid;
 
@@ -87,6 +87,25 @@ impl<S: Books> Books for FaultyStore<S> {
         limit: usize,
     ) -> Result<Vec<Gap>, StoreError> {
         self.inner.gaps(of, after, limit).await
+    }
+}
+
+impl<S: ClientLeases> ClientLeases for FaultyStore<S> {
+    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> Result<(), StoreError> {
+        self.inner.put_client_lease(lease, used).await
+    }
+
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<Option<u64>, StoreError> {
+        self.inner.end_client_lease(id, unused).await
+    }
+
+    async fn client_leases(
+        &self,
+        of: ClientLeaseFilter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<ClientLease>, StoreError> {
+        self.inner.client_leases(of, after, limit).await
     }
 }
 

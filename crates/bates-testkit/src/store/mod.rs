@@ -5,6 +5,7 @@ mod audit;
 mod audited;
 mod books;
 mod carried;
+mod client_leases;
 mod delivery;
 mod exercise;
 mod faulty;
@@ -20,6 +21,7 @@ mod together;
 
 pub use audit::exercise_audit;
 pub use books::exercise_books;
+pub use client_leases::exercise_client_leases;
 pub use exercise::{DataSet, exercise_store};
 pub use faulty::{Fault, FaultyStore};
 pub use memory::MemoryStore;

@@ -8,6 +8,7 @@ use bates_core::{
 
 use super::audit::{fill_records, told_of_records};
 use super::carried::{carried_goes_on, fill_carried, told_of_carried};
+use super::client_leases::{are_uncertain, fill_client_leases};
 use super::faulty_moving::PLANNED;
 use super::moved::{documents_go_on, fill_documents, fill_gaps, told_of_documents};
 use super::{Fault, FaultyStore};
@@ -19,6 +20,7 @@ pub async fn exercise_move<A: Movable, B: Movable>(from: &A, to: B) -> B {
     fill_gaps(from).await;
     fill_carried(from).await;
     fill_records(from).await;
+    let held = fill_client_leases(from).await;
     let expected = [told(from).await, told_of_documents(from).await, told_of_carried(from).await];
     let recorded = told_of_records(from).await;
     let to = arrived(from, to).await;
@@ -26,6 +28,7 @@ pub async fn exercise_move<A: Movable, B: Movable>(from: &A, to: B) -> B {
     assert_eq!(told_of_documents(&to).await, expected[1], "documents, keys and gaps as well");
     assert_eq!(told_of_carried(&to).await, expected[2], "and what was set aside");
     assert_eq!(told_of_records(&to).await, recorded, "and who took what");
+    assert!(are_uncertain(&to, &held).await, "what clients held they may have used");
     assert_eq!(from.marked().await, Ok(Some(Mark::Left("to".into()))));
     assert_eq!(to.marked().await, Ok(None));
     let next = to.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease)).await;
@@ -61,7 +64,7 @@ async fn arrived<A: Movable, B: Movable>(from: &A, to: B) -> B {
                 Ok(moved) => {
                     assert_eq!(
                         moved,
-                        Moved { series: 4, scopes: 1_110, documents: 14, keys: 11, records: 2_345 }
+                        Moved { series: 5, scopes: 1_111, documents: 14, keys: 11, records: 2_345 }
                     );
                     assert_eq!(last, moved);
                     assert!(pages > 12, "interrupted at {pages} pages");

@@ -1,0 +1,72 @@
+//! Leases of clients: positions that a program outside holds in advance and hands out from its own memory. Owns what
+//! such a lease is, and the port to where it is written down.
+//!
+//! A lease of a client moves no cursor: its positions left the machine like all others, and never come back to it. What
+//! is kept of it is for the account alone, so that what a client says it did not use is a gap, and what a client that
+//! crashed held is known to be uncertain.
+
+use std::future::Future;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::gap::Books;
+use crate::lease::Lease;
+use crate::name::SeriesName;
+use crate::place::Place;
+use crate::store::StoreError;
+
+/// A client that said nothing of a lease for so long has crashed, or is cut off: what it used is not known. Clients give
+/// back what they have held for half of it.
+pub const CLIENT_LEASE_SPAN: Duration = Duration::from_hours(24);
+
+/// Positions that a client holds in advance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientLease {
+    /// By what the client names it.
+    pub id: Uuid,
+    /// Where.
+    pub place: Place,
+    /// Which positions, ascending; those that the rules reject are among them.
+    pub ranges: Vec<Lease>,
+    /// Who holds them: a token by its name, or an address.
+    pub who: Box<str>,
+    /// Since when, to the millisecond.
+    pub at: Timestamp,
+}
+
+/// Which leases of clients. What is `None` does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientLeaseFilter {
+    /// Those of a series.
+    pub series: Option<SeriesName>,
+}
+
+/// A store that keeps leases of clients. What every one must do is tested in one place,
+/// `bates_testkit::exercise_client_leases`.
+pub trait ClientLeases: Books {
+    /// Writes a lease down, and in the same commit that those of `used` have ended and were used to the last. May be
+    /// done twice without harm; a lease that is not there has ended before.
+    fn put_client_lease(
+        &self,
+        lease: ClientLease,
+        used: Vec<Uuid>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Ends a lease: what is `unused` of it is lost, `lease_lost`, and all else was used. Answers how many positions
+    /// are lost; `None`, and nothing written, if there is no such lease.
+    fn end_client_lease(
+        &self,
+        id: Uuid,
+        unused: Vec<Lease>,
+    ) -> impl Future<Output = Result<Option<u64>, StoreError>> + Send;
+
+    /// Leases that have not ended, in the order of their ids, after `after`, at most `limit`.
+    fn client_leases(
+        &self,
+        of: ClientLeaseFilter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<ClientLease>, StoreError>> + Send;
+}

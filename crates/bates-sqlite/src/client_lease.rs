@@ -1,0 +1,149 @@
+//! Leases of clients in the embedded store. Must never move a cursor.
+
+use bates_core::{
+    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Lease, Missing, Place, Ranges, Reason,
+    ScopeKey, SeriesName, StoreError,
+};
+use jiff::Timestamp;
+use rusqlite::{Connection, Result, Row, Transaction, params};
+use uuid::Uuid;
+
+use crate::SqliteStore;
+use crate::held;
+use crate::outbox::{event, strange};
+use crate::write::{self, Refusable, integer, whole};
+
+impl ClientLeases for SqliteStore {
+    async fn put_client_lease(
+        &self,
+        lease: ClientLease,
+        used: Vec<Uuid>,
+    ) -> std::result::Result<(), StoreError> {
+        self.write(move |transaction| put(transaction, &lease, &used)).await
+    }
+
+    async fn end_client_lease(
+        &self,
+        id: Uuid,
+        unused: Vec<Lease>,
+    ) -> std::result::Result<Option<u64>, StoreError> {
+        self.write(move |transaction| Ok(Ok(end(transaction, id, unused.iter().copied())?))).await
+    }
+
+    async fn client_leases(
+        &self,
+        of: ClientLeaseFilter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> std::result::Result<Vec<ClientLease>, StoreError> {
+        self.read(|connection| list(connection, &of, after, limit))
+    }
+}
+
+fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uuid]) -> Refusable<(), StoreError> {
+    let Some((series_id, _)) = write::series(transaction, &lease.place.series)? else {
+        return Ok(Err(write::unknown(&lease.place)));
+    };
+    for id in used {
+        end(transaction, *id, [])?;
+    }
+    let mut insert = transaction.prepare_cached(
+        "INSERT OR IGNORE INTO client_lease (id, series_id, scope, first, last, who, leased_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    for range in &lease.ranges {
+        let (first, last) = (integer(range.from()), integer(range.to() - 1));
+        let (scope, at) = (lease.place.scope.as_str(), lease.at.as_millisecond());
+        insert.execute(params![lease.id.as_bytes(), series_id, scope, first, last, lease.who, at])?;
+    }
+    Ok(Ok(()))
+}
+
+/// Invariant: a position leaves the table in the transaction that writes down that nobody has it, if nobody has.
+fn end(
+    transaction: &Transaction<'_>,
+    id: Uuid,
+    unused: impl IntoIterator<Item = Lease>,
+) -> Result<Option<u64>> {
+    let mut statement = transaction
+        .prepare_cached("DELETE FROM client_lease WHERE id = ? RETURNING series_id, scope, first, last")?;
+    let rows = statement.query_map(params![id.as_bytes()], |row| {
+        let range = Lease::new(whole(row.get(2)?), whole(row.get(3)?) + 1);
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, range))
+    })?;
+    let rows: Vec<(i64, String, Option<Lease>)> = rows.collect::<Result<_>>()?;
+    let Some((series_id, scope, _)) = rows.first() else { return Ok(None) };
+    let leased = Ranges::of(rows.iter().filter_map(|(_, _, range)| *range));
+    let used = leased.without(&Ranges::of(unused));
+    let unused = leased.without(&used);
+    for range in unused.iter() {
+        held::lose(transaction, (*series_id, scope), range, Reason::LeaseLost)?;
+    }
+    Ok(Some(unused.count()))
+}
+
+/// What clients have of a scope, and what those had of whom nothing was heard for too long.
+pub(crate) fn of_scope(
+    connection: &Connection,
+    (series_id, scope): (i64, &str),
+    now: i64,
+) -> Result<(Vec<Lease>, Vec<Missing>)> {
+    let span = i64::try_from(CLIENT_LEASE_SPAN.as_millis()).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(
+        "SELECT first, last, leased_at > ? FROM client_lease WHERE series_id = ? AND scope = ? ORDER BY first",
+    )?;
+    let mut rows = statement.query(params![now.saturating_sub(span), series_id, scope])?;
+    let (mut with_clients, mut lost) = (Vec::new(), Vec::new());
+    while let Some(row) = rows.next()? {
+        let Some(range) = Lease::new(whole(row.get(0)?), whole(row.get(1)?) + 1) else { continue };
+        if row.get(2)? {
+            with_clients.push(range);
+        } else {
+            lost.push(Missing { range, reason: Reason::CrashSkip });
+        }
+    }
+    Ok((with_clients, lost))
+}
+
+fn list(
+    connection: &Connection,
+    of: &ClientLeaseFilter,
+    after: Option<Uuid>,
+    limit: usize,
+) -> Result<Vec<ClientLease>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, (SELECT name FROM series WHERE series.id = series_id), scope, first, last, who, leased_at
+         FROM client_lease WHERE id IN (
+             SELECT DISTINCT id FROM client_lease
+             WHERE (?1 IS NULL OR series_id = (SELECT id FROM series WHERE name = ?1)) AND (?2 IS NULL OR id > ?2)
+             ORDER BY id LIMIT ?3)
+         ORDER BY id, first",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let after = after.as_ref().map(Uuid::as_bytes);
+    let mut rows = statement.query(params![of.series.as_ref().map(SeriesName::as_str), after, limit])?;
+    let mut leases: Vec<ClientLease> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (lease, range) = read(row)?;
+        match leases.last_mut() {
+            Some(last) if last.id == lease.id => last.ranges.push(range),
+            _ => leases.push(ClientLease { ranges: vec![range], ..lease }),
+        }
+    }
+    Ok(leases)
+}
+
+/// A row: the lease without its ranges, and one of them.
+fn read(row: &Row<'_>) -> Result<(ClientLease, Lease)> {
+    let lease = ClientLease {
+        id: event(row.get(0)?),
+        place: Place {
+            series: row.get_ref(1)?.as_str()?.parse().map_err(|_| strange(1))?,
+            scope: ScopeKey::from_store(row.get_ref(2)?.as_str()?),
+        },
+        ranges: Vec::new(),
+        who: row.get::<_, String>(5)?.into(),
+        at: Timestamp::from_millisecond(row.get(6)?).map_err(|_| strange(6))?,
+    };
+    Ok((lease, Lease::new(whole(row.get(3)?), whole(row.get(4)?) + 1).ok_or_else(|| strange(3))?))
+}

@@ -1,0 +1,177 @@
+//! The conformance suite of leases of clients: what every store must know of what programs outside hold.
+
+use bates_core::{
+    Account, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Lease, Missing, Place, Promise,
+    Ranges, Reason, Store as _, Want,
+};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::exercise::{DataSet, definition, granted, lease, place, series, want};
+
+/// Runs every claim, each on fresh data.
+pub async fn exercise_client_leases<D: DataSet<Store: ClientLeases>>(fresh: impl AsyncFn() -> D) {
+    what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost(&fresh().await).await;
+    what_was_used_to_the_last_leaves_nothing(&fresh().await).await;
+    only_what_a_client_had_can_be_lost(&fresh().await).await;
+    a_lease_ends_once(&fresh().await).await;
+    what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends(&fresh().await).await;
+    a_crash_of_the_node_leaves_what_clients_have(&fresh().await).await;
+    leases_are_listed_in_pages(&fresh().await).await;
+}
+
+async fn opened<D: DataSet<Store: ClientLeases>>(data: &D) -> D::Store {
+    let store = data.open().await;
+    store.pin(definition("document"), None).await.expect("a first pin");
+    store
+}
+
+fn held_by(scope: &str, ranges: &[(u64, u64)]) -> ClientLease {
+    let now = Timestamp::from_millisecond(Timestamp::now().as_millisecond()).expect("a time");
+    let ranges = ranges.iter().map(|(from, to)| lease(*from, *to)).collect();
+    ClientLease { id: Uuid::now_v7(), place: place(scope), ranges, who: "shop".into(), at: now }
+}
+
+/// Puts leases of clients onto a store, one in two ranges: for a move.
+pub(super) async fn fill_client_leases<S: ClientLeases>(store: &S) -> Vec<Lease> {
+    store.pin(definition("leased"), None).await.expect("a first pin");
+    let place = Place { series: series("leased"), ..place("a") };
+    granted(store, want(place.clone(), 100)).await;
+    let held = ClientLease { place, ..held_by("a", &[(1011, 1021), (1031, 1041)]) };
+    store.put_client_lease(held.clone(), vec![]).await.expect("a write");
+    held.ranges
+}
+
+/// Whether it is not known what became of these, all of them.
+pub(super) async fn are_uncertain<S: ClientLeases>(store: &S, ranges: &[Lease]) -> bool {
+    let accounts = store.accounts(series("leased"), None, 10).await.expect("a read");
+    let lost = accounts.into_iter().flat_map(|(_, account)| account.lost);
+    let uncertain = lost.filter(|missing| missing.reason == Reason::CrashSkip).map(|missing| missing.range);
+    Ranges::of(ranges.iter().copied()).without(&Ranges::of(uncertain)).is_empty()
+}
+
+async fn account(store: &impl ClientLeases) -> Account {
+    let accounts = store.accounts(series("document"), None, 100).await.expect("a read");
+    accounts
+        .into_iter()
+        .find(|(key, _)| *key == place("a").scope)
+        .map(|(_, account)| account)
+        .expect("it is there")
+}
+
+async fn all(store: &impl ClientLeases) -> Vec<ClientLease> {
+    store.client_leases(ClientLeaseFilter::default(), None, 100).await.expect("a read")
+}
+
+fn lost(from: u64, to: u64) -> Missing {
+    Missing { range: lease(from, to), reason: Reason::LeaseLost }
+}
+
+async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost<
+    D: DataSet<Store: ClientLeases>,
+>(
+    data: &D,
+) {
+    let store = opened(data).await;
+    granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
+    let held = held_by("a", &[(1001, 1011), (1021, 1031)]);
+    store.put_client_lease(held.clone(), vec![]).await.expect("a write");
+    store.put_client_lease(held.clone(), vec![]).await.expect("as after an answer that was lost");
+    assert_eq!(all(&store).await, [held.clone()], "once, as it was");
+    let with_client = account(&store).await;
+    assert_eq!(with_client.with_clients, held.ranges);
+    assert_eq!(with_client.missing(Promise::Unique, 1001, None), []);
+    let unused = vec![lease(1008, 1011), lease(1021, 1031)];
+    assert_eq!(store.end_client_lease(held.id, unused).await, Ok(Some(13)));
+    let ended = account(&store).await;
+    assert_eq!((ended.with_clients.len(), ended.next), (0, 1041), "nothing went back");
+    assert_eq!(ended.missing(Promise::Unique, 1001, None), [lost(1008, 1011), lost(1021, 1031)]);
+}
+
+async fn what_was_used_to_the_last_leaves_nothing<D: DataSet<Store: ClientLeases>>(data: &D) {
+    let store = opened(data).await;
+    granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
+    let (first, second) = (held_by("a", &[(1001, 1011)]), held_by("a", &[(1011, 1021)]));
+    store.put_client_lease(first.clone(), vec![]).await.expect("a write");
+    let used = vec![first.id, Uuid::now_v7()];
+    store.put_client_lease(second.clone(), used).await.expect("also if one of them is not there");
+    assert_eq!(all(&store).await, [second]);
+    assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), []);
+}
+
+async fn only_what_a_client_had_can_be_lost<D: DataSet<Store: ClientLeases>>(data: &D) {
+    let store = opened(data).await;
+    granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
+    let held = held_by("a", &[(1011, 1021)]);
+    store.put_client_lease(held.clone(), vec![]).await.expect("a write");
+    let ended = store.end_client_lease(held.id, vec![lease(1, 1013), lease(1020, 5000)]).await;
+    assert_eq!(ended, Ok(Some(3)));
+    let missing = account(&store).await.missing(Promise::Unique, 1001, None);
+    assert_eq!(missing, [lost(1011, 1013), lost(1020, 1021)]);
+}
+
+async fn a_lease_ends_once<D: DataSet<Store: ClientLeases>>(data: &D) {
+    let store = opened(data).await;
+    granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
+    let held = held_by("a", &[(1001, 1011)]);
+    assert_eq!(store.end_client_lease(held.id, held.ranges.clone()).await, Ok(None), "it was not there yet");
+    store.put_client_lease(held.clone(), vec![]).await.expect("a write");
+    assert_eq!(store.end_client_lease(held.id, vec![]).await, Ok(Some(0)));
+    assert_eq!(store.end_client_lease(held.id, held.ranges).await, Ok(None));
+    assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), []);
+}
+
+async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<D: DataSet<Store: ClientLeases>>(
+    data: &D,
+) {
+    let store = opened(data).await;
+    granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
+    let (mut old, new) = (held_by("a", &[(1001, 1011)]), held_by("a", &[(1011, 1021)]));
+    old.at = old.at.checked_sub(CLIENT_LEASE_SPAN).expect("a time");
+    for lease in [&old, &new] {
+        store.put_client_lease(lease.clone(), vec![]).await.expect("a write");
+    }
+    let uncertain = Missing { range: lease(1001, 1011), reason: Reason::CrashSkip };
+    assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [uncertain]);
+    assert_eq!(store.end_client_lease(old.id, vec![lease(1010, 1011)]).await, Ok(Some(1)));
+    assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [lost(1010, 1011)]);
+}
+
+async fn a_crash_of_the_node_leaves_what_clients_have<D: DataSet<Store: ClientLeases>>(data: &D) {
+    let store = opened(data).await;
+    granted(&store, want(place("a"), 40)).await;
+    let held = held_by("a", &[(1001, 1021)]);
+    store.put_client_lease(held.clone(), vec![]).await.expect("a write");
+    drop(store);
+    let store = data.open().await;
+    granted(&store, want(place("a"), 10)).await;
+    let after = account(&store).await;
+    assert_eq!(after.with_clients, held.ranges);
+    let missing = after.missing(Promise::Unique, 1001, None);
+    let missing = Ranges::of(missing.iter().map(|missing| missing.range));
+    let client = Ranges::of(held.ranges.iter().copied());
+    assert_eq!(missing.without(&client), missing, "nothing of what the client has is missing");
+    assert_eq!(store.end_client_lease(held.id, vec![lease(1011, 1021)]).await, Ok(Some(10)));
+    let missing = account(&store).await.missing(Promise::Unique, 1001, None);
+    assert!(missing.contains(&lost(1011, 1021)), "{missing:?}");
+}
+
+async fn leases_are_listed_in_pages<D: DataSet<Store: ClientLeases>>(data: &D) {
+    let store = opened(data).await;
+    let mut held: Vec<ClientLease> =
+        (0..5).map(|at| held_by("a", &[(at * 10, at * 10 + 2), (at * 10 + 5, at * 10 + 9)])).collect();
+    held.sort_by_key(|lease| lease.id);
+    for lease in &held {
+        store.put_client_lease(lease.clone(), vec![]).await.expect("a write");
+    }
+    let of = |name: &str| ClientLeaseFilter { series: Some(series(name)) };
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.client_leases(of("document"), after, 2).await.expect("a read");
+        let Some(last) = page.last() else { break };
+        after = Some(last.id);
+        seen.extend(page);
+    }
+    assert_eq!(seen, held);
+    assert_eq!(store.client_leases(of("other"), None, 10).await, Ok(vec![]));
+}
