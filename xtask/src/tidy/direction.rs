@@ -12,7 +12,7 @@ use crate::cargo;
 const TESTKIT: &str = "bates-testkit";
 
 /// A crate, and what it may depend on. Adapters do not see each other; front ends do not see adapters.
-const MAY_SEE: [(&str, &[&str]); 11] = [
+const MAY_SEE: [(&str, &[&str]); 12] = [
     ("bates-pattern", &[]),
     ("bates-core", &["bates-pattern"]),
     ("bates-sqlite", &["bates-core", "bates-pattern"]),
@@ -20,7 +20,8 @@ const MAY_SEE: [(&str, &[&str]); 11] = [
     ("bates-redis", &["bates-core", "bates-pattern"]),
     ("bates-sinks", &["bates-core", "bates-pattern"]),
     ("bates-server", &["bates-core", "bates-pattern"]),
-    ("bates-client", &["bates-pattern"]),
+    ("bates-prefetch", &["bates-pattern"]),
+    ("bates-client", &["bates-pattern", "bates-prefetch"]),
     (
         "bates",
         &[
@@ -31,6 +32,7 @@ const MAY_SEE: [(&str, &[&str]); 11] = [
             "bates-redis",
             "bates-sinks",
             "bates-server",
+            "bates-prefetch",
             "bates-client",
         ],
     ),

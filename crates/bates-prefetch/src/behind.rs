@@ -1,0 +1,156 @@
+//! What lies behind the lock of the buffer: pieces that are in no shard, numbers that came written, and of which leases
+//! they are.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::buffer::{Held, Rest, SHARDS, Written};
+use crate::shard::{CHUNK_MAX, Desk, Shard};
+use crate::size::{Prefetch, Size};
+
+/// Of a piece, a shard gets one in so many.
+const SHARE: u64 = 4;
+
+pub(crate) struct Behind {
+    pub(crate) desks: [Desk; SHARDS],
+    /// Positions that are in no shard.
+    pub(crate) pieces: VecDeque<Range<u64>>,
+    /// Numbers that came written.
+    pub(crate) written: VecDeque<Box<Written>>,
+    pub(crate) leases: Vec<Lease>,
+    /// What is no longer good, and has to be given back.
+    pub(crate) outdated: Vec<Rest>,
+    pub(crate) size: Size,
+    pub(crate) is_closed: bool,
+}
+
+pub(crate) struct Lease {
+    pub(crate) id: Uuid,
+    pub(crate) since: Instant,
+    pub(crate) good_until: Option<Instant>,
+    /// Its positions, unless its numbers came written.
+    pub(crate) ranges: Vec<Range<u64>>,
+}
+
+/// From the first to the last. Positions in between that are no numbers were rejected.
+pub(crate) fn span(mut positions: impl Iterator<Item = u64>) -> Option<Range<u64>> {
+    let first = positions.next()?;
+    Some(first..positions.last().unwrap_or(first) + 1)
+}
+
+impl Behind {
+    pub(crate) fn new(bounds: Prefetch) -> Self {
+        Self {
+            desks: Default::default(),
+            pieces: VecDeque::new(),
+            written: VecDeque::new(),
+            leases: Vec::new(),
+            outdated: Vec::new(),
+            size: Size::new(bounds),
+            is_closed: false,
+        }
+    }
+
+    /// A number, and a chunk for the shard of whoever takes it.
+    pub(crate) fn take(&mut self, shards: &[Shard; SHARDS], at: usize) -> Option<Held> {
+        if self.leases.iter().any(|lease| lease.good_until.is_some()) {
+            self.set_outdated_aside(Instant::now());
+        }
+        // Another thread of this shard may have exchanged its chunk meanwhile.
+        self.pieces.extend(self.desks[at].close(&shards[at]));
+        if self.pieces.is_empty() {
+            self.gather(shards);
+        }
+        let Some(piece) = self.pieces.front_mut() else {
+            return self.written.pop_front().map(Held::Written);
+        };
+        let (from, length) = (piece.start, piece.end - piece.start);
+        let chunk = (length / SHARE).clamp(1, CHUNK_MAX);
+        piece.start += chunk;
+        if chunk == length {
+            self.pieces.pop_front();
+        }
+        if chunk > 1 {
+            self.desks[at].open(&shards[at], from + 1..from + chunk);
+        }
+        Some(Held::Position(from))
+    }
+
+    /// Closes all shards.
+    pub(crate) fn gather(&mut self, shards: &[Shard; SHARDS]) {
+        for (desk, shard) in self.desks.iter_mut().zip(shards) {
+            self.pieces.extend(desk.close(shard));
+        }
+    }
+
+    /// How many numbers are at hand.
+    pub(crate) fn left(&self, shards: &[Shard; SHARDS]) -> u64 {
+        let length = |range: &Range<u64>| range.end - range.start;
+        let in_shards = self.desks.iter().zip(shards).filter_map(|(desk, shard)| desk.left(shard));
+        let in_shards: u64 = in_shards.map(|range| length(&range)).sum();
+        in_shards + self.pieces.iter().map(length).sum::<u64>() + self.written.len() as u64
+    }
+
+    /// The leases of which nothing is left.
+    pub(crate) fn used(&self, shards: &[Shard; SHARDS]) -> Vec<Uuid> {
+        let in_shards = self.desks.iter().zip(shards).filter_map(|(desk, shard)| desk.left(shard));
+        let left: Vec<Range<u64>> = in_shards.chain(self.pieces.iter().cloned()).collect();
+        let is_left = |lease: &&Lease| {
+            let mut ranges = lease.ranges.iter();
+            ranges.any(|range| left.iter().any(|left| left.start < range.end && range.start < left.end))
+                || self.written.iter().any(|written| written.lease == lease.id)
+        };
+        self.leases.iter().filter(|lease| !is_left(lease)).map(|lease| lease.id).collect()
+    }
+
+    /// Only numbers that came written get out of date.
+    pub(crate) fn set_outdated_aside(&mut self, now: Instant) {
+        let is_over = |lease: &Lease| lease.good_until.is_some_and(|until| until <= now);
+        if self.leases.iter().any(is_over) {
+            let (over, kept) = std::mem::take(&mut self.leases).into_iter().partition(is_over);
+            self.leases = kept;
+            self.set_aside(over);
+        }
+    }
+
+    /// Takes what is left of these leases out, which are no longer among the others. Their positions are in no shard.
+    pub(crate) fn set_aside(&mut self, leases: Vec<Lease>) {
+        for Lease { id, ranges, .. } in leases {
+            let (mut unused, mut kept) = (Vec::new(), VecDeque::new());
+            for piece in self.pieces.drain(..) {
+                let (within, outside) = split(&piece, &ranges);
+                unused.extend(within);
+                kept.extend(outside);
+            }
+            self.pieces = kept;
+            let of_lease = self.written.iter().filter(|written| written.lease == id);
+            unused.extend(span(of_lease.map(|written| written.position)));
+            self.written.retain(|written| written.lease != id);
+            self.outdated.push(Rest { lease: id, unused });
+        }
+    }
+}
+
+/// The parts of a piece that lie within ranges, and those that do not.
+fn split(piece: &Range<u64>, ranges: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
+    let mut within: Vec<Range<u64>> = ranges
+        .iter()
+        .map(|range| piece.start.max(range.start)..piece.end.min(range.end))
+        .filter(|part| part.start < part.end)
+        .collect();
+    within.sort_unstable_by_key(|part| part.start);
+    let (mut outside, mut at) = (Vec::new(), piece.start);
+    for part in &within {
+        if at < part.start {
+            outside.push(at..part.start);
+        }
+        at = part.end;
+    }
+    if at < piece.end {
+        outside.push(at..piece.end);
+    }
+    (within, outside)
+}

@@ -1,0 +1,209 @@
+//! What is held in advance: chunks in shards, from which threads take without a lock, and the rest behind one.
+//!
+//! Invariant: a position is in one place: a shard, the pieces, or handed out. What is given back was taken out of here
+//! first, under the lock, and closed shards with it.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::behind::{Behind, Lease, span};
+use crate::shard::{Claim, Shard};
+use crate::size::Prefetch;
+use crate::source::{Given, Numbers};
+
+/// Shards: threads beyond share them.
+pub(crate) const SHARDS: usize = 8;
+
+/// What is held in advance.
+pub(crate) struct Buffer {
+    shards: [Shard; SHARDS],
+    behind: Mutex<Behind>,
+}
+
+/// A number that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Its position, from which it is rendered.
+    Position(u64),
+    /// What came written.
+    Written(Box<Written>),
+}
+
+/// A number that came written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) lease: Uuid,
+    pub(crate) position: u64,
+    pub(crate) text: Box<str>,
+}
+
+/// What is left of a lease that ends.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Rest {
+    pub(crate) lease: Uuid,
+    pub(crate) unused: Vec<Range<u64>>,
+}
+
+/// What came of taking where the shard had nothing.
+pub(crate) struct Slow {
+    pub(crate) held: Option<Held>,
+    /// Whether it is time for more.
+    pub(crate) is_low: bool,
+    pub(crate) is_closed: bool,
+}
+
+thread_local! {
+    /// Which shard a thread takes from.
+    static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+#[cold]
+fn first_shard() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    let shard = THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS;
+    SHARD.with(|own| own.set(shard));
+    shard
+}
+
+#[inline]
+fn own_shard() -> usize {
+    let shard = SHARD.with(Cell::get);
+    if shard < SHARDS { shard } else { first_shard() }
+}
+
+impl Rest {
+    /// A lease of which nothing was used.
+    pub(crate) fn all_of(given: Given) -> Self {
+        let unused = match given.numbers {
+            Numbers::Positions(ranges, _) => ranges,
+            Numbers::Written(written) => {
+                span(written.iter().map(|(position, _)| *position)).into_iter().collect()
+            }
+        };
+        Self { lease: given.lease, unused }
+    }
+}
+
+impl Buffer {
+    pub(crate) fn new(bounds: Prefetch) -> Self {
+        Self { shards: std::array::from_fn(|_| Shard::new()), behind: Mutex::new(Behind::new(bounds)) }
+    }
+
+    /// A position of the thread's own shard, or what the lock has to decide.
+    #[inline]
+    pub(crate) fn take(&self) -> Result<u64, (usize, Claim)> {
+        let shard = own_shard();
+        self.shards[shard].take().map_err(|claim| (shard, claim))
+    }
+
+    /// The rest of [`Buffer::take`]: a new chunk for the shard, or what other shards have, or a number that came
+    /// written.
+    #[cold]
+    pub(crate) fn take_behind(&self, (at, claim): (usize, Claim)) -> Slow {
+        let mut behind = self.behind.lock();
+        let behind = &mut *behind;
+        let held = match behind.desks[at].recover(claim) {
+            Some(position) => Some(Held::Position(position)),
+            None => behind.take(&self.shards, at),
+        };
+        let is_low = behind.size.is_low(behind.left(&self.shards));
+        Slow { held, is_low, is_closed: behind.is_closed }
+    }
+
+    /// How many numbers are at hand.
+    pub(crate) fn left(&self) -> u64 {
+        self.behind.lock().left(&self.shards)
+    }
+
+    /// How many to ask for, if it is time, and which leases were used to the last.
+    pub(crate) fn refill(&self, now: Instant, waited_for: u64) -> Option<(u64, Vec<Uuid>)> {
+        let mut behind = self.behind.lock();
+        behind.set_outdated_aside(now);
+        let left = behind.left(&self.shards);
+        if behind.is_closed || waited_for == 0 && !behind.size.is_low(left) {
+            return None;
+        }
+        let used = behind.used(&self.shards);
+        Some((behind.size.ask(now, left, waited_for), used))
+    }
+
+    /// Holds what was leased at that moment, and forgets the leases that were used. If it was closed meanwhile, what was
+    /// leased is the rest that has to be given back.
+    pub(crate) fn add(&self, given: Given, at: Instant, used: &[Uuid]) -> Result<(), Rest> {
+        let mut behind = self.behind.lock();
+        behind.leases.retain(|lease| !used.contains(&lease.id));
+        if behind.is_closed {
+            return Err(Rest::all_of(given));
+        }
+        let Given { lease: id, numbers, good_for } = given;
+        let (ranges, written) = match numbers {
+            Numbers::Positions(ranges, _) => (ranges, Vec::new()),
+            Numbers::Written(written) => (Vec::new(), written),
+        };
+        behind.size.refilled(at);
+        let good_until = good_for.map(|good_for| at + good_for);
+        behind.pieces.extend(ranges.iter().cloned());
+        let written =
+            written.into_iter().map(|(position, text)| Box::new(Written { lease: id, position, text }));
+        behind.written.extend(written);
+        behind.leases.push(Lease { id, since: at, good_until, ranges });
+        Ok(())
+    }
+
+    /// Takes what somebody took and did not hand out back in. What belongs to a lease that has ended since counts as used,
+    /// and so it may be; but one that is of a day that is over may not.
+    pub(crate) fn put_back(&self, taken: Vec<Held>) {
+        let mut behind = self.behind.lock();
+        if behind.is_closed {
+            return;
+        }
+        for held in taken.into_iter().rev() {
+            match held {
+                Held::Position(position) => behind.pieces.push_front(position..position + 1),
+                Held::Written(written) => {
+                    if behind.leases.iter().any(|lease| lease.id == written.lease) {
+                        behind.written.push_front(written);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is no longer good, or was held since that moment or longer: it is taken out, to be given back.
+    pub(crate) fn outdated(&self, now: Instant, since: Option<Instant>) -> Vec<Rest> {
+        let mut behind = self.behind.lock();
+        behind.set_outdated_aside(now);
+        let old = |lease: &Lease| since.is_some_and(|since| lease.since <= since);
+        if behind.leases.iter().any(old) {
+            behind.gather(&self.shards);
+            let (old, kept) = std::mem::take(&mut behind.leases).into_iter().partition(old);
+            behind.leases = kept;
+            behind.set_aside(old);
+        }
+        std::mem::take(&mut behind.outdated)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.behind.lock().is_closed
+    }
+
+    /// Since when the oldest of what is held is.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.behind.lock().leases.iter().map(|lease| lease.since).min()
+    }
+
+    /// Takes everything out, to be given back. Nothing is handed out any more.
+    pub(crate) fn close(&self) -> Vec<Rest> {
+        let mut behind = self.behind.lock();
+        behind.is_closed = true;
+        behind.gather(&self.shards);
+        let all = std::mem::take(&mut behind.leases);
+        behind.set_aside(all);
+        std::mem::take(&mut behind.outdated)
+    }
+}

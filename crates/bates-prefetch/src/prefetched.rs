@@ -1,0 +1,243 @@
+//! The handle to numbers that are held in advance.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bates_pattern::Scope;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::buffer::{Buffer, Held, Rest};
+use crate::error::Empty;
+use crate::number::Number;
+use crate::refill::{give_back, keep_filled};
+use crate::size::Prefetch;
+use crate::source::{Given, Numbers, Source};
+
+/// Numbers of one scope, held in advance. Clones share what is held, and any thread may take from any of them.
+///
+/// When the last clone is dropped, what was not used is reported in the background, and becomes a gap; a program that ends
+/// at once should [`close`](Prefetched::close) first. A crash loses what is held, and never repeats it.
+pub struct Prefetched<S: Source>(Arc<Shared<S>>);
+
+impl<S: Source> Clone for Prefetched<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+pub(crate) struct Shared<S: Source> {
+    source: Arc<S>,
+    buffer: Buffer,
+    /// Came with the first positions.
+    scope: OnceLock<Arc<Scope>>,
+    /// How many numbers somebody waits for.
+    waited_for: AtomicU64,
+    /// Wakes the task.
+    wanted: Arc<Notify>,
+    /// Ends a pause after a failure.
+    waiter: Arc<Notify>,
+    /// Told whenever a refill has ended; what it failed with, if it did.
+    ended: watch::Sender<Option<Arc<S::Error>>>,
+    runtime: Handle,
+}
+
+impl<S: Source> Prefetched<S> {
+    /// Holds numbers of a source in advance, refilled by a task of the runtime. The first ones are asked for at once.
+    pub fn new(source: S, prefetch: Prefetch, runtime: &Handle) -> Self {
+        let wanted: Arc<Notify> = Arc::default();
+        let shared = Arc::new(Shared {
+            source: Arc::new(source),
+            buffer: Buffer::new(prefetch),
+            scope: OnceLock::new(),
+            waited_for: AtomicU64::new(0),
+            wanted: wanted.clone(),
+            waiter: Arc::default(),
+            ended: watch::Sender::new(None),
+            runtime: runtime.clone(),
+        });
+        runtime.spawn(keep_filled(Arc::downgrade(&shared), wanted.clone()));
+        wanted.notify_one();
+        Self(shared)
+    }
+
+    /// A number that is at hand. Never waits, and needs no runtime.
+    #[inline]
+    pub fn try_next(&self) -> Result<Number<'_>, Empty<S::Error>> {
+        match self.0.buffer.take() {
+            Ok(position) => Ok(Number::new(Held::Position(position), &self.0.scope)),
+            Err(claim) => match self.0.take_behind(claim) {
+                Some(held) => Ok(Number::new(held, &self.0.scope)),
+                None => Err(self.0.why_empty()),
+            },
+        }
+    }
+
+    /// The next number: one that is at hand, or the first that comes.
+    pub async fn next(&self) -> Result<Number<'_>, Empty<S::Error>> {
+        match self.0.take() {
+            Some(held) => Ok(Number::new(held, &self.0.scope)),
+            None => Ok(self.take(1).await?.swap_remove(0)),
+        }
+    }
+
+    /// So many numbers, all of them: if there are fewer, they stay at hand, and the error says why. None if none are
+    /// asked for.
+    pub async fn take(&self, count: usize) -> Result<Vec<Number<'_>>, Empty<S::Error>> {
+        let mut hand = Hand { shared: &self.0, held: Vec::new(), count, waited_for: 0 };
+        hand.fill();
+        while hand.missing() > 0 {
+            hand.wait_for_missing();
+            // Before the last look, so that no end is missed.
+            let mut ended = self.0.ended.subscribe();
+            if hand.fill() {
+                continue;
+            }
+            if self.0.is_closed() {
+                return Err(Empty::Closed);
+            }
+            self.0.wanted.notify_one();
+            self.0.waiter.notify_one();
+            let _ = ended.changed().await;
+            let failed = ended.borrow().clone();
+            if let (false, Some(error)) = (hand.fill(), failed) {
+                return Err(Empty::Failed(error));
+            }
+        }
+        Ok(hand.take().into_iter().map(|held| Number::new(held, &self.0.scope)).collect())
+    }
+
+    /// How many numbers are at hand.
+    pub fn at_hand(&self) -> u64 {
+        self.0.buffer.left()
+    }
+
+    /// Gives back what is held, here and in all clones, and waits until that is written. Answers how many positions are
+    /// gaps from now on.
+    pub async fn close(&self) -> u64 {
+        let rests = self.0.buffer.close();
+        self.0.ended.send_replace(None);
+        give_back(&*self.0.source, rests).await
+    }
+}
+
+impl<S: Source> Shared<S> {
+    pub(crate) fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    pub(crate) fn source(&self) -> &Arc<S> {
+        &self.source
+    }
+
+    pub(crate) fn waiter(&self) -> &Arc<Notify> {
+        &self.waiter
+    }
+
+    pub(crate) fn waited_for(&self) -> u64 {
+        self.waited_for.load(Ordering::Relaxed)
+    }
+
+    fn take(&self) -> Option<Held> {
+        match self.buffer.take() {
+            Ok(position) => Some(Held::Position(position)),
+            Err(claim) => self.take_behind(claim),
+        }
+    }
+
+    #[cold]
+    fn take_behind(&self, claim: (usize, crate::shard::Claim)) -> Option<Held> {
+        let slow = self.buffer.take_behind(claim);
+        if slow.is_low && !slow.is_closed {
+            self.wanted.notify_one();
+        }
+        slow.held
+    }
+
+    #[cold]
+    fn why_empty(&self) -> Empty<S::Error> {
+        if self.is_closed() {
+            return Empty::Closed;
+        }
+        self.ended.borrow().clone().map_or(Empty::OnItsWay, Empty::Failed)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.buffer.is_closed()
+    }
+
+    /// Holds what was leased. If it was closed meanwhile, that is what has to be given back.
+    pub(crate) fn add(&self, given: Given, at: Instant, used: &[Uuid]) -> Result<(), Rest> {
+        if let Numbers::Positions(_, scope) = &given.numbers {
+            // Invariant: the scope is there before the first position can be taken.
+            self.scope.get_or_init(|| scope.clone());
+        }
+        self.buffer.add(given, at, used)?;
+        self.ended.send_replace(None);
+        Ok(())
+    }
+
+    pub(crate) fn failed(&self, error: S::Error) {
+        self.ended.send_replace(Some(Arc::new(error)));
+    }
+}
+
+impl<S: Source> Drop for Shared<S> {
+    fn drop(&mut self) {
+        // The task finds that nobody has a handle any more.
+        self.wanted.notify_one();
+        self.waiter.notify_one();
+        let rests = self.buffer.close();
+        if !rests.is_empty() {
+            let source = self.source.clone();
+            self.runtime.spawn(async move { give_back(&*source, rests).await });
+        }
+    }
+}
+
+/// What a call has so far. What it does not take with it goes back, if it is given up.
+struct Hand<'p, S: Source> {
+    shared: &'p Shared<S>,
+    held: Vec<Held>,
+    count: usize,
+    waited_for: u64,
+}
+
+impl<S: Source> Hand<'_, S> {
+    fn missing(&self) -> usize {
+        self.count - self.held.len()
+    }
+
+    /// Takes what is there of what it lacks. Whether that was any.
+    fn fill(&mut self) -> bool {
+        let before = self.held.len();
+        while self.missing() > 0
+            && let Some(held) = self.shared.take()
+        {
+            self.held.push(held);
+        }
+        self.held.len() > before
+    }
+
+    /// Says how many it waits for.
+    fn wait_for_missing(&mut self) {
+        let missing = self.missing() as u64;
+        let change = missing.wrapping_sub(std::mem::replace(&mut self.waited_for, missing));
+        self.shared.waited_for.fetch_add(change, Ordering::Relaxed);
+    }
+
+    fn take(mut self) -> Vec<Held> {
+        std::mem::take(&mut self.held)
+    }
+}
+
+impl<S: Source> Drop for Hand<'_, S> {
+    fn drop(&mut self) {
+        self.shared.waited_for.fetch_sub(self.waited_for, Ordering::Relaxed);
+        if !self.held.is_empty() {
+            self.shared.buffer.put_back(std::mem::take(&mut self.held));
+        }
+    }
+}

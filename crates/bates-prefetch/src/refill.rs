@@ -1,0 +1,93 @@
+//! More numbers, in the background: one refill at a time, by one task, which ends with the last handle.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::buffer::Rest;
+use crate::prefetched::Shared;
+use crate::source::Source;
+
+/// What was held for so long is given back, so that a lease of which nothing was heard for a day is one of a program that
+/// crashed.
+const HELD_MAX: Duration = Duration::from_hours(12);
+
+/// After a failure, this long at first, twice as long after each, and at the most so long: unless somebody waits.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Refills until nobody has a handle any more.
+pub(crate) async fn keep_filled<S: Source>(shared: Weak<Shared<S>>, wanted: Arc<Notify>) {
+    let (mut too_old, mut failures): (Option<Instant>, u32) = (None, 0);
+    loop {
+        tokio::select! {
+            () = wanted.notified() => {}
+            () = at(too_old) => {}
+        }
+        let Some(failed) = round(&shared).await else { return };
+        failures = if failed { failures.saturating_add(1) } else { 0 };
+        let Some(strong) = shared.upgrade() else { return };
+        too_old = strong.buffer().oldest().map(|oldest| oldest + HELD_MAX);
+        let waiter = strong.waiter().clone();
+        drop(strong);
+        if failures > 0 {
+            let pause = PAUSE.saturating_mul(1 << (failures - 1).min(10)).min(PAUSE_MAX);
+            // Who waits is not kept waiting; and who drops the last handle is not, either.
+            let _ = tokio::time::timeout(pause, waiter.notified()).await;
+        }
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Gives back what is too old, and leases what is missing. `None` if nobody has a handle any more; else whether it failed.
+///
+/// While the source is asked no handle is kept: the last one may be dropped meanwhile, and what comes then goes back.
+async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
+    let strong = shared.upgrade()?;
+    let (source, now) = (strong.source().clone(), Instant::now());
+    let outdated = strong.buffer().outdated(now, now.checked_sub(HELD_MAX));
+    let wants = strong.buffer().refill(now, strong.waited_for());
+    drop(strong);
+    give_back(&*source, outdated).await;
+    let Some((count, used)) = wants else { return Some(false) };
+    let given = source.lease(count, used.clone()).await;
+    let strong = shared.upgrade();
+    let failed = match (given, &strong) {
+        (Ok(given), Some(strong)) => {
+            if let Err(rest) = strong.add(given, now, &used) {
+                give_back(&*source, [rest]).await;
+            }
+            false
+        }
+        (Ok(given), None) => {
+            give_back(&*source, [Rest::all_of(given)]).await;
+            false
+        }
+        (Err(error), Some(strong)) => {
+            strong.failed(error);
+            true
+        }
+        (Err(_), None) => true,
+    };
+    strong.map(|_| failed)
+}
+
+/// Tells the source what was not used. What it cannot be told, it learns from not hearing of it for a day.
+pub(crate) async fn give_back<S: Source>(source: &S, rests: impl IntoIterator<Item = Rest>) -> u64 {
+    let mut given_back = 0;
+    for Rest { lease, unused } in rests {
+        let count: u64 = unused.iter().map(|range| range.end - range.start).sum();
+        if source.give_back(lease, unused).await.is_ok() {
+            given_back += count;
+        }
+    }
+    given_back
+}

@@ -1,0 +1,186 @@
+//! What is asked for, and what becomes of it.
+
+use std::time::Duration;
+
+use bates_prefetch::{Empty, Number, Prefetch};
+
+use super::source::{Away, Counting};
+
+/// Lets other tasks run until something is the case.
+async fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn numbers_are_rendered_when_somebody_looks() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(10));
+    let number = numbers.next().await.unwrap();
+    assert_eq!((number.position(), number.to_string()), (1, "N-000000001".to_owned()));
+    let written = Counting::written(None).prefetch(Prefetch::of(10));
+    let number = written.next().await.unwrap();
+    assert_eq!((number.position(), String::from(number)), (1, "W-1".to_owned()));
+}
+
+#[tokio::test]
+async fn more_is_asked_for_before_the_last_is_taken_and_once_at_a_time() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
+    until(|| numbers.at_hand() == 100).await;
+    for _ in 0..49 {
+        numbers.try_next().unwrap();
+    }
+    tokio::task::yield_now().await;
+    assert_eq!(source.books(|books| books.asked.clone()), [100], "half of it is still there");
+    source.answers.forget_permits(usize::MAX);
+    let mut taken = 49;
+    while numbers.try_next().is_ok() {
+        taken += 1;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(taken, 100, "all of it can be taken while more is on its way");
+    assert!(matches!(numbers.try_next(), Err(Empty::OnItsWay)));
+    let (asked, at_once) = source.books(|books| (books.asked.len(), books.under_way_max));
+    assert_eq!((asked, at_once), (2, 1));
+    source.answers.add_permits(10);
+    assert_eq!(numbers.next().await.unwrap().position(), 101);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_grows_while_it_is_used_up_quickly() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(10).at_most(1_000));
+    for expected in 1..=10_000_u64 {
+        assert_eq!(numbers.next().await.unwrap().position(), expected);
+    }
+    let asked = source.books(|books| books.asked.clone());
+    assert!(asked.len() < 40 && asked.iter().all(|count| *count <= 1_000), "{asked:?}");
+}
+
+#[tokio::test]
+async fn what_was_not_used_is_reported_when_the_last_handle_is_dropped() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
+    let other = numbers.clone();
+    for _ in 0..30 {
+        numbers.next().await.unwrap();
+    }
+    drop(numbers);
+    tokio::task::yield_now().await;
+    assert_eq!(source.books(|books| books.unused.len()), 0, "there is another handle");
+    drop(other);
+    until(|| source.books(|books| books.open.is_empty())).await;
+    assert_eq!(source.used(), (1..=30).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_comes_after_the_last_handle_was_dropped_goes_back() {
+    let source = Counting::new();
+    source.answers.forget_permits(usize::MAX);
+    let numbers = source.prefetch(Prefetch::of(100));
+    until(|| !source.books(|books| books.asked.is_empty())).await;
+    drop(numbers);
+    source.answers.add_permits(1);
+    until(|| source.books(|books| books.unused.len() == 100)).await;
+    assert!(source.used().is_empty() && source.books(|books| books.open.is_empty()));
+}
+
+#[tokio::test]
+async fn closing_waits_until_all_is_given_back_and_ends_every_handle() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
+    numbers.next().await.unwrap();
+    let other = numbers.clone();
+    assert_eq!(numbers.close().await, 99);
+    assert_eq!(source.used(), [1]);
+    assert!(matches!(other.try_next(), Err(Empty::Closed)));
+    assert!(matches!(other.next().await, Err(Empty::Closed)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_buffer_lasts_as_long_as_it_lasts_and_then_the_error_says_so() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
+    until(|| numbers.at_hand() == 100).await;
+    source.books(|books| books.is_away = true);
+    for expected in 1..=100 {
+        assert_eq!(numbers.next().await.unwrap().position(), expected);
+    }
+    let error = numbers.next().await.unwrap_err();
+    assert_eq!(error.to_string(), "all numbers that were held in advance are used: the server is away");
+    assert!(matches!(numbers.try_next(), Err(Empty::Failed(error)) if *error == Away::Away));
+    let asked = source.books(|books| books.asked.len());
+    assert!(asked < 10, "it was asked {asked} times by somebody who never paused");
+    source.books(|books| books.is_away = false);
+    assert_eq!(numbers.next().await.unwrap().position(), 101);
+    assert_eq!(numbers.at_hand(), 99, "it holds no more because the server was away");
+}
+
+#[tokio::test]
+async fn the_last_numbers_are_given_and_then_it_is_told_that_there_are_no_more() {
+    let source = Counting::new();
+    source.books(|books| books.end = 31);
+    let numbers = source.prefetch(Prefetch::of(20));
+    for expected in 1..=30 {
+        assert_eq!(numbers.next().await.unwrap().position(), expected);
+    }
+    assert!(matches!(numbers.next().await, Err(Empty::Failed(error)) if *error == Away::Exhausted));
+}
+
+#[tokio::test]
+async fn who_asks_for_more_than_is_held_gets_it_and_who_gives_up_loses_nothing() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(10).at_most(10));
+    let taken: Vec<u64> = numbers.take(500).await.unwrap().iter().map(Number::position).collect();
+    assert_eq!(taken, (1..=500).collect::<Vec<_>>());
+    assert!(numbers.take(0).await.unwrap().is_empty());
+    source.answers.forget_permits(usize::MAX);
+    let before = numbers.at_hand();
+    let gave_up = tokio::time::timeout(Duration::from_millis(1), numbers.take(500)).await;
+    assert!(gave_up.is_err());
+    assert!(numbers.at_hand() >= before, "what it had taken is at hand again");
+    source.answers.add_permits(100);
+    numbers.close().await;
+    until(|| source.books(|books| books.open.is_empty())).await;
+    assert_eq!(source.used(), (1..=500).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn numbers_of_a_day_that_is_over_are_given_back() {
+    let source = Counting::written(Some(Duration::from_mins(1)));
+    let numbers = source.prefetch(Prefetch::of(10).at_most(10));
+    assert_eq!(numbers.next().await.unwrap().position(), 1);
+    tokio::time::advance(Duration::from_secs(59)).await;
+    assert_eq!(numbers.try_next().unwrap().position(), 2);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(numbers.try_next().is_err(), "it was good for a minute");
+    assert_eq!(numbers.next().await.unwrap().position(), 11);
+    until(|| source.books(|books| books.unused.len() == 8)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_takes_is_exchanged_after_half_a_day() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(10).at_most(10));
+    assert_eq!(numbers.next().await.unwrap().position(), 1);
+    tokio::time::sleep(Duration::from_hours(11)).await;
+    assert_eq!(numbers.next().await.unwrap().position(), 2);
+    tokio::time::sleep(Duration::from_hours(2)).await;
+    assert_eq!(numbers.next().await.unwrap().position(), 11);
+    assert_eq!(source.used(), [1, 2]);
+    assert_eq!(source.books(|books| books.unused.len()), 8);
+}
+
+#[tokio::test]
+async fn leases_that_were_used_to_the_last_are_told_with_the_next() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(10).at_most(10));
+    for _ in 0..1_000 {
+        numbers.next().await.unwrap();
+    }
+    let open = source.books(|books| books.open.len());
+    assert!(open <= 3, "{open} leases are open");
+    assert!(source.used().len() >= 980);
+}

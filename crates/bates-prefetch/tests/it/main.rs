@@ -1,0 +1,5 @@
+//! The buffer as a program uses it, on a source in memory that counts what it gave and what came back.
+
+mod filling;
+mod source;
+mod threads;

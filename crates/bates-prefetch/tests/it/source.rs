@@ -1,0 +1,123 @@
+//! A source that counts: positions from 1 on, each given once.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bates_pattern::{Options, Pattern, Scope};
+use bates_prefetch::{Given, Numbers, Prefetch, Prefetched, Source};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+#[derive(Default)]
+pub(crate) struct Books {
+    next: u64,
+    pub(crate) end: u64,
+    /// Leases that have not ended.
+    pub(crate) open: BTreeMap<Uuid, Range<u64>>,
+    /// Positions that came back.
+    pub(crate) unused: Vec<u64>,
+    pub(crate) asked: Vec<u64>,
+    under_way: usize,
+    pub(crate) under_way_max: usize,
+    pub(crate) is_away: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct Counting {
+    pub(crate) books: Arc<Mutex<Books>>,
+    /// A lease needs one of them.
+    pub(crate) answers: Arc<Semaphore>,
+    scope: Arc<Scope>,
+    is_written: bool,
+    good_for: Option<Duration>,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum Away {
+    #[error("the server is away")]
+    Away,
+    #[error("the scope is exhausted")]
+    Exhausted,
+}
+
+impl Counting {
+    pub(crate) fn new() -> Self {
+        let pattern = Pattern::compile("N-{seq:9}", Options::default()).expect("a pattern");
+        let scope = Arc::new(pattern.scope([("", ""); 0], None).expect("a scope"));
+        let books = Books { next: 1, end: u64::MAX, ..Books::default() };
+        let answers = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+        Self { books: Arc::new(Mutex::new(books)), answers, scope, is_written: false, good_for: None }
+    }
+
+    pub(crate) fn written(good_for: Option<Duration>) -> Self {
+        Self { is_written: true, good_for, ..Self::new() }
+    }
+
+    pub(crate) fn prefetch(&self, prefetch: Prefetch) -> Prefetched<Self> {
+        Prefetched::new(self.clone(), prefetch, &Handle::current())
+    }
+
+    pub(crate) fn books<T>(&self, look: impl FnOnce(&mut Books) -> T) -> T {
+        look(&mut self.books.lock().expect("nobody panicked"))
+    }
+
+    /// What was given, and neither came back nor is with somebody.
+    pub(crate) fn used(&self) -> Vec<u64> {
+        self.books(|books| {
+            let is_open = |position: &u64| books.open.values().any(|range| range.contains(position));
+            (1..books.next)
+                .filter(|position| !is_open(position) && !books.unused.contains(position))
+                .collect()
+        })
+    }
+}
+
+impl Source for Counting {
+    type Error = Away;
+
+    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Away> {
+        self.books(|books| {
+            books.asked.push(count);
+            books.under_way += 1;
+            books.under_way_max = books.under_way_max.max(books.under_way);
+        });
+        self.answers.acquire().await.expect("it is never closed").forget();
+        let lease = Uuid::new_v4();
+        let range = self.books(|books| {
+            books.under_way -= 1;
+            if books.is_away {
+                return Err(Away::Away);
+            }
+            let range = books.next..(books.next + count).min(books.end);
+            if range.is_empty() {
+                return Err(Away::Exhausted);
+            }
+            for id in used {
+                books.open.remove(&id);
+            }
+            books.next = range.end;
+            books.open.insert(lease, range.clone());
+            Ok(range)
+        })?;
+        let numbers = if self.is_written {
+            Numbers::Written(range.map(|position| (position, format!("W-{position}").into())).collect())
+        } else {
+            Numbers::Positions(vec![range], self.scope.clone())
+        };
+        Ok(Given { lease, numbers, good_for: self.good_for })
+    }
+
+    async fn give_back(&self, lease: Uuid, unused: Vec<Range<u64>>) -> Result<(), Away> {
+        self.books(|books| {
+            let range = books.open.remove(&lease).expect("a lease ends once");
+            for position in unused.into_iter().flatten() {
+                assert!(range.contains(&position), "{position} is not of the lease");
+                books.unused.push(position);
+            }
+        });
+        Ok(())
+    }
+}
