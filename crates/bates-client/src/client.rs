@@ -151,8 +151,8 @@ fn bearer(secret: &str) -> Result<HeaderValue, Error> {
     if secret.trim().is_empty() {
         return Err(refused("it is empty"));
     }
-    let bearer = HeaderValue::from_bytes(format!("Bearer {secret}").as_bytes());
-    let mut bearer = bearer.map_err(|_| refused("it holds what a header cannot hold"))?;
+    let bearer = HeaderValue::from_str(&format!("Bearer {secret}"));
+    let mut bearer = bearer.map_err(|_| refused("it holds what is not visible ASCII"))?;
     bearer.set_sensitive(true);
     Ok(bearer)
 }
@@ -168,7 +168,7 @@ mod tests {
         let client = builder.build().unwrap();
         let shown = format!("{client:?} {:?}", client.series("short"));
         assert!(!shown.contains("sesame") && shown.contains("127.0.0.1:1"), "{shown}");
-        for bad in ["open\nsesame", "", " "] {
+        for bad in ["open sesame\n", "sesame ü", "", " "] {
             let said = format!("{:?}", Client::builder("http://h").secret(bad).build().unwrap_err());
             assert!(!said.contains("sesame") && said.contains("secret"), "{said}");
         }

@@ -36,15 +36,9 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Er
 
 /// Whether a connection failed because of what the other side proved, or did not. That does not pass by itself.
 pub(crate) fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        // An error of input and output does not name what it carries as its source.
-        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let is_rustls = |error: &(dyn std::error::Error + 'static)| error.is::<rustls::Error>();
-        if is_rustls(error) || inner.is_some_and(|inner| is_rustls(inner)) {
-            return true;
-        }
-        next = error.source();
-    }
-    false
+    // An error of input and output does not name what it carries as its source.
+    let carried = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>()
+        || carried.is_some_and(|carried| is_distrust(carried))
+        || error.source().is_some_and(is_distrust)
 }
