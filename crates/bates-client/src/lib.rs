@@ -1,12 +1,15 @@
-//! The Rust client of Bates: takes numbers from a shared pool, and none twice, whatever becomes of Redis.
+//! The Rust client of Bates: numbers, documents and reservations from a server, and numbers of a shared pool.
 //!
-//! Owns the way from a pool to a program: from the list in Redis, as long as that is the list that Bates filled; from
-//! Bates itself where Redis is away, slow or empty. Must never hand out a number of a server that forgot what it gave
-//! away.
+//! Owns the way from Bates to a program. [`Client`] asks a server, and asks again only where that can do no harm. [`Pool`]
+//! takes from the list in Redis, as long as that is the list that Bates filled, and from Bates itself where Redis is
+//! away, slow or empty. Must never hand out a number twice, nor one of a Redis that forgot what it gave away.
 //!
 //! ```no_run
 //! # async fn first() -> Result<(), Box<dyn std::error::Error>> {
-//! use bates_client::{Pool, Settings};
+//! use bates_client::{Client, Pool, Settings};
+//!
+//! let client = Client::connect("http://127.0.0.1:8080")?;
+//! let key = client.series("short").next().await?;
 //!
 //! let mut settings = Settings::new("http://127.0.0.1:8080", "redis://127.0.0.1:6379", "document");
 //! settings.scope = [("project", "PROJ"), ("type", "9012")].map(|(n, v)| (n.into(), v.into())).into();
@@ -17,13 +20,28 @@
 
 mod bates;
 mod breaker;
+mod client;
+mod document;
 mod error;
+mod gap;
+mod identifier;
 mod list;
+mod outbox;
 mod pool;
+mod reservation;
+mod series;
 mod settings;
 mod stock;
 mod tap;
+mod transport;
 
-pub use error::{OpenError, PopError};
+pub use client::{Client, ClientBuilder};
+pub use document::{Assigned, Document, KnownDocument};
+pub use error::{Code, Error, OpenError, PopError};
+pub use gap::{Gap, Gaps, Reconciled};
+pub use identifier::{Match, Reason, Trace, Verdict};
+pub use outbox::Outbox;
 pub use pool::Pool;
+pub use reservation::Reservation;
+pub use series::{Peek, Series};
 pub use settings::Settings;

@@ -3,6 +3,7 @@
 
 mod asking;
 mod audit;
+mod client;
 mod clients;
 mod clock;
 mod cluster;

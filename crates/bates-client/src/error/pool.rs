@@ -1,4 +1,4 @@
-//! Why there is no number, and why a pool cannot be taken from at all. What Redis and Bates said is for people.
+//! Why a pool gives no number, or cannot be taken from at all. What Redis and Bates said is for people.
 
 use thiserror::Error;
 

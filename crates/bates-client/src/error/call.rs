@@ -1,0 +1,174 @@
+//! Why a call of a client failed, and what may be done about it.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// The stable code of a refusal, such as `bad_scope`. Programs compare it; sentences may change.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Code(Box<str>);
+
+/// Why a call failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// What was given is wrong. Nothing was sent.
+    #[error("the {what} cannot be used: {reason}")]
+    #[non_exhaustive]
+    Wrong {
+        /// What was given.
+        what: &'static str,
+        /// What is wrong with it.
+        reason: Box<str>,
+    },
+    /// The scope has no more numbers.
+    #[error("no number is left: {detail}")]
+    #[non_exhaustive]
+    Exhausted {
+        /// What Bates says.
+        detail: Box<str>,
+        /// Whether an attempt before this answer may have burned a number.
+        may_burn: bool,
+    },
+    /// Bates does not take the call.
+    #[error("Bates refuses: {code}: {detail}{}", burned(*may_burn))]
+    #[non_exhaustive]
+    Refused {
+        /// The stable code.
+        code: Code,
+        /// What Bates says.
+        detail: Box<str>,
+        /// The status of the answer.
+        status: u16,
+        /// Whether a number may have been taken that nobody was given.
+        may_burn: bool,
+    },
+    /// There is no answer.
+    #[error("no answer from {host} after {attempts} attempt(s): {cause}{}", burned(*may_burn))]
+    #[non_exhaustive]
+    Away {
+        /// Who was asked, as `host:port`.
+        host: Box<str>,
+        /// Why the last attempt failed.
+        cause: Box<str>,
+        /// How often it was tried.
+        attempts: u32,
+        /// Whether a number may have been taken that nobody was given.
+        may_burn: bool,
+    },
+    /// The answer is none that Bates gives.
+    #[error("{host} answers {status} and nothing that Bates answers: {reason}{}", burned(*may_burn))]
+    #[non_exhaustive]
+    Strange {
+        /// Who was asked, as `host:port`.
+        host: Box<str>,
+        /// The status of the answer.
+        status: u16,
+        /// What is strange about it.
+        reason: Box<str>,
+        /// Whether a number may have been taken that nobody was given.
+        may_burn: bool,
+    },
+    /// Some numbers were taken, then a call failed. They are yours: nobody else is given them.
+    #[error("{} number(s) were taken, then: {cause}", taken.len())]
+    #[non_exhaustive]
+    Cut {
+        /// The numbers that were taken.
+        taken: Vec<String>,
+        /// Why there are no more.
+        cause: Box<Error>,
+    },
+}
+
+fn burned(may_burn: bool) -> &'static str {
+    if may_burn { " (a number may be burned)" } else { "" }
+}
+
+impl Error {
+    pub(crate) fn wrong(what: &'static str, reason: impl Into<Box<str>>) -> Self {
+        Self::Wrong { what, reason: reason.into() }
+    }
+
+    /// Whether the same call may succeed later. Whether asking again can leave a gap is a question to
+    /// [`may_burn`](Self::may_burn).
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Wrong { .. } | Self::Exhausted { .. } => false,
+            Self::Refused { status, .. } => is_passing(*status),
+            Self::Away { .. } => true,
+            Self::Strange { status, .. } => *status >= 500,
+            Self::Cut { cause, .. } => cause.is_retryable(),
+        }
+    }
+
+    /// Whether a number may have been taken that nobody was given. It is then a gap and never comes again. Asking
+    /// once more is safe, but does not bring it back.
+    pub fn may_burn(&self) -> bool {
+        match self {
+            Self::Wrong { .. } => false,
+            Self::Exhausted { may_burn, .. }
+            | Self::Refused { may_burn, .. }
+            | Self::Away { may_burn, .. }
+            | Self::Strange { may_burn, .. } => *may_burn,
+            Self::Cut { cause, .. } => cause.may_burn(),
+        }
+    }
+
+    /// The stable code, if Bates answered with one.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Exhausted { .. } => Some(Code::EXHAUSTED),
+            Self::Refused { code, .. } => Some(code.as_str()),
+            Self::Cut { cause, .. } => cause.code(),
+            Self::Wrong { .. } | Self::Away { .. } | Self::Strange { .. } => None,
+        }
+    }
+
+    /// The same, after so many attempts of which one may have burned a number.
+    pub(crate) fn told(mut self, count: u32, is_burned: bool) -> Self {
+        match &mut self {
+            Self::Away { attempts, may_burn, .. } => (*attempts, *may_burn) = (count, *may_burn || is_burned),
+            Self::Exhausted { may_burn, .. }
+            | Self::Refused { may_burn, .. }
+            | Self::Strange { may_burn, .. } => *may_burn |= is_burned,
+            Self::Wrong { .. } | Self::Cut { .. } => {}
+        }
+        self
+    }
+}
+
+/// Whether an answer of this status says that it will pass.
+pub(crate) fn is_passing(status: u16) -> bool {
+    matches!(status, 429 | 503)
+}
+
+impl Code {
+    pub(crate) const EXHAUSTED: &'static str = "exhausted";
+
+    pub(crate) fn new(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The code as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl PartialEq<str> for Code {
+    fn eq(&self, other: &str) -> bool {
+        &*self.0 == other
+    }
+}
+
+impl PartialEq<&str> for Code {
+    fn eq(&self, other: &&str) -> bool {
+        &*self.0 == *other
+    }
+}

@@ -1,0 +1,218 @@
+//! The way of every call to Bates: sent within bounds, tried again where that can do no harm, and read. The one place
+//! that knows HTTP. Must never try again what could burn a number of a series that has no gaps.
+
+mod answer;
+mod path;
+mod tls;
+mod turns;
+
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, Url};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+use self::answer::{Answer, Broken, Failed, strange};
+pub(crate) use self::path::{Address, Path};
+pub(crate) use self::tls::{authorities, config};
+pub(crate) use self::turns::Patience;
+use self::turns::Turns;
+use crate::error::Error;
+
+/// Servers close a connection on which nothing is asked for a minute. One that is closed while a call is on its way
+/// leaves that call in doubt, so it is given up well before.
+const IDLE: Duration = Duration::from_secs(20);
+
+/// The promise of a series in which no number may be missing.
+const GAPLESS: &str = "gapless";
+
+/// When a call is sent again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Retry<'a> {
+    /// Whenever it may help: sent twice, it does what it does once.
+    Freely,
+    /// It takes numbers of this series. If an attempt may have burned some, it is sent again only once the series is
+    /// known to be one that may have gaps.
+    UnlessGapless(&'a str),
+}
+
+/// What is sent, the same at every attempt.
+pub(crate) struct Call<'a> {
+    method: Method,
+    path: Path,
+    kind: Option<&'static str>,
+    key: Option<HeaderValue>,
+    body: Vec<u8>,
+    retry: Retry<'a>,
+}
+
+/// The way to a server.
+pub(crate) struct Transport {
+    client: reqwest::Client,
+    address: Address,
+    secret: Option<HeaderValue>,
+    patience: Patience,
+}
+
+/// What is asked about a series before numbers of it may be burned.
+#[derive(Deserialize)]
+struct Promised {
+    promise: Box<str>,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn get(path: Path) -> Self {
+        Self { method: Method::GET, path, kind: None, key: None, body: Vec::new(), retry: Retry::Freely }
+    }
+
+    /// Without a body.
+    pub(crate) fn post(path: Path, retry: Retry<'a>) -> Self {
+        Self { method: Method::POST, retry, ..Self::get(path) }
+    }
+
+    /// With a body of JSON.
+    pub(crate) fn json(self, body: &impl Serialize) -> Result<Self, Error> {
+        let body = serde_json::to_vec(body).map_err(|problem| Error::wrong("body", problem.to_string()))?;
+        Ok(self.body("application/json", body))
+    }
+
+    /// With a body of some kind.
+    pub(crate) fn body(self, kind: &'static str, body: Vec<u8>) -> Self {
+        Self { kind: Some(kind), body, ..self }
+    }
+
+    fn takes_numbers(&self) -> bool {
+        matches!(self.retry, Retry::UnlessGapless(_))
+    }
+
+    /// With an idempotency key, which makes it safe to send again.
+    pub(crate) fn key(self, key: &str) -> Result<Self, Error> {
+        // Quoted, so that nothing of it is taken for a quote or trimmed.
+        let key = HeaderValue::from_str(&format!("\"{key}\""))
+            .map_err(|_| Error::wrong("idempotency key", "it cannot be sent"))?;
+        Ok(Self { key: Some(key), retry: Retry::Freely, ..self })
+    }
+}
+
+impl Transport {
+    /// Nobody is asked yet.
+    pub(crate) fn new(
+        address: Address,
+        secret: Option<HeaderValue>,
+        tls: rustls::ClientConfig,
+        patience: Patience,
+    ) -> Result<Self, Error> {
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .retry(reqwest::retry::never())
+            .tls_backend_preconfigured(tls)
+            .connect_timeout(patience.connect)
+            .pool_idle_timeout(IDLE)
+            .build()
+            .map_err(|problem| Error::wrong("address of Bates", problem.to_string()))?;
+        Ok(Self { client, address, secret, patience })
+    }
+
+    /// Who is asked, as `host:port`.
+    pub(crate) fn host(&self) -> &str {
+        self.address.host()
+    }
+
+    /// Asks with GET.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: Path) -> Result<T, Error> {
+        self.call(Call::get(path)).await
+    }
+
+    /// Asks with POST, with a body of JSON.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: Path,
+        body: &impl Serialize,
+        retry: Retry<'_>,
+    ) -> Result<T, Error> {
+        self.call(Call::post(path, retry).json(body)?).await
+    }
+
+    /// Asks, and reads the answer as JSON.
+    pub(crate) async fn call<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, Error> {
+        let takes_numbers = call.takes_numbers();
+        let answer = self.bytes(call).await?;
+        serde_json::from_slice(&answer)
+            .map_err(|problem| self.strange(200, &problem.to_string(), takes_numbers))
+    }
+
+    /// An answer of a server that does not speak as Bates does.
+    pub(crate) fn strange(&self, status: u16, reason: &str, may_burn: bool) -> Error {
+        strange(self.host(), status, reason, may_burn)
+    }
+
+    /// Asks until there is an answer, within the bounds of a call.
+    pub(crate) async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
+        let url = self.address.url(&call.path)?;
+        let (mut turns, mut is_burned) = (Turns::new(self.patience), false);
+        let mut may_burn = matches!(call.retry, Retry::Freely);
+        loop {
+            let Failed { error, may_pass, after } = match self.attempt(&url, &call, turns.left()).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            is_burned |= error.may_burn();
+            if !turns.rest(may_pass, after).await {
+                return Err(error.told(turns.count, is_burned));
+            }
+            // Invariant: after an attempt that may have burned numbers, none follows before the promise is known.
+            if is_burned && !may_burn {
+                may_burn = self.may_have_gaps(call.retry, &mut turns).await;
+                if !may_burn {
+                    return Err(error.told(turns.count, is_burned));
+                }
+            }
+        }
+    }
+
+    /// Whether numbers may be burned. It is asked anew for every call that needs it: a promise is not pinned, and may
+    /// be another one after the restart that broke the call.
+    async fn may_have_gaps(&self, retry: Retry<'_>, turns: &mut Turns) -> bool {
+        let Retry::UnlessGapless(series) = retry else { return true };
+        let Ok(path) = Path::of("series", ["v1", "series", series]) else { return false };
+        let call = Call::get(path);
+        let Ok(url) = self.address.url(&call.path) else { return false };
+        loop {
+            match self.attempt(&url, &call, turns.left()).await {
+                Ok(answer) => {
+                    let promised = serde_json::from_slice(&answer);
+                    return promised.is_ok_and(|Promised { promise }| &*promise != GAPLESS);
+                }
+                Err(failed) if turns.rest(failed.may_pass, failed.after).await => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    async fn attempt(&self, url: &Url, call: &Call<'_>, until: Duration) -> Result<Vec<u8>, Failed> {
+        let takes_numbers = call.takes_numbers();
+        match timeout(until, self.sent(url, call)).await {
+            Ok(Ok(answer)) => answer.body(self.host(), takes_numbers),
+            Ok(Err(broken)) => Err(Failed::broken(broken, self.host(), takes_numbers)),
+            Err(_) => Err(Failed::late(self.host(), until, takes_numbers)),
+        }
+    }
+
+    async fn sent(&self, url: &Url, call: &Call<'_>) -> Result<Answer, Broken> {
+        let mut request = self.client.request(call.method.clone(), url.clone());
+        if let Some(secret) = &self.secret {
+            request = request.header(AUTHORIZATION, secret);
+        }
+        if let Some(kind) = call.kind {
+            request = request.header(CONTENT_TYPE, kind);
+        }
+        if let Some(key) = &call.key {
+            request = request.header("Idempotency-Key", key);
+        }
+        let answer = request.body(call.body.clone()).send().await.map_err(Broken::Sending)?;
+        Answer::read(answer).await
+    }
+}
