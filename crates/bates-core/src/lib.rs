@@ -52,9 +52,9 @@ pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use machine::{
-    AssignRefused, Entry, Followed, Found, Machine, MachineError, Made, NextError, Numbers, Origin, Peek,
-    PoolLook, PoolRefused, ReadSpec, Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec,
-    Value,
+    AssignRefused, Entry, Followed, Found, Machine, MachineError, Made, NextError, NotAtHand, Numbers,
+    Origin, Peek, PoolLook, PoolRefused, ReadSpec, ReadyScope, Reconciled, Registry, SERIES_MAX, ScopeName,
+    ScopeRefused, SeriesSpec, Value,
 };
 pub use moving::{
     Adopted, Kept, Mark, Movable, MoveError, Moved, Page, Pinning, Request, SetAside, move_store,
