@@ -30,6 +30,9 @@ pub use series::Series;
 const RETENTION: Duration = Duration::from_hours(7 * 24);
 
 /// A numbering machine in a folder.
+///
+/// Dropped without [`Bates::close`], it is what a crash is: what was held in memory is skipped, nothing is repeated, and
+/// the folder is free once the runtime has dropped what runs in the background.
 pub struct Bates {
     // Invariant: first, so that nothing runs any more when the machine goes.
     chores: Chores,
