@@ -6,7 +6,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use bates_testkit::{
     PrivatePostgres, PrivateRedis,
     shared::{POSTGRES_VARIABLE, REDIS_VARIABLE},
@@ -24,12 +24,23 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     step("look for the programs that the tests need", machine::prepare)?;
     step("look for the client libraries that the tests need", libraries::prepare)?;
+    if !names_package(&arguments.cargo) {
+        step("check the library without the binary", check_library)?;
+    }
     // Both are dropped, and thereby ended, on every way out of this function.
     let postgres = step("start a private PostgreSQL", || Ok(PrivatePostgres::start()?))?;
     let redis = step("start a private Redis", || Ok(PrivateRedis::start()?))?;
     let mut command = test_command(&arguments.cargo, postgres.url(), redis.url());
     let status = step(&describe(&command), || command.status().context("cannot run cargo"))?;
     Ok(cargo::exit_code(status))
+}
+
+/// What a program embeds compiles without all that is only there for the binary.
+fn check_library() -> Result<()> {
+    let arguments = ["check", "--package", "bates", "--lib", "--no-default-features"];
+    let status = cargo::command().args(arguments).status().context("cannot run cargo")?;
+    ensure!(status.success(), "the library of `bates` does not compile without its default features");
+    Ok(())
 }
 
 /// Without `--all-targets`, which would leave the documentation tests out.

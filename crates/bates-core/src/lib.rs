@@ -55,8 +55,8 @@ pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use machine::{
     Advance, AssignRefused, Entry, Followed, Found, LeaseAsk, LeaseRefused, Leased, Machine, MachineError,
-    Made, NextError, Numbers, Origin, Peek, PoolLook, PoolRefused, ReadSpec, Reconciled, Registry,
-    SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
+    Made, NextError, NotAtHand, Numbers, Origin, Peek, PoolLook, PoolRefused, ReadSpec, ReadyScope,
+    Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
 };
 pub use moving::{
     Adopted, Kept, Mark, Movable, MoveError, Moved, Page, Pinning, Request, SetAside, move_store,

@@ -107,3 +107,11 @@ impl Folder {
         synced.map_err(|error| OpenError::Io { doing: "sync the folder", path: self.path.clone(), error })
     }
 }
+
+/// A process that is being started by this one has a copy of the file until it is another program: closing alone would
+/// leave the lock to it for that moment.
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
+    }
+}

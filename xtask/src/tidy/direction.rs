@@ -161,14 +161,32 @@ mod tests {
     /// Bugs on purpose are for tests: what `cargo build` and `cargo install` make has none.
     #[test]
     fn no_bug_is_planted_in_what_ships() {
-        let tree = |edges: &str| {
-            let arguments = ["tree", "--offline", "--package", "bates", "--edges", edges];
-            let output = cargo::command().args(arguments).output().unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            String::from_utf8(output.stdout).unwrap()
+        assert!(tree(&["--edges", "features"]).contains("planted-bugs"));
+        assert!(!tree(&["--edges", "features,no-dev"]).contains("planted-bugs"));
+    }
+
+    /// What a program has of Bates if it does not ask for the binary.
+    #[test]
+    fn who_embeds_builds_nothing_that_only_the_binary_needs() {
+        let crates = |features: &[&str]| {
+            let tree = tree(&[&["--edges", "normal,build", "--prefix", "none"], features].concat());
+            let names = tree.lines().filter_map(|line| line.split(' ').next());
+            names.map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
         };
-        assert!(tree("features").contains("planted-bugs"));
-        assert!(!tree("features,no-dev").contains("planted-bugs"));
+        let (whole, embedded) = (crates(&[]), crates(&["--no-default-features"]));
+        for heavy in ["axum", "clap", "hyper", "redis", "reqwest", "rustls", "tokio-postgres", "ureq"] {
+            assert!(whole.contains(heavy), "{heavy} is no longer of the binary: name what is");
+            assert!(!embedded.contains(heavy), "{heavy}");
+        }
+        let ours: Vec<_> = embedded.iter().filter(|name| name.starts_with("bates")).collect();
+        assert_eq!(ours, ["bates", "bates-core", "bates-pattern", "bates-sqlite"]);
+    }
+
+    fn tree(arguments: &[&str]) -> String {
+        let command = ["tree", "--offline", "--package", "bates"];
+        let output = cargo::command().args(command).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     #[test]

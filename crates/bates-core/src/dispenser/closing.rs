@@ -19,7 +19,7 @@ impl<S: Store> Dispenser<S> {
     pub(super) async fn close_all(&self, of: Option<&SeriesName>) -> Closed {
         let mut closed = Closed::default();
         loop {
-            let ended = self.inner.refill_ended.notified();
+            let ended = self.inner.refills.ended();
             let sealed = self.inner.seal(of, false);
             closed = closed.and(self.inner.give_back(sealed).await);
             let mut is_left = false;
@@ -28,7 +28,7 @@ impl<S: Store> Dispenser<S> {
                 return closed;
             }
             // A cell that could not be sealed has a refill under way; its end is what there is to wait for.
-            if self.inner.refills.load(Ordering::Acquire) > 0 {
+            if self.inner.refills.are_under_way() {
                 ended.await;
             } else {
                 // Its task is just about to start.

@@ -14,14 +14,15 @@ mod direct;
 mod era;
 mod held;
 mod line;
+mod refills;
 mod shards;
 mod text;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::error::IssueError;
 use crate::grant::{Purpose, Want};
@@ -31,6 +32,7 @@ use crate::place::{Place, ScopeKey};
 use crate::series::Series;
 use crate::store::{Store, StoreError};
 use cell::{Cell, Fetch, Outcome};
+use refills::{Counted, Refills};
 use shards::{At, Shards};
 
 pub use account::{Closed, Level};
@@ -51,8 +53,7 @@ struct Inner<S> {
     shards: Shards,
     direct_calls: Semaphore,
     is_closing: AtomicBool,
-    refills: AtomicUsize,
-    refill_ended: Notify,
+    refills: Arc<Refills>,
     /// The era of the store in which all that is held was granted.
     era: AtomicU64,
 }
@@ -66,8 +67,7 @@ impl<S: Store> Dispenser<S> {
             shards: Shards::new(),
             direct_calls: Semaphore::new(direct::CALLS_MAX),
             is_closing: AtomicBool::new(false),
-            refills: AtomicUsize::new(0),
-            refill_ended: Notify::new(),
+            refills: Arc::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -165,10 +165,13 @@ impl<S: Store> Dispenser<S> {
         self.inner.give_back(sealed).await
     }
 
-    /// Refuses new calls, lets those under way end, and gives all tails back.
+    /// Refuses new calls, lets those under way end, and gives all tails back. Afterwards nothing in the background
+    /// has the store any more.
     pub async fn close(&self) -> Closed {
         self.inner.is_closing.store(true, Ordering::Release);
-        self.close_all(None).await
+        let closed = self.close_all(None).await;
+        self.inner.refills.all_ended().await;
+        closed
     }
 
     /// Retires a series: nothing new is begun in its name, what is under way ends, and its tails are given back.
@@ -218,8 +221,7 @@ impl<S: Store> Inner<S> {
 
     #[cold]
     fn spawn_refill(self: &Arc<Self>, fetch: Fetch) {
-        self.refills.fetch_add(1, Ordering::AcqRel);
-        let running = Refill { inner: self.clone() };
+        let running = Refill { inner: self.clone(), _counted: self.refills.begin() };
         tokio::spawn(async move {
             let mut next = Some(fetch);
             while let Some(Fetch { place, series, count, least, held_from }) = next {
@@ -236,14 +238,9 @@ impl<S: Store> Inner<S> {
     }
 }
 
-/// Counts a refill as long as it lives, also if its task is dropped.
+/// A refill that is under way.
 struct Refill<S> {
     inner: Arc<Inner<S>>,
-}
-
-impl<S> Drop for Refill<S> {
-    fn drop(&mut self) {
-        self.inner.refills.fetch_sub(1, Ordering::AcqRel);
-        self.inner.refill_ended.notify_waiters();
-    }
+    // Invariant: last, so that it counts until it has let go of the store.
+    _counted: Counted,
 }

@@ -4,6 +4,7 @@
 //! a number reads like.
 
 mod assign;
+mod at_hand;
 mod audit;
 mod by_key;
 mod change;
@@ -45,6 +46,7 @@ use audit::Drawn;
 use follow::Follower;
 
 pub use assign::AssignRefused;
+pub use at_hand::{NotAtHand, ReadyScope};
 pub use change::{Made, SERIES_MAX};
 pub use entry::{Entry, Origin, ScopeName, ScopeRefused, Value};
 pub use find::Found;

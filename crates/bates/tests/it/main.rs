@@ -12,6 +12,7 @@ mod deploy;
 mod disk;
 mod disk_full;
 mod documents;
+mod embed;
 mod errors;
 mod failing;
 mod http;

@@ -1,0 +1,66 @@
+//! Numbers of a scope that is asked for again and again, out of memory, for whoever must not wait.
+
+use bates_pattern::{Position, Scope};
+use jiff::Timestamp;
+
+use super::{Entry, Machine, ScopeName, ScopeRefused};
+use crate::place::ScopeKey;
+use crate::store::Store;
+
+/// A scope made ready once: what is around its numbers is written, and its identity is known.
+#[derive(Clone, Debug)]
+pub struct ReadyScope {
+    scope: Scope,
+    key: ScopeKey,
+}
+
+/// Why no number was at hand. None was taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotAtHand {
+    /// Nothing of the scope is in memory just now; it is being fetched.
+    #[error("no number of the scope is in memory just now: ask again, or wait for one")]
+    Now,
+    /// Each number of the series is waited for: it is gapless, audited, shows a day that has to be asked for, or is
+    /// ordered and has documents.
+    #[error("each number of this series has to be waited for")]
+    Never,
+    /// The machine is closing.
+    #[error("the numbering machine is closed")]
+    Stopping,
+    /// The scope is none of the series.
+    #[error(transparent)]
+    Scope(#[from] ScopeRefused),
+}
+
+impl Entry {
+    /// Makes a scope ready. Where the series shows a date and none is named, it is that of this moment for good.
+    pub fn ready(&self, name: ScopeName<'_>, moment: Timestamp) -> Result<ReadyScope, ScopeRefused> {
+        let (scope, key) = self.scope(name, || moment)?;
+        Ok(ReadyScope { scope, key })
+    }
+}
+
+impl<S: Store> Machine<S> {
+    /// The next number of a scope, if it is held in memory. If it is not, it is fetched meanwhile.
+    pub fn try_next(&self, entry: &Entry, ready: &ReadyScope) -> Result<(Position, String), NotAtHand> {
+        // Invariant: what has to be recorded first, or written down, never leaves this way.
+        if entry.spec.audit.is_on() || self.dispenser.direct(&entry.series).is_some() {
+            return Err(NotAtHand::Never);
+        }
+        let mut text = Vec::new();
+        // A position that the rules reject is no number, and no gap.
+        while let Some(taken) = self.dispenser.try_take(&entry.series, ready.key.as_str(), 1) {
+            let Some(position) = Position::new(taken.first.from()) else { continue };
+            if ready.scope.accepted(position, position).next_into(&mut text).is_some() {
+                entry.counts.add_issued(1);
+                return Ok((position, String::from_utf8(text).expect("a pattern renders UTF-8")));
+            }
+        }
+        if self.dispenser.is_closing() {
+            return Err(NotAtHand::Stopping);
+        }
+        self.dispenser.warm(&entry.series, &ready.key);
+        Err(NotAtHand::Now)
+    }
+}

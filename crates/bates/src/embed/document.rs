@@ -1,0 +1,121 @@
+//! Documents and reservations of an embedded machine: number and document in one commit.
+//!
+//! Invariant: a request is known by the digest that a server would give it, so that a folder can move to a server and
+//! the same request still gets the same number.
+
+use std::time::Duration;
+
+use bates_core::{Assigned, Content, Decided, Decision, Document, Filter, Idempotency, ScopeName};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{Bates, Error, Numbering};
+
+/// The largest document.
+const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The longest idempotency key.
+const KEY_BYTES_MAX: usize = 255;
+
+/// How long a reservation lasts, at the most: thirty days.
+const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
+
+impl Numbering {
+    /// Numbers a document, which is JSON, and stores it for delivery to the sink of the series, in one commit.
+    pub async fn assign(&self, document: &str) -> Result<Assigned, Error> {
+        read(document)?;
+        self.assigned(Content::Document(document.into()), None).await
+    }
+
+    /// The same once: the same key with the same document, scope and date gets the same number, for ever; with another
+    /// it is refused.
+    pub async fn assign_once(&self, key: &str, document: &str) -> Result<Assigned, Error> {
+        let idempotency = self.idempotency(key, &read(document)?)?;
+        self.assigned(Content::Document(document.into()), Some(idempotency)).await
+    }
+
+    /// Reserves a number for a document that the program saves itself, and confirms within this time, in whole seconds.
+    /// What is not confirmed in time is voided: a gap with that reason.
+    pub async fn reserve(&self, lasts: Duration) -> Result<Assigned, Error> {
+        let (lasts, _) = reservation(lasts)?;
+        self.assigned(lasts, None).await
+    }
+
+    /// The same once: the same key with the same time, scope and date gets the same number.
+    pub async fn reserve_once(&self, key: &str, lasts: Duration) -> Result<Assigned, Error> {
+        let (lasts, asked) = reservation(lasts)?;
+        let idempotency = self.idempotency(key, &asked)?;
+        self.assigned(lasts, Some(idempotency)).await
+    }
+
+    async fn assigned(&self, content: Content, idempotency: Option<Idempotency>) -> Result<Assigned, Error> {
+        let parameters = self.parameters();
+        let name = ScopeName { parameters: &parameters, date: self.date };
+        Ok(self.machine.assign(&self.entry, name, content, idempotency, &self.who).await?)
+    }
+
+    fn idempotency(&self, key: &str, asked: &Value) -> Result<Idempotency, Error> {
+        let is_visible = key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        if key.is_empty() || key.len() > KEY_BYTES_MAX || !is_visible {
+            return Err(Error::Key);
+        }
+        let mut parameters = self.parameters();
+        parameters.sort_unstable();
+        let asked = json!([parameters, self.date.map(|date| date.to_string()), asked]);
+        let digest = Sha256::digest(asked.to_string()).into();
+        Ok(Idempotency { caller: "".into(), key: key.into(), digest })
+    }
+}
+
+impl Bates {
+    /// The document of a reservation is saved.
+    pub async fn confirm(&self, event: Uuid) -> Result<Document, Error> {
+        self.decide(event, Decision::Confirm).await
+    }
+
+    /// It is not, and will not be. Its number is a gap, and is never given again.
+    pub async fn void(&self, event: Uuid) -> Result<Document, Error> {
+        self.decide(event, Decision::Void).await
+    }
+
+    /// Decides about a document or a reservation.
+    pub async fn decide(&self, event: Uuid, decision: Decision) -> Result<Document, Error> {
+        match self.machine.decide(event, decision).await? {
+            Decided::Done(document) => Ok(document),
+            Decided::Refused(document) => Err(Error::WrongState(Box::new(document))),
+            Decided::Unknown => Err(Error::UnknownDocument(event)),
+        }
+    }
+
+    /// Documents and reservations by their ids, ascending, after `after`, at most `limit`.
+    pub async fn documents(
+        &self,
+        filter: Filter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<Document>, Error> {
+        Ok(self.machine.documents(filter, after, limit).await?)
+    }
+}
+
+/// A document, if it is one.
+fn read(document: &str) -> Result<Value, Error> {
+    if document.len() > DOCUMENT_BYTES_MAX {
+        return Err(Error::Document(format!("it has more than {DOCUMENT_BYTES_MAX} bytes").into()));
+    }
+    match serde_json::from_str(document) {
+        Ok(Value::Null) => Err(Error::Document("it is null".into())),
+        Ok(value) => Ok(value),
+        Err(error) => Err(Error::Document(error.to_string().into())),
+    }
+}
+
+/// A reservation, and how a server would be asked for it.
+fn reservation(lasts: Duration) -> Result<(Content, Value), Error> {
+    let seconds = lasts.as_secs();
+    if !(1..=SECONDS_MAX).contains(&seconds) {
+        return Err(Error::Lasts { seconds, max: SECONDS_MAX });
+    }
+    Ok((Content::Reservation(Duration::from_secs(seconds)), json!({ "reservation": seconds })))
+}

@@ -1,0 +1,122 @@
+//! A series and one of its scopes: where numbers are taken.
+
+use std::sync::{Arc, OnceLock};
+
+use bates_core::{
+    By, Entry, Found, Machine, NextError, NotAtHand, Numbers, Peek, ReadyScope, ScopeName, ScopeRefused,
+};
+use bates_pattern::{Date, Verdict};
+use bates_sqlite::SqliteStore;
+use tokio::runtime::Handle;
+
+use super::{Error, Number};
+
+/// A series and one of its scopes. Make it once for many numbers, and clone it for other threads.
+///
+/// It keeps the folder open: drop it when [`Bates`](crate::Bates) is closed.
+#[derive(Clone)]
+pub struct Numbering {
+    pub(super) machine: Arc<Machine<SqliteStore>>,
+    /// The runtime that fetches numbers also for threads that are none of its own.
+    runtime: Handle,
+    pub(super) entry: Arc<Entry>,
+    parameters: Vec<(Box<str>, Box<str>)>,
+    pub(super) date: Option<Date>,
+    pub(super) who: Box<str>,
+    /// The scope, made ready by the first call; not where it changes with the day.
+    ready: OnceLock<Result<ReadyScope, ScopeRefused>>,
+}
+
+impl Numbering {
+    pub(super) fn new(machine: Arc<Machine<SqliteStore>>, runtime: Handle, entry: Arc<Entry>) -> Self {
+        let (parameters, ready) = (Vec::new(), OnceLock::new());
+        Self { machine, runtime, entry, parameters, date: None, who: "".into(), ready }
+    }
+
+    /// In this scope: a value for each parameter of the series. Whether they are, the first call says.
+    #[must_use]
+    pub fn scope<N: AsRef<str>, V: AsRef<str>>(self, parameters: impl IntoIterator<Item = (N, V)>) -> Self {
+        let pairs = parameters.into_iter();
+        let parameters = pairs.map(|(name, value)| (name.as_ref().into(), value.as_ref().into())).collect();
+        Self { parameters, ready: OnceLock::new(), ..self }
+    }
+
+    /// For this business date instead of today's, in a series that shows one.
+    #[must_use]
+    pub fn date(self, date: Date) -> Self {
+        Self { date: Some(date), ready: OnceLock::new(), ..self }
+    }
+
+    /// In the name of somebody, which an audited series records.
+    #[must_use]
+    pub fn by(self, who: &str) -> Self {
+        Self { who: who.into(), ..self }
+    }
+
+    /// The next number.
+    ///
+    /// Out of memory in well under a microsecond as a rule, else once the store has moved its cursor on disk. A caller that stops
+    /// waiting may leave a gap, never a number for two.
+    pub async fn next(&self) -> Result<Number, Error> {
+        if let Ok(number) = self.try_next() {
+            return Ok(number);
+        }
+        let numbers = self.take(1).await?;
+        let Some((position, text)) = numbers.iter().next() else { unreachable!("no number is an error") };
+        Ok(Number::new(position, text.to_owned()))
+    }
+
+    /// The next `count` numbers, or fewer where the space ends or the store fails on the way. None is an error, unless
+    /// none was asked for.
+    pub async fn take(&self, count: u64) -> Result<Numbers, Error> {
+        let parameters = self.parameters();
+        let name = ScopeName { parameters: &parameters, date: self.date };
+        Ok(self.machine.next(&self.entry, name, count, By::library(&self.who)).await?)
+    }
+
+    /// The next number if it is in memory, without waiting: also on a thread that knows no runtime.
+    ///
+    /// [`NotAtHand::Now`] means that it is being fetched. Whether the scope is exhausted, or its store fails, only
+    /// [`Numbering::next`] says. A current-thread runtime fetches while it is driven.
+    pub fn try_next(&self) -> Result<Number, NotAtHand> {
+        if self.date.is_none() && self.entry.series().pattern().needs_date() {
+            return Err(NotAtHand::Never);
+        }
+        let ready = self.ready.get_or_init(|| {
+            let parameters = self.parameters();
+            let name = ScopeName { parameters: &parameters, date: self.date };
+            self.entry.ready(name, self.machine.now())
+        });
+        let ready = ready.as_ref().map_err(Clone::clone)?;
+        let _inside = self.runtime.enter();
+        let (position, text) = self.machine.try_next(&self.entry, ready)?;
+        Ok(Number::new(position, text))
+    }
+
+    /// What comes next, and how much is left, without taking any. Never creates a scope.
+    pub async fn peek(&self) -> Result<Peek, Error> {
+        let parameters = self.parameters();
+        let name = ScopeName { parameters: &parameters, date: self.date };
+        self.machine.peek(&self.entry, name).await.map_err(|error: NextError| error.into())
+    }
+
+    /// Whether a text could be a number of the series, and everything that speaks against it.
+    pub fn validate(&self, text: &str) -> Verdict {
+        self.entry.series().pattern().validate(text)
+    }
+
+    /// What a text is in this series: its scope, its position, and whether it was granted. `None` if it is no number of
+    /// the series.
+    pub async fn find(&self, text: &str) -> Result<Option<Found>, Error> {
+        Ok(self.machine.find_in(&self.entry, text).await?)
+    }
+
+    /// The series in the machine.
+    pub fn entry(&self) -> &Arc<Entry> {
+        &self.entry
+    }
+
+    pub(super) fn parameters(&self) -> Vec<(&str, &str)> {
+        self.parameters.iter().map(|(name, value)| (&**name, &**value)).collect()
+    }
+}

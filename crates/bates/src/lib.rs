@@ -1,0 +1,41 @@
+//! The numbering machine inside a program of yours: identifiers that are never repeated, without a server.
+//!
+//! ```
+//! use bates::{Bates, Series};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path().join("numbers");
+//! let series = [Series::new("document", "{project}-{type}-{seq}").start(1001)];
+//! let bates = Bates::open(folder, series).await?;
+//! let documents = bates.series("document")?.scope([("project", "PROJ"), ("type", "9012")]);
+//! assert_eq!(documents.next().await?, "PROJ-9012-1001");
+//! assert_eq!(documents.take(100).await?.len(), 100);
+//! drop(documents);
+//! bates.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Bates`] is a folder that is open: one process at a time has it. [`Series`] says what is numbered, [`Numbering`] is
+//! a series and one of its scopes, where numbers are taken. A number is durable before it is answered; whoever drops
+//! [`Bates`] without [`Bates::close`], or crashes, skips what was held in memory and repeats nothing.
+//!
+//! It runs on the Tokio runtime that opens it, multi-threaded or current-thread, with its timers enabled.
+//!
+//! Without its default feature `cli` the package is this library alone: `bates = { default-features = false }`.
+
+mod embed;
+
+pub use bates_core::{
+    AssignRefused, Assigned, Auditing, Clock, Closed, Code, Decision, Delivering, Delivery, Document, Entry,
+    Filter, Found, Gap, GapFilter, How, IssueError, Lease, Limits, Machine, MachineError, Missing, NextError,
+    NotAtHand, Numbers, Peek, Place, Promise, Reason, Reconciled, Record, RecordFilter, ScopeKey,
+    ScopeRefused, SeriesName, Sink, State, StoreError, SystemClock, Undelivered,
+};
+pub use bates_pattern::{Date, Position, Reset, Verdict};
+pub use bates_sqlite::{OpenError, Opening, SqliteStore};
+pub use embed::{Bates, Error, Number, Numbering, Series, Settings};
+/// The id of a document or reservation.
+pub use uuid::Uuid;

@@ -1,0 +1,149 @@
+//! Documents and reservations: numbered once, delivered, confirmed or voided, and accounted for.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use bates::{
+    Bates, Code, Delivering, Delivery, Filter, GapFilter, Promise, Reason, Series, Sink, State, Uuid,
+};
+use tempfile::tempdir;
+
+use super::PLAN;
+use crate::running::Server;
+
+/// Hands documents to the test.
+struct Told(Sender<(String, String)>);
+
+impl Sink for Told {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+        let answer = |delivery: &Delivery| {
+            self.0.send((delivery.number.to_string(), delivery.body.to_string())).unwrap();
+            Ok(())
+        };
+        Box::pin(async move { deliveries.iter().map(answer).collect() })
+    }
+
+    fn batch_max(&self) -> usize {
+        10
+    }
+
+    fn describe(&self) -> String {
+        "a test".to_owned()
+    }
+}
+
+fn told() -> (Series, Receiver<(String, String)>) {
+    let (sink, delivered) = mpsc::channel();
+    (Series::new("document", "{project}-{type}-{seq}").start(1001).sink(Told(sink)), delivered)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_is_numbered_and_delivered() {
+    let folder = tempdir().unwrap();
+    let (series, delivered) = told();
+    let bates = Bates::open(folder.path(), [series]).await.unwrap();
+    let documents = bates.series("document").unwrap().scope(PLAN);
+    let assigned = documents.assign(r#"{"title":"Plan"}"#).await.unwrap();
+    assert_eq!((&*assigned.number, assigned.state), ("PROJ-9012-1001", State::Pending));
+    let delivery = delivered.recv_timeout(Duration::from_mins(1)).unwrap();
+    assert_eq!(delivery, ("PROJ-9012-1001".to_owned(), r#"{"title":"Plan"}"#.to_owned()));
+    drop(documents);
+    // What is under way is settled before it closes.
+    bates.close().await;
+    let (series, delivered) = told();
+    let bates = Bates::open(folder.path(), [series]).await.unwrap();
+    let filter = Filter { event: Some(assigned.event), ..Filter::default() };
+    let kept = bates.documents(filter, None, 10).await.unwrap();
+    assert_eq!(kept.iter().map(|kept| kept.state).collect::<Vec<_>>(), [State::Delivered]);
+    assert!(delivered.try_recv().is_err(), "it was delivered before");
+}
+
+#[tokio::test]
+async fn the_same_request_gets_the_same_number_also_from_a_server_of_the_same_folder() {
+    let folder = tempdir().unwrap();
+    let (series, _delivered) = told();
+    let bates = Bates::open(folder.path(), [series]).await.unwrap();
+    let documents = bates.series("document").unwrap().scope(PLAN);
+    let document = r#"{"title": "Plan", "pages": 3}"#;
+    let first = documents.assign_once("order-4711", document).await.unwrap();
+    let again = documents.assign_once("order-4711", r#"{"pages":3,"title":"Plan"}"#).await.unwrap();
+    assert_eq!((first.is_new, again.is_new, &first.number), (true, false, &again.number));
+    let reused = documents.assign_once("order-4711", r#"{"title":"Other"}"#).await.unwrap_err();
+    assert_eq!((reused.code(), reused.may_burn()), (Code::KEY_REUSED, false));
+    let lasts = Duration::from_mins(15);
+    let reserved = documents.reserve_once("order-4712", lasts).await.unwrap();
+    assert_eq!(documents.reserve_once("order-4712", lasts).await.unwrap().number, reserved.number);
+    drop(documents);
+    bates.close().await;
+    let served = tempdir().unwrap();
+    let sink = format!(r#"{{"object":{{"url":"file://{}"}}}}"#, served.path().display());
+    let server = Server::start_with(folder.path(), "127.0.0.1:0", &[("BATES_SERIES__DOCUMENT__SINK", &sink)]);
+    let asked = r#"{"scope":{"type":"9012","project":"PROJ"},"document":{"title":"Plan","pages":3}}"#;
+    let scope = r#"{"scope":{"type":"9012","project":"PROJ"},"seconds":900}"#;
+    for (path, key, body, number) in [
+        ("documents", "order-4711", asked, &first.number),
+        ("reservations", "order-4712", scope, &reserved.number),
+    ] {
+        let url = format!("http://127.0.0.1:{}/v1/series/document/{path}", server.http);
+        let answer = ureq::post(&url).header("Idempotency-Key", key).send(body).unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        let answer = answer.into_body().read_to_string().unwrap();
+        assert!(answer.contains(&format!(r#""id":"{number}""#)), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_reservation_is_confirmed_or_voided_once() {
+    let folder = tempdir().unwrap();
+    let invoice = Series::new("invoice", "{seq}").promise(Promise::Gapless);
+    let bates = Bates::open(folder.path(), [invoice]).await.unwrap();
+    let invoices = bates.series("invoice").unwrap();
+    let hour = Duration::from_hours(1);
+    let (saved, lost) = (invoices.reserve(hour).await.unwrap(), invoices.reserve(hour).await.unwrap());
+    assert_eq!((&*saved.number, &*lost.number), ("1", "2"));
+    assert_eq!(bates.confirm(saved.event).await.unwrap().state, State::Confirmed);
+    assert_eq!(bates.void(lost.event).await.unwrap().state, State::Voided);
+    assert_eq!(bates.void(saved.event).await.unwrap_err().code(), Code::WRONG_STATE);
+    assert_eq!(bates.confirm(Uuid::nil()).await.unwrap_err().code(), Code::UNKNOWN_DOCUMENT);
+    assert_eq!(invoices.next().await.unwrap(), "3");
+    let reconciled = bates.reconcile().await.unwrap();
+    assert_eq!((reconciled.gaps, reconciled.missing), (1, 1));
+    let gaps = bates.gaps(GapFilter::default(), None, 10).await.unwrap();
+    let told: Vec<_> = gaps.iter().map(|gap| (gap.missing.range.from(), gap.missing.reason)).collect();
+    assert_eq!(told, [(2, Reason::Voided)]);
+}
+
+/// What is over is voided by itself, as long as the folder is open.
+#[tokio::test]
+async fn a_reservation_whose_time_is_over_is_voided() {
+    let folder = tempdir().unwrap();
+    let bates = Bates::open(folder.path(), [Series::new("invoice", "{seq}")]).await.unwrap();
+    let reserved = bates.series("invoice").unwrap().reserve(Duration::from_secs(1)).await.unwrap();
+    let filter = Filter { event: Some(reserved.event), ..Filter::default() };
+    while bates.documents(filter.clone(), None, 1).await.unwrap()[0].state != State::Voided {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bates.confirm(reserved.event).await.unwrap_err().code(), Code::WRONG_STATE);
+}
+
+#[tokio::test]
+async fn what_is_no_document_takes_no_number() {
+    let folder = tempdir().unwrap();
+    let (series, _delivered) = told();
+    let bates = Bates::open(folder.path(), [series, Series::new("plain", "{seq}")]).await.unwrap();
+    let documents = bates.series("document").unwrap().scope(PLAN);
+    let large = format!("\"{}\"", "x".repeat(1024 * 1024));
+    for bad in ["", "{", "null", large.as_str()] {
+        assert_eq!(documents.assign(bad).await.unwrap_err().code(), Code::BAD_DOCUMENT);
+    }
+    for key in ["", "é", &"k".repeat(256)] {
+        assert_eq!(documents.assign_once(key, "{}").await.unwrap_err().code(), Code::BAD_ARGUMENTS);
+    }
+    for seconds in [0, 30 * 24 * 60 * 60 + 1] {
+        let lasts = Duration::from_secs(seconds);
+        assert_eq!(documents.reserve(lasts).await.unwrap_err().code(), Code::BAD_COUNT);
+    }
+    let plain = bates.series("plain").unwrap();
+    assert_eq!(plain.assign("{}").await.unwrap_err().code(), Code::NO_SINK);
+    assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1001");
+}

@@ -1,0 +1,123 @@
+//! A folder: who has it open, and how it goes on after a close, on either kind of runtime.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use bates::{Bates, Code, Error, OpenError, Opening, Settings};
+use tempfile::tempdir;
+use tokio::runtime::{Builder, Runtime};
+
+use super::{PLAN, open, series};
+use crate::running::Server;
+
+/// One that has all that the library asks for, and nothing more.
+fn runtimes() -> [Runtime; 2] {
+    let build = |mut builder: Builder| builder.enable_time().build().unwrap();
+    [build(Builder::new_current_thread()), build(Builder::new_multi_thread())]
+}
+
+#[test]
+fn after_a_close_numbering_goes_on_without_a_gap_on_either_runtime() {
+    for runtime in runtimes() {
+        let folder = tempdir().unwrap();
+        for lifetime in 0..20 {
+            let closed = runtime.block_on(async {
+                let bates = open(folder.path()).await;
+                let documents = bates.series("document").unwrap().scope(PLAN);
+                for nth in 0..50 {
+                    let expected = format!("PROJ-9012-{}", 1001 + lifetime * 50 + nth);
+                    assert_eq!(documents.next().await.unwrap(), &*expected);
+                }
+                drop(documents);
+                bates.close().await
+            });
+            assert!(closed.returned > 0 && closed.gaps == 0, "{closed:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_second_opening_is_refused_until_the_last_numbering_is_gone() {
+    let folder = tempdir().unwrap();
+    let bates = open(folder.path()).await;
+    let documents = bates.series("document").unwrap().scope(PLAN);
+    documents.next().await.unwrap();
+    let refused = Bates::open(folder.path(), series()).await.err().unwrap();
+    assert!(matches!(&refused, Error::Open(OpenError::InUse(_))), "{refused}");
+    assert_eq!((refused.code(), refused.may_burn()), (Code::STORE_UNAVAILABLE, false));
+    bates.close().await;
+    let refused = documents.next().await.unwrap_err();
+    assert_eq!((refused.code(), refused.may_burn()), (Code::STOPPING, false));
+    assert!(Bates::open(folder.path(), series()).await.is_err(), "a numbering keeps it open");
+    drop(documents);
+    open(folder.path()).await.close().await;
+}
+
+#[tokio::test]
+async fn a_server_and_a_program_never_have_one_folder_and_hand_it_over() {
+    let folder = tempdir().unwrap();
+    let bates = open(folder.path()).await;
+    let documents = bates.series("document").unwrap().scope(PLAN);
+    assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1001");
+    let command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    let refused = Server::try_start(command, folder.path(), "127.0.0.1:0").err().unwrap();
+    assert!(refused.contains("is in use by another process"), "{refused}");
+    drop(documents);
+    bates.close().await;
+    let server = Server::start(folder.path());
+    assert_eq!(server.redis_cli(&["LPOP", "id-pool:PROJ:9012"]), "PROJ-9012-1002");
+    assert!(Bates::open(folder.path(), series()).await.is_err());
+    server.stop();
+    let bates = open(folder.path()).await;
+    let documents = bates.series("document").unwrap().scope(PLAN);
+    assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1003");
+}
+
+/// A process that is being started has the lock of the folder, too, until it is another program.
+#[test]
+fn a_folder_is_free_after_a_close_also_where_processes_are_started() {
+    let (folder, is_over) = (tempdir().unwrap(), AtomicBool::new(false));
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                Command::new("true").status().unwrap();
+            }
+        });
+        let [runtime, _] = runtimes();
+        let refused = (0..200).find_map(|_| {
+            let opened = runtime.block_on(Bates::open(folder.path(), series()));
+            opened.map(|bates| runtime.block_on(bates.close())).err()
+        });
+        is_over.store(true, Ordering::Relaxed);
+        assert!(refused.is_none(), "{refused:?}");
+    });
+}
+
+/// A program that ends, and forgot to close.
+#[test]
+fn dropped_without_a_close_it_skips_and_repeats_nothing() {
+    let (folder, mut last) = (tempdir().unwrap(), 1000);
+    for _ in 0..5 {
+        for runtime in runtimes() {
+            let number = runtime.block_on(async {
+                let documents = open(folder.path()).await.series("document").unwrap().scope(PLAN);
+                documents.next().await.unwrap().position().value()
+            });
+            assert!(number > last, "{number} after {last}");
+            last = number;
+        }
+    }
+    assert!(last > 1010, "what was held is skipped");
+}
+
+#[tokio::test]
+async fn a_folder_whose_database_is_gone_begins_anew_only_on_purpose() {
+    let folder = tempdir().unwrap();
+    open(folder.path()).await.close().await;
+    std::fs::remove_file(folder.path().join("bates.db")).unwrap();
+    let refused = Bates::open(folder.path(), series()).await.err().unwrap();
+    assert_eq!(refused.code(), Code::STORE_POISONED, "{refused}");
+    let settings = Settings { opening: Opening::New, ..Settings::default() };
+    Bates::open_with(folder.path(), series(), settings).await.unwrap().close().await;
+}

@@ -1,0 +1,28 @@
+//! The numbering machine embedded in a program: every call of the library, and what becomes of numbers when the program
+//! ends in whatever way.
+
+mod calls;
+mod crash;
+mod documents;
+mod folder;
+mod refused;
+mod threads;
+
+use std::path::Path;
+
+use bates::{Bates, Promise, Series};
+
+/// The series that most tests use.
+fn series() -> [Series; 3] {
+    [
+        Series::new("document", "{project}-{type}-{seq}").start(1001),
+        Series::new("short", "{seq:base62:6}").shuffled(),
+        Series::new("conversation", "{seq}").promise(Promise::Ordered).key("seq:{conversation}"),
+    ]
+}
+
+async fn open(folder: &Path) -> Bates {
+    Bates::open(folder, series()).await.unwrap()
+}
+
+const PLAN: [(&str, &str); 2] = [("project", "PROJ"), ("type", "9012")];

@@ -1,0 +1,75 @@
+//! Many threads and tasks at one scope: none gets what another has.
+
+use std::thread;
+
+use bates::{Bates, Limits, NotAtHand, Numbering, Promise, Series};
+use bates_testkit::history::{Gaps, History, Rules};
+use tempfile::tempdir;
+use tokio::runtime::Builder;
+
+const THREADS: u64 = 4;
+const EACH: u64 = 20_000;
+
+/// Takes numbers without a runtime of its own, and writes down what it was given.
+fn take_at_hand(numbering: &Numbering, history: &History) {
+    let scope = history.scope("all");
+    let mut client = history.client();
+    let mut taken = 0;
+    while taken < EACH {
+        let asked = client.ask(scope);
+        match numbering.try_next() {
+            Ok(number) => {
+                let position = number.position().value();
+                client.answered(asked, position, position);
+                taken += 1;
+            }
+            Err(refused) => {
+                assert_eq!(refused, NotAtHand::Now);
+                thread::yield_now();
+            }
+        }
+    }
+}
+
+/// Threads that never wait, beside a task that does: whatever drives the runtime, no number comes twice, none falls, and
+/// none is missing.
+fn holds_on(mut builder: Builder) {
+    let folder = tempdir().unwrap();
+    let runtime = builder.enable_time().build().unwrap();
+    let limits = Limits { lease_max: 1_024, ..Limits::default() };
+    let series = Series::new("n", "{seq}").promise(Promise::Ordered).limits(limits);
+    let bates = runtime.block_on(Bates::open(folder.path(), [series])).unwrap();
+    let (numbering, history) = (bates.series("n").unwrap(), History::default());
+    thread::scope(|threads| {
+        let takers: Vec<_> =
+            (0..THREADS).map(|_| threads.spawn(|| take_at_hand(&numbering, &history))).collect();
+        runtime.block_on(async {
+            let (scope, mut client) = (history.scope("all"), history.client());
+            let mut taken = 0;
+            // As long as others take, this one drives the runtime that fetches for them.
+            while taken < EACH || !takers.iter().all(|taker| taker.is_finished()) {
+                let asked = client.ask(scope);
+                let position = numbering.next().await.unwrap().position().value();
+                client.answered(asked, position, position);
+                taken += 1;
+                tokio::task::yield_now().await;
+            }
+        });
+    });
+    let rules = Rules { is_ordered: true, gaps: Gaps::AtMost { start: 1, skipped_max: 0 } };
+    assert!(history.len() as u64 >= (THREADS + 1) * EACH);
+    let violations = history.check(rules);
+    assert!(violations.is_empty(), "{:?}", violations.first());
+    drop(numbering);
+    runtime.block_on(bates.close());
+}
+
+#[test]
+fn threads_without_a_runtime_get_no_number_twice_from_a_current_thread_runtime() {
+    holds_on(Builder::new_current_thread());
+}
+
+#[test]
+fn threads_without_a_runtime_get_no_number_twice_from_a_multi_threaded_runtime() {
+    holds_on(Builder::new_multi_thread());
+}
