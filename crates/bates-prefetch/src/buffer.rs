@@ -125,7 +125,7 @@ impl Buffer {
         let mut behind = self.behind.lock();
         behind.set_outdated_aside(now);
         let left = behind.left(&self.shards);
-        if behind.is_closed || waited_for == 0 && !behind.size.is_low(left) {
+        if behind.is_closed || waited_for <= left && !behind.size.is_low(left) {
             return None;
         }
         let used = behind.used(&self.shards);

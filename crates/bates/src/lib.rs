@@ -35,7 +35,8 @@ pub use bates_core::{
     ScopeRefused, SeriesName, Sink, State, StoreError, SystemClock, Undelivered,
 };
 pub use bates_pattern::{Date, Position, Reset, Verdict};
+pub use bates_prefetch::{Empty, Prefetch};
 pub use bates_sqlite::{OpenError, Opening, SqliteStore};
-pub use embed::{Bates, Error, Number, Numbering, Series, Settings};
+pub use embed::{Bates, Error, Leases, Number, Numbering, Prefetched, Series, Settings};
 /// The id of a document or reservation.
 pub use uuid::Uuid;

@@ -33,6 +33,13 @@ pub enum NotAtHand {
     Scope(#[from] ScopeRefused),
 }
 
+impl ReadyScope {
+    /// What renders its numbers.
+    pub fn into_scope(self) -> Scope {
+        self.scope
+    }
+}
+
 impl Entry {
     /// Makes a scope ready. Where the series shows a date and none is named, it is that of this moment for good.
     pub fn ready(&self, name: ScopeName<'_>, moment: Timestamp) -> Result<ReadyScope, ScopeRefused> {

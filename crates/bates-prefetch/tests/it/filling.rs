@@ -48,6 +48,18 @@ async fn more_is_asked_for_before_the_last_is_taken_and_once_at_a_time() {
     assert_eq!(numbers.next().await.unwrap().position(), 101);
 }
 
+/// Who waits for the first numbers does not cause a second refill.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_come_is_not_asked_for_again() {
+    for _ in 0..200 {
+        let source = Counting::new();
+        let numbers = source.prefetch(Prefetch::of(100).at_most(100));
+        numbers.next().await.unwrap();
+        numbers.close().await;
+        assert_eq!(source.books(|books| books.asked.clone()), [100]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_grows_while_it_is_used_up_quickly() {
     let source = Counting::new();

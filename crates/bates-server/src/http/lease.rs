@@ -4,6 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use bates_core::{Advance, By, ClientLeases, Code, Entry, Lease, LeaseAsk, LeaseRefused, Leased};
+use bates_pattern::{Position, Reset};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -67,6 +68,9 @@ pub(super) struct GivenLease {
     /// The template of the series, with ranges.
     #[serde(skip_serializing_if = "Option::is_none")]
     template: Option<String>,
+    /// When the numbering starts again, with ranges, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reset: Option<String>,
     /// The version of what a template means, with ranges. Who does not know it asks for numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     construction: Option<u16>,
@@ -129,6 +133,7 @@ impl GivenLease {
             lease: id.to_string(),
             ranges: None,
             template: None,
+            reset: None,
             construction: None,
             numbers: None,
             good_for_ms: good_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
@@ -137,11 +142,14 @@ impl GivenLease {
             Advance::Ranges(ranges) => Self {
                 ranges: Some(ranges.into_iter().map(Range::of).collect()),
                 template: Some(pattern.template().to_owned()),
+                reset: Some(pattern.reset())
+                    .filter(|reset| *reset != Reset::Never)
+                    .map(|reset| reset.to_string()),
                 construction: Some(pattern.construction().number()),
                 ..none
             },
             Advance::Numbers(numbers) => {
-                let number = |(position, id): (bates_pattern::Position, &str)| GivenNumber {
+                let number = |(position, id): (Position, &str)| GivenNumber {
                     position: position.value(),
                     id: id.to_owned(),
                 };

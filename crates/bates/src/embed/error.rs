@@ -1,6 +1,6 @@
 //! Why a call failed: one enum for all of them, with the codes that servers answer.
 
-use bates_core::{AssignRefused, Code, Document, MachineError, NextError, StoreError};
+use bates_core::{AssignRefused, Code, Document, LeaseRefused, MachineError, NextError, StoreError};
 use bates_sqlite::OpenError;
 use uuid::Uuid;
 
@@ -30,6 +30,9 @@ pub enum Error {
     /// No number was given.
     #[error(transparent)]
     Next(#[from] NextError),
+    /// Nothing was given in advance.
+    #[error(transparent)]
+    Lease(#[from] LeaseRefused),
     /// A document was not numbered, or no number reserved.
     #[error(transparent)]
     Assign(#[from] AssignRefused),
@@ -68,6 +71,7 @@ impl Error {
             Self::Series(error) => error.code(),
             Self::UnknownSeries(_) => Code::UNKNOWN_SERIES,
             Self::Next(error) => error.code(),
+            Self::Lease(error) => error.code(),
             Self::Assign(error) => error.code(),
             Self::Document(_) => Code::BAD_DOCUMENT,
             Self::Key => Code::BAD_ARGUMENTS,
@@ -81,7 +85,7 @@ impl Error {
 
     /// Whether a number may have been taken that nobody was given. It is then a gap, and never comes again.
     pub fn may_burn(&self) -> bool {
-        matches!(self, Self::Next(_) | Self::Assign(_)) && self.code().may_burn()
+        matches!(self, Self::Next(_) | Self::Lease(_) | Self::Assign(_)) && self.code().may_burn()
     }
 }
 

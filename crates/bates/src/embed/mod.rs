@@ -8,6 +8,7 @@ mod document;
 mod error;
 mod number;
 mod numbering;
+mod prefetch;
 mod series;
 
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use chores::Chores;
 pub use error::Error;
 pub use number::Number;
 pub use numbering::Numbering;
+pub use prefetch::{Leases, Prefetched};
 pub use series::Series;
 
 /// How long delivered documents and confirmed reservations can be looked at.

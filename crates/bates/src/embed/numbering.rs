@@ -116,6 +116,10 @@ impl Numbering {
         &self.entry
     }
 
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
     pub(super) fn parameters(&self) -> Vec<(&str, &str)> {
         self.parameters.iter().map(|(name, value)| (&**name, &**value)).collect()
     }

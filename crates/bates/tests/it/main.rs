@@ -16,6 +16,7 @@ mod embed;
 mod errors;
 mod failing;
 mod http;
+mod leases;
 mod load;
 mod metrics;
 mod nodes;

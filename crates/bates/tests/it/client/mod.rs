@@ -3,7 +3,7 @@
 mod asking;
 mod keeping;
 mod losing;
-mod proxy;
+pub(crate) mod proxy;
 mod refusing;
 mod trusting;
 

@@ -1,0 +1,65 @@
+//! Numbers in advance: leased from the machine, and handed out at the price of an atomic addition.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bates_core::{Advance, By, Lease, LeaseAsk, Leased, ScopeName};
+use bates_prefetch::{Given, Numbers, Prefetch, Source};
+use uuid::Uuid;
+
+use super::{Error, Numbering};
+
+/// Numbers of one scope of the machine, held in advance.
+///
+/// Made by [`Numbering::prefetch`]. It keeps the folder open: close it, or drop it, before [`Bates`](crate::Bates).
+pub type Prefetched = bates_prefetch::Prefetched<Leases>;
+
+/// Where numbers in advance come from: leases of one scope of the machine.
+pub struct Leases(Numbering);
+
+/// Numbers that are rendered when they are leased.
+const NUMBERS_MAX: u64 = 100_000;
+
+impl Numbering {
+    /// Holds numbers of the scope in advance: so many at first, and up to a hundred times as many while they are used up
+    /// within a second; say otherwise with [`Prefetch`]. From then on a number costs a few nanoseconds, and is rendered
+    /// when somebody looks at it. Only for series that are unique; the first call says so if it is not.
+    ///
+    /// What was not used is a gap when the last handle is dropped or closed. A crash loses what is held.
+    pub fn prefetch(&self, prefetch: impl Into<Prefetch>) -> Prefetched {
+        Prefetched::new(Leases(self.clone()), prefetch.into(), self.runtime())
+    }
+}
+
+impl Source for Leases {
+    type Error = Error;
+
+    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Error> {
+        let Self(numbering) = self;
+        let parameters = numbering.parameters();
+        let name = ScopeName { parameters: &parameters, date: numbering.date };
+        let ask = LeaseAsk { count, numbers_max: NUMBERS_MAX, as_numbers: false, used };
+        let by = By::library(&numbering.who);
+        let Leased { id, what, good_for } = numbering.machine.lease(&numbering.entry, name, ask, by).await?;
+        let numbers = match what {
+            Advance::Ranges(ranges) => {
+                let scope = numbering
+                    .entry
+                    .ready(name, numbering.machine.now())
+                    .map_err(bates_core::NextError::from)?;
+                let ranges = ranges.into_iter().map(|range| range.from()..range.to()).collect();
+                Numbers::Positions(ranges, Arc::new(scope.into_scope()))
+            }
+            Advance::Numbers(numbers) => Numbers::Written(
+                numbers.iter().map(|(position, text)| (position.value(), text.into())).collect(),
+            ),
+        };
+        Ok(Given { lease: id, numbers, good_for })
+    }
+
+    async fn give_back(&self, lease: Uuid, unused: Vec<Range<u64>>) -> Result<(), Error> {
+        let unused = unused.into_iter().filter_map(|range| Lease::new(range.start, range.end)).collect();
+        self.0.machine.end_lease(lease, unused).await?;
+        Ok(())
+    }
+}

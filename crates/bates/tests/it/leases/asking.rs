@@ -1,0 +1,131 @@
+//! The requests themselves.
+
+use serde_json::{Value, json};
+
+use super::super::documents::Home;
+use super::Stage;
+
+fn ids(answer: &Value) -> Vec<&str> {
+    answer["numbers"].as_array().unwrap().iter().map(|number| number["id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_series_that_counts_is_leased_as_a_range_and_others_as_numbers() {
+    let stage = Stage::on(Home::folder());
+    let range =
+        stage.post("/v1/series/document/lease", r#"{"scope":{"project":"A","type":"1"},"count":100}"#);
+    assert_eq!(range["ranges"], json!([{"first": 1001, "last": 1100}]));
+    assert_eq!((&range["template"], &range["construction"]), (&json!("{project}-{type}-{seq}"), &json!(1)));
+    assert!(range["numbers"].is_null() && range["good_for_ms"].is_null(), "{range}");
+    let again = stage.post("/v1/series/document/next", r#"{"scope":{"project":"A","type":"1"}}"#);
+    assert_eq!(again["ids"], json!(["A-1-1101"]), "what was leased is nobody else's");
+    let numbers = stage.post(
+        "/v1/series/document/lease",
+        r#"{"scope":{"project":"A","type":"1"},"count":2,"numbers":true}"#,
+    );
+    assert_eq!(ids(&numbers), ["A-1-1102", "A-1-1103"]);
+    for series in ["short", "farmer", "plain", "daily", "fiscal"] {
+        let leased = stage.post(&format!("/v1/series/{series}/lease"), r#"{"count":20}"#);
+        assert_eq!(ids(&leased).len(), 20, "{leased}");
+        let all: Vec<&str> = leased.as_object().unwrap().keys().map(String::as_str).collect();
+        let expected: &[&str] =
+            if series == "daily" { &["good_for_ms", "lease", "numbers"] } else { &["lease", "numbers"] };
+        // On the last day of a year its numbers are good for that day only.
+        assert!(all == expected || series == "fiscal", "nothing tells the key: {all:?}");
+        for id in ids(&leased) {
+            let (_, verdict) = stage.ask("GET", &format!("/v1/series/{series}/validate/{id}"), "");
+            assert_eq!(verdict["valid"], true, "{series} {id}: {verdict}");
+        }
+    }
+    let dated = stage.post("/v1/series/daily/lease", r#"{"count":5,"date":"2026-12-31"}"#);
+    assert_eq!((&dated["ranges"], &dated["reset"]), (&json!([{"first": 1, "last": 5}]), &json!("daily")));
+}
+
+#[test]
+fn the_last_numbers_are_leased_and_then_there_are_none() {
+    let stage = Stage::on(Home::folder());
+    let all = stage.post("/v1/series/digit/lease", r#"{"count":100}"#);
+    assert_eq!(all["ranges"], json!([{"first": 1, "last": 9}]));
+    let (status, none) = stage.ask("POST", "/v1/series/digit/lease", r#"{"count":1}"#);
+    assert_eq!((status, &none["code"]), (410, &json!("exhausted")));
+}
+
+#[test]
+fn bad_requests_change_nothing() {
+    let stage = Stage::on(Home::folder());
+    let lease =
+        stage.post("/v1/series/ticket/lease", r#"{"count":10}"#)["lease"].as_str().unwrap().to_owned();
+    let back = format!("/v1/leases/{lease}/return");
+    let many: Vec<Value> = (0..10_001).map(|at| json!({"first": at, "last": at})).collect();
+    let many = json!({ "unused": many }).to_string();
+    let used: Vec<String> = (0..1_001).map(|_| lease.clone()).collect();
+    let used = json!({ "count": 1, "used": used }).to_string();
+    let cases = [
+        ("/v1/series/queue/lease", r#"{"count":1}"#, 409, "not_unique"),
+        ("/v1/series/bill/lease", r#"{"count":1}"#, 409, "not_unique"),
+        ("/v1/series/nothing/lease", r#"{"count":1}"#, 404, "unknown_series"),
+        ("/v1/series/ticket/lease", r#"{"count":0}"#, 422, "bad_count"),
+        ("/v1/series/ticket/lease", r#"{"count":1000001}"#, 422, "bad_count"),
+        ("/v1/series/ticket/lease", r"{}", 422, "bad_body"),
+        ("/v1/series/ticket/lease", r#"{"count":1,"key":"x"}"#, 422, "bad_body"),
+        ("/v1/series/ticket/lease", "", 400, "bad_request"),
+        ("/v1/series/ticket/lease", &used, 422, "bad_body"),
+        ("/v1/series/ticket/lease", r#"{"count":1,"scope":{"a":"b"}}"#, 422, "bad_scope"),
+        ("/v1/series/daily/lease", r#"{"count":1,"date":"2026-02-30"}"#, 422, "bad_body"),
+        (&back, r#"{"unused":[{"first":5,"last":4}]}"#, 422, "bad_body"),
+        (&back, r#"{"unused":[{"first":5,"last":18446744073709551615}]}"#, 422, "bad_body"),
+        (&back, &many, 422, "bad_body"),
+        (&back, "{}", 422, "bad_body"),
+        ("/v1/leases/x/return", r#"{"unused":[]}"#, 404, "unknown_lease"),
+        ("/v1/leases/01a1e19c-cd3f-7336-a8ad-4c01672ab58a/return", r#"{"unused":[]}"#, 404, "unknown_lease"),
+    ];
+    for (path, body, status, code) in cases {
+        let (answered, problem) = stage.ask("POST", path, body);
+        let cut: String = body.chars().take(60).collect();
+        assert_eq!((answered, &problem["code"]), (status, &json!(code)), "{path} {cut}: {problem}");
+    }
+    assert_eq!(stage.held(), [(lease, 10)].into(), "the lease is as it was");
+    assert_eq!(stage.post("/v1/series/ticket/next", "")["ids"], json!(["T-11"]));
+    let (status, _) = stage.ask("GET", "/v1/leases?after=x", "");
+    assert_eq!(status, 422);
+}
+
+/// On both stores, and with what the account says before, in between and after.
+#[test]
+fn what_is_returned_is_a_gap_and_comes_to_nobody() {
+    for home in [Home::folder(), Home::postgres()] {
+        let stage = Stage::on(home);
+        let first = stage.post("/v1/series/ticket/lease", r#"{"count":100}"#);
+        let id = first["lease"].as_str().unwrap();
+        assert!(stage.gaps("ticket").is_empty(), "a client holds it");
+        assert_eq!(stage.held(), [(id.to_owned(), 100)].into());
+        let back = format!("/v1/leases/{id}/return");
+        let unused = r#"{"unused":[{"first":31,"last":40},{"first":91,"last":5000}]}"#;
+        assert_eq!(stage.post(&back, unused)["gaps"], 20, "what it never had it cannot return");
+        let (status, again) = stage.ask("POST", &back, unused);
+        assert_eq!((status, &again["code"]), (404, &json!("unknown_lease")));
+        let expected = (31..=40).chain(91..=100).map(|position| (position, "lease_lost".to_owned()));
+        assert_eq!(stage.gaps("ticket"), expected.collect());
+        assert_eq!(stage.post("/v1/series/ticket/next", r#"{"count":2}"#)["ids"], json!(["T-101", "T-102"]));
+        let second = stage.post("/v1/series/ticket/lease", r#"{"count":10}"#);
+        let used = json!({ "count": 10, "used": [second["lease"], "not an id"] }).to_string();
+        stage.post("/v1/series/ticket/lease", &used);
+        assert_eq!(stage.held().len(), 1, "the one before was used to the last");
+        assert_eq!(stage.gaps("ticket").len(), 20);
+    }
+}
+
+#[test]
+fn what_is_leased_of_an_audited_series_is_recorded_with_who_holds_it() {
+    let stage = Stage::on(Home::folder());
+    stage.post("/v1/series/audited/lease", r#"{"count":50}"#);
+    stage.post("/v1/series/audited/lease", r#"{"count":5,"numbers":true}"#);
+    let (_, audit) = stage.ask("GET", "/v1/audit?series=audited", "");
+    let told: Vec<(&str, u64)> = audit["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| (entry["last"].as_str().unwrap(), entry["count"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(told, [("A-50", 50), ("A-55", 5)]);
+}

@@ -1,0 +1,114 @@
+//! The Rust client with numbers in advance, against server processes.
+
+use std::collections::BTreeSet;
+
+use bates_client::{Empty, Error, Number, Prefetch};
+
+use super::super::client::proxy::Proxy;
+use super::super::documents::Home;
+use super::{Stage, builder, until};
+
+/// What the program renders is what the server would have answered.
+#[tokio::test]
+async fn numbers_in_advance_read_as_those_of_the_server() {
+    let stage = Stage::on(Home::folder());
+    let client = stage.client();
+    let scope = [("project", "PROJ"), ("type", "9012")];
+    let document = client.series("document").scope(scope);
+    let ahead = document.prefetch(10);
+    let texts = |numbers: Vec<Number<'_>>| numbers.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(texts(ahead.take(3).await.unwrap()), ["PROJ-9012-1001", "PROJ-9012-1002", "PROJ-9012-1003"]);
+    let next: u64 = document.next().await.unwrap()[10..].parse().unwrap();
+    assert_eq!(next - 1_004, ahead.at_hand(), "what is held is nobody else's");
+    let hidden = client.series("conversation").scope([("conversation", "7")]).prefetch(10);
+    assert_eq!(texts(hidden.take(2).await.unwrap()), ["1", "2"], "a parameter that no number shows");
+    let dated = client.series("daily").date("2026-12-31").unwrap().prefetch(10);
+    assert_eq!(texts(dated.take(2).await.unwrap()), ["20261231-1", "20261231-2"]);
+    for series in ["short", "farmer", "plain", "daily", "fiscal"] {
+        let series = client.series(series);
+        let held = series.prefetch(30);
+        for number in held.take(100).await.unwrap() {
+            let verdict = series.validate(&number.to_string()).await.unwrap();
+            assert!(verdict.valid, "{number:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_ordered_series_has_nothing_in_advance_and_says_so() {
+    let stage = Stage::on(Home::folder());
+    for series in ["queue", "bill", "nothing"] {
+        let held = stage.client().series(series).prefetch(10);
+        let Err(Empty::Failed(error)) = held.next().await else { panic!("{series} gave a number") };
+        let code = if series == "nothing" { "unknown_series" } else { "not_unique" };
+        assert_eq!(error.code(), Some(code), "{error}");
+    }
+}
+
+/// Every position of the scope is somebody's, once, or a gap.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_share_a_series_with_everybody_and_account_for_all_of_it() {
+    for home in [Home::folder(), Home::postgres()] {
+        let stage = Stage::on(home);
+        let mut tasks = Vec::new();
+        for size in [1_u64, 7, 100, 1_000] {
+            let series = stage.client().series("ticket");
+            tasks.push(tokio::spawn(async move {
+                let held = series.prefetch(size);
+                let (mut taken, one) = (Vec::new(), held.clone());
+                for count in 0..300 {
+                    taken.push(one.next().await.unwrap().to_string());
+                    taken.extend(held.take(count % 7).await.unwrap().iter().map(ToString::to_string));
+                    if count % 10 == 0 {
+                        taken.push(series.next().await.unwrap());
+                    }
+                }
+                taken
+            }));
+        }
+        let mut all = Vec::new();
+        for task in tasks {
+            all.extend(task.await.unwrap());
+        }
+        let taken: BTreeSet<u64> = all.iter().map(|number| number[2..].parse().unwrap()).collect();
+        assert_eq!(taken.len(), all.len(), "each number came once");
+        until(|| stage.held().is_empty()).await;
+        let gaps = stage.gaps("ticket");
+        assert!(gaps.values().all(|reason| reason == "lease_lost"), "{gaps:?}");
+        assert!(gaps.keys().all(|position| !taken.contains(position)), "what was used is no gap");
+        let last = taken.iter().chain(gaps.keys()).max().unwrap();
+        let lost: Vec<u64> = (1..=*last).filter(|at| !taken.contains(at) && !gaps.contains_key(at)).collect();
+        assert_eq!(lost, [0_u64; 0], "nobody has them, and nobody says why");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_million_numbers_are_a_few_calls() {
+    let stage = Stage::on(Home::folder());
+    let proxy = Proxy::start(stage.server.http, []);
+    let held = proxy.client().series("ticket").prefetch(Prefetch::of(100).at_most(1_000_000));
+    let mut taken = vec![false; 4_000_000];
+    for _ in 0..1_000_000 {
+        let number = match held.try_next() {
+            Ok(number) => number,
+            Err(_) => held.next().await.unwrap(),
+        };
+        let seen = &mut taken[usize::try_from(number.position()).unwrap()];
+        assert!(!std::mem::replace(seen, true), "{number} came twice");
+    }
+    let calls = proxy.seen();
+    assert!(calls.len() < 50 && calls.iter().all(|call| call.ends_with("/lease")), "{calls:?}");
+    let left = held.at_hand();
+    assert!(left > 0 && held.close().await >= left);
+}
+
+#[tokio::test]
+async fn a_wrong_secret_is_told_by_the_first_call() {
+    let home = Home::folder();
+    let server = home.start_with(super::SERIES, &[("BATES_SECRET", "sesame")]);
+    let series = |secret: &str| builder(server.http).secret(secret).build().unwrap().series("ticket");
+    let held = series("wrong").prefetch(10);
+    let Err(Empty::Failed(error)) = held.next().await else { panic!("a number for nobody") };
+    assert!(matches!(&*error, Error::Refused { status: 401, .. }), "{error}");
+    assert_eq!(series("sesame").prefetch(10).next().await.unwrap().position(), 1);
+}

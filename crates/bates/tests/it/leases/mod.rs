@@ -1,0 +1,103 @@
+//! Numbers in advance, on server processes and both stores: what is leased, what becomes of it, and that none of it
+//! comes twice.
+
+mod asking;
+mod holding;
+mod killed;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bates_client::{Client, ClientBuilder};
+use serde_json::Value;
+
+use super::documents::Home;
+use super::http::ask;
+use super::running::Server;
+
+/// Series of every kind that is leased, and two that are not.
+const SERIES: &str = "  ticket: { pattern: \"T-{seq}\" }
+  document: { pattern: \"{project}-{type}-{seq}\", start: 1001 }
+  conversation: { pattern: \"{seq}\", key: \"seq:{conversation}\" }
+  short: { pattern: \"{seq:base62:6}\", order: shuffled }
+  farmer: { pattern: \"{seq:11}{check:verhoeff}\", order: shuffled, reject: openg2p }
+  plain: { pattern: \"{seq:4}\", reject: openg2p, start: 1000 }
+  daily: { pattern: \"{date:%Y%m%d}-{seq}\", reset: daily }
+  fiscal: { pattern: \"{date:%Y}-{seq}\", reset: yearly }
+  audited: { pattern: \"A-{seq}\", audit: true }
+  digit: { pattern: \"{seq:1}\" }
+  queue: { pattern: \"Q-{seq}\", promise: ordered }
+  bill: { pattern: \"B-{seq}\", promise: gapless }
+";
+
+/// A server, and where it keeps its store.
+struct Stage {
+    server: Server,
+    // Invariant: last, so that the server is gone when its folder is.
+    home: Home,
+}
+
+impl Stage {
+    fn on(home: Home) -> Self {
+        let server = home.start(SERIES);
+        Self { server, home }
+    }
+
+    fn killed_and_started_again(self) -> Self {
+        let Self { server, home } = self;
+        server.kill();
+        Self::on(home)
+    }
+
+    /// A client that gives up after three attempts.
+    fn client(&self) -> Client {
+        builder(self.server.http).attempts(3).build().unwrap()
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        ask(self.server.http, method, path, body)
+    }
+
+    fn post(&self, path: &str, body: &str) -> Value {
+        let (status, answer) = self.ask("POST", path, body);
+        assert_eq!(status, 200, "{path} {body}: {answer}");
+        answer
+    }
+
+    /// What clients hold, by lease: how many positions.
+    fn held(&self) -> BTreeMap<String, u64> {
+        let (_, answer) = self.ask("GET", "/v1/leases", "");
+        let leases = answer["leases"].as_array().unwrap().iter().map(|lease| {
+            let count =
+                |range: &Value| range["last"].as_u64().unwrap() - range["first"].as_u64().unwrap() + 1;
+            let positions = lease["ranges"].as_array().unwrap().iter().map(count).sum();
+            (lease["lease"].as_str().unwrap().to_owned(), positions)
+        });
+        leases.collect()
+    }
+
+    /// The positions of a series that nobody has, with the reason of each.
+    fn gaps(&self, series: &str) -> BTreeMap<u64, String> {
+        self.post("/v1/reconcile", "");
+        let (_, answer) = self.ask("GET", &format!("/v1/gaps?series={series}"), "");
+        let gaps = answer["gaps"].as_array().unwrap().iter().flat_map(|gap| {
+            let reason = gap["reason"].as_str().unwrap().to_owned();
+            let range = gap["first"].as_u64().unwrap()..=gap["last"].as_u64().unwrap();
+            range.map(move |position| (position, reason.clone()))
+        });
+        gaps.collect()
+    }
+}
+
+/// A client of a port of this machine that rests only a moment.
+fn builder(port: u16) -> ClientBuilder {
+    let pause = Duration::from_millis(1);
+    Client::builder(format!("http://127.0.0.1:{port}")).pause(pause, pause)
+}
+
+/// Lets other tasks run until something is the case.
+async fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
