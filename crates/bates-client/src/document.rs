@@ -144,7 +144,8 @@ impl Series {
     /// Numbers many documents: what came of each, in order. Lines that are sent together share commits.
     ///
     /// They are sent in several calls, a thousand at a time. If one of these fails, all documents may be assigned again:
-    /// those that have a number get the same.
+    /// those that have a number get the same. So may a document that was refused for now, which is told and not tried
+    /// again.
     pub async fn assign_all(&self, documents: &[Document]) -> Result<Vec<Result<Assigned, Error>>, Error> {
         let mut answers = Vec::with_capacity(documents.len());
         while answers.len() < documents.len() {

@@ -48,3 +48,8 @@ pub use pool::Pool;
 pub use reservation::Reservation;
 pub use series::{Peek, Series};
 pub use settings::Settings;
+
+/// The examples of the guide, which are compiled and not run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/clients.md")]
+struct Guide;

@@ -56,6 +56,15 @@ pub enum Error {
         /// Whether a number may have been taken that nobody was given.
         may_burn: bool,
     },
+    /// Who answers does not prove who it is. It was told nothing.
+    #[error("who answers at {host} is not trusted: {cause}")]
+    #[non_exhaustive]
+    Distrusted {
+        /// Who was asked, as `host:port`.
+        host: Box<str>,
+        /// What is wrong with what it shows.
+        cause: Box<str>,
+    },
     /// The answer is none that Bates gives.
     #[error("{host} answers {status} and nothing that Bates answers: {reason}{}", burned(*may_burn))]
     #[non_exhaustive]
@@ -93,7 +102,7 @@ impl Error {
     /// [`may_burn`](Self::may_burn).
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Wrong { .. } | Self::Exhausted { .. } => false,
+            Self::Wrong { .. } | Self::Exhausted { .. } | Self::Distrusted { .. } => false,
             Self::Refused { status, .. } => is_passing(*status),
             Self::Away { .. } => true,
             Self::Strange { status, .. } => *status >= 500,
@@ -105,7 +114,7 @@ impl Error {
     /// once more is safe, but does not bring it back.
     pub fn may_burn(&self) -> bool {
         match self {
-            Self::Wrong { .. } => false,
+            Self::Wrong { .. } | Self::Distrusted { .. } => false,
             Self::Exhausted { may_burn, .. }
             | Self::Refused { may_burn, .. }
             | Self::Away { may_burn, .. }
@@ -120,7 +129,7 @@ impl Error {
             Self::Exhausted { .. } => Some(Code::EXHAUSTED),
             Self::Refused { code, .. } => Some(code.as_str()),
             Self::Cut { cause, .. } => cause.code(),
-            Self::Wrong { .. } | Self::Away { .. } | Self::Strange { .. } => None,
+            Self::Wrong { .. } | Self::Away { .. } | Self::Distrusted { .. } | Self::Strange { .. } => None,
         }
     }
 
@@ -131,7 +140,7 @@ impl Error {
             Self::Exhausted { may_burn, .. }
             | Self::Refused { may_burn, .. }
             | Self::Strange { may_burn, .. } => *may_burn |= is_burned,
-            Self::Wrong { .. } | Self::Cut { .. } => {}
+            Self::Wrong { .. } | Self::Distrusted { .. } | Self::Cut { .. } => {}
         }
         self
     }

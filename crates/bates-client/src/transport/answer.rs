@@ -89,8 +89,13 @@ impl Failed {
         let error = match broken {
             // What could not connect has sent nothing.
             Broken::Sending(error) if error.is_connect() => {
-                let may_pass = !is_distrust(&error);
-                return Self { error: away(host, &cause(&error), false), may_pass, after: None };
+                let (cause, may_pass) = (cause(&error), !is_distrust(&error));
+                let error = if may_pass {
+                    away(host, &cause, false)
+                } else {
+                    Error::Distrusted { host: host.into(), cause: cause.into() }
+                };
+                return Self { error, may_pass, after: None };
             }
             Broken::Sending(error) | Broken::Reading(error) => error,
             Broken::TooLarge(status) => {

@@ -157,7 +157,7 @@ async fn gaps_come_page_by_page_and_no_more_than_wanted() {
     let mut pages = plans.gaps().page(2);
     let mut firsts = Vec::new();
     while let Some(page) = pages.next_page().await.unwrap() {
-        assert!(page.len() <= 2);
+        assert!(page.len() <= 2 && firsts.len() < 5, "{firsts:?}");
         firsts.extend(page.iter().map(|gap| gap.first));
     }
     assert_eq!(firsts, [1001, 1003, 1005, 1007, 1009]);

@@ -129,6 +129,22 @@ async fn a_document_whose_answers_get_lost_has_one_number() {
 }
 
 #[tokio::test]
+async fn what_was_decided_and_not_told_is_decided_once() {
+    let stage = Stage::new();
+    let bills = stage.client().series("bill");
+    for (decision, state) in [("confirm", "confirmed"), ("void", "voided")] {
+        let token = bills.reserve(Duration::from_mins(1)).await.unwrap().token;
+        let proxy = Proxy::start(stage.server.http, [Act::Lose, Act::Lose]);
+        let client = proxy.client();
+        let known = if decision == "void" { client.void(&token).await } else { client.confirm(&token).await };
+        assert_eq!(known.unwrap().state, state);
+        assert_eq!(proxy.seen(), [&*format!("POST /v1/reservations/{token}/{decision}"); 3]);
+    }
+    let proxy = Proxy::start(stage.server.http, [Act::Lose]);
+    assert_eq!(proxy.client().reconcile().await.unwrap().missing, 1);
+}
+
+#[tokio::test]
 async fn numbers_that_were_taken_before_a_call_failed_are_not_lost() {
     let stage = Stage::new();
     let proxy = Proxy::start(stage.server.http, [Act::Pass, problem(422, "bad_count", false, 0)]);
@@ -150,6 +166,7 @@ async fn who_is_not_bates_is_told_apart() {
         (say("301 Moved\r\nlocation: http://127.0.0.1:1/", ""), 301, false),
         (say("404 Not Found", "nothing"), 404, false),
         (say("502 Bad Gateway", "<html>"), 502, true),
+        (say("200 OK", &" ".repeat(65 * 1024 * 1024)), 200, true),
     ] {
         let proxy = Proxy::start(stage.server.http, [answer]);
         let client = builder(proxy.port).attempts(1).build().unwrap();
