@@ -4,8 +4,7 @@
 //!     cargo run --example chat -- 127.0.0.1:3001 & cargo run --example chat -- 127.0.0.1:3002 &
 //!     curl -d 'hello' 127.0.0.1:3001/lobby; curl -d 'hi there' 127.0.0.1:3002/lobby; curl 127.0.0.1:3001/lobby
 
-use axum::extract::{Path, State};
-use axum::{Router, http::StatusCode, routing::get};
+use axum::{Router, extract::Path, extract::State, http::StatusCode, routing::get};
 use redis::{AsyncCommands as _, aio::MultiplexedConnection};
 use tokio::fs;
 
@@ -33,9 +32,10 @@ async fn show(chat: State<Chat>, room: Path<String>) -> Result<String, StatusCod
     let Ok(mut files) = fs::read_dir(room_of(&chat, &room)?).await else { return Ok(String::new()) };
     while let Some(file) = files.next_entry().await.map_err(failed)? {
         let Ok(number) = file.file_name().to_string_lossy().parse::<u64>() else { continue };
-        messages.insert(number, fs::read_to_string(file.path()).await.map_err(failed)?);
+        let text = fs::read_to_string(file.path()).await.map_err(failed)?;
+        messages.insert(number, format!("{number} {text}\n"));
     }
-    Ok(messages.into_iter().map(|(number, text)| format!("{number} {text}\n")).collect())
+    Ok(messages.into_values().collect())
 }
 
 /// The name of a room leads nowhere else.

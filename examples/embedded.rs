@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("message {}", other.join().expect("it does not panic")?);
 
     // A number for something that is saved elsewhere: confirmed once it is, or else an explained gap.
-    let invoice = bates.series("invoice")?.reserve(Duration::from_secs(60)).await?;
+    let invoice = bates.series("invoice")?.reserve(Duration::from_mins(1)).await?;
     println!("invoice {} is {}", invoice.number, bates.confirm(invoice.event).await?.state);
 
     // A number tells where it is from, and a text what speaks against it.
