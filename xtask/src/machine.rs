@@ -15,7 +15,7 @@ struct Program {
     product: &'static str,
 }
 
-const PROGRAMS: [Program; 15] = [
+const PROGRAMS: [Program; 16] = [
     Program { binary: "initdb", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "postgres", package: "postgresql", product: "the PostgreSQL server" },
     Program { binary: "psql", package: "postgresql-client", product: "the PostgreSQL client" },
@@ -27,6 +27,7 @@ const PROGRAMS: [Program; 15] = [
     Program { binary: "faketime", package: "faketime", product: "libfaketime, which makes clocks jump" },
     Program { binary: "unshare", package: "util-linux", product: "util-linux, for a disk of a test's own" },
     Program { binary: "openssl", package: "openssl", product: "OpenSSL, which makes certificates" },
+    Program { binary: "curl", package: "curl", product: "curl, for the examples" },
     Program { binary: "pip3", package: "python3-pip", product: "pip, for the Redis client of Python" },
     Program { binary: "npm", package: "npm", product: "npm, for the Redis client of Node" },
     Program { binary: "promtool", package: "prometheus", product: "Prometheus, which proves alerts" },

@@ -40,3 +40,8 @@ pub use bates_sqlite::{OpenError, Opening, SqliteStore};
 pub use embed::{Bates, Error, Leases, Number, Numbering, Prefetched, Series, Settings};
 /// The id of a document or reservation.
 pub use uuid::Uuid;
+
+/// The code in `docs/embedding.md` compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct Embedding;

@@ -55,8 +55,8 @@ impl Numbering {
 
     /// The next number.
     ///
-    /// Out of memory in well under a microsecond as a rule, else once the store has moved its cursor on disk. A caller that stops
-    /// waiting may leave a gap, never a number for two.
+    /// Out of memory as a rule, else once the store has moved its cursor on disk. A caller that stops waiting may leave a
+    /// gap, never a number for two.
     pub async fn next(&self) -> Result<Number, Error> {
         if let Ok(number) = self.try_next() {
             return Ok(number);

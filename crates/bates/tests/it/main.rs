@@ -14,6 +14,7 @@ mod disk_full;
 mod documents;
 mod embed;
 mod errors;
+mod examples;
 mod failing;
 mod http;
 mod leases;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bates::{Bates, Date, How, NotAtHand, Promise, Record, RecordFilter, Reset, Series, Settings, Verdict};
 use bates_testkit::FakeClock;
@@ -93,7 +94,7 @@ async fn an_ordered_series_with_reservations_is_never_at_hand_again() {
     let messages = bates.series("conversation").unwrap().scope([("conversation", "abc")]);
     assert_eq!(messages.next().await.unwrap(), "1");
     assert_eq!(messages.try_next().unwrap(), "2");
-    let reserved = messages.reserve(std::time::Duration::from_secs(60)).await.unwrap();
+    let reserved = messages.reserve(Duration::from_mins(1)).await.unwrap();
     assert!(reserved.position > 2, "{reserved:?}");
     assert_eq!(messages.try_next(), Err(NotAtHand::Never));
     assert!(messages.next().await.unwrap().position().value() > reserved.position);

@@ -47,7 +47,7 @@ fn holds_on(mut builder: Builder) {
             let (scope, mut client) = (history.scope("all"), history.client());
             let mut taken = 0;
             // As long as others take, this one drives the runtime that fetches for them.
-            while taken < EACH || !takers.iter().all(|taker| taker.is_finished()) {
+            while taken < EACH || !takers.iter().all(thread::ScopedJoinHandle::is_finished) {
                 let asked = client.ask(scope);
                 let position = numbering.next().await.unwrap().position().value();
                 client.answered(asked, position, position);

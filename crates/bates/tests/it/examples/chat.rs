@@ -1,0 +1,95 @@
+//! The chat room: two processes, one order.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use bates_testkit::history::{Gaps, History, Rules};
+use tempfile::tempdir;
+
+use super::built;
+use crate::running::Server;
+
+const PEOPLE: u64 = 4;
+const MESSAGES: u64 = 50;
+
+/// A process of the chat.
+struct Chat {
+    child: Child,
+    address: String,
+}
+
+impl Chat {
+    fn start(bates: &Server, folder: &Path) -> Self {
+        let mut command = Command::new(built("chat"));
+        command.arg("127.0.0.1:0").arg(format!("redis://127.0.0.1:{}", bates.port)).arg(folder);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim_end().rsplit(' ').next().unwrap().to_owned();
+        Self { child, address }
+    }
+
+    fn post(&self, room: &str, message: &str) -> u64 {
+        let answer = ureq::post(format!("http://{}/{room}", self.address)).send(message).unwrap();
+        answer.into_body().read_to_string().unwrap().trim_end().parse().unwrap()
+    }
+
+    fn show(&self, room: &str) -> Vec<(u64, String)> {
+        let answer = ureq::get(format!("http://{}/{room}", self.address)).call().unwrap();
+        let messages = answer.into_body().read_to_string().unwrap();
+        let line = |line: &str| {
+            line.split_once(' ').map(|(number, text)| (number.parse().unwrap(), text.to_owned()))
+        };
+        messages.lines().map(|text| line(text).unwrap()).collect()
+    }
+}
+
+impl Drop for Chat {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn two_processes_show_the_same_messages_in_the_same_order_and_all_of_them() {
+    let (data, folder) = (tempdir().unwrap(), tempdir().unwrap());
+    let bates = Server::start(data.path());
+    let chats = [Chat::start(&bates, folder.path()), Chat::start(&bates, folder.path())];
+    let history = History::default();
+    thread::scope(|threads| {
+        for person in 0..PEOPLE {
+            let (chats, history) = (&chats, &history);
+            threads.spawn(move || {
+                let (scope, mut client) = (history.scope("lobby"), history.client());
+                for (nth, chat) in (0..MESSAGES).zip(chats.iter().cycle()) {
+                    let asked = client.ask(scope);
+                    let number = chat.post("lobby", &format!("{person} says {nth}"));
+                    client.answered(asked, number, number);
+                    // What is seen meanwhile ascends, and has what this one was answered.
+                    let seen = chats[usize::try_from(person % 2).unwrap()].show("lobby");
+                    assert!(seen.is_sorted() && seen.iter().any(|(shown, _)| *shown == number), "{seen:?}");
+                }
+            });
+        }
+    });
+    // Across processes: who was answered before another asked has the lower number, and none is missing.
+    let rules = Rules { is_ordered: true, gaps: Gaps::AtMost { start: 1, skipped_max: 0 } };
+    assert_eq!(history.check(rules), []);
+    let [one, other] = chats.each_ref().map(|chat| chat.show("lobby"));
+    assert_eq!(one, other);
+    assert!(one.iter().map(|(number, _)| *number).eq(1..=PEOPLE * MESSAGES));
+    for person in 0..PEOPLE {
+        let own = one.iter().filter_map(|(_, text)| text.strip_prefix(&format!("{person} says ")));
+        assert!(
+            own.eq((0..MESSAGES).map(|nth| nth.to_string())),
+            "each message once, in the order it was said"
+        );
+    }
+    assert_eq!(chats[1].post("kitchen", "hello"), 1, "another conversation has its own order");
+    assert_eq!(chats[0].show("nobody"), []);
+    let elsewhere = ureq::post(format!("http://{}/..%2f..%2fetc", chats[0].address)).send("x");
+    assert!(matches!(elsewhere, Err(ureq::Error::StatusCode(404))));
+}
