@@ -35,6 +35,7 @@ pub(crate) struct Shared<S: Source> {
     scope: OnceLock<Arc<Scope>>,
     /// How many numbers somebody waits for.
     waited_for: AtomicU64,
+    leases: AtomicU64,
     /// Wakes the task.
     wanted: Arc<Notify>,
     /// Ends a pause after a failure.
@@ -53,6 +54,7 @@ impl<S: Source> Prefetched<S> {
             buffer: Buffer::new(prefetch),
             scope: OnceLock::new(),
             waited_for: AtomicU64::new(0),
+            leases: AtomicU64::new(0),
             wanted: wanted.clone(),
             waiter: Arc::default(),
             ended: watch::Sender::new(None),
@@ -114,6 +116,11 @@ impl<S: Source> Prefetched<S> {
         self.0.buffer.left()
     }
 
+    /// How often numbers were leased so far: each was a call to the source.
+    pub fn leases(&self) -> u64 {
+        self.0.leases.load(Ordering::Relaxed)
+    }
+
     /// Gives back what is held, here and in all clones, and waits until that is written. Answers how many positions are
     /// gaps from now on.
     pub async fn close(&self) -> u64 {
@@ -170,6 +177,7 @@ impl<S: Source> Shared<S> {
 
     /// Holds what was leased. If it was closed meanwhile, that is what has to be given back.
     pub(crate) fn add(&self, given: Given, at: Instant, used: &[Uuid]) -> Result<(), Rest> {
+        self.leases.fetch_add(1, Ordering::Relaxed);
         if let Numbers::Positions(_, scope) = &given.numbers {
             // Invariant: the scope is there before the first position can be taken.
             self.scope.get_or_init(|| scope.clone());

@@ -77,7 +77,7 @@ async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost<
     let held = held_by("a", &[(1001, 1011), (1021, 1031)]);
     store.put_client_lease(held.clone(), vec![]).await.expect("a write");
     store.put_client_lease(held.clone(), vec![]).await.expect("as after an answer that was lost");
-    assert_eq!(all(&store).await, [held.clone()], "once, as it was");
+    assert_eq!(all(&store).await, std::slice::from_ref(&held), "once, as it was");
     let with_client = account(&store).await;
     assert_eq!(with_client.with_clients, held.ranges);
     assert_eq!(with_client.missing(Promise::Unique, 1001, None), []);

@@ -97,6 +97,7 @@ async fn a_million_numbers_are_a_few_calls() {
         assert!(!std::mem::replace(seen, true), "{number} came twice");
     }
     let calls = proxy.seen();
+    assert_eq!(held.leases(), calls.len() as u64);
     assert!(calls.len() < 50 && calls.iter().all(|call| call.ends_with("/lease")), "{calls:?}");
     let left = held.at_hand();
     assert!(left > 0 && held.close().await >= left);
