@@ -86,7 +86,7 @@ fn positions(client: &Client) {
             let bare = timed(threads, || {
                 black_box(counter.fetch_add(1, Ordering::Relaxed));
             });
-            wait_for(&held, HELD / 2 + TAKEN);
+            refilled(&held);
             let ours = timed(threads, || {
                 black_box(held.try_next().unwrap().position());
             });
@@ -119,13 +119,12 @@ fn timed(threads: u64, call: impl Fn() + Sync) -> f64 {
     TAKEN as f64 / (ended - began).as_secs_f64() / 1e6
 }
 
-/// Waits until so many are at hand.
-fn wait_for(held: &Prefetched, count: u64) {
-    while held.at_hand() < count {
-        // Taking one is what makes it ask for more.
-        if held.at_hand() <= HELD / 2 {
-            let _ = held.try_next();
-        }
+/// Has it refilled, so that nothing is fetched while positions are taken.
+fn refilled(held: &Prefetched) {
+    while held.at_hand() > HELD / 2 {
+        held.try_next().unwrap();
+    }
+    while held.at_hand() < HELD / 2 + TAKEN {
         std::thread::yield_now();
     }
 }

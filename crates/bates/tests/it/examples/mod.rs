@@ -3,6 +3,9 @@
 mod chat;
 mod clients;
 mod embedded;
+mod running;
+mod shortener;
+mod upload;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,56 @@
+//! A link shortener that makes keys out of its own memory: a call to Bates for a hundred links, not for each.
+//!
+//!     bates serve     # and in another terminal:
+//!     cargo run --example shortener
+//!     curl -d 'https://www.rust-lang.org' 127.0.0.1:3000      # answers with a key, such as 4Fk1zQ
+//!     curl -i 127.0.0.1:3000/4Fk1zQ
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header::LOCATION};
+use axum::{Router, routing::get, routing::post};
+use bates_client::{Client, Prefetched};
+
+/// Keys in advance, and the links. A real one keeps its links in a database, by their keys: no two are the same.
+#[derive(Clone)]
+struct Shortener {
+    keys: Prefetched,
+    links: Arc<RwLock<HashMap<String, String>>>,
+}
+
+/// Waits only where no key is at hand. While Bates is away, those that are held last as long as they last.
+async fn shorten(State(shortener): State<Shortener>, link: String) -> Result<String, (StatusCode, String)> {
+    if !link.starts_with("https://") && !link.starts_with("http://") {
+        return Err((StatusCode::BAD_REQUEST, "this is no link\n".to_owned()));
+    }
+    let key = shortener.keys.next().await;
+    let key = key.map_err(|empty| (StatusCode::SERVICE_UNAVAILABLE, format!("{empty}\n")))?.to_string();
+    shortener.links.write().expect("nobody panics here").insert(key.clone(), link);
+    Ok(key + "\n")
+}
+
+async fn follow(
+    State(shortener): State<Shortener>,
+    Path(key): Path<String>,
+) -> Result<(StatusCode, [(&'static str, String); 1]), StatusCode> {
+    let link = shortener.links.read().expect("nobody panics here").get(&key).cloned();
+    Ok((StatusCode::FOUND, [(LOCATION.as_str(), link.ok_or(StatusCode::NOT_FOUND)?)]))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let said = |nth, otherwise: &str| std::env::args().nth(nth).unwrap_or_else(|| otherwise.to_owned());
+    let client = Client::connect(said(2, "http://127.0.0.1:8080"))?;
+    let shortener = Shortener { keys: client.series("short").prefetch(100), links: Arc::default() };
+    let keys = shortener.keys.clone();
+    let routes = Router::new().route("/", post(shorten)).route("/{key}", get(follow)).with_state(shortener);
+    let listener = tokio::net::TcpListener::bind(said(1, "127.0.0.1:3000")).await?;
+    println!("listening on {}", listener.local_addr()?);
+    let stop = async { tokio::signal::ctrl_c().await.expect("a signal can be waited for") };
+    axum::serve(listener, routes).with_graceful_shutdown(stop).await?;
+    // What was not used is reported, so that nobody wonders what became of it.
+    println!("{} keys were not used", keys.close().await);
+    Ok(())
+}
