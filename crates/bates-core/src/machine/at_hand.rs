@@ -55,13 +55,12 @@ impl<S: Store> Machine<S> {
         if entry.spec.audit.is_on() || self.dispenser.direct(&entry.series).is_some() {
             return Err(NotAtHand::Never);
         }
-        let mut text = Vec::new();
-        // A position that the rules reject is no number, and no gap.
         while let Some(taken) = self.dispenser.try_take(&entry.series, ready.key.as_str(), 1) {
             let Some(position) = Position::new(taken.first.from()) else { continue };
-            if ready.scope.accepted(position, position).next_into(&mut text).is_some() {
+            // A position that the rules reject is no number, and no gap.
+            if let Ok(text) = ready.scope.number(position) {
                 entry.counts.add_issued(1);
-                return Ok((position, String::from_utf8(text).expect("a pattern renders UTF-8")));
+                return Ok((position, text));
             }
         }
         if self.dispenser.is_closing() {

@@ -12,9 +12,6 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::Settings;
 
-/// Scopes that nobody asked for in this time leave memory.
-const EVICTION_PERIOD: Duration = Duration::from_mins(5);
-
 /// How late a reservation is voided at the most. A look that finds nothing writes nothing.
 const TIDY_PERIOD: Duration = Duration::from_secs(1);
 
@@ -37,7 +34,7 @@ impl Chores {
         let (stopping, stopped) = watch::channel(false);
         let (mut relays, mut others) = (JoinSet::new(), JoinSet::new());
         // Begun here and not in their tasks: a runtime without timers is told to whoever opens the folder.
-        others.spawn(evict(machine.clone(), ticks(EVICTION_PERIOD)));
+        others.spawn(evict(machine.clone(), ticks(settings.idle.max(Duration::from_millis(1)))));
         others.spawn(tidy(machine.clone(), ticks(TIDY_PERIOD), settings.retention));
         let how = RelaySettings { tries_max: settings.tries_max, ..RelaySettings::default() };
         for (name, sink) in sinks {

@@ -31,6 +31,9 @@ pub use series::Series;
 /// How long delivered documents and confirmed reservations can be looked at.
 const RETENTION: Duration = Duration::from_hours(7 * 24);
 
+/// Scopes that nobody asked for in this time leave memory.
+const IDLE: Duration = Duration::from_mins(5);
+
 /// A numbering machine in a folder.
 ///
 /// Dropped without [`Bates::close`], it is what a crash is: what was held in memory is skipped, nothing is repeated, and
@@ -49,6 +52,8 @@ pub struct Settings {
     pub opening: Opening,
     /// How long delivered documents and confirmed reservations can be looked at: a week.
     pub retention: Duration,
+    /// Scopes that nobody asked for in this time leave memory, and what they held is given back: five minutes.
+    pub idle: Duration,
     /// A document whose delivery failed so often is dead: five times.
     pub tries_max: u32,
     /// Where today's date comes from.
@@ -60,6 +65,7 @@ impl Default for Settings {
         Self {
             opening: Opening::First,
             retention: RETENTION,
+            idle: IDLE,
             tries_max: bates_core::RelaySettings::default().tries_max,
             clock: Arc::new(SystemClock),
         }

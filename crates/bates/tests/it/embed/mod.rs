@@ -21,8 +21,9 @@ fn series() -> [Series; 3] {
     ]
 }
 
+/// In a task of its own, as a program may do it.
 async fn open(folder: &Path) -> Bates {
-    Bates::open(folder, series()).await.unwrap()
+    tokio::spawn(Bates::open(folder.to_owned(), series())).await.unwrap().unwrap()
 }
 
 const PLAN: [(&str, &str); 2] = [("project", "PROJ"), ("type", "9012")];

@@ -1,11 +1,14 @@
-//! Many threads and tasks at one scope: none gets what another has.
+//! Many threads and tasks at one scope, and many scopes: none gets what another has, and none stays in memory for ever.
 
 use std::thread;
+use std::time::Duration;
 
-use bates::{Bates, Limits, NotAtHand, Numbering, Promise, Series};
+use bates::{Bates, Limits, NotAtHand, Numbering, Promise, Series, Settings};
 use bates_testkit::history::{Gaps, History, Rules};
 use tempfile::tempdir;
 use tokio::runtime::Builder;
+
+use super::series;
 
 const THREADS: u64 = 4;
 const EACH: u64 = 20_000;
@@ -72,4 +75,21 @@ fn threads_without_a_runtime_get_no_number_twice_from_a_current_thread_runtime()
 #[test]
 fn threads_without_a_runtime_get_no_number_twice_from_a_multi_threaded_runtime() {
     holds_on(Builder::new_multi_thread());
+}
+
+#[tokio::test]
+async fn scopes_that_nobody_asks_for_leave_memory_and_go_on_without_a_gap() {
+    let folder = tempdir().unwrap();
+    let settings = Settings { idle: Duration::from_millis(10), ..Settings::default() };
+    let bates = Bates::open_with(folder.path(), series(), settings).await.unwrap();
+    let held = || bates.machine().levels().values().map(|level| level.scopes).sum::<u64>();
+    for round in 1..=3_u64 {
+        for scope in 0..100 {
+            let messages = bates.series("conversation").unwrap().scope([("conversation", scope.to_string())]);
+            assert_eq!(messages.next().await.unwrap().position().value(), round);
+        }
+        while held() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
 }
