@@ -125,6 +125,10 @@ fn refilled(held: &Prefetched) {
         held.try_next().unwrap();
     }
     while held.at_hand() < HELD / 2 + TAKEN {
+        // A thread looks whether more is needed when its chunk ends.
+        if held.at_hand() <= HELD / 2 {
+            let _ = held.try_next();
+        }
         std::thread::yield_now();
     }
 }

@@ -179,7 +179,7 @@ mod tests {
             assert!(!embedded.contains(heavy), "{heavy}");
         }
         let ours: Vec<_> = embedded.iter().filter(|name| name.starts_with("bates")).collect();
-        assert_eq!(ours, ["bates", "bates-core", "bates-pattern", "bates-sqlite"]);
+        assert_eq!(ours, ["bates", "bates-core", "bates-pattern", "bates-prefetch", "bates-sqlite"]);
     }
 
     fn tree(arguments: &[&str]) -> String {
