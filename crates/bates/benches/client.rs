@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 /// What is held while positions are taken.
 const HELD: u64 = 1_000_000;
 /// Positions that are taken of it at a time.
-const TAKEN: u64 = 480_000;
+const TAKEN: u64 = 400_000;
 const ROUNDS: usize = 101;
 /// One thread beside a counter of its own, and two beside one that they share.
 const AIMS: [(u64, f64); 2] = [(1, 0.9), (2, 1.0)];

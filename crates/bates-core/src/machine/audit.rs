@@ -21,7 +21,11 @@ const PRUNE_AT_ONCE: usize = 10_000;
 
 /// What was taken of an audited series and is not recorded yet.
 #[derive(Default)]
-pub(super) struct Drawn(Vec<Piece>);
+pub(super) struct Drawn {
+    pieces: Vec<Piece>,
+    /// Whether it has to be known of every series, not only of those that are audited.
+    is_always_noted: bool,
+}
 
 /// A range, and which of all numbers came from it.
 struct Piece {
@@ -30,21 +34,26 @@ struct Piece {
 }
 
 impl Drawn {
+    /// What is noted of whatever series.
+    pub(super) fn always() -> Self {
+        Self { is_always_noted: true, ..Self::default() }
+    }
+
     /// The ranges, ascending.
     pub(super) fn ranges(&self) -> Vec<Lease> {
-        self.0.iter().map(|piece| piece.range).collect()
+        self.pieces.iter().map(|piece| piece.range).collect()
     }
 
     /// Adds what was taken, of which the numbers from `begin` on came. A range that goes on is one.
-    pub(super) fn add(&mut self, taken: &Taken, numbers: &Numbers, mut begin: usize) {
+    fn add(&mut self, taken: &Taken, numbers: &Numbers, mut begin: usize) {
         for range in taken.leases() {
             let within = numbers.positions_from(begin).take_while(|position| *position < range.to()).count();
             let end = begin + within;
-            match self.0.last_mut() {
+            match self.pieces.last_mut() {
                 Some(last) if let Some(range) = last.range.joined(range) => {
                     *last = Piece { range, numbers: last.numbers.start..end };
                 }
-                _ => self.0.push(Piece { range, numbers: begin..end }),
+                _ => self.pieces.push(Piece { range, numbers: begin..end }),
             }
             begin = end;
         }
@@ -60,6 +69,18 @@ impl<S: Store> Machine<S> {
                 && self.named(entry.series.name().as_str()).is_some_and(|current| current.spec.audit.is_on())
     }
 
+    /// Notes what was just taken, and which numbers came from it, if that has to be recorded.
+    pub(super) fn note(
+        &self,
+        entry: &Entry,
+        drawn: &mut Drawn,
+        (taken, numbers, begin): (&Taken, &Numbers, usize),
+    ) {
+        if drawn.is_always_noted || self.is_audited(entry) {
+            drawn.add(taken, numbers, begin);
+        }
+    }
+
     /// Who takes the number of a document, if that has to be recorded with it.
     pub(super) fn taking(&self, entry: &Entry, how: How, who: &str) -> Option<Taking> {
         self.is_audited(entry).then(|| By { who, how }.at(self.clock.now()))
@@ -73,11 +94,11 @@ impl<S: Store> Machine<S> {
         (drawn, numbers): (Drawn, &Numbers),
         by: By<'_>,
     ) -> Result<(), IssueError> {
-        if drawn.0.is_empty() {
+        if drawn.pieces.is_empty() {
             return Ok(());
         }
         let (place, taking) = (place(entry, scope), by.at(self.clock.now()));
-        let pieces = drawn.0.into_iter();
+        let pieces = drawn.pieces.into_iter();
         let records = pieces
             .filter_map(|piece| Record::of_numbers(&place, piece.range, numbers, piece.numbers, &taking))
             .collect();

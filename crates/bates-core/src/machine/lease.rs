@@ -10,6 +10,7 @@ use bates_pattern::{Date, Position, Scope};
 use jiff::{Timestamp, Unit};
 use uuid::Uuid;
 
+use super::audit::Drawn;
 use super::{Entry, Machine, NextError, Numbers, ScopeName};
 use crate::audit::By;
 use crate::client_lease::{ClientLease, ClientLeaseFilter, ClientLeases};
@@ -99,8 +100,8 @@ impl<S: ClientLeases> Machine<S> {
         let now = self.clock.now();
         let (scope, key) = entry.scope(name, || now).map_err(NextError::from)?;
         let (ranges, what) = if ask.as_numbers || entry.is_rendered_here(name.date) {
-            let count = ask.count.min(ask.numbers_max);
-            let (numbers, drawn) = self.draw(entry, (&scope, &key), count, true).await?;
+            let (count, mut drawn) = (ask.count.min(ask.numbers_max), Drawn::always());
+            let numbers = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
             let ranges = drawn.ranges();
             if self.is_audited(entry) {
                 self.record(entry, &key, (drawn, &numbers), by).await.map_err(NextError::from)?;

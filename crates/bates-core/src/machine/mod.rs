@@ -8,6 +8,7 @@ mod at_hand;
 mod audit;
 mod by_key;
 mod change;
+mod draw;
 mod entry;
 mod find;
 mod follow;
@@ -25,7 +26,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
-use bates_pattern::Scope;
 use tokio::sync::Mutex;
 
 use crate::audit::By;
@@ -58,12 +58,6 @@ pub use pools::{PoolLook, PoolRefused};
 pub use reconcile::Reconciled;
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};
-
-/// Numbers that are taken and rendered in one go.
-const CHUNK: u64 = 4_096;
-
-/// Rules that reject so many positions in a row will hardly accept the next one soon.
-const REJECTED_MAX: u64 = 1_000_000;
 
 /// Why a number was not given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -161,55 +155,11 @@ impl<S: Store> Machine<S> {
         by: By<'_>,
     ) -> Result<Numbers, NextError> {
         let (scope, key) = entry.scope(name, || self.clock.now())?;
-        let (numbers, drawn) = self.draw(entry, (&scope, &key), count, false).await?;
+        let mut drawn = Drawn::default();
+        let numbers = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
         self.record(entry, &key, (drawn, &numbers), by).await?;
         entry.counts.add_issued(numbers.len() as u64);
         Ok(numbers)
-    }
-
-    /// Takes numbers, and tells from where, if that has to be recorded before they are answered or `is_told`.
-    async fn draw(
-        &self,
-        entry: &Entry,
-        (scope, key): (&Scope, &ScopeKey),
-        count: u64,
-        is_told: bool,
-    ) -> Result<(Numbers, Drawn), NextError> {
-        let (mut numbers, mut drawn) = (Numbers::of(entry.spec.value), Drawn::default());
-        let (mut asked, mut rejected) = (count.min(CHUNK), 0);
-        while numbers.len() as u64 != count {
-            // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left over.
-            match self.positions(entry, key, asked).await {
-                Ok(taken) => {
-                    let before = numbers.len();
-                    numbers.add(scope, &taken);
-                    if is_told || self.is_audited(entry) {
-                        drawn.add(&taken, &numbers, before);
-                    }
-                    rejected = if numbers.len() > before { 0 } else { rejected + taken.count() };
-                }
-                // The last few are given to whoever asks for more.
-                Err(IssueError::Exhausted { left, .. } | IssueError::HeldElsewhere { left, .. })
-                    if left > 0 =>
-                {
-                    asked = left.min(asked);
-                    continue;
-                }
-                // What was taken is given, not burned.
-                Err(_) if !numbers.is_empty() => break,
-                Err(error) => return Err(error.into()),
-            }
-            if rejected > REJECTED_MAX {
-                let all = NextError::AllRejected { positions: rejected };
-                return if numbers.is_empty() { Err(all) } else { Ok((numbers, drawn)) };
-            }
-            asked = (count - numbers.len() as u64).min(CHUNK);
-            if asked > 0 {
-                // Other callers of this thread come in between.
-                tokio::task::yield_now().await;
-            }
-        }
-        Ok((numbers, drawn))
     }
 
     /// The next `count` positions of a scope: all of them, or an error.

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
-use bates_core::{Code, Entry, Machine, Outbox, Pools, SeriesName, Store};
+use bates_core::{ClientLeases, Code, Entry, Machine, Outbox, Pools, SeriesName, Store};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
@@ -52,6 +52,14 @@ pub(super) fn name(text: &str) -> Result<SeriesName, Problem> {
     text.parse().map_err(|error: bates_core::NameError| Problem::new(Code::BAD_NAME, error.to_string()))
 }
 
+/// The paths of numbers in advance.
+fn of_leases<S: ClientLeases>() -> Router<Context<S>> {
+    Router::new()
+        .route("/v1/series/{series}/lease", post(lease::lease::<S>))
+        .route("/v1/leases", get(leases::held::<S>))
+        .route("/v1/leases/{lease}/return", post(lease::give_back::<S>))
+}
+
 /// The paths of documents and reservations.
 fn of_documents<S: Outbox>() -> Router<Context<S>> {
     Router::new()
@@ -82,15 +90,13 @@ pub(super) fn router<S: Pools>(machine: Arc<Machine<S>>, settings: &Settings) ->
         get(series::one::<S>).put(series::put::<S>).patch(series::patch::<S>).delete(series::retire::<S>);
     Router::new()
         .route("/v1/series/{series}/next", post(next::next::<S>))
-        .route("/v1/series/{series}/lease", post(lease::lease::<S>))
-        .route("/v1/leases", get(leases::held::<S>))
-        .route("/v1/leases/{lease}/return", post(lease::give_back::<S>))
         .route("/v1/series", get(series::all::<S>))
         .route("/v1/series/{series}", one)
         .route("/v1/series/{series}/scopes", get(scopes::list::<S>))
         .route("/v1/series/{series}/peek", get(scopes::peek::<S>))
         .route("/v1/series/{series}/validate/{id}", get(trace::validate::<S>))
         .route("/v1/ids/{id}", get(trace::find::<S>))
+        .merge(of_leases())
         .merge(of_documents())
         .merge(of_pools())
         .nest(openg2p::BASE, openg2p::routes())

@@ -1,0 +1,61 @@
+//! Numbers of a scope, as many as are asked for: positions taken until there are, and those that the rules reject passed
+//! over.
+
+use bates_pattern::Scope;
+
+use super::audit::Drawn;
+use super::{Entry, Machine, NextError, Numbers};
+use crate::error::IssueError;
+use crate::place::ScopeKey;
+use crate::store::Store;
+
+/// Numbers that are taken and rendered in one go.
+const CHUNK: u64 = 4_096;
+
+/// Rules that reject so many positions in a row will hardly accept the next one soon.
+const REJECTED_MAX: u64 = 1_000_000;
+
+impl<S: Store> Machine<S> {
+    /// Takes numbers, and notes from where, if that has to be recorded before they are answered.
+    pub(super) async fn draw(
+        &self,
+        entry: &Entry,
+        (scope, key): (&Scope, &ScopeKey),
+        count: u64,
+        drawn: &mut Drawn,
+    ) -> Result<Numbers, NextError> {
+        let mut numbers = Numbers::of(entry.spec.value);
+        let (mut asked, mut rejected) = (count.min(CHUNK), 0);
+        while numbers.len() as u64 != count {
+            // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left over.
+            match self.positions(entry, key, asked).await {
+                Ok(taken) => {
+                    let before = numbers.len();
+                    numbers.add(scope, &taken);
+                    self.note(entry, drawn, (&taken, &numbers, before));
+                    rejected = if numbers.len() > before { 0 } else { rejected + taken.count() };
+                }
+                // The last few are given to whoever asks for more.
+                Err(IssueError::Exhausted { left, .. } | IssueError::HeldElsewhere { left, .. })
+                    if left > 0 =>
+                {
+                    asked = left.min(asked);
+                    continue;
+                }
+                // What was taken is given, not burned.
+                Err(_) if !numbers.is_empty() => break,
+                Err(error) => return Err(error.into()),
+            }
+            if rejected > REJECTED_MAX {
+                let all = NextError::AllRejected { positions: rejected };
+                return if numbers.is_empty() { Err(all) } else { Ok(numbers) };
+            }
+            asked = (count - numbers.len() as u64).min(CHUNK);
+            if asked > 0 {
+                // Other callers of this thread come in between.
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(numbers)
+    }
+}
