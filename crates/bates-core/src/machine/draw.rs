@@ -24,8 +24,7 @@ impl<S: Store> Machine<S> {
         count: u64,
         drawn: &mut Drawn,
     ) -> Result<Numbers, NextError> {
-        let mut numbers = Numbers::of(entry.spec.value);
-        let (mut asked, mut rejected) = (count.min(CHUNK), 0);
+        let (mut numbers, mut asked, mut rejected) = (Numbers::of(entry.spec.value), count.min(CHUNK), 0);
         while numbers.len() as u64 != count {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left over.
             match self.positions(entry, key, asked).await {
