@@ -95,11 +95,9 @@ impl<W: Word> Shard<W> {
         let word = self.word.add_one();
         let delta = self.delta.load();
         let end = self.end.load();
-        if word < end && (word ^ end) >> INDEX_BITS == 0 {
-            Ok(word.wrapping_add(delta))
-        } else {
-            Err(Claim(word))
-        }
+        // From 1 to the length of the chunk: an end of another generation is below the word, or further away.
+        let left = end.wrapping_sub(word);
+        if left.wrapping_sub(1) < CHUNK_MAX { Ok(word.wrapping_add(delta)) } else { Err(Claim(word)) }
     }
 }
 
@@ -250,6 +248,24 @@ mod tests {
             let taken = mine.into_iter().chain([thread.join().unwrap()]).flatten().collect();
             assert_each_once(&model, taken, 1..=4);
         });
+    }
+
+    #[test]
+    fn an_end_of_another_generation_is_never_taken_for_that_of_the_word() {
+        let word = |generation: u64, index: u64| generation << INDEX_BITS | index;
+        let indexes = [0, 1, 2, CHUNK_MAX - 1, CHUNK_MAX, CHUNK_MAX + 10_000];
+        for (generation, other) in (0..4).flat_map(|one| (0..4).map(move |other| (one, other))) {
+            for (index, length) in
+                indexes.into_iter().flat_map(|index| [1, 2, CHUNK_MAX].map(|it| (index, it)))
+            {
+                let shard = Shard::<AtomicU64> {
+                    word: AtomicU64::new(word(generation, index)),
+                    end: AtomicU64::new(word(other, length)),
+                    delta: AtomicU64::new(0),
+                };
+                assert_eq!(shard.take().is_ok(), generation == other && index < length);
+            }
+        }
     }
 
     #[test]
