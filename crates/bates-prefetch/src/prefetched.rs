@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bates_pattern::Scope;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -40,6 +40,10 @@ pub(crate) struct Shared<S: Source> {
     wanted: Arc<Notify>,
     /// Ends a pause after a failure.
     waiter: Arc<Notify>,
+    /// Held while something is leased or given back in the background.
+    under_way: Arc<Mutex<()>>,
+    /// How many positions came after it was closed, and went back.
+    returned_late: AtomicU64,
     /// Told whenever a refill has ended; what it failed with, if it did.
     ended: watch::Sender<Option<Arc<S::Error>>>,
     runtime: Handle,
@@ -57,6 +61,8 @@ impl<S: Source> Prefetched<S> {
             leases: AtomicU64::new(0),
             wanted: wanted.clone(),
             waiter: Arc::default(),
+            under_way: Arc::default(),
+            returned_late: AtomicU64::new(0),
             ended: watch::Sender::new(None),
             runtime: runtime.clone(),
         });
@@ -124,9 +130,11 @@ impl<S: Source> Prefetched<S> {
     /// Gives back what is held, here and in all clones, and waits until that is written. Answers how many positions are
     /// gaps from now on.
     pub async fn close(&self) -> u64 {
-        let rests = self.0.buffer.close();
-        self.0.ended.send_replace(None);
-        give_back(&*self.0.source, rests).await
+        let rests = self.0.end();
+        let returned = give_back(&*self.0.source, rests).await;
+        // What was on its way goes back by itself.
+        let _under_way = self.0.under_way.lock().await;
+        returned + self.0.returned_late.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -141,6 +149,21 @@ impl<S: Source> Shared<S> {
 
     pub(crate) fn waiter(&self) -> &Arc<Notify> {
         &self.waiter
+    }
+
+    pub(crate) fn under_way(&self) -> &Arc<Mutex<()>> {
+        &self.under_way
+    }
+
+    pub(crate) fn returned_late(&self, count: u64) {
+        self.returned_late.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Takes everything out, and tells those who wait that there will be no more.
+    pub(crate) fn end(&self) -> Vec<Rest> {
+        let rests = self.buffer.close();
+        self.ended.send_replace(None);
+        rests
     }
 
     pub(crate) fn waited_for(&self) -> u64 {

@@ -20,6 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Refills until nobody has a handle any more.
 pub(crate) async fn keep_filled<S: Source>(shared: Weak<Shared<S>>, wanted: Arc<Notify>) {
+    let _ending = Ending(shared.clone());
     let (mut too_old, mut failures): (Option<Instant>, u32) = (None, 0);
     loop {
         tokio::select! {
@@ -40,6 +41,17 @@ pub(crate) async fn keep_filled<S: Source>(shared: Weak<Shared<S>>, wanted: Arc<
     }
 }
 
+/// Closes what nobody refills any more: its runtime was shut down, and who waited would wait for ever.
+struct Ending<S: Source>(Weak<Shared<S>>);
+
+impl<S: Source> Drop for Ending<S> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.end();
+        }
+    }
+}
+
 async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
@@ -53,6 +65,9 @@ async fn at(moment: Option<Instant>) {
 async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
     let strong = shared.upgrade()?;
     let (source, now) = (strong.source().clone(), Instant::now());
+    // Whoever closes waits for the end of this.
+    let under_way = strong.under_way().clone();
+    let _under_way = under_way.lock().await;
     let outdated = strong.buffer().outdated(now, now.checked_sub(HELD_MAX));
     let wants = strong.buffer().refill(now, strong.waited_for());
     drop(strong);
@@ -63,7 +78,7 @@ async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
     let failed = match (given, &strong) {
         (Ok(given), Some(strong)) => {
             if let Err(rest) = strong.add(given, now, &used) {
-                give_back(&*source, [rest]).await;
+                strong.returned_late(give_back(&*source, [rest]).await);
             }
             false
         }

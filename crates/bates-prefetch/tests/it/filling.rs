@@ -111,6 +111,35 @@ async fn closing_waits_until_all_is_given_back_and_ends_every_handle() {
     assert!(matches!(other.next().await, Err(Empty::Closed)));
 }
 
+#[tokio::test]
+async fn closing_waits_also_for_what_is_on_its_way() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
+    until(|| numbers.at_hand() == 100).await;
+    source.answers.forget_permits(usize::MAX);
+    while source.books(|books| books.asked.len()) < 2 {
+        numbers.try_next().unwrap();
+        tokio::task::yield_now().await;
+    }
+    let taken = 100 - numbers.at_hand();
+    let (closed, ()) = tokio::join!(numbers.close(), async { source.answers.add_permits(1) });
+    assert!(closed > 100 - taken, "{closed}");
+    assert_eq!(source.used(), (1..=taken).collect::<Vec<_>>());
+    assert!(source.books(|books| books.open.is_empty()));
+}
+
+/// Somebody else's runtime may still ask, and is told instead of waiting for ever.
+#[test]
+fn what_nobody_refills_any_more_is_closed() {
+    let source = Counting::new();
+    let gone = tokio::runtime::Runtime::new().unwrap();
+    let numbers = gone.block_on(async { source.prefetch(Prefetch::of(10)) });
+    gone.block_on(numbers.next()).unwrap();
+    drop(gone);
+    let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    assert!(matches!(other.block_on(numbers.take(1_000)), Err(Empty::Closed)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_buffer_lasts_as_long_as_it_lasts_and_then_the_error_says_so() {
     let source = Counting::new();
