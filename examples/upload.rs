@@ -31,8 +31,7 @@ async fn upload(
         bates.void(&reserved.token).await.map_err(failed)?;
         return Err((StatusCode::INSUFFICIENT_STORAGE, format!("{error}\n")));
     }
-    bates.confirm(&reserved.token).await.map_err(failed)?;
-    Ok(reserved.id + "\n")
+    bates.confirm(&reserved.token).await.map(|_| reserved.id + "\n").map_err(failed)
 }
 
 /// Under another name first: who reads sees a whole file or none. A number of this series leads to no other folder.

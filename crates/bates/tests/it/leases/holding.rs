@@ -97,7 +97,8 @@ async fn a_million_numbers_are_a_few_calls() {
         assert!(!std::mem::replace(seen, true), "{number} came twice");
     }
     let calls = proxy.seen();
-    assert_eq!(held.leases(), calls.len() as u64);
+    let on_its_way = calls.len() as u64 - held.leases();
+    assert!(on_its_way <= 1, "{on_its_way} calls at the same time");
     assert!(calls.len() < 50 && calls.iter().all(|call| call.ends_with("/lease")), "{calls:?}");
     let left = held.at_hand();
     assert!(left > 0 && held.close().await >= left);
