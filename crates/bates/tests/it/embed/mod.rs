@@ -5,6 +5,7 @@ mod calls;
 mod crash;
 mod documents;
 mod folder;
+mod prefetch;
 mod refused;
 mod threads;
 
