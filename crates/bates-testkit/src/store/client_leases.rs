@@ -45,7 +45,11 @@ pub(super) async fn fill_client_leases<S: ClientLeases>(store: &S) -> Vec<Lease>
 /// Whether it is not known what became of these, all of them.
 pub(super) async fn are_uncertain<S: ClientLeases>(store: &S, ranges: &[Lease]) -> bool {
     let accounts = store.accounts(series("leased"), None, 10).await.expect("a read");
-    let lost = accounts.into_iter().flat_map(|(_, account)| account.lost);
+    let lost: Vec<Missing> = accounts.into_iter().flat_map(|(_, account)| account.lost).collect();
+    let all = Ranges::of(lost.iter().map(|missing| missing.range));
+    let each: u64 = lost.iter().map(|missing| missing.range.count()).sum();
+    assert_eq!(each, all.count(), "nothing is said twice of a position");
+    let lost = lost.into_iter();
     let uncertain = lost.filter(|missing| missing.reason == Reason::CrashSkip).map(|missing| missing.range);
     Ranges::of(ranges.iter().copied()).without(&Ranges::of(uncertain)).is_empty()
 }
