@@ -124,6 +124,7 @@ mod tests {
                 "faketime",
                 "util-linux",
                 "openssl",
+                "curl",
                 "python3-pip",
                 "npm",
                 "prometheus",
