@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Outbox(ask::OutboxArgs),
     Reconcile(ask::ReconcileArgs),
     Gaps(ask::GapsArgs),
+    Leases(ask::LeasesArgs),
     Audit(ask::AuditArgs),
     Fill(fill::FillArgs),
     Init(init::InitArgs),

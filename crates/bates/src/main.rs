@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Outbox(args) => ask::outbox(&args),
         Command::Reconcile(args) => ask::reconcile(&args),
         Command::Gaps(args) => ask::gaps(&args),
+        Command::Leases(args) => ask::leases(&args),
         Command::Audit(args) => ask::audit(&args),
         Command::Fill(args) => fill::run(&args),
         Command::Init(args) => init::run(&args),

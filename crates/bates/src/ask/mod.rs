@@ -2,6 +2,7 @@
 
 mod audit;
 mod gaps;
+mod leases;
 mod next;
 mod outbox;
 mod peek;
@@ -12,6 +13,7 @@ mod validate;
 
 pub(crate) use audit::{AuditArgs, run as audit};
 pub(crate) use gaps::{GapsArgs, ReconcileArgs, gaps, reconcile};
+pub(crate) use leases::{LeasesArgs, run as leases};
 pub(crate) use next::{NextArgs, run as next};
 pub(crate) use outbox::{OutboxArgs, run as outbox};
 pub(crate) use peek::{PeekArgs, run as peek};

@@ -19,6 +19,30 @@ fn said(output: &Output) -> (i32, String, String) {
 }
 
 #[test]
+fn what_programs_hold_in_advance_is_shown_page_by_page() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let url = format!("http://127.0.0.1:{}", server.http);
+    let ask = |arguments: &[&str]| said(&bates(data.path(), &[("BATES_URL", &url)], arguments));
+    let lease = |series: &str, body: &str| {
+        let (status, _) = super::http::ask(server.http, "POST", &format!("/v1/series/{series}/lease"), body);
+        assert_eq!(status, 200);
+    };
+    lease("document", r#"{"scope":{"project":"PROJ","type":"9012"},"count":1500}"#);
+    for _ in 0..1_001 {
+        lease("short", r#"{"count":1}"#);
+    }
+    let (code, table, _) = ask(&["leases", "document"]);
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!((code, rows.len(), rows[0][0]), (0, 2, "SERIES"), "{table}");
+    assert_eq!(rows[1][..7], ["document", "project=PROJ", "type=9012", "1001", "2500", "1,500", "127.0.0.1"]);
+    let (_, all, _) = ask(&["leases", "--json"]);
+    assert_eq!(all.lines().count(), 1_002);
+    let (code, _, error) = ask(&["leases", "No Name"]);
+    assert!(code == 2 && error.contains("bad_name"), "{error}");
+}
+
+#[test]
 fn numbers_are_taken_looked_at_and_judged_from_the_command_line() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
