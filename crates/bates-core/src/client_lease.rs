@@ -46,8 +46,8 @@ pub struct ClientLeaseFilter {
 /// A store that keeps leases of clients. What every one must do is tested in one place,
 /// `bates_testkit::exercise_client_leases`.
 pub trait ClientLeases: Books {
-    /// Writes a lease down, and in the same commit that those of `used` have ended and were used to the last. May be
-    /// done twice without harm; a lease that is not there has ended before.
+    /// Writes a lease down, and in the same commit that those of `used` in the same scope have ended and were used to the
+    /// last. May be done twice without harm; a lease that is not there has ended before.
     fn put_client_lease(
         &self,
         lease: ClientLease,

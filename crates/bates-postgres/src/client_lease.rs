@@ -21,7 +21,7 @@ impl ClientLeases for PostgresStore {
         let (lease, used) = (&lease, &used);
         self.done(|session| async move {
             let (began, ended, put, is_here) = tokio::join!(biased;
-                session.begin(), end_used(&session, used), put(&session, lease), check_not_left(&session));
+                session.begin(), end_used(&session, &lease.place, used), put(&session, lease), check_not_left(&session));
             began?;
             ended?;
             put?;
@@ -56,12 +56,17 @@ impl ClientLeases for PostgresStore {
     }
 }
 
-async fn end_used(session: &Session, used: &[Uuid]) -> Result<(), Failed> {
+async fn end_used(session: &Session, place: &Place, used: &[Uuid]) -> Result<(), Failed> {
     if used.is_empty() {
         return Ok(());
     }
-    let sql = "DELETE FROM bates.client_lease WHERE id = ANY ($1)";
-    session.query_typed(sql, &[(&used, Type::UUID_ARRAY)]).await?;
+    let sql = "DELETE FROM bates.client_lease WHERE id = ANY ($1) AND series = $2 AND scope = $3";
+    let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
+        (&used, Type::UUID_ARRAY),
+        (&place.series.as_str(), Type::TEXT),
+        (&place.scope.as_str(), Type::TEXT),
+    ];
+    session.query_typed(sql, &parameters).await?;
     Ok(())
 }
 

@@ -44,8 +44,11 @@ fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uuid]) -> Ref
     let Some((series_id, _)) = write::series(transaction, &lease.place.series)? else {
         return Ok(Err(write::unknown(&lease.place)));
     };
+    let scope = lease.place.scope.as_str();
+    let mut delete = transaction
+        .prepare_cached("DELETE FROM client_lease WHERE id = ? AND series_id = ? AND scope = ?")?;
     for id in used {
-        end(transaction, *id, [])?;
+        delete.execute(params![id.as_bytes(), series_id, scope])?;
     }
     let mut insert = transaction.prepare_cached(
         "INSERT OR IGNORE INTO client_lease (id, series_id, scope, first, last, who, leased_at)
@@ -53,7 +56,7 @@ fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uuid]) -> Ref
     )?;
     for range in &lease.ranges {
         let (first, last) = (integer(range.from()), integer(range.to() - 1));
-        let (scope, at) = (lease.place.scope.as_str(), lease.at.as_millisecond());
+        let at = lease.at.as_millisecond();
         insert.execute(params![lease.id.as_bytes(), series_id, scope, first, last, lease.who, at])?;
     }
     Ok(Ok(()))

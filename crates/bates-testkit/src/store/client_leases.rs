@@ -97,9 +97,13 @@ async fn what_was_used_to_the_last_leaves_nothing<D: DataSet<Store: ClientLeases
     granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
     let (first, second) = (held_by("a", &[(1001, 1011)]), held_by("a", &[(1011, 1021)]));
     store.put_client_lease(first.clone(), vec![]).await.expect("a write");
-    let used = vec![first.id, Uuid::now_v7()];
+    let elsewhere = held_by("b", &[(1001, 1011)]);
+    store.put_client_lease(elsewhere.clone(), vec![]).await.expect("a write");
+    let used = vec![first.id, Uuid::now_v7(), elsewhere.id];
     store.put_client_lease(second.clone(), used).await.expect("also if one of them is not there");
-    assert_eq!(all(&store).await, [second]);
+    let mut left = vec![elsewhere, second];
+    left.sort_by_key(|lease| lease.id);
+    assert_eq!(all(&store).await, left, "what is held of another scope is not ended by mistake");
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), []);
 }
 
