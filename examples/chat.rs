@@ -5,13 +5,13 @@
 //!     curl -d 'hello' 127.0.0.1:3001/lobby; curl -d 'hi there' 127.0.0.1:3002/lobby; curl 127.0.0.1:3001/lobby
 
 use axum::{Router, extract::Path, extract::State, http::StatusCode, routing::get};
-use redis::{AsyncCommands as _, aio::MultiplexedConnection};
+use redis::{AsyncCommands as _, aio::ConnectionManager};
 use tokio::fs;
 
 /// What the processes share: Bates, and a folder, where a message is a file that is named after its number.
 #[derive(Clone)]
 struct Chat {
-    bates: MultiplexedConnection,
+    bates: ConnectionManager,
     folder: String,
 }
 
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let said = |nth, otherwise: &str| std::env::args().nth(nth).unwrap_or_else(|| otherwise.to_owned());
     let listener = tokio::net::TcpListener::bind(said(1, "127.0.0.1:3001")).await?;
     let redis = redis::Client::open(said(2, "redis://127.0.0.1:6380"))?;
-    let chat = Chat { bates: redis.get_multiplexed_async_connection().await?, folder: said(3, "chat") };
+    let chat = Chat { bates: redis.get_connection_manager().await?, folder: said(3, "chat") };
     println!("listening on {}", listener.local_addr()?);
     Ok(axum::serve(listener, Router::new().route("/{room}", get(show).post(post)).with_state(chat)).await?)
 }

@@ -51,6 +51,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stop = async { tokio::signal::ctrl_c().await.expect("a signal can be waited for") };
     axum::serve(listener, routes).with_graceful_shutdown(stop).await?;
     // What was not used is reported, so that nobody wonders what became of it.
-    println!("{} keys were not used", keys.close().await);
+    println!("{} keys were not used", keys.close().await?);
     Ok(())
 }

@@ -1,21 +1,17 @@
 //! An upload service that numbers documents: PROJ-9012-1001 and so on, each once, and no number without a file.
 //!
-//!     bates serve     # and in another terminal:
-//!     cargo run --example upload
-//!     curl -H 'Idempotency-Key: order-4711' --data-binary @plan.pdf 127.0.0.1:3000/PROJ/9012
-//!     curl 127.0.0.1:3000/PROJ-9012-1001
-
-use std::{path::Path as Folder, path::PathBuf, time::Duration};
+//!     bates serve & cargo run --example upload
+//!     curl -H 'Idempotency-Key: order-4711' --data-binary @plan.pdf 127.0.0.1:3010/PROJ/9012
 
 use axum::extract::{Path, State};
 use axum::{Router, body::Bytes, http::HeaderMap, http::StatusCode, routing::get, routing::post};
 use bates_client::{Client, Error};
-use tokio::fs;
+use std::{path::Path as Folder, path::PathBuf, time::Duration};
 
 type Uploads = State<(Client, PathBuf)>;
 
-/// Reserves a number, saves the file under it, and says so. Whoever sends the same key again, because an answer was lost,
-/// gets the same number; what is not confirmed within a minute is a gap with a reason.
+/// Reserves a number, saves the file under it, and says so. The same key gets the same number and keeps its first file;
+/// what is not confirmed within a minute is a gap with a reason.
 async fn upload(
     State((bates, folder)): Uploads,
     Path((project, kind)): Path<(String, String)>,
@@ -27,6 +23,11 @@ async fn upload(
     let key = key.ok_or((StatusCode::BAD_REQUEST, "send an Idempotency-Key\n".to_owned()))?;
     let series = bates.series("document").scope([("project", project), ("type", kind)]);
     let reserved = series.reserve_once(key, Duration::from_mins(1)).await.map_err(failed)?;
+    match &*reserved.state {
+        "reserved" => {}
+        "confirmed" => return Ok(reserved.id + "\n"),
+        late => return Err((StatusCode::GONE, format!("{} is {late}\n", reserved.id))),
+    }
     if let Err(error) = save(&folder, &reserved.id, &file).await {
         bates.void(&reserved.token).await.map_err(failed)?;
         return Err((StatusCode::INSUFFICIENT_STORAGE, format!("{error}\n")));
@@ -37,22 +38,21 @@ async fn upload(
 /// Under another name first: who reads sees a whole file or none. A number of this series leads to no other folder.
 async fn save(folder: &Folder, id: &str, file: &[u8]) -> std::io::Result<()> {
     let part = folder.join(format!("{id}.{}", uuid::Uuid::new_v4()));
-    fs::write(&part, file).await?;
-    fs::rename(part, folder.join(id)).await
+    tokio::fs::write(&part, file).await?;
+    tokio::fs::rename(part, folder.join(id)).await
 }
 
 async fn download(State((_, folder)): Uploads, Path(id): Path<String>) -> Result<Vec<u8>, StatusCode> {
     let is_plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    let path = is_plain.then(|| folder.join(id)).ok_or(StatusCode::NOT_FOUND)?;
-    fs::read(path).await.map_err(|_| StatusCode::NOT_FOUND)
+    tokio::fs::read(folder.join(if is_plain { &id } else { "" })).await.map_err(|_| StatusCode::NOT_FOUND)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let said = |nth, otherwise: &str| std::env::args().nth(nth).unwrap_or_else(|| otherwise.to_owned());
     let (bates, folder) = (Client::connect(said(2, "http://127.0.0.1:8080"))?, said(3, "uploads"));
-    fs::create_dir_all(&folder).await?;
-    let listener = tokio::net::TcpListener::bind(said(1, "127.0.0.1:3000")).await?;
+    tokio::fs::create_dir_all(&folder).await?;
+    let listener = tokio::net::TcpListener::bind(said(1, "127.0.0.1:3010")).await?;
     println!("listening on {}", listener.local_addr()?);
     let routes = Router::new().route("/{project}/{type}", post(upload)).route("/{id}", get(download));
     Ok(axum::serve(listener, routes.with_state((bates, folder.into()))).await?)

@@ -90,7 +90,7 @@ impl Series {
     /// if let Ok(key) = keys.try_next() {
     ///     println!("{key} came out of memory");
     /// }
-    /// keys.close().await;
+    /// keys.close().await?;
     /// # Ok(()) }
     /// ```
     ///

@@ -6,7 +6,7 @@ use bates_core::StoreError;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::batch::sql;
+use crate::batch::lose::lose_leases;
 use crate::error::{Failed, OpenError};
 use crate::session::Session;
 
@@ -66,7 +66,7 @@ pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
                RETURNING timeline";
     session.begin().await?;
     let rows = session.query_typed(sql, &[]).await?;
-    sql::lose_leases(session).await?;
+    lose_leases(session).await?;
     session.batch_execute("COMMIT").await?;
     rows.first().map(|row| row.get(0)).ok_or(Failed::Refused(OpenError::Emptied))
 }

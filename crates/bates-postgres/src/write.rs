@@ -5,6 +5,7 @@ use bates_core::{Cursor, Definition, Lease, Pinned, Place, Reason, SeriesName, S
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
+use crate::batch::lose::lose_leases;
 use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
 use crate::pool;
@@ -93,7 +94,7 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
     let Some(row) = rows.first() else { return Err(Failed::Passing("a floor was not written".into())) };
     pool::forget_server(session, place).await?;
     session.batch_execute("UPDATE bates.store SET floors = floors + 1").await?;
-    sql::lose_leases(session).await?;
+    lose_leases(session).await?;
     if row.get(2) {
         sql::count_scopes(session, &[(series, 1)]).await?;
     }
@@ -128,7 +129,7 @@ pub(crate) async fn set_aside(session: &Session, place: &Place, positions: &[u64
     session.query_typed(insert, &[name, scope, (&all, Type::INT8_ARRAY)]).await?;
     pool::forget_server(session, place).await?;
     session.batch_execute("UPDATE bates.store SET floors = floors + 1").await?;
-    sql::lose_leases(session).await?;
+    lose_leases(session).await?;
     sql::count_scopes(session, &[(series, u64::from(before.is_empty()))]).await?;
     session.batch_execute("COMMIT").await?;
     Ok(positions.iter().filter(|position| **position < next).count() as u64)

@@ -35,12 +35,6 @@ pub(crate) struct Lease {
     pub(crate) ranges: Vec<Range<u64>>,
 }
 
-/// From the first to the last. Positions in between that are no numbers were rejected.
-pub(crate) fn span(mut positions: impl Iterator<Item = u64>) -> Option<Range<u64>> {
-    let first = positions.next()?;
-    Some(first..positions.last().unwrap_or(first) + 1)
-}
-
 impl Behind {
     pub(crate) fn new(bounds: Prefetch) -> Self {
         Self {
@@ -56,6 +50,9 @@ impl Behind {
 
     /// A number, and a chunk for the shard of whoever takes it.
     pub(crate) fn take(&mut self, shards: &[Shard; SHARDS], at: usize) -> Option<Held> {
+        if self.is_closed {
+            return None;
+        }
         if self.leases.iter().any(|lease| lease.good_until.is_some()) {
             self.set_outdated_aside(Instant::now());
         }
@@ -77,6 +74,22 @@ impl Behind {
             self.desks[at].open(&shards[at], from + 1..from + chunk);
         }
         Some(Held::Position(from))
+    }
+
+    /// So many of what is in no shard, where there are as many.
+    pub(crate) fn take_behind(&mut self, count: usize) -> Vec<Held> {
+        let mut taken = Vec::with_capacity(count);
+        while taken.len() < count
+            && let Some(mut piece) = self.pieces.pop_front()
+        {
+            taken.extend(piece.by_ref().take(count - taken.len()).map(Held::Position));
+            if !piece.is_empty() {
+                self.pieces.push_front(piece);
+            }
+        }
+        let written = self.written.drain(..(count - taken.len()).min(self.written.len()));
+        taken.extend(written.map(Held::Written));
+        taken
     }
 
     /// Closes all shards.
@@ -127,11 +140,23 @@ impl Behind {
             }
             self.pieces = kept;
             let of_lease = self.written.iter().filter(|written| written.lease == id);
-            unused.extend(span(of_lease.map(|written| written.position)));
+            unused.extend(stretches(of_lease.map(|written| written.stretch.clone())));
             self.written.retain(|written| written.lease != id);
             self.outdated.push(Rest { lease: id, unused });
         }
     }
+}
+
+/// Stretches as ranges, those that touch as one.
+pub(crate) fn stretches(each: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for stretch in each {
+        match joined.last_mut() {
+            Some(last) if last.end == stretch.start => last.end = stretch.end,
+            _ => joined.push(stretch),
+        }
+    }
+    joined
 }
 
 /// The parts of a piece that lie within ranges, and those that do not.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::behind::{Behind, Lease, span};
+use crate::behind::{Behind, Lease, stretches};
 use crate::shard::{Claim, Shard};
 use crate::size::Prefetch;
 use crate::source::{Given, Numbers};
@@ -38,8 +38,25 @@ pub(crate) enum Held {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) lease: Uuid,
-    pub(crate) position: u64,
     pub(crate) text: Box<str>,
+    /// Its position is the last of these; those before it are no numbers, because the rules reject them.
+    pub(crate) stretch: Range<u64>,
+}
+
+impl Written {
+    pub(crate) fn position(&self) -> u64 {
+        self.stretch.end - 1
+    }
+
+    /// Numbers of a lease, each with what lies between it and the one before.
+    fn all_of(lease: Uuid, numbers: Vec<(u64, Box<str>)>) -> impl Iterator<Item = Self> {
+        let mut after = None;
+        numbers.into_iter().map(move |(position, text)| {
+            let start = after.filter(|start| *start <= position).unwrap_or(position);
+            after = Some(position + 1);
+            Self { lease, text, stretch: start..position + 1 }
+        })
+    }
 }
 
 /// What is left of a lease that ends.
@@ -82,7 +99,7 @@ impl Rest {
         let unused = match given.numbers {
             Numbers::Positions(ranges, _) => ranges,
             Numbers::Written(written) => {
-                span(written.iter().map(|(position, _)| *position)).into_iter().collect()
+                stretches(Written::all_of(given.lease, written).map(|written| written.stretch))
             }
         };
         Self { lease: given.lease, unused }
@@ -148,30 +165,21 @@ impl Buffer {
         behind.size.refilled(at);
         let good_until = good_for.map(|good_for| at + good_for);
         behind.pieces.extend(ranges.iter().cloned());
-        let written =
-            written.into_iter().map(|(position, text)| Box::new(Written { lease: id, position, text }));
-        behind.written.extend(written);
+        behind.written.extend(Written::all_of(id, written).map(Box::new));
         behind.leases.push(Lease { id, since: at, good_until, ranges });
         Ok(())
     }
 
-    /// Takes what somebody took and did not hand out back in. What belongs to a lease that has ended since counts as used,
-    /// and so it may be; but one that is of a day that is over may not.
-    pub(crate) fn put_back(&self, taken: Vec<Held>) {
+    /// So many numbers at once, or none if there are fewer. Whether it is time for more.
+    pub(crate) fn take_all(&self, count: usize) -> (Option<Vec<Held>>, bool) {
         let mut behind = self.behind.lock();
-        if behind.is_closed {
-            return;
-        }
-        for held in taken.into_iter().rev() {
-            match held {
-                Held::Position(position) => behind.pieces.push_front(position..position + 1),
-                Held::Written(written) => {
-                    if behind.leases.iter().any(|lease| lease.id == written.lease) {
-                        behind.written.push_front(written);
-                    }
-                }
-            }
-        }
+        behind.set_outdated_aside(Instant::now());
+        // Invariant: counted when nobody can take without the lock, so that all of them are there.
+        behind.gather(&self.shards);
+        let left = behind.left(&self.shards);
+        let taken = (!behind.is_closed && count as u64 <= left).then(|| behind.take_behind(count));
+        let left = behind.left(&self.shards);
+        (taken, behind.size.is_low(left))
     }
 
     /// What is no longer good, or was held since that moment or longer: it is taken out, to be given back.

@@ -11,7 +11,12 @@ pub enum Empty<E> {
     OnItsWay,
     /// The buffer lasted as long as it could, and getting more failed.
     Failed(Arc<E>),
-    /// It was closed.
+    /// More were asked for at once than may be.
+    TooMany {
+        /// How many may be.
+        most: usize,
+    },
+    /// It was closed, or the runtime that fetches more has ended. Then what was held could not be given back.
     Closed,
 }
 
@@ -20,6 +25,7 @@ impl<E> Clone for Empty<E> {
         match self {
             Self::OnItsWay => Self::OnItsWay,
             Self::Failed(error) => Self::Failed(error.clone()),
+            Self::TooMany { most } => Self::TooMany { most: *most },
             Self::Closed => Self::Closed,
         }
     }
@@ -29,8 +35,13 @@ impl<E: fmt::Display> fmt::Display for Empty<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OnItsWay => f.write_str("no number is at hand; more are on their way"),
-            Self::Failed(error) => write!(f, "all numbers that were held in advance are used: {error}"),
-            Self::Closed => f.write_str("what was held in advance was given back"),
+            Self::Failed(error) => {
+                write!(f, "no number that was held in advance is left, and there are no more: {error}")
+            }
+            Self::TooMany { most } => write!(f, "at most {most} numbers can be taken at once"),
+            Self::Closed => {
+                f.write_str("numbers in advance were closed here, or the runtime that fetches them has ended")
+            }
         }
     }
 }
@@ -39,7 +50,7 @@ impl<E: std::error::Error + 'static> std::error::Error for Empty<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Failed(error) => Some(&**error),
-            Self::OnItsWay | Self::Closed => None,
+            Self::OnItsWay | Self::TooMany { .. } | Self::Closed => None,
         }
     }
 }

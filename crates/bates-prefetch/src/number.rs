@@ -25,7 +25,7 @@ impl<'p> Number<'p> {
     pub fn position(&self) -> u64 {
         match &self.held {
             Held::Position(position) => *position,
-            Held::Written(written) => written.position,
+            Held::Written(written) => written.position(),
         }
     }
 

@@ -12,9 +12,12 @@ use uuid::Uuid;
 use crate::buffer::{Buffer, Held, Rest};
 use crate::error::Empty;
 use crate::number::Number;
-use crate::refill::{give_back, keep_filled};
+use crate::refill::{Ending, give_back, keep_filled};
 use crate::size::Prefetch;
 use crate::source::{Given, Numbers, Source};
+
+/// Numbers that can be taken at once.
+const TAKE_MAX: usize = 1_000_000;
 
 /// Numbers of one scope, held in advance. Clones share what is held, and any thread may take from any of them.
 ///
@@ -66,7 +69,7 @@ impl<S: Source> Prefetched<S> {
             ended: watch::Sender::new(None),
             runtime: runtime.clone(),
         });
-        runtime.spawn(keep_filled(Arc::downgrade(&shared), wanted.clone()));
+        runtime.spawn(keep_filled(Ending(Arc::downgrade(&shared)), wanted.clone()));
         wanted.notify_one();
         Self(shared)
     }
@@ -91,30 +94,14 @@ impl<S: Source> Prefetched<S> {
         }
     }
 
-    /// So many numbers, all of them: if there are fewer, they stay at hand, and the error says why. None if none are
-    /// asked for.
+    /// So many numbers, all of them, up to 1,000,000: where the scope ends before, the error says why, and what is left
+    /// stays at hand. None if none are asked for.
     pub async fn take(&self, count: usize) -> Result<Vec<Number<'_>>, Empty<S::Error>> {
-        let mut hand = Hand { shared: &self.0, held: Vec::new(), count, waited_for: 0 };
-        hand.fill();
-        while hand.missing() > 0 {
-            hand.wait_for_missing();
-            // Before the last look, so that no end is missed.
-            let mut ended = self.0.ended.subscribe();
-            if hand.fill() {
-                continue;
-            }
-            if self.0.is_closed() {
-                return Err(Empty::Closed);
-            }
-            self.0.wanted.notify_one();
-            self.0.waiter.notify_one();
-            let _ = ended.changed().await;
-            let failed = ended.borrow().clone();
-            if let (false, Some(error)) = (hand.fill(), failed) {
-                return Err(Empty::Failed(error));
-            }
+        if count > TAKE_MAX {
+            return Err(Empty::TooMany { most: TAKE_MAX });
         }
-        Ok(hand.take().into_iter().map(|held| Number::new(held, &self.0.scope)).collect())
+        let held = self.0.wait_for(count).await?;
+        Ok(held.into_iter().map(|held| Number::new(held, &self.0.scope)).collect())
     }
 
     /// How many numbers are at hand.
@@ -128,13 +115,13 @@ impl<S: Source> Prefetched<S> {
     }
 
     /// Gives back what is held, here and in all clones, and waits until that is written. Answers how many positions are
-    /// gaps from now on.
-    pub async fn close(&self) -> u64 {
+    /// gaps from now on. If the source could not be told, what was held is uncertain after a day.
+    pub async fn close(&self) -> Result<u64, S::Error> {
         let rests = self.0.end();
-        let returned = give_back(&*self.0.source, rests).await;
+        let (returned, failed) = give_back(&*self.0.source, rests).await;
         // What was on its way goes back by itself.
         let _under_way = self.0.under_way.lock().await;
-        returned + self.0.returned_late.swap(0, Ordering::Relaxed)
+        failed.map_or(Ok(returned + self.0.returned_late.swap(0, Ordering::Relaxed)), Err)
     }
 }
 
@@ -174,6 +161,34 @@ impl<S: Source> Shared<S> {
         match self.buffer.take() {
             Ok(position) => Some(Held::Position(position)),
             Err(claim) => self.take_behind(claim),
+        }
+    }
+
+    /// Takes all of them in one moment, so that a call that is given up has taken nothing.
+    async fn wait_for(&self, count: usize) -> Result<Vec<Held>, Empty<S::Error>> {
+        let _waiting = Waiting::new(self, count as u64);
+        let mut failed = None;
+        loop {
+            // Before the look, so that no end is missed.
+            let mut ended = self.ended.subscribe();
+            let (taken, is_low) = self.buffer.take_all(count);
+            if let Some(taken) = taken {
+                if is_low {
+                    self.wanted.notify_one();
+                }
+                return Ok(taken);
+            }
+            if self.is_closed() {
+                return Err(Empty::Closed);
+            }
+            if let Some(error) = failed {
+                return Err(Empty::Failed(error));
+            }
+            // Has more fetched, also if there is a pause after a failure.
+            self.wanted.notify_one();
+            self.waiter.notify_one();
+            let _ = ended.changed().await;
+            failed.clone_from(&ended.borrow());
         }
     }
 
@@ -228,47 +243,21 @@ impl<S: Source> Drop for Shared<S> {
     }
 }
 
-/// What a call has so far. What it does not take with it goes back, if it is given up.
-struct Hand<'p, S: Source> {
+/// Who waits, and for how many.
+struct Waiting<'p, S: Source> {
     shared: &'p Shared<S>,
-    held: Vec<Held>,
-    count: usize,
-    waited_for: u64,
+    count: u64,
 }
 
-impl<S: Source> Hand<'_, S> {
-    fn missing(&self) -> usize {
-        self.count - self.held.len()
-    }
-
-    /// Takes what is there of what it lacks. Whether that was any.
-    fn fill(&mut self) -> bool {
-        let before = self.held.len();
-        while self.missing() > 0
-            && let Some(held) = self.shared.take()
-        {
-            self.held.push(held);
-        }
-        self.held.len() > before
-    }
-
-    /// Says how many it waits for.
-    fn wait_for_missing(&mut self) {
-        let missing = self.missing() as u64;
-        let change = missing.wrapping_sub(std::mem::replace(&mut self.waited_for, missing));
-        self.shared.waited_for.fetch_add(change, Ordering::Relaxed);
-    }
-
-    fn take(mut self) -> Vec<Held> {
-        std::mem::take(&mut self.held)
+impl<'p, S: Source> Waiting<'p, S> {
+    fn new(shared: &'p Shared<S>, count: u64) -> Self {
+        shared.waited_for.fetch_add(count, Ordering::Relaxed);
+        Self { shared, count }
     }
 }
 
-impl<S: Source> Drop for Hand<'_, S> {
+impl<S: Source> Drop for Waiting<'_, S> {
     fn drop(&mut self) {
-        self.shared.waited_for.fetch_sub(self.waited_for, Ordering::Relaxed);
-        if !self.held.is_empty() {
-            self.shared.buffer.put_back(std::mem::take(&mut self.held));
-        }
+        self.shared.waited_for.fetch_sub(self.count, Ordering::Relaxed);
     }
 }

@@ -19,15 +19,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Refills until nobody has a handle any more.
-pub(crate) async fn keep_filled<S: Source>(shared: Weak<Shared<S>>, wanted: Arc<Notify>) {
-    let _ending = Ending(shared.clone());
+pub(crate) async fn keep_filled<S: Source>(ending: Ending<S>, wanted: Arc<Notify>) {
+    let Ending(shared) = &ending;
     let (mut too_old, mut failures): (Option<Instant>, u32) = (None, 0);
     loop {
         tokio::select! {
             () = wanted.notified() => {}
             () = at(too_old) => {}
         }
-        let Some(failed) = round(&shared).await else { return };
+        let Some(failed) = round(shared).await else { return };
         failures = if failed { failures.saturating_add(1) } else { 0 };
         let Some(strong) = shared.upgrade() else { return };
         too_old = strong.buffer().oldest().map(|oldest| oldest + HELD_MAX);
@@ -41,8 +41,9 @@ pub(crate) async fn keep_filled<S: Source>(shared: Weak<Shared<S>>, wanted: Arc<
     }
 }
 
-/// Closes what nobody refills any more: its runtime was shut down, and who waited would wait for ever.
-struct Ending<S: Source>(Weak<Shared<S>>);
+/// Closes what nobody refills any more: its runtime was shut down, perhaps before the task ever ran, and who waited would
+/// wait for ever.
+pub(crate) struct Ending<S: Source>(pub(crate) Weak<Shared<S>>);
 
 impl<S: Source> Drop for Ending<S> {
     fn drop(&mut self) {
@@ -78,7 +79,7 @@ async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
     let failed = match (given, &strong) {
         (Ok(given), Some(strong)) => {
             if let Err(rest) = strong.add(given, now, &used) {
-                strong.returned_late(give_back(&*source, [rest]).await);
+                strong.returned_late(give_back(&*source, [rest]).await.0);
             }
             false
         }
@@ -95,14 +96,19 @@ async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
     strong.map(|_| failed)
 }
 
-/// Tells the source what was not used. What it cannot be told, it learns from not hearing of it for a day.
-pub(crate) async fn give_back<S: Source>(source: &S, rests: impl IntoIterator<Item = Rest>) -> u64 {
-    let mut given_back = 0;
+/// Tells the source what was not used: how many positions, and the first error. What it cannot be told, it learns from not
+/// hearing of it for a day.
+pub(crate) async fn give_back<S: Source>(
+    source: &S,
+    rests: impl IntoIterator<Item = Rest>,
+) -> (u64, Option<S::Error>) {
+    let (mut given_back, mut failed) = (0, None);
     for Rest { lease, unused } in rests {
         let count: u64 = unused.iter().map(|range| range.end - range.start).sum();
-        if source.give_back(lease, unused).await.is_ok() {
-            given_back += count;
+        match source.give_back(lease, unused).await {
+            Ok(()) => given_back += count,
+            Err(error) => failed = failed.or(Some(error)),
         }
     }
-    given_back
+    (given_back, failed)
 }

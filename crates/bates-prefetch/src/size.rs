@@ -32,7 +32,7 @@ impl Prefetch {
         Self { least, most: (least * GROWTH).min(COUNT_MAX) }
     }
 
-    /// Never more than so many.
+    /// Never more than so many, but for callers that take more at once and wait for them.
     #[must_use]
     pub fn at_most(self, most: u64) -> Self {
         let most = most.clamp(1, COUNT_MAX);
@@ -67,7 +67,7 @@ impl Size {
     /// How many to ask for, where so many are left and so many are waited for. What is waited for is handed out at once,
     /// and comes on top.
     pub(crate) fn ask(&self, now: Instant, left: u64, waited_for: u64) -> u64 {
-        (self.next(now).saturating_sub(left) + waited_for.saturating_sub(1)).clamp(1, COUNT_MAX)
+        self.next(now).saturating_sub(left).saturating_add(waited_for.saturating_sub(1)).clamp(1, COUNT_MAX)
     }
 
     /// What was asked for at that moment has come.

@@ -152,7 +152,7 @@ fn calls(client: &Client, runtime: &Runtime) {
         });
         let rate = COUNTED as f64 / began.elapsed().as_secs_f64();
         println!("{name:<34}{:>8}{rate:>18.0}", held.leases());
-        runtime.block_on(held.close());
+        runtime.block_on(held.close()).unwrap();
     }
 }
 
@@ -184,7 +184,7 @@ fn keys(client: &Client, runtime: &Runtime) {
             }
         });
         let took = (began.elapsed(), held.leases());
-        runtime.block_on(held.close());
+        runtime.block_on(held.close()).unwrap();
         took
     };
     let mut rounds: Vec<[(Duration, u64); 4]> = Vec::new();

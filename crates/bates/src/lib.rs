@@ -30,9 +30,9 @@ mod embed;
 
 pub use bates_core::{
     AssignRefused, Assigned, Auditing, Clock, Closed, Code, Decision, Delivering, Delivery, Document, Entry,
-    Filter, Found, Gap, GapFilter, How, IssueError, Lease, Limits, Machine, MachineError, Missing, NextError,
-    NotAtHand, Numbers, Peek, Place, Promise, Reason, Reconciled, Record, RecordFilter, ScopeKey,
-    ScopeRefused, SeriesName, Sink, State, StoreError, SystemClock, Undelivered,
+    Filter, Found, Gap, GapFilter, How, IssueError, Lease, LeaseRefused, Limits, Machine, MachineError,
+    Missing, NextError, NotAtHand, Numbers, Peek, Place, Promise, Reason, Reconciled, Record, RecordFilter,
+    ScopeKey, ScopeRefused, SeriesName, Sink, State, StoreError, SystemClock, Undelivered,
 };
 pub use bates_pattern::{Date, Position, Reset, Verdict};
 /// A number that was held in advance: a position, which is written out when somebody looks at it.

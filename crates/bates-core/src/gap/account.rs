@@ -75,7 +75,7 @@ impl Account {
     }
 }
 
-fn by_reason(missing: &[Missing]) -> Vec<(Reason, Ranges)> {
+pub(super) fn by_reason(missing: &[Missing]) -> Vec<(Reason, Ranges)> {
     let of = |reason: Reason| {
         Ranges::of(missing.iter().filter(|missing| missing.reason == reason).map(|missing| missing.range))
     };

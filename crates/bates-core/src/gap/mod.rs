@@ -101,6 +101,20 @@ pub struct Missing {
     pub reason: Reason,
 }
 
+impl Missing {
+    /// The same, ascending, and each position once: where two things are said of it, the one that leaves no doubt.
+    pub fn each_once(missing: &[Self]) -> Vec<Self> {
+        let (mut each, mut taken) = (Vec::new(), Ranges::default());
+        for (reason, found) in account::by_reason(missing) {
+            let new = found.without(&taken);
+            each.extend(new.iter().map(|range| Self { range, reason }));
+            taken = taken.and(&new);
+        }
+        each.sort_unstable();
+        each
+    }
+}
+
 /// A gap as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {

@@ -134,8 +134,10 @@ impl<S: Books> Machine<S> {
         for range in doubtful {
             let (mut from, to) = (range.from(), range.to().min(account.aside_to));
             while from < to {
-                let page = self.store().aside(place.clone(), from, ASIDE_AT_ONCE).await?;
-                from = page.last().filter(|_| page.len() == ASIDE_AT_ONCE).map_or(to, |last| last + 1);
+                // Ranges may be many and small.
+                let limit = usize::try_from(to - from).map_or(ASIDE_AT_ONCE, |left| left.min(ASIDE_AT_ONCE));
+                let page = self.store().aside(place.clone(), from, limit).await?;
+                from = page.last().filter(|_| page.len() == limit).map_or(to, |last| last + 1);
                 let within = page.into_iter().take_while(|position| *position < to);
                 account.aside.extend(within.filter_map(|position| Lease::new(position, position + 1)));
             }

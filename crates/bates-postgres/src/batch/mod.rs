@@ -7,6 +7,7 @@ pub(crate) mod aside;
 mod attempt;
 pub(crate) mod document;
 mod keys;
+pub(crate) mod lose;
 mod queue;
 mod reckon;
 pub(crate) mod sql;

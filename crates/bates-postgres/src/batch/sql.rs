@@ -254,15 +254,6 @@ pub(crate) async fn write_lost(
     session.query_typed(sql, &parameters).await.map(drop)
 }
 
-/// Every node is about to give up all that it holds: of that, nobody knows what it handed out.
-pub(crate) async fn lose_leases(session: &Session) -> Result<(), Error> {
-    let sql = "WITH gone AS (DELETE FROM bates.lease RETURNING series, scope, first, last)
-               INSERT INTO bates.lost (series, scope, first, last, reason)
-               SELECT series, scope, first, last, $1 FROM gone
-               ON CONFLICT (series, scope, first) DO UPDATE SET last = greatest(lost.last, excluded.last)";
-    session.query_typed(sql, &[(&Reason::CrashSkip.name(), Type::TEXT)]).await.map(drop)
-}
-
 fn columns<'p>(places: impl Iterator<Item = &'p Place>) -> (Vec<&'p str>, Vec<&'p str>) {
     places.map(|place| (place.series.as_str(), place.scope.as_str())).unzip()
 }

@@ -89,8 +89,7 @@ pub(super) async fn leaving(
         let Found { mut ledger, held, mut lost } = ranges.remove(scope.as_str()).unwrap_or_default();
         ledger.sort_unstable();
         lost.extend(uncertain(held, &lost));
-        lost.sort_unstable();
-        Adopted { scope, cursor, ledger, lost }
+        Adopted { scope, cursor, ledger, lost: Missing::each_once(&lost) }
     });
     Ok(adopted.collect())
 }

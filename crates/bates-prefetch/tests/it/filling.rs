@@ -1,8 +1,9 @@
 //! What is asked for, and what becomes of it.
 
+use std::task::Poll;
 use std::time::Duration;
 
-use bates_prefetch::{Empty, Number, Prefetch};
+use bates_prefetch::{Empty, Number, Prefetch, Prefetched};
 
 use super::source::{Away, Counting};
 
@@ -55,7 +56,7 @@ async fn what_has_come_is_not_asked_for_again() {
         let source = Counting::new();
         let numbers = source.prefetch(Prefetch::of(100).at_most(100));
         numbers.next().await.unwrap();
-        numbers.close().await;
+        numbers.close().await.unwrap();
         assert_eq!(source.books(|books| books.asked.clone()), [100]);
     }
 }
@@ -105,7 +106,7 @@ async fn closing_waits_until_all_is_given_back_and_ends_every_handle() {
     let numbers = source.prefetch(Prefetch::of(100).at_most(100));
     numbers.next().await.unwrap();
     let other = numbers.clone();
-    assert_eq!(numbers.close().await, 99);
+    assert_eq!(numbers.close().await, Ok(99));
     assert_eq!(source.used(), [1]);
     assert!(matches!(other.try_next(), Err(Empty::Closed)));
     assert!(matches!(other.next().await, Err(Empty::Closed)));
@@ -123,7 +124,7 @@ async fn closing_waits_also_for_what_is_on_its_way() {
     }
     let taken = 100 - numbers.at_hand();
     let (closed, ()) = tokio::join!(numbers.close(), async { source.answers.add_permits(1) });
-    assert!(closed > 100 - taken, "{closed}");
+    assert!(closed.as_ref().is_ok_and(|closed| *closed > 100 - taken), "{closed:?}");
     assert_eq!(source.used(), (1..=taken).collect::<Vec<_>>());
     assert!(source.books(|books| books.open.is_empty()));
 }
@@ -138,6 +139,60 @@ fn what_nobody_refills_any_more_is_closed() {
     drop(gone);
     let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     assert!(matches!(other.block_on(numbers.take(1_000)), Err(Empty::Closed)));
+    let handle = other.handle().clone();
+    drop(other);
+    let never_ran = Prefetched::new(source, Prefetch::of(10), &handle);
+    let other = tokio::runtime::Runtime::new().unwrap();
+    assert!(matches!(other.block_on(never_ran.next()), Err(Empty::Closed)));
+}
+
+/// What a call that is given up could have had is there for others, who are woken for it.
+#[tokio::test]
+async fn who_gives_up_keeps_nobody_waiting() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
+    until(|| numbers.at_hand() == 100).await;
+    source.answers.forget_permits(usize::MAX);
+    let mut many = Box::pin(numbers.take(150));
+    let is_waiting =
+        std::future::poll_fn(|context| Poll::Ready(many.as_mut().poll(context).is_pending())).await;
+    assert!(is_waiting && numbers.at_hand() == 100, "it takes all or nothing");
+    assert_eq!(numbers.next().await.unwrap().position(), 1);
+    drop(many);
+    assert!(matches!(numbers.take(usize::MAX).await, Err(Empty::TooMany { most: 1_000_000 })));
+    assert_eq!(numbers.close().await, Ok(99));
+    assert_eq!(source.used(), [1], "nobody used anything else");
+}
+
+/// Numbers that came written, taken by two while one of them gives up: what was used is not reported.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_was_used_is_never_reported_whoever_gives_up() {
+    for _ in 0..50 {
+        let source = Counting::written(None);
+        let numbers = source.prefetch(Prefetch::of(2_000).at_most(2_000));
+        until(|| numbers.at_hand() == 2_000).await;
+        source.books(|books| books.is_away = true);
+        let (one, other) = (numbers.clone(), numbers.clone());
+        let gives_up = tokio::spawn(async move { one.take(5_000).await.is_err() });
+        let takes = tokio::spawn(async move {
+            let taken = (0..50).filter_map(|_| other.try_next().ok()).map(|number| number.position());
+            taken.collect::<Vec<_>>()
+        });
+        let used = takes.await.unwrap();
+        assert!(gives_up.await.unwrap());
+        source.books(|books| books.is_away = false);
+        numbers.close().await.unwrap();
+        assert_eq!((source.used(), used.len()), (used, 50));
+    }
+}
+
+#[tokio::test]
+async fn closing_says_if_the_source_could_not_be_told() {
+    let source = Counting::new();
+    let numbers = source.prefetch(Prefetch::of(10));
+    numbers.next().await.unwrap();
+    source.books(|books| books.is_away = true);
+    assert_eq!(numbers.close().await, Err(Away::Away));
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,7 +205,10 @@ async fn the_buffer_lasts_as_long_as_it_lasts_and_then_the_error_says_so() {
         assert_eq!(numbers.next().await.unwrap().position(), expected);
     }
     let error = numbers.next().await.unwrap_err();
-    assert_eq!(error.to_string(), "all numbers that were held in advance are used: the server is away");
+    assert_eq!(
+        error.to_string(),
+        "no number that was held in advance is left, and there are no more: the server is away"
+    );
     assert!(matches!(numbers.try_next(), Err(Empty::Failed(error)) if *error == Away::Away));
     let asked = source.books(|books| books.asked.len());
     assert!(asked < 10, "it was asked {asked} times by somebody who never paused");
@@ -183,7 +241,7 @@ async fn who_asks_for_more_than_is_held_gets_it_and_who_gives_up_loses_nothing()
     assert!(gave_up.is_err());
     assert!(numbers.at_hand() >= before, "what it had taken is at hand again");
     source.answers.add_permits(100);
-    numbers.close().await;
+    numbers.close().await.unwrap();
     until(|| source.books(|books| books.open.is_empty())).await;
     assert_eq!(source.used(), (1..=500).collect::<Vec<_>>());
 }

@@ -32,7 +32,7 @@ fn no_position_comes_twice_and_what_was_not_taken_is_reported() {
             let threads: Vec<_> = (0..THREADS).map(|_| threads.spawn(take)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        runtime.block_on(numbers.close());
+        runtime.block_on(numbers.close()).unwrap();
         let taken: BTreeSet<u64> = each.iter().flatten().copied().collect();
         assert_eq!(taken.len(), THREADS * EACH, "each is taken once");
         let (unused, open) = source.books(|books| (books.unused.clone(), books.open.len()));

@@ -58,8 +58,7 @@ fn lost(connection: &Connection, place: &Place, next: u64) -> Result<Vec<Missing
         let left = held::left(connection, (row.get(0)?, place.scope.as_str()), held, next)?;
         lost.extend(left.iter().map(|range| Missing { range, reason: Reason::CrashSkip }));
     }
-    lost.sort_unstable();
-    Ok(lost)
+    Ok(Missing::each_once(&lost))
 }
 
 pub(super) fn all_aside(

@@ -60,7 +60,7 @@ fn holds_on(mut builder: Builder) {
     });
     taken.extend(&all);
     assert_eq!(taken.len(), THREADS * EACH, "each is taken once");
-    let unused = runtime.block_on(held.close());
+    let unused = runtime.block_on(held.close()).unwrap();
     runtime.block_on(bates.reconcile()).unwrap();
     let gaps = runtime.block_on(bates.gaps(GapFilter::default(), None, 10_000)).unwrap();
     assert!(gaps.iter().all(|gap| gap.missing.reason == Reason::LeaseLost), "{gaps:?}");

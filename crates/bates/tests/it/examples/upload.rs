@@ -62,12 +62,22 @@ fn every_file_has_a_number_and_a_retry_the_same() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     assert_eq!(saved, distinct, "no file without a number, and no number without a file");
+    assert_eq!(upload(&example, "PROJ/9012", Some("0-0"), "another file").0, 200);
+    let (_, first) = upload(&example, "PROJ/9012", Some("0-0"), "another file");
+    assert_eq!(download(&example, &first).1, "file 0 of 0", "what was confirmed is not written over");
     assert_eq!(upload(&example, "PROJ/9012", None, "x").0, 400);
     assert_eq!(upload(&example, "PR%2FOJ/9012", Some("k"), "x").0, 502);
     assert_eq!(download(&example, "..%2Fbates.db").0, 404);
     // Nothing can be saved: the number is given up, and that is explained.
     fs::remove_dir_all(folder.path()).unwrap();
     assert_eq!(upload(&example, "PROJ/9012", Some("unsaved"), "x").0, 507);
+    fs::create_dir_all(folder.path()).unwrap();
+    assert_eq!(
+        upload(&example, "PROJ/9012", Some("unsaved"), "x").0,
+        410,
+        "no file under a number that is a gap"
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     http::ask(bates.http, "POST", "/v1/reconcile", "");
     let (_, gaps) = http::ask(bates.http, "GET", "/v1/gaps?series=document", "");
     let gaps: Vec<_> =

@@ -129,3 +129,31 @@ fn what_is_leased_of_an_audited_series_is_recorded_with_who_holds_it() {
         .collect();
     assert_eq!(told, [("A-50", 50), ("A-55", 5)]);
 }
+
+/// On PostgreSQL a lease of a node outlives it, and what a client gave back lies within.
+#[test]
+fn a_floor_and_a_move_leave_what_is_known_as_it_is_known() {
+    let stage = Stage::on(Home::postgres());
+    let returned = stage.post("/v1/series/ticket/lease", r#"{"count":10}"#);
+    let back = format!("/v1/leases/{}/return", returned["lease"].as_str().unwrap());
+    stage.post(&back, r#"{"unused":[{"first":1,"last":5}]}"#);
+    stage.post("/v1/series/ticket/lease", r#"{"count":4}"#);
+    stage.post("/v1/series/ticket/next", r#"{"count":6}"#);
+    let Stage { server, home } = stage;
+    server.kill();
+    let other = Home::postgres();
+    let urls = [&home, &other].map(|home| home.postgres.as_ref().unwrap().url());
+    for arguments in [&["floor", "digit", "3"][..], &["move-store", &urls[0], &urls[1]][..]] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bates"));
+        let command = command.args(arguments).env("BATES_STORE", &urls[0]);
+        let done = command.env("BATES_CONFIG", home.path("bates.yaml")).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        // What the client still holds is its own until the store is left.
+        let lost = "SELECT first, last, reason FROM bates.lost WHERE series = 'ticket' ORDER BY first";
+        let (at, expected) = match arguments[0] {
+            "floor" => (&home, "1|5|lease_lost\n6|32|crash_skip"),
+            _ => (&other, "1|5|lease_lost\n6|32|crash_skip"),
+        };
+        assert_eq!(at.query(lost).trim_end(), expected, "{arguments:?}");
+    }
+}
