@@ -33,6 +33,7 @@ mod pointed;
 mod pool;
 mod promise;
 mod reach;
+mod recall;
 mod relay;
 mod series;
 mod store;
@@ -55,7 +56,7 @@ pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use machine::{
     Advance, AssignRefused, Entry, Followed, Found, LeaseAsk, LeaseRefused, Leased, Machine, MachineError,
-    Made, NextError, NotAtHand, Numbers, Origin, Peek, PoolLook, PoolRefused, ReadSpec, ReadyScope,
+    Made, NextError, NotAtHand, Numbers, Origin, Peek, PoolLook, PoolRefused, ReadSpec, ReadyScope, Recalled,
     Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
 };
 pub use moving::{
@@ -68,6 +69,7 @@ pub use pool::{
     Pools, Push, Refusal, Renewal, ScopeMatch, Server, Settling, SharedPool, Telling,
 };
 pub use promise::Promise;
+pub use recall::{Holder, Recall};
 pub use relay::{Relay, RelaySettings};
 pub use series::{Limits, Series};
 pub use store::{Cursor, Definition, Pinned, Store, StoreError};

@@ -14,6 +14,7 @@ use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
+use crate::recall::{Holder, Recall};
 use crate::store::{Cursor, Definition, Pinned, Store, StoreError};
 
 /// A store, and what was seen of it.
@@ -145,6 +146,35 @@ impl<S: Store> Store for Measured<S> {
 
     fn era(&self) -> u64 {
         self.store.era()
+    }
+
+    async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {
+        self.store.recall(series).await
+    }
+
+    async fn recalls(&self) -> Result<Vec<Recall>, StoreError> {
+        self.store.recalls().await
+    }
+
+    async fn give_up(
+        &self,
+        series: SeriesName,
+        epoch: Option<u64>,
+        unused: Vec<(ScopeKey, Lease)>,
+    ) -> Result<(), StoreError> {
+        self.store.give_up(series, epoch, unused).await
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        self.store.leave().await
+    }
+
+    async fn holders(&self, series: SeriesName, epoch: u64) -> Result<Vec<Holder>, StoreError> {
+        self.store.holders(series, epoch).await
+    }
+
+    async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> Result<(), StoreError> {
+        self.store.write_off(series, epoch, nodes).await
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

@@ -6,11 +6,14 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use crate::audit::Audit;
 use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
+use crate::recall::{Holder, Recall};
 
 /// A durable keeper of cursors.
 ///
@@ -39,8 +42,8 @@ pub trait Store: Audit {
     /// Where a cursor stands. Never creates one.
     fn cursor(&self, place: Place) -> impl Future<Output = Result<Option<Cursor>, StoreError>> + Send;
 
-    /// Raises a cursor to `floor`, creating it if need be; a cursor that is higher stays. Needs the series
-    /// paused and its leases closed.
+    /// Raises a cursor to `floor`, creating it if need be; a cursor that is higher stays. Ranges that were granted
+    /// before lie below the floor: recall them afterwards.
     fn raise_floor(
         &self,
         place: Place,
@@ -48,8 +51,8 @@ pub trait Store: Audit {
     ) -> impl Future<Output = Result<Cursor, StoreError>> + Send;
 
     /// Sets positions of a scope aside, creating it if need be: somebody else gave their numbers out, and no grant
-    /// holds them from now on. Answers how many of them the cursor had passed before. Needs the series paused and
-    /// its leases closed.
+    /// holds them from now on. Answers how many of them the cursor had passed before. Ranges that were granted before
+    /// may hold them: recall those afterwards.
     fn set_aside(
         &self,
         place: Place,
@@ -90,9 +93,57 @@ pub trait Store: Audit {
     }
 
     /// A number that changes whenever the store, as far as this process knows, no longer vouches for what it granted
-    /// before: it was taken back, or a floor was raised. Nothing of an earlier era may be handed out or given back.
+    /// before: it was taken back. Nothing of an earlier era may be handed out or given back.
     fn era(&self) -> u64 {
         0
+    }
+
+    /// Raises the epoch of a series and returns it: from now on every process gives up what it was granted of the
+    /// series before. A store that is not shared has no other processes.
+    fn recall(&self, _series: SeriesName) -> impl Future<Output = Result<u64, StoreError>> + Send {
+        async { Ok(0) }
+    }
+
+    /// The recalls that this process has not answered with [`Store::give_up`].
+    fn recalls(&self) -> impl Future<Output = Result<Vec<Recall>, StoreError>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// Reports ranges of a series that this process gave up unused: those that it was granted are lost, `lease_lost`.
+    /// With an epoch it also reports that it holds nothing that was granted before that epoch: all else was handed out.
+    /// May be called twice without harm.
+    fn give_up(
+        &self,
+        _series: SeriesName,
+        _epoch: Option<u64>,
+        _unused: Vec<(ScopeKey, Lease)>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Reports that this process holds nothing any more: what is left of its ranges was handed out.
+    fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async { Ok(()) }
+    }
+
+    /// The processes that still hold ranges of a series granted before an epoch.
+    fn holders(
+        &self,
+        _series: SeriesName,
+        _epoch: u64,
+    ) -> impl Future<Output = Result<Vec<Holder>, StoreError>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// Counts these processes as crashed: what they hold of a series granted before an epoch is uncertain from now
+    /// on, and they can no longer give it back.
+    fn write_off(
+        &self,
+        _series: SeriesName,
+        _epoch: u64,
+        _nodes: Vec<Uuid>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async { Ok(()) }
     }
 
     /// The series that were made at run time and not retired, by name, each with its description.
@@ -159,6 +210,35 @@ impl<S: Store> Store for Arc<S> {
 
     fn era(&self) -> u64 {
         (**self).era()
+    }
+
+    async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {
+        (**self).recall(series).await
+    }
+
+    async fn recalls(&self) -> Result<Vec<Recall>, StoreError> {
+        (**self).recalls().await
+    }
+
+    async fn give_up(
+        &self,
+        series: SeriesName,
+        epoch: Option<u64>,
+        unused: Vec<(ScopeKey, Lease)>,
+    ) -> Result<(), StoreError> {
+        (**self).give_up(series, epoch, unused).await
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        (**self).leave().await
+    }
+
+    async fn holders(&self, series: SeriesName, epoch: u64) -> Result<Vec<Holder>, StoreError> {
+        (**self).holders(series, epoch).await
+    }
+
+    async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> Result<(), StoreError> {
+        (**self).write_off(series, epoch, nodes).await
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

@@ -12,20 +12,20 @@ use tokio_postgres::types::{ToSql, Type};
 use crate::PostgresStore;
 use crate::batch::sql::{integer, whole};
 use crate::error::Failed;
+use crate::recall;
 use crate::session::Session;
 
 /// Everything of a scope but its cursor: ranges with what each is.
 ///
-/// A node that was not heard of for five minutes is taken for dead: of what it held, nobody knows what it handed out.
-/// So is a client that said nothing of its lease for a day, which is [`bates_core::CLIENT_LEASE_SPAN`].
+/// A client that said nothing of its lease for a day, which is [`bates_core::CLIENT_LEASE_SPAN`], counts as crashed, and so
+/// does a filler whose node was not heard of for five minutes.
 const RANGES: &str = "
     SELECT scope, first, last, 'issued' AS what FROM bates.ledger
         WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
     SELECT lease.scope, lease.first, lease.last,
-           CASE WHEN nodes.seen_at > now() - interval '5 minutes' THEN 'held' ELSE 'crash_skip' END
-        FROM bates.lease LEFT JOIN bates.nodes ON nodes.id = lease.node
-        WHERE lease.series = $1 AND lease.scope BETWEEN $2 AND $3
+           CASE WHEN lease.crashed_at IS NULL THEN 'held' ELSE 'crash_skip' END
+        FROM bates.lease WHERE lease.series = $1 AND lease.scope BETWEEN $2 AND $3
     UNION ALL
     SELECT pooled.scope, pooled.first, pooled.last,
            CASE WHEN pooled.is_pushed OR nodes.seen_at > now() - interval '5 minutes' THEN 'held' ELSE 'crash_skip' END
@@ -114,8 +114,9 @@ async fn accounts(
     after: Option<&ScopeKey>,
     limit: usize,
 ) -> Result<Vec<(ScopeKey, Account)>, Failed> {
+    recall::count_crashed(session, series).await?;
     // One moment for all that is read, or a document numbered meanwhile would look like one that is missing.
-    session.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+    session.begin_snapshot().await?;
     let cursors = crate::read::scopes(session, series, after, limit).await?;
     let mut accounts: BTreeMap<ScopeKey, Account> = cursors
         .into_iter()

@@ -30,6 +30,7 @@ impl Session {
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
              SET LOCAL synchronous_commit = on; \
+             SET LOCAL statement_timeout = 0; \
              SET LOCAL lock_timeout = {patience}; \
              SET LOCAL idle_in_transaction_session_timeout = {idle}"
         )
@@ -37,6 +38,12 @@ impl Session {
 
     pub(crate) async fn begin(&self) -> Result<(), Failed> {
         Ok(self.batch_execute(&self.opening()).await?)
+    }
+
+    /// Begins a transaction that reads one moment of the database. It may read for long, whatever the role allows.
+    pub(crate) async fn begin_snapshot(&self) -> Result<(), Failed> {
+        let sql = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0";
+        Ok(self.batch_execute(sql).await?)
     }
 
     /// Gives the connection back. Invariant: no transaction is open.

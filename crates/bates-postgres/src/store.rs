@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, ScopeKey, SeriesName, Store, StoreError,
-    Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Holder, Lease, Pinned, Place, Recall, ScopeKey, SeriesName, Store,
+    StoreError, Surrendered, Tail, Want,
 };
 use deadpool_postgres::Pool;
 use uuid::Uuid;
@@ -13,11 +13,13 @@ use crate::address::Address;
 use crate::audit::Recorder;
 use crate::batch::{Ask, Outcome, Shared};
 use crate::error::{Failed, OpenError};
+use crate::node::{self, Process};
 use crate::notice::Notices;
+use crate::recall::{self, Recalls};
 use crate::retry::retried;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::stop::{self, Pause};
+use crate::stop;
 use crate::truth::Truth;
 use crate::{connect, read, schema, write};
 
@@ -37,7 +39,8 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     notices: Notices,
     recorder: Recorder,
-    host: Box<str>,
+    process: Process,
+    recalls: Recalls,
 }
 
 impl PostgresStore {
@@ -45,7 +48,7 @@ impl PostgresStore {
     pub async fn open(address: &Address, settings: Settings, opening: Opening) -> Result<Self, OpenError> {
         let pool = connect::pool(address, settings)?;
         let truth = Truth::new(Uuid::now_v7());
-        let host = host();
+        let process = Process::current();
         let opened = retried(settings.patience, || async {
             let session = Session::take(&pool, settings).await?;
             connect::check_server(&session).await?;
@@ -54,14 +57,16 @@ impl PostgresStore {
                 Err(Failed::Refused(OpenError::Stopped(_))) if opening == Opening::Stopped => {}
                 learned => learned?,
             }
-            write::be_seen(&session, truth.node, &host).await?;
+            node::be_seen(&session, truth.node, &process).await?;
             session.give_back();
             Ok(())
         });
         opened.await.map_err(|failed| failed.into_open_error(address))?;
         let notices = Notices::new(address, settings, truth.node)?;
+        let recalls = Recalls::default();
+        recalls.begin(truth.last_recall());
         let shared = Arc::new(Shared::new(pool, settings, truth));
-        Ok(Self { shared, notices, recorder: Recorder::default(), host })
+        Ok(Self { shared, notices, recorder: Recorder::default(), process, recalls })
     }
 
     /// Makes the schema, or brings it up to date. Answers with the version that was there before.
@@ -83,18 +88,6 @@ impl PostgresStore {
         let pool = connect::pool(address, settings)?;
         let asked = retried(settings.patience, || asked(&pool, settings));
         asked.await.map_err(|failed| failed.into_open_error(address))
-    }
-
-    /// Stops all nodes until the pause is ended, or the database is accepted. They give up what they hold when they next
-    /// look, which they do every second. Refused where they are stopped already.
-    pub async fn pause(&self, pause: &Pause) -> Result<(), StoreError> {
-        self.done(|session| async move { stop::pause(&session, pause).await }).await
-    }
-
-    /// Ends a pause, if it was begun and is not over, and nothing else: refused if the nodes are stopped for another
-    /// reason.
-    pub async fn resume(&self, pause: &Pause) -> Result<(), StoreError> {
-        self.done(|session| async move { stop::resume(&session, pause).await }).await
     }
 
     /// Lets all nodes go on with the database as it is, after it was taken back. Answers with its timeline.
@@ -163,12 +156,6 @@ async fn prepare(session: &Session, address: &Address, opening: Opening) -> Resu
     }
 }
 
-/// The machine and the process, for whoever wonders what a node was.
-fn host() -> Box<str> {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "unknown".to_owned());
-    format!("{} process {}", name.trim(), std::process::id()).into()
-}
-
 fn gone() -> StoreError {
     StoreError::Unavailable("the store is closed".into())
 }
@@ -230,7 +217,7 @@ impl Store for PostgresStore {
     async fn probe(&self) -> Result<(), StoreError> {
         self.watch().await?;
         let node = self.shared.truth.node;
-        self.done(|session| async move { write::be_seen(&session, node, &self.host).await }).await
+        self.done(|session| async move { node::be_seen(&session, node, &self.process).await }).await
     }
 
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
@@ -248,6 +235,48 @@ impl Store for PostgresStore {
             self.shared.note_taken_back(reason).await;
         }
         watched
+    }
+
+    async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {
+        let series = &series;
+        self.done(|session| async move { recall::recall(&session, series).await }).await
+    }
+
+    async fn recalls(&self) -> Result<Vec<Recall>, StoreError> {
+        let (recalls, seen) = (&self.recalls, self.shared.truth.last_recall());
+        if !recalls.are_read_to(seen) {
+            self.done(|session| async move { recall::read(&session, recalls, seen).await }).await?;
+        }
+        Ok(recalls.unanswered())
+    }
+
+    async fn give_up(
+        &self,
+        series: SeriesName,
+        epoch: Option<u64>,
+        unused: Vec<(ScopeKey, Lease)>,
+    ) -> Result<(), StoreError> {
+        let (of, unused, node) = ((&series, epoch), &*unused, self.node());
+        self.done(|session| async move { recall::give_up(&session, node, of, unused).await }).await?;
+        if let Some(epoch) = epoch {
+            self.recalls.answered(&series, epoch);
+        }
+        Ok(())
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        let node = self.node();
+        self.done(|session| async move { recall::leave(&session, node).await }).await
+    }
+
+    async fn holders(&self, series: SeriesName, epoch: u64) -> Result<Vec<Holder>, StoreError> {
+        let series = &series;
+        self.done(|session| async move { recall::holders(&session, series, epoch).await }).await
+    }
+
+    async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> Result<(), StoreError> {
+        let (series, nodes) = (&series, &*nodes);
+        self.done(|session| async move { recall::write_off(&session, series, epoch, nodes).await }).await
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

@@ -77,8 +77,8 @@ struct Known {
     numbers: BTreeMap<i32, i64>,
     /// The last batch of this node.
     last: i64,
-    /// How often floors were raised.
-    floors: i64,
+    /// The last recall that the store counted.
+    last_recall: i64,
     is_stopped: bool,
     /// See `Store::era`.
     era: u64,
@@ -171,11 +171,9 @@ impl Truth {
         known.is_stopped = true;
     }
 
-    /// A floor was raised: what was granted before may lie on either side of it.
-    fn saw_floors(&self, floors: i64) {
-        let mut known = self.known.lock();
-        known.era += u64::from(known.floors != floors);
-        known.floors = floors;
+    /// The last recall that this node has seen the store count.
+    pub(crate) fn last_recall(&self) -> i64 {
+        self.known.lock().last_recall
     }
 
     /// See `Store::era`.
@@ -192,8 +190,9 @@ impl Truth {
             [(&self.node, Type::UUID), (&lines, Type::INT4_ARRAY), (&numbers, Type::INT8_ARRAY)];
         let rows = session.query_typed(WATCH, &parameters).await?;
         let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
+        // Also in a store that has stopped: a node answers recalls there, too.
+        self.known.lock().last_recall = row.try_get(7).unwrap_or(known.last_recall);
         self.is_accepted_since(row, known.acceptances, lines.len())?;
-        self.saw_floors(row.get(7));
         Ok(whole(row, 8))
     }
 
@@ -226,8 +225,8 @@ impl Truth {
     pub(crate) async fn learn(&self, session: &Session) -> Result<(), Failed> {
         let row = asked(session).await?;
         let emptied = |_| Failed::Refused(OpenError::Emptied);
-        let (acceptances, floors) = (row.try_get(2).map_err(emptied)?, row.try_get(6).map_err(emptied)?);
-        *self.known.lock() = Known { acceptances, floors, ..Known::default() };
+        let (acceptances, last_recall) = (row.try_get(2).map_err(emptied)?, row.try_get(6).map_err(emptied)?);
+        *self.known.lock() = Known { acceptances, last_recall, ..Known::default() };
         judge(&row)
     }
 }

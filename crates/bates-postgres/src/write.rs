@@ -3,9 +3,7 @@
 
 use bates_core::{Cursor, Definition, Lease, Pinned, Place, Reason, SeriesName, StoreError};
 use tokio_postgres::types::{ToSql, Type};
-use uuid::Uuid;
 
-use crate::batch::lose::lose_leases;
 use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
 use crate::pool;
@@ -93,8 +91,6 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
     let rows = session.query_typed(sql, &parameters).await?;
     let Some(row) = rows.first() else { return Err(Failed::Passing("a floor was not written".into())) };
     pool::forget_server(session, place).await?;
-    session.batch_execute("UPDATE bates.store SET floors = floors + 1").await?;
-    lose_leases(session).await?;
     if row.get(2) {
         sql::count_scopes(session, &[(series, 1)]).await?;
     }
@@ -102,8 +98,7 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
     Ok(Cursor { next: whole(row, 0), version: whole(row, 1) })
 }
 
-/// Sets positions aside, and answers how many of them were granted before. The version rises as with a floor, and nodes
-/// are told in the same way: what they hold was granted before.
+/// Sets positions aside, and answers how many of them were granted before. The version rises as with a floor.
 pub(crate) async fn set_aside(session: &Session, place: &Place, positions: &[u64]) -> Result<u64, Failed> {
     let series = place.series.as_str();
     session.begin().await?;
@@ -128,8 +123,6 @@ pub(crate) async fn set_aside(session: &Session, place: &Place, positions: &[u64
     let all: Vec<i64> = positions.iter().map(|position| integer(*position)).collect();
     session.query_typed(insert, &[name, scope, (&all, Type::INT8_ARRAY)]).await?;
     pool::forget_server(session, place).await?;
-    session.batch_execute("UPDATE bates.store SET floors = floors + 1").await?;
-    lose_leases(session).await?;
     sql::count_scopes(session, &[(series, u64::from(before.is_empty()))]).await?;
     session.batch_execute("COMMIT").await?;
     Ok(positions.iter().filter(|position| **position < next).count() as u64)
@@ -156,13 +149,4 @@ pub(crate) async fn describe(
     let rows = session.query_typed(sql, &parameters).await?;
     session.batch_execute("COMMIT").await?;
     if rows.is_empty() { Err(StoreError::UnknownSeries(series.as_str().into()).into()) } else { Ok(()) }
-}
-
-/// Writes down that the node lives.
-pub(crate) async fn be_seen(session: &Session, node: Uuid, host: &str) -> Result<(), Failed> {
-    let sql =
-        "INSERT INTO bates.node (id, host) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET seen_at = now()";
-    session.begin().await?;
-    session.query_typed(sql, &[(&node, Type::UUID), (&host, Type::TEXT)]).await?;
-    Ok(session.batch_execute("COMMIT").await?)
 }

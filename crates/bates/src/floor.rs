@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use bates_core::{Entry, Machine, Pools, ScopeKey, ScopeName, SystemClock};
+use bates_core::{Entry, Lease, Machine, Place, Pools, ScopeKey, ScopeName, SystemClock};
 use bates_pattern::Date;
 use bates_postgres::PostgresStore;
 use bates_server::series::Description;
@@ -12,19 +12,22 @@ use clap::Args;
 
 use crate::config::{Config, ConfigArgs, PoolOf, StoreAt};
 use crate::output::{self, Answer, Output};
+use crate::recall::{RecallArgs, Stage};
 use crate::scope;
 use crate::serve::know_pools;
 
 /// Raise a cursor: no position below it is ever issued again
 ///
 /// For numbers that were given by somebody else, or after an old backup was restored. A cursor that is higher stays
-/// where it is; none is ever lowered. The server of a data folder must be stopped. Nodes on PostgreSQL may run: within
-/// a second they give up what they hold.
+/// where it is; none is ever lowered. The server of a data folder must be stopped. Nodes on PostgreSQL may run: they give
+/// up what they hold of the series, and the command waits until each of them has. It refuses where a node does not
+/// answer, or a client holds numbers below the floor.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates floor short 50000\n  \
     bates floor document project=PROJ type=9012 250000\n  \
     bates floor invoice 1200 --date 2026-12-31\n  \
+    bates floor short 50000 --wait 60\n  \
     bates floor --accept-timeline")]
 pub(crate) struct FloorArgs {
     /// The series
@@ -46,6 +49,9 @@ pub(crate) struct FloorArgs {
     /// Go on although the Redis server of a shared pool cannot be asked: its list may give numbers below the floor
     #[arg(long)]
     without_pools: bool,
+
+    #[command(flatten)]
+    recall: RecallArgs,
 
     #[command(flatten)]
     config: ConfigArgs,
@@ -134,7 +140,13 @@ async fn raise(store: impl Pools, config: Config, args: &FloorArgs) -> anyhow::R
     }
     let name = ScopeName { parameters, date: args.date };
     know_pools(&machine, &config.pools)?;
+    // A mistake in the scope is told before nodes give anything up.
     let before = machine.peek(&entry, name).await?.next;
+    let series = entry.series().name().clone();
+    args.recall.recall(&machine, &series, Stage::Before).await?;
+    let place = machine.place(&entry, name)?;
+    let is_below = |at: &Place, range: Lease| *at == place && range.from() < floor;
+    args.recall.check_clients(&machine, &series, is_below).await?;
     // A series with a pool shows no date.
     let scope = ScopeKey::new(parameters.iter().copied(), None)?;
     let pushed_to = emptied(&machine, &entry, &scope, args.without_pools).await?;
@@ -148,6 +160,7 @@ async fn raise(store: impl Pools, config: Config, args: &FloorArgs) -> anyhow::R
         _ => floor,
     };
     let now = machine.raise_floor(&entry, name, floor).await?;
+    args.recall.recall(&machine, &series, Stage::After).await?;
     // A filler may have been faster.
     emptied(&machine, &entry, &scope, args.without_pools).await?;
     machine.close().await;
@@ -159,5 +172,6 @@ async fn raise(store: impl Pools, config: Config, args: &FloorArgs) -> anyhow::R
         _ => out.line(format_args!("stays at {now}, which is not below {floor}"))?,
     }
     out.flush()?;
-    Ok(if now == floor || before.is_none_or(|before| before >= floor) { Answer::Yes } else { Answer::No })
+    // Numbers issued meanwhile may have moved the cursor further than the floor.
+    Ok(if now >= floor { Answer::Yes } else { Answer::No })
 }

@@ -11,7 +11,7 @@ use super::line::{Line, Waiter};
 use super::text::Text;
 use crate::error::IssueError;
 use crate::grant::{Grant, GrantError, Tail};
-use crate::lease::Taken;
+use crate::lease::{Lease, Taken};
 use crate::place::{Place, ScopeKey};
 use crate::series::Series;
 
@@ -49,7 +49,7 @@ enum Refill {
     None,
     UnderWay,
     /// It is under way, and what it brings must not be used.
-    Forsaken,
+    Discarded,
 }
 
 /// What a caller gets at once.
@@ -136,8 +136,8 @@ impl Cell {
     pub(super) fn refilled(&mut self, outcome: Result<Grant, GrantError>) -> Option<Fetch> {
         let ended = std::mem::replace(&mut self.refill, Refill::None);
         match outcome {
-            // It was granted by a store that no longer knows of it: those who wait are fetched for anew.
-            Ok(_) if ended == Refill::Forsaken => {}
+            // It was recalled, or the store was taken back since: those who wait are fetched for anew.
+            Ok(_) if ended == Refill::Discarded => {}
             Ok(Grant { lease, version, aside }) => {
                 self.version = version;
                 let free = lease.count() - aside.len() as u64;
@@ -198,12 +198,17 @@ impl Cell {
         Some(Sealed { tail, lost })
     }
 
-    /// Gives up what is held and what is on its way.
-    pub(super) fn forsake(&mut self) {
-        drop(self.held.take_all());
+    /// Gives up what is held, and what is on its way once it arrives.
+    pub(super) fn discard(&mut self) -> Vec<Lease> {
         if self.refill == Refill::UnderWay {
-            self.refill = Refill::Forsaken;
+            self.refill = Refill::Discarded;
         }
+        self.held.take_all()
+    }
+
+    /// Whether what a refill under way brings is given up.
+    pub(super) fn is_refill_discarded(&self) -> bool {
+        self.refill == Refill::Discarded
     }
 
     /// Whether it holds nothing and has nothing to come: it was never granted anything, or the space is
@@ -223,7 +228,7 @@ impl Cell {
         self.held.first()
     }
 
-    fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Place {
         Place { series: self.series.name().clone(), scope: ScopeKey::from_store(self.scope.as_str()) }
     }
 

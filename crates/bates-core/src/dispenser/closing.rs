@@ -55,6 +55,10 @@ impl<S: Store> Inner<S> {
 
     /// Gives tails back, many at a time, so that they share commits.
     pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
+        // With a tail the store takes all that lies before it for handed out.
+        if !sealed.is_empty() && self.report_all().await.is_err() {
+            self.has_unknown_tails.store(true, Ordering::Release);
+        }
         let mut closed = Closed { scopes: sealed.len() as u64, ..Closed::default() };
         closed.gaps = sealed.iter().map(|(_, lost)| lost).sum();
         let mut tails = sealed.into_iter().filter_map(|(tail, _)| tail);
@@ -70,9 +74,13 @@ impl<S: Store> Inner<S> {
             match under_way.join_next().await {
                 None => return closed,
                 Some(Ok((count, Ok(Surrendered::Returned)))) => closed.returned += count,
+                Some(Ok((count, Ok(Surrendered::Gap)))) => closed.gaps += count,
                 // An unknown outcome is a gap: a tail is given back once, and never again.
-                Some(Ok((count, Ok(Surrendered::Gap) | Err(_)))) => closed.gaps += count,
-                Some(Err(_)) => {}
+                Some(Ok((count, Err(_)))) => {
+                    self.has_unknown_tails.store(true, Ordering::Release);
+                    closed.gaps += count;
+                }
+                Some(Err(_)) => self.has_unknown_tails.store(true, Ordering::Release),
             }
         }
     }

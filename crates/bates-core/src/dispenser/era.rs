@@ -14,15 +14,13 @@ impl<S: Store> Inner<S> {
         if self.era.load(Ordering::Acquire) == era || self.era.swap(era, Ordering::AcqRel) == era {
             return;
         }
-        self.shards.sweep(|cell| {
-            cell.forsake();
-            false
-        });
+        self.discard(|_| true);
     }
 
     /// Gives a tail back that was granted in an era, unless that is over.
     pub(super) async fn surrender(&self, tail: Tail, era: u64) -> Result<Surrendered, StoreError> {
         if self.store.era() != era {
+            self.given_up.add(tail.place, tail.lost.into_iter().chain([tail.lease]));
             return Ok(Surrendered::Gap);
         }
         self.store.surrender(tail).await

@@ -14,6 +14,7 @@ mod direct;
 mod era;
 mod held;
 mod line;
+mod recall;
 mod refills;
 mod shards;
 mod text;
@@ -32,6 +33,7 @@ use crate::place::{Place, ScopeKey};
 use crate::series::Series;
 use crate::store::{Store, StoreError};
 use cell::{Cell, Fetch, Outcome};
+use recall::GivenUp;
 use refills::{Counted, Refills};
 use shards::{At, Shards};
 
@@ -56,6 +58,11 @@ struct Inner<S> {
     refills: Arc<Refills>,
     /// The era of the store in which all that is held was granted.
     era: AtomicU64,
+    given_up: GivenUp,
+    /// Whether the store did not say what became of a tail that was given back.
+    has_unknown_tails: AtomicBool,
+    /// How many recalls were answered.
+    recalls_answered: AtomicU64,
 }
 
 impl<S: Store> Dispenser<S> {
@@ -68,6 +75,9 @@ impl<S: Store> Dispenser<S> {
             direct_calls: Semaphore::new(direct::CALLS_MAX),
             is_closing: AtomicBool::new(false),
             refills: Arc::default(),
+            given_up: GivenUp::default(),
+            has_unknown_tails: AtomicBool::new(false),
+            recalls_answered: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -171,6 +181,7 @@ impl<S: Store> Dispenser<S> {
         self.inner.is_closing.store(true, Ordering::Release);
         let closed = self.close_all(None).await;
         self.inner.refills.all_ended().await;
+        self.leave().await;
         closed
     }
 
@@ -226,13 +237,21 @@ impl<S: Store> Inner<S> {
             let mut next = Some(fetch);
             while let Some(Fetch { place, series, count, least, held_from }) = next {
                 let scope = place.scope.clone();
+                let held_from = running.inner.given_up.held_from(&place, held_from);
                 let want = Want { least, held_from, ..want(place, &series, count, Purpose::Lease) };
                 let outcome = running.inner.store.grant(want).await;
                 let at = At { series: &series, scope: scope.as_str() };
                 running.inner.keep_up();
                 // Invariant: a cell with a refill under way is not removed, so it is there. One that was refused
                 // its first positions leaves no trace: a careless client fills no memory.
-                next = running.inner.shards.look_and_tidy(at, |cell| cell.refilled(outcome)).flatten();
+                let refilled = |cell: &mut Cell| {
+                    if let (true, Ok(grant)) = (cell.is_refill_discarded(), &outcome) {
+                        running.inner.given_up.add(cell.place(), [grant.lease]);
+                    }
+                    cell.refilled(outcome)
+                };
+                next = running.inner.shards.look_and_tidy(at, refilled).flatten();
+                running.inner.refills.arrived();
             }
         });
     }

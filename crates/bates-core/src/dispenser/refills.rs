@@ -26,7 +26,12 @@ impl Refills {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Told when one ends that is under way now.
+    /// A refill brought what it was sent for; it may go on with the next.
+    pub(super) fn arrived(&self) {
+        self.ended.notify_waiters();
+    }
+
+    /// Told when one arrives or ends that is under way now.
     pub(super) fn ended(&self) -> Notified<'_> {
         self.ended.notified()
     }

@@ -90,11 +90,13 @@ impl<S: Store> Machine<S> {
         Ok(followed)
     }
 
-    /// Looks at the store, and gives up what it no longer vouches for.
+    /// Looks at the store, gives up what it no longer vouches for, and answers its recalls.
     async fn watch(&self) -> Result<u64, StoreError> {
         let watched = self.dispenser.store().watch().await;
         self.dispenser.keep_up();
-        watched
+        // Also while the store has stopped: what is held has to be given up then as well.
+        let answered = self.dispenser.answer_recalls().await;
+        watched.and_then(|revision| answered.map(|()| revision))
     }
 
     /// The series that there are by the store's descriptions, and those of the configuration. Entries that are as

@@ -17,6 +17,7 @@ mod numbers;
 mod open;
 mod peek;
 mod pools;
+mod recall;
 mod reconcile;
 mod registry;
 mod spec;
@@ -55,6 +56,7 @@ pub use lease::{Advance, LeaseAsk, LeaseRefused, Leased};
 pub use numbers::Numbers;
 pub use peek::Peek;
 pub use pools::{PoolLook, PoolRefused};
+pub use recall::Recalled;
 pub use reconcile::Reconciled;
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};
@@ -230,9 +232,10 @@ impl<S: Store> Machine<S> {
         self.clock.elapsed()
     }
 
-    /// The era of the store.
-    pub(crate) fn era(&self) -> u64 {
-        self.store().era()
+    /// A number that changes whenever ranges granted before must not be used: the store was taken back, or they were
+    /// recalled.
+    pub(crate) fn generation(&self) -> u64 {
+        self.store().era() + self.dispenser.recalls_answered()
     }
 
     /// What moment it is for the machine.

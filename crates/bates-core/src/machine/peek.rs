@@ -35,6 +35,12 @@ impl<S: Store> Machine<S> {
         Ok(self.peek(entry, ScopeName::default()).await?.next.is_none())
     }
 
+    /// The identity of a scope that a caller names.
+    pub fn place(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Place, NextError> {
+        let (_, scope) = entry.scope(name, || self.clock.now())?;
+        Ok(Place { series: entry.series.name().clone(), scope })
+    }
+
     /// What is known of a scope without touching it. Never creates one.
     pub async fn peek(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Peek, NextError> {
         let (_, key) = entry.scope(name, || self.clock.now())?;

@@ -44,15 +44,22 @@ pub struct Filler<S> {
     pub(super) kept: Arc<KeptPools>,
     tell: Telling,
     renewed_told: Mutex<Option<Duration>>,
-    /// The era of the store when pools were last read.
-    era: AtomicU64,
+    /// The generation of ranges when pools were last read.
+    generation: AtomicU64,
 }
 
 impl<S: Pools> Filler<S> {
     /// A filler that has not begun. `None` if the series has no pools.
     pub fn new(machine: Arc<Machine<S>>, entry: Arc<Entry>, tell: Telling) -> Option<Self> {
         let kept = machine.kept(entry.series().name())?.clone();
-        Some(Self { machine, entry, kept, tell, renewed_told: Mutex::default(), era: AtomicU64::new(0) })
+        Some(Self {
+            machine,
+            entry,
+            kept,
+            tell,
+            renewed_told: Mutex::default(),
+            generation: AtomicU64::new(0),
+        })
     }
 
     /// Watches and fills until it is told to stop; what is under way is then ended.
@@ -90,9 +97,9 @@ impl<S: Pools> Filler<S> {
         scopes_at: &mut Duration,
         fills: &mut Fills,
     ) -> Result<bool, Box<str>> {
-        let (now, era) = (self.machine.elapsed(), self.machine.era());
+        let (now, generation) = (self.machine.elapsed(), self.machine.generation());
         // A floor was raised, or numbers were adopted: lists that hold them are known by no server any more.
-        if now >= *scopes_at || self.era.swap(era, Ordering::Relaxed) != era {
+        if now >= *scopes_at || self.generation.swap(generation, Ordering::Relaxed) != generation {
             self.read_scopes(all).await.map_err(|error| error.to_string())?;
             *scopes_at = now + SCOPES_EVERY;
         }

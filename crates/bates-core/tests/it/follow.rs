@@ -118,18 +118,6 @@ async fn a_series_that_came_into_the_configuration_stays_described_for_nodes_tha
 }
 
 #[tokio::test]
-async fn when_a_floor_is_raised_other_nodes_give_up_what_they_hold_below_it_and_above() {
-    let store = Arc::new(MemoryStore::shared());
-    let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
-    one.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
-    assert_eq!(take(&other, 1).await, ["T-1"]);
-    let entry = one.named("tenant").unwrap();
-    one.raise_floor(&entry, (&[]).into(), 500).await.unwrap();
-    other.follow().await.unwrap();
-    assert_eq!(take(&other, 1).await, ["T-500"]);
-}
-
-#[tokio::test]
 async fn a_node_whose_store_was_taken_back_issues_nothing_that_it_held() {
     let store = Arc::new(MemoryStore::shared());
     let watched = Arc::new(FaultyStore::new(store.clone()));

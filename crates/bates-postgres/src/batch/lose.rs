@@ -1,26 +1,32 @@
-//! What nodes hold, given up: of that, nobody knows what they handed out. What is known already stays as it is known.
+//! What nodes hold, counted as lost: the store does not know what they handed out of it. What is known already stays as
+//! it is known.
 
 use std::collections::BTreeMap;
 
 use bates_core::{Lease, Place, Ranges, Reason, ScopeKey};
 use tokio_postgres::Error;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::sql::{self, whole};
 use crate::session::Session;
 
-/// What a client gave back may lie within the lease of a node.
-const TAKE: &str = "
-    WITH gone AS (DELETE FROM bates.lease RETURNING series, scope, first, last)
-    SELECT series, scope, first, last, true FROM gone
-    UNION ALL
-    SELECT series, scope, first, last, false FROM bates.lost WHERE EXISTS (
-        SELECT FROM gone WHERE gone.series = lost.series AND gone.scope = lost.scope
-        AND lost.first <= gone.last AND lost.last >= gone.first)";
-
-/// Every node is about to give up all that it holds.
-pub(crate) async fn lose_leases(session: &Session) -> Result<(), Error> {
+/// Takes leases out, by a `DELETE` that tells which, and writes them down as uncertain. What a client gave back may lie
+/// within the lease of a node, and is known.
+pub(crate) async fn lose_leases(
+    session: &Session,
+    delete: &str,
+    parameters: &[(&(dyn ToSql + Sync), Type)],
+) -> Result<(), Error> {
+    let take = format!(
+        "WITH gone AS ({delete} RETURNING series, scope, first, last)
+         SELECT series, scope, first, last, true FROM gone
+         UNION ALL
+         SELECT series, scope, first, last, false FROM bates.lost WHERE EXISTS (
+             SELECT FROM gone WHERE gone.series = lost.series AND gone.scope = lost.scope
+             AND lost.first <= gone.last AND lost.last >= gone.first)"
+    );
     let mut places: BTreeMap<Place, [Vec<Lease>; 2]> = BTreeMap::new();
-    for row in session.query_typed(TAKE, &[]).await? {
+    for row in session.query_typed(&take, parameters).await? {
         // Only names of series are in the table.
         let Ok(series) = row.get::<_, &str>(0).parse() else { continue };
         let place = Place { series, scope: ScopeKey::from_store(row.get(1)) };

@@ -84,8 +84,10 @@ impl Table {
     const fn insert(self) -> &'static str {
         match self {
             Self::Lease => {
-                "INSERT INTO bates.lease (series, scope, first, last, node, batch)
-                 SELECT r.*, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r"
+                // A recall waits for this batch, so the epoch is the one that it began with.
+                "INSERT INTO bates.lease (series, scope, first, last, node, batch, epoch)
+                 SELECT r.*, $5, $6, (SELECT epoch FROM bates.series WHERE name = r.series)
+                 FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)"
             }
             Self::Pooled => {
                 "INSERT INTO bates.pooled (series, scope, first, last, node, batch)

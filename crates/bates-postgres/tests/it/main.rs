@@ -10,6 +10,7 @@ mod notices;
 mod opening;
 mod pools;
 mod proxy;
+mod recall;
 mod taken_back;
 mod tls;
 mod unknown;

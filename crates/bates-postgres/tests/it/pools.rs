@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bates_core::{Account, Books, Lease, Missing, Pool, Pools, Purpose, Reason, Renewal, Server, Settling};
 use bates_core::{Store as _, StoreError};
-use bates_postgres::{Opening, Pause, PostgresStore, Settings};
+use bates_postgres::{Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
 use super::proxy::Cut;
@@ -29,7 +29,8 @@ async fn a_store_that_was_stopped_begins_no_epoch_and_trusts_no_server_afterward
     let store = opened(&server.url(), Settings::default(), Opening::New).await.unwrap();
     pinned(&store).await;
     let begun = store.renew_pool(place("a"), renewal(0)).await.unwrap();
-    store.pause(&Pause::new("a test")).await.unwrap();
+    let client = connect(&server.url()).await;
+    client.batch_execute("UPDATE bates.store SET stopped = 'a test'").await.unwrap();
     let refused = store.renew_pool(place("a"), renewal(1)).await;
     assert!(matches!(&refused, Err(StoreError::Poisoned(told)) if told.starts_with("a test")), "{refused:?}");
     assert_eq!(store.pool(place("a")).await.ok(), begun, "nothing is written");
@@ -40,18 +41,15 @@ async fn a_store_that_was_stopped_begins_no_epoch_and_trusts_no_server_afterward
 
 /// What is adopted forgets the pools of its own scopes.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pause_leaves_pools_trusted_whose_scopes_nobody_touched() {
+async fn floors_and_adopted_positions_leave_the_pools_of_other_scopes_trusted() {
     let server = PrivatePostgres::start().unwrap();
     let store = opened(&server.url(), Settings::default(), Opening::New).await.unwrap();
     pinned(&store).await;
     for scope in ["a", "b", "c"] {
         store.renew_pool(place(scope), renewal(0)).await.unwrap().unwrap();
     }
-    let pause = Pause::new("a test");
-    store.pause(&pause).await.unwrap();
     store.set_aside(place("a"), vec![5]).await.unwrap();
     store.raise_floor(place("b"), 7).await.unwrap();
-    store.resume(&pause).await.unwrap();
     for (scope, trusted) in [("a", None), ("b", None), ("c", Some(renewal(0).server))] {
         assert_eq!(store.pool(place(scope)).await, Ok(Pool { epoch: 1, server: trusted }), "{scope}");
     }

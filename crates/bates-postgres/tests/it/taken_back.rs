@@ -4,7 +4,7 @@
 use bates_core::{
     Books, GrantError, Missing, Movable, Purpose, Reason, Store, StoreError, Surrendered, Tail,
 };
-use bates_postgres::{OpenError, Opening, Pause, PostgresStore, Settings};
+use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
 use super::{connect, opened, pinned, place, want};
@@ -74,53 +74,6 @@ async fn a_database_taken_back_behind_an_acceptance_is_noticed() {
     store.accept().await.unwrap();
     let granted = store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
     assert_eq!(granted.lease.from(), lost.lease.to(), "above the floor");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_pause_is_ended_by_whoever_began_it_and_nodes_give_up_what_they_held_each_time() {
-    let server = PrivatePostgres::start().unwrap();
-    let (one, other) =
-        (node(&server, Opening::New).await.unwrap(), node(&server, Opening::Existing).await.unwrap());
-    pinned(&one).await;
-    let (pause, late) = (Pause::new("a test"), Pause::new("a test"));
-    for _ in 0..2 {
-        one.grant(want("a", 10, Purpose::Lease)).await.unwrap();
-        let era = one.era();
-        other.pause(&pause).await.unwrap();
-        let refused = other.pause(&late).await;
-        assert!(matches!(refused, Err(StoreError::Poisoned(_))), "one at a time: {refused:?}");
-        assert!(other.resume(&late).await.is_err(), "it never began");
-        assert!(one.watch().await.is_err() && refusal(&one).await.starts_with("a test"));
-        assert_ne!(one.era(), era, "what it held before is not handed out");
-        other.resume(&pause).await.unwrap();
-        other.resume(&pause).await.unwrap();
-    }
-    let next = one.grant(want("a", 10, Purpose::Lease)).await.unwrap();
-    assert_eq!(next.lease.from(), 21, "nodes go on by themselves");
-}
-
-/// Whatever was seen while nodes were paused is there afterwards.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_a_pause_ends_no_stop_for_another_reason() {
-    let server = PrivatePostgres::start().unwrap();
-    let store = node(&server, Opening::New).await.unwrap();
-    pinned(&store).await;
-    store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
-    let client = connect(&server.url()).await;
-    client.batch_execute(BACKUP).await.unwrap();
-    store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
-    let pause = Pause::new("a test");
-    store.pause(&pause).await.unwrap();
-    client.batch_execute(RESTORE).await.unwrap();
-    store.resume(&pause).await.unwrap();
-    assert!(refusal(&store).await.contains("lacks what this node committed"), "a restore during the pause");
-    assert!(store.pause(&pause).await.is_err() && store.resume(&pause).await.is_err());
-    assert!(refusal(&store).await.contains("lacks what this node committed"), "and one that was noted");
-    store.accept().await.unwrap();
-    store.pause(&pause).await.unwrap();
-    client.batch_execute("UPDATE bates.store SET timeline = timeline + 1").await.unwrap();
-    store.resume(&pause).await.unwrap();
-    assert!(refusal(&store).await.contains("timeline 2"), "nor does it accept a timeline");
 }
 
 /// The node holds a lease that the restored database grants again, in a write of the same version.
@@ -230,23 +183,21 @@ async fn a_standby_that_lagged_and_was_promoted_issues_nothing_until_it_is_accep
     assert_eq!(granted.lease.from(), lost.lease.to(), "above the floor");
 }
 
-/// A floor makes every node give up all that it holds, in whichever scope.
+/// An acceptance makes every node give up all that it holds.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nodes_give_up_for_a_floor_or_an_acceptance_is_explained_in_every_scope() {
+async fn what_nodes_give_up_for_an_acceptance_is_explained_in_every_scope_and_a_floor_concerns_no_other() {
     let server = PrivatePostgres::start().unwrap();
     let store = node(&server, Opening::New).await.unwrap();
     pinned(&store).await;
     let held = store.grant(want("b", 10, Purpose::Lease)).await.unwrap().lease;
-    let uncertain = async || {
+    let account = async || {
         let accounts = store.accounts(place("b").series, None, 10).await.unwrap();
         let account = accounts.into_iter().find(|(scope, _)| *scope == place("b").scope).unwrap().1;
         (account.held, account.lost)
     };
-    assert_eq!(uncertain().await, (vec![held], vec![]));
-    let missing = |range| Missing { range, reason: Reason::CrashSkip };
     store.raise_floor(place("a"), 500).await.unwrap();
-    assert_eq!(uncertain().await, (vec![], vec![missing(held)]), "nobody knows what was handed out of it");
-    let next = store.grant(want("b", 10, Purpose::Lease)).await.unwrap().lease;
+    assert_eq!(account().await, (vec![held], vec![]), "it is still held");
     store.accept().await.unwrap();
-    assert_eq!(uncertain().await, (vec![], vec![missing(held), missing(next)]));
+    let uncertain = Missing { range: held, reason: Reason::CrashSkip };
+    assert_eq!(account().await, (vec![], vec![uncertain]), "what was handed out of it is not known");
 }

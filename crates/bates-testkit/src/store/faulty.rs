@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, ScopeKey, SeriesName, Store, StoreError,
-    Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Holder, Lease, Pinned, Place, Recall, ScopeKey, SeriesName, Store,
+    StoreError, Surrendered, Tail, Want,
 };
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 /// What happens to a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,6 +200,35 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn era(&self) -> u64 {
         self.inner.era() + u64::from(self.check().is_err())
+    }
+
+    async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {
+        self.inner.recall(series).await
+    }
+
+    async fn recalls(&self) -> Result<Vec<Recall>, StoreError> {
+        self.inner.recalls().await
+    }
+
+    async fn give_up(
+        &self,
+        series: SeriesName,
+        epoch: Option<u64>,
+        unused: Vec<(ScopeKey, Lease)>,
+    ) -> Result<(), StoreError> {
+        self.inner.give_up(series, epoch, unused).await
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        self.inner.leave().await
+    }
+
+    async fn holders(&self, series: SeriesName, epoch: u64) -> Result<Vec<Holder>, StoreError> {
+        self.inner.holders(series, epoch).await
+    }
+
+    async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> Result<(), StoreError> {
+        self.inner.write_off(series, epoch, nodes).await
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

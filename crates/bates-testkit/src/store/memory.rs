@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, Record, ScopeKey, SeriesName,
-    Store, StoreError, Surrendered, Tail, Want, free_run, free_span,
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, Recall, Record, ScopeKey,
+    SeriesName, Store, StoreError, Surrendered, Tail, Want, free_run, free_span,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -26,7 +26,10 @@ pub(super) struct State {
     ledger: BTreeMap<Place, Vec<Lease>>,
     descriptions: BTreeMap<SeriesName, Box<str>>,
     described: u64,
-    floors: u64,
+    /// Epochs of series that were recalled, and whether the process that holds ranges has answered.
+    epochs: BTreeMap<SeriesName, u64>,
+    unanswered: BTreeMap<SeriesName, u64>,
+    pub(super) given_up: Vec<(Place, Lease)>,
     aside: BTreeMap<Place, BTreeSet<u64>>,
     pub(super) records: BTreeMap<(Timestamp, Uuid), Record>,
 }
@@ -35,6 +38,11 @@ impl MemoryStore {
     /// One that several dispensers issue from, as nodes do.
     pub fn shared() -> Self {
         Self { is_shared: true, ..Self::default() }
+    }
+
+    /// The ranges that were given up unused.
+    pub fn given_up(&self) -> Vec<(Place, Lease)> {
+        self.state().given_up.clone()
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -122,7 +130,6 @@ impl Store for MemoryStore {
     async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
         let mut state = self.state();
         state.known(&place.series)?;
-        state.floors += u64::from(self.is_shared);
         let cursor = state.cursors.entry(place).or_insert(Cursor { next: 0, version: 0 });
         if cursor.next < floor {
             *cursor = Cursor { next: floor, version: cursor.version + 1 };
@@ -133,7 +140,6 @@ impl Store for MemoryStore {
     async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
         let mut state = self.state();
         state.known(&place.series)?;
-        state.floors += u64::from(self.is_shared);
         let start = state.series.get(&place.series).map_or(0, |(definition, _)| definition.start);
         let cursor = state.cursors.entry(place.clone()).or_insert(Cursor { next: start, version: 0 });
         cursor.version += 1;
@@ -185,8 +191,36 @@ impl Store for MemoryStore {
         Ok(self.state().described)
     }
 
-    fn era(&self) -> u64 {
-        self.state().floors
+    async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {
+        let mut state = self.state();
+        state.known(&series)?;
+        let epoch = state.epochs.entry(series.clone()).or_default();
+        *epoch += 1;
+        let epoch = *epoch;
+        state.unanswered.insert(series, epoch);
+        Ok(epoch)
+    }
+
+    async fn recalls(&self) -> Result<Vec<Recall>, StoreError> {
+        let state = self.state();
+        let recalls =
+            state.unanswered.iter().map(|(series, epoch)| Recall { series: series.clone(), epoch: *epoch });
+        Ok(recalls.collect())
+    }
+
+    async fn give_up(
+        &self,
+        series: SeriesName,
+        epoch: Option<u64>,
+        unused: Vec<(ScopeKey, Lease)>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.state();
+        if epoch.is_some() && state.unanswered.get(&series).copied() == epoch {
+            state.unanswered.remove(&series);
+        }
+        let place = |scope| Place { series: series.clone(), scope };
+        state.given_up.extend(unused.into_iter().map(|(scope, range)| (place(scope), range)));
+        Ok(())
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

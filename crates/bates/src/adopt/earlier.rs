@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use bates_core::{Entry, Machine, ScopeKey, Store};
+use bates_core::{Entry, Lease, Machine, ScopeKey, Store};
 use bates_postgres::{Address, IdPools};
 
 use super::AdoptArgs;
@@ -118,6 +118,16 @@ impl Earlier {
 
     pub(super) fn is_shuffled(&self) -> bool {
         self.entry.spec().shuffled
+    }
+
+    /// Whether a range of a scope holds an adopted number.
+    pub(super) fn has_any_of(&self, scope: &ScopeKey, range: Lease) -> bool {
+        let Some(positions) = self.scopes.get(scope) else { return false };
+        if self.is_shuffled() {
+            positions.each.iter().any(|position| (range.from()..range.to()).contains(position))
+        } else {
+            range.from() <= positions.highest
+        }
     }
 
     fn add(&mut self, text: &str) {

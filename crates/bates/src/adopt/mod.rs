@@ -1,35 +1,34 @@
-//! `bates adopt`: numbers that an earlier system gave out are never issued. Owns that nobody issues meanwhile.
+//! `bates adopt`: numbers that an earlier system gave out are never issued. Owns that no node and no client holds one of
+//! them afterwards.
 
 mod earlier;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::bail;
-use bates_core::{Machine, Pools, Store, SystemClock};
-use bates_postgres::{Address, Pause, PostgresStore};
+use bates_core::{Lease, Machine, Place, Pools, Store, SystemClock};
+use bates_postgres::{Address, PostgresStore};
 use bates_server::series::Description;
 use bates_sqlite::SqliteStore;
 use clap::Args;
 
-use crate::config::{Config, ConfigArgs, StoreAt};
+use crate::config::{ConfigArgs, StoreAt};
 use crate::floor::emptied;
 use crate::output::{Answer, Output, counted};
 use crate::progress::Progress;
+use crate::recall::{RecallArgs, Stage};
 use crate::serve::know_pools;
 use earlier::{Earlier, Positions};
-
-/// Nodes look every second whether they may go on; what they held is given up by then.
-const NODES_STOP_WITHIN: Duration = Duration::from_secs(3);
 
 /// Never issue numbers that an earlier system already gave out
 ///
 /// Each line of the file is such a number; of a CSV file, each row has one in the column that --column names, or in the
 /// first. In a series that counts, the cursor of each scope is raised past its highest; one that is higher stays. In a
 /// shuffled series each of them is set aside and passed over. Nothing is written if a text is no number of the series,
-/// unless --skip-others. The server of a data folder must be stopped; nodes on PostgreSQL stop issuing by themselves
-/// meanwhile and give up what they hold.
+/// unless --skip-others. The server of a data folder must be stopped. Nodes on PostgreSQL may run: they give up what they
+/// hold of the series, and the command waits until each of them has. It refuses where a node does not answer, or a client
+/// holds numbers that are adopted.
 ///
 /// With --openg2p the numbers are those that the tables of an OpenG2P id-generator say were taken, of one series or of all
 /// ID types. Stop the id-generator first: what it gives out afterwards would not be adopted.
@@ -69,6 +68,9 @@ pub(crate) struct AdoptArgs {
     without_pools: bool,
 
     #[command(flatten)]
+    recall: RecallArgs,
+
+    #[command(flatten)]
     config: ConfigArgs,
 }
 
@@ -88,26 +90,13 @@ async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
             let store = SqliteStore::open(path, bates_sqlite::Opening::First)?;
             let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
             know_pools(&machine, &config.pools)?;
-            adopt(&machine, args, None, async || Ok(())).await
+            adopt(&machine, args, None).await
         }
         StoreAt::Postgres(address, settings) => {
-            let store =
-                Arc::new(PostgresStore::open(address, *settings, bates_postgres::Opening::Existing).await?);
-            let Config { series, pools, .. } = config;
-            let machine = Machine::open(store.clone(), series, Arc::new(SystemClock)).await?;
-            know_pools(&machine, &pools)?;
-            let pause = Pause::new("numbers of an earlier system are being adopted");
-            let begin = async || {
-                store.pause(&pause).await?;
-                tokio::time::sleep(NODES_STOP_WITHIN).await;
-                anyhow::Ok(())
-            };
-            let adopted = adopt(&machine, args, Some(address), begin).await;
-            // Whatever came of it: nothing was lowered.
-            let resumed = store.resume(&pause).await;
-            let answer = adopted?;
-            resumed?;
-            Ok(answer)
+            let store = PostgresStore::open(address, *settings, bates_postgres::Opening::Existing).await?;
+            let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
+            know_pools(&machine, &config.pools)?;
+            adopt(&machine, args, Some(address)).await
         }
     }
 }
@@ -117,7 +106,6 @@ async fn adopt<S: Pools>(
     machine: &Machine<S>,
     args: &AdoptArgs,
     here: Option<&Address>,
-    pause: impl AsyncFnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<Answer> {
     machine.restore(Description::read_spec).await?;
     // All is read before anything is written.
@@ -130,17 +118,23 @@ async fn adopt<S: Pools>(
             earlier.entry.series().name()
         );
     }
-    pause().await?;
+    for earlier in &all {
+        let series = earlier.entry.series().name();
+        args.recall.recall(machine, series, Stage::Before).await?;
+        let is_adopted = |at: &Place, range: Lease| earlier.has_any_of(&at.scope, range);
+        args.recall.check_clients(machine, series, is_adopted).await?;
+    }
     let mut out = Output::new();
     for earlier in &all {
-        for scope in earlier.scopes.keys() {
-            emptied(machine, &earlier.entry, scope, args.without_pools).await?;
-        }
+        empty_pools(machine, earlier, args).await?;
         let told = if earlier.is_shuffled() {
             set_aside(machine, earlier).await?
         } else {
             raise(machine, earlier).await?
         };
+        args.recall.recall(machine, earlier.entry.series().name(), Stage::After).await?;
+        // A filler may have been granted adopted numbers before.
+        empty_pools(machine, earlier, args).await?;
         let (numbers, scopes) =
             (counted(earlier.numbers, "number"), counted(earlier.scopes.len() as u64, "scope"));
         let of = if all.len() > 1 { format!("{}: ", earlier.entry.series().name()) } else { String::new() };
@@ -149,6 +143,17 @@ async fn adopt<S: Pools>(
     machine.close().await;
     out.flush()?;
     Ok(Answer::Yes)
+}
+
+async fn empty_pools<S: Pools>(
+    machine: &Machine<S>,
+    earlier: &Earlier,
+    args: &AdoptArgs,
+) -> anyhow::Result<()> {
+    for scope in earlier.scopes.keys() {
+        emptied(machine, &earlier.entry, scope, args.without_pools).await?;
+    }
+    Ok(())
 }
 
 async fn raise<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> anyhow::Result<String> {

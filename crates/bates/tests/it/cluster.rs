@@ -27,9 +27,34 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start() -> Self {
+        Self::start_with(CONFIGURATION)
+    }
+
+    pub(crate) fn start_with(configuration: &str) -> Self {
         let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("bates.yaml"), CONFIGURATION).unwrap();
+        fs::write(folder.path().join("bates.yaml"), configuration).unwrap();
         Self { postgres: PrivatePostgres::start().unwrap(), folder }
+    }
+
+    /// A file beside the configuration.
+    pub(crate) fn file(&self, name: &str, content: &str) -> String {
+        let path = self.folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// Runs a command of the binary on the store: whether it succeeded, and what it said.
+    pub(crate) fn bates(&self, arguments: &[&str]) -> (bool, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_bates"))
+            .args(arguments)
+            .env("BATES_STORE", self.postgres.url())
+            // Nothing is claimed of how fast it is.
+            .env("BATES_STORE_PATIENCE_MS", "60000")
+            .env("BATES_CONFIG", self.folder.path().join("bates.yaml"))
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap())
     }
 
     pub(crate) fn node(&self) -> Server {

@@ -24,6 +24,7 @@ mod nodes;
 mod openg2p;
 mod pools;
 mod process;
+mod recalls;
 mod restored;
 mod running;
 mod secret;

@@ -1,0 +1,130 @@
+//! Ranges that this process gives up before they are used: recalled, or granted by a store that was taken back since.
+//!
+//! Invariant: what is given up is not handed out afterwards, and is reported until the store has written it down.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+
+use super::cell::Cell;
+use super::{Dispenser, Inner};
+use crate::lease::Lease;
+use crate::name::SeriesName;
+use crate::place::{Place, ScopeKey};
+use crate::recall::Recall;
+use crate::store::{Store, StoreError};
+
+/// What was given up and is not reported yet, by series.
+#[derive(Default)]
+pub(super) struct GivenUp(Mutex<BTreeMap<SeriesName, Vec<(ScopeKey, Lease)>>>);
+
+impl GivenUp {
+    pub(super) fn add(&self, place: Place, ranges: impl IntoIterator<Item = Lease>) {
+        let mut ranges = ranges.into_iter().peekable();
+        if ranges.peek().is_some() {
+            let mut all = self.0.lock();
+            let of_series = all.entry(place.series).or_default();
+            of_series.extend(ranges.map(|range| (place.scope.clone(), range)));
+        }
+    }
+
+    /// From where on a process says that it holds something of a scope: the store takes all below for handed out, and
+    /// what was given up must not be, until it is reported.
+    pub(super) fn held_from(&self, place: &Place, held_from: Option<u64>) -> Option<u64> {
+        let all = self.0.lock();
+        let of_scope =
+            all.get(&place.series).into_iter().flatten().filter(|(scope, _)| *scope == place.scope);
+        of_scope.map(|(_, range)| range.from()).chain(held_from).min()
+    }
+
+    fn of(&self, series: &SeriesName) -> Vec<(ScopeKey, Lease)> {
+        self.0.lock().get(series).cloned().unwrap_or_default()
+    }
+
+    fn series(&self) -> Vec<SeriesName> {
+        self.0.lock().keys().cloned().collect()
+    }
+
+    /// The first `count` of a series are reported; others may have come since.
+    fn reported(&self, series: &SeriesName, count: usize) {
+        let mut all = self.0.lock();
+        if let Some(of_series) = all.get_mut(series) {
+            of_series.drain(..count);
+            if of_series.is_empty() {
+                all.remove(series);
+            }
+        }
+    }
+}
+
+impl<S: Store> Dispenser<S> {
+    /// Answers the recalls that the store has for this process, and reports what was given up otherwise. What fails is
+    /// tried again with the next call.
+    pub(crate) async fn answer_recalls(&self) -> Result<(), StoreError> {
+        let inner = &self.inner;
+        for Recall { series, epoch } in inner.store.recalls().await? {
+            inner.discard(|cell| cell.series().name() == &series);
+            inner.discarded_refills_ended(&series).await;
+            inner.report(&series, Some(epoch)).await?;
+            inner.recalls_answered.fetch_add(1, Ordering::AcqRel);
+        }
+        inner.report_all().await
+    }
+
+    /// Reports that nothing is held any more, once everything was given back or reported. Where that failed, the store
+    /// counts what it believes to be held as uncertain.
+    pub(super) async fn leave(&self) {
+        let is_reported = self.answer_recalls().await.is_ok();
+        if is_reported && !self.inner.has_unknown_tails.load(Ordering::Acquire) {
+            let _ = self.inner.store.leave().await;
+        }
+    }
+
+    /// How many recalls this process has answered.
+    pub(crate) fn recalls_answered(&self) -> u64 {
+        self.inner.recalls_answered.load(Ordering::Acquire)
+    }
+}
+
+impl<S: Store> Inner<S> {
+    /// Takes what cells hold out of memory; what is on its way to them follows when it arrives.
+    pub(super) fn discard(&self, of: impl Fn(&Cell) -> bool) {
+        self.shards.sweep(|cell| {
+            if of(cell) {
+                let ranges = cell.discard();
+                self.given_up.add(cell.place(), ranges);
+            }
+            false
+        });
+    }
+
+    /// Waits for refills that were under way when their cells were discarded: what they bring is given up, too.
+    async fn discarded_refills_ended(&self, series: &SeriesName) {
+        loop {
+            let ended = self.refills.ended();
+            let mut is_left = false;
+            self.shards.each(|cell| is_left |= cell.series().name() == series && cell.is_refill_discarded());
+            if !is_left {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// Reports what was given up in every series.
+    pub(super) async fn report_all(&self) -> Result<(), StoreError> {
+        for series in self.given_up.series() {
+            self.report(&series, None).await?;
+        }
+        Ok(())
+    }
+
+    async fn report(&self, series: &SeriesName, epoch: Option<u64>) -> Result<(), StoreError> {
+        let unused = self.given_up.of(series);
+        let count = unused.len();
+        self.store.give_up(series.clone(), epoch, unused).await?;
+        self.given_up.reported(series, count);
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! Recalls: what processes hold of a series is given up before a cursor is raised past it or its positions are adopted.
+//!
+//! Each series has an epoch in the store. A recall raises it; a process answers once it holds nothing that was granted
+//! before. Invariant: the store takes an answer only for ranges that it granted to the process that answers, so a
+//! process that stays silent is seen in [`Store::holders`](crate::Store::holders).
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::lease::Lease;
+use crate::name::SeriesName;
+use crate::place::ScopeKey;
+
+/// A demand to give up what was granted of a series before an epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recall {
+    /// The series.
+    pub series: SeriesName,
+    /// What was granted before this epoch is given up.
+    pub epoch: u64,
+}
+
+/// A process that holds ranges of a series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its id in the store.
+    pub node: Uuid,
+    /// Its host and process, for people.
+    pub name: Box<str>,
+    /// How long the store has not heard of it.
+    pub silent_for: Duration,
+    /// Whether it is known to have ended: it ran on this machine, and is there no more.
+    pub has_ended: bool,
+    /// How many positions it holds at most.
+    pub positions: u64,
+    /// Some of its ranges, the first ones.
+    pub ranges: Vec<(ScopeKey, Lease)>,
+}

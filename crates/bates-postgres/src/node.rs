@@ -1,0 +1,99 @@
+//! A node as the store knows it: which process of which machine it is, so that people find it and a command on the same
+//! machine can tell that it has ended.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::error::Failed;
+use crate::session::Session;
+
+/// A process, for people and for comparison.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    /// The machine and the process id.
+    pub(crate) host: Box<str>,
+    /// The machine's boot, the process namespace, the process id and when it began: no other process has all four.
+    /// `None` where the system does not tell.
+    identity: Option<Box<str>>,
+}
+
+impl Process {
+    pub(crate) fn current() -> Self {
+        let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "unknown".to_owned());
+        let pid = std::process::id();
+        Self { host: format!("{} process {pid}", name.trim()).into(), identity: identity(pid) }
+    }
+}
+
+/// The id of this boot and of the namespace that process ids are of.
+fn machine() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::metadata("/proc/self/ns/pid").ok()?.ino();
+    Some(format!("{} {namespace}", boot.trim()))
+}
+
+fn identity(pid: u32) -> Option<Box<str>> {
+    Some(format!("{} {pid} {}", machine()?, began(pid)?).into())
+}
+
+/// When a process began, in ticks since the boot; `None` if there is no such process. One that has ended and was not
+/// waited for counts as ended.
+fn began(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program stands in parentheses and may hold spaces.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+}
+
+/// Whether the process of this identity ran on this machine and is there no more. Where that cannot be told it is `false`.
+pub(crate) fn has_ended(identity: Option<&str>) -> bool {
+    let Some((pid, of_machine)) = identity.and_then(|identity| {
+        let (rest, began) = identity.rsplit_once(' ')?;
+        let (of_machine, pid) = rest.rsplit_once(' ')?;
+        Some(((pid.parse::<u32>().ok()?, began.parse::<u64>().ok()?), of_machine))
+    }) else {
+        return false;
+    };
+    machine().is_some_and(|here| here == of_machine) && began(pid.0) != Some(pid.1)
+}
+
+/// Writes down that the node lives.
+pub(crate) async fn be_seen(session: &Session, node: Uuid, process: &Process) -> Result<(), Failed> {
+    let sql = "INSERT INTO bates.node (id, host, process) VALUES ($1, $2, $3)
+               ON CONFLICT (id) DO UPDATE SET seen_at = now()";
+    session.begin().await?;
+    let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+        [(&node, Type::UUID), (&process.host, Type::TEXT), (&process.identity.as_deref(), Type::TEXT)];
+    session.query_typed(sql, &parameters).await?;
+    Ok(session.batch_execute("COMMIT").await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_process_has_ended_once_it_is_gone_and_not_before() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let child_identity = identity(child.id()).unwrap();
+        assert!(!has_ended(Some(&child_identity)), "it waits for input");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(has_ended(Some(&child_identity)));
+        assert!(!has_ended(identity(std::process::id()).as_deref()), "this one lives");
+    }
+
+    #[test]
+    fn nothing_is_claimed_of_processes_elsewhere() {
+        let here = identity(std::process::id()).unwrap();
+        let (_, process) = here.split_once(' ').unwrap();
+        assert!(!has_ended(Some(&format!("another-boot {process} 1"))));
+        assert!(!has_ended(Some("unreadable")) && !has_ended(None));
+    }
+}

@@ -1,0 +1,156 @@
+//! What nodes and clients hold of a series, before a command raises its cursors or adopts its numbers: nodes give it up,
+//! and the command refuses where one stays silent or a client holds what must not be issued. Must never go on without
+//! saying what may come twice.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use bates_core::{
+    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Holder, Lease, Machine, Place,
+    SeriesName, Store,
+};
+use clap::Args;
+
+use crate::output::{self, counted};
+
+/// Client leases that are read together.
+const PAGE: usize = 1_000;
+
+/// Holders that are named; of the others only the number is told.
+const NAMED_MAX: usize = 5;
+
+/// How long to wait for holders, and whether to go on without them.
+#[derive(Debug, Args)]
+pub(crate) struct RecallArgs {
+    /// How long to wait for nodes on PostgreSQL to give up what they hold of the series
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    wait: u64,
+
+    /// Go on although a node does not answer or a client holds numbers that must not be issued: they may come twice
+    #[arg(long)]
+    accept_risk: bool,
+}
+
+/// How far a command has come when it recalls a series.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nothing was written.
+    Before,
+    /// Everything was written; what was granted before is recalled.
+    After,
+}
+
+impl RecallArgs {
+    /// Has every node give up what it holds of a series; refuses if one does not answer in time.
+    pub(crate) async fn recall<S: Store>(
+        &self,
+        machine: &Machine<S>,
+        series: &SeriesName,
+        stage: Stage,
+    ) -> anyhow::Result<()> {
+        let recalled = machine.recall(series, Duration::from_secs(self.wait)).await?;
+        if recalled.silent.is_empty() {
+            return Ok(());
+        }
+        let nodes = counted(recalled.silent.len() as u64, "node");
+        let held = listed(recalled.silent.iter().map(told_of_node));
+        if self.accept_risk {
+            machine.write_off(&recalled).await?;
+            output::print_note(&format!(
+                "{nodes} did not answer, and may still issue what they hold of series {:?}; these numbers may come \
+                 twice:{held}",
+                series.as_str()
+            ));
+            return Ok(());
+        }
+        let state = match stage {
+            Stage::Before => "Nothing was changed.",
+            Stage::After => "The cursors are raised, but these numbers may still be issued.",
+        };
+        bail!(
+            "{nodes} did not give up numbers of series {:?} within {} s:{held}\n{state} Stop these nodes and run the \
+             command again, or go on with --accept-risk: the numbers that they hold may then come twice",
+            series.as_str(),
+            self.wait
+        )
+    }
+
+    /// Refuses if clients hold positions in advance that must not be issued.
+    pub(crate) async fn check_clients<S: ClientLeases>(
+        &self,
+        machine: &Machine<S>,
+        series: &SeriesName,
+        concerns: impl Fn(&Place, Lease) -> bool,
+    ) -> anyhow::Result<()> {
+        let leases = client_leases(machine, series, concerns).await?;
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let count = counted(leases.len() as u64, "client lease");
+        let held = listed(leases.iter().map(told_of_lease));
+        let is_crashed = |lease: &ClientLease| {
+            let age = machine.now().duration_since(lease.at);
+            Duration::try_from(age).is_ok_and(|age| age > CLIENT_LEASE_SPAN)
+        };
+        // A client that was silent for a day counts as crashed, as in the report of gaps.
+        if self.accept_risk || leases.iter().all(is_crashed) {
+            output::print_note(&format!(
+                "{count} of series {:?} hold numbers that must not be issued; these may come twice:{held}",
+                series.as_str()
+            ));
+            return Ok(());
+        }
+        bail!(
+            "{count} of series {:?} hold numbers that must not be issued:{held}\nNothing was changed. Have these \
+             clients close, which returns what they did not use, or go on with --accept-risk: the numbers that they \
+             hold may then come twice. `bates leases` lists all of them",
+            series.as_str()
+        )
+    }
+}
+
+async fn client_leases<S: ClientLeases>(
+    machine: &Machine<S>,
+    series: &SeriesName,
+    concerns: impl Fn(&Place, Lease) -> bool,
+) -> anyhow::Result<Vec<ClientLease>> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let of = ClientLeaseFilter { series: Some(series.clone()) };
+        let page = machine.leases(of, after, PAGE).await.context("cannot read the leases of clients")?;
+        let Some(last) = page.last() else { return Ok(found) };
+        after = Some(last.id);
+        let holds = |lease: &ClientLease| lease.ranges.iter().any(|range| concerns(&lease.place, *range));
+        found.extend(page.into_iter().filter(holds));
+    }
+}
+
+/// A line for each, and how many more there are.
+fn listed(lines: impl ExactSizeIterator<Item = String>) -> String {
+    let (count, mut text) = (lines.len(), String::new());
+    for line in lines.take(NAMED_MAX) {
+        // Writing to a text does not fail.
+        let _ = write!(text, "\n  {line}");
+    }
+    if count > NAMED_MAX {
+        let _ = write!(text, "\n  and {} more", count - NAMED_MAX);
+    }
+    text
+}
+
+fn told_of_node(holder: &Holder) -> String {
+    let ranges: Vec<String> = holder.ranges.iter().map(|(scope, range)| format!("{scope} {range}")).collect();
+    format!(
+        "{}, last heard of {} s ago: up to {} in {}",
+        holder.name,
+        holder.silent_for.as_secs(),
+        counted(holder.positions, "number"),
+        ranges.join(", ")
+    )
+}
+
+fn told_of_lease(lease: &ClientLease) -> String {
+    let ranges: Vec<String> = lease.ranges.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    format!("{} of {} since {}: {} {}", lease.id, lease.who, lease.at, lease.place.scope, ranges.join(", "))
+}
