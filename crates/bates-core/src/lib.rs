@@ -60,7 +60,8 @@ pub use machine::{
     Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
 };
 pub use moving::{
-    Adopted, Kept, Mark, Movable, MoveError, Moved, Page, Pinning, Request, SetAside, move_store,
+    Adopted, Departure, Kept, Mark, Movable, Move, MoveError, Moved, Page, Pinning, Request, SetAside,
+    leave_store, move_store, stay_in_store,
 };
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};

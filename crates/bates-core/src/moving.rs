@@ -1,8 +1,10 @@
 //! Moving everything from one store to another, so that numbering goes on there and nowhere else.
 //!
-//! What could go wrong, and why it does not: both serve. The old store is marked as left before anything is
-//! copied, and the new one as arriving until everything is; a store with a mark is not served. A move that was
-//! interrupted is begun again: what is copied twice is the same.
+//! What could go wrong, and why it does not: two stores serve. The old store is marked as left before the new one is
+//! made, and the new one as arriving until everything is there; a store with a mark is not served. Both marks hold the id
+//! of the move and are set by compare-and-set, so of two moves from one store the second is refused. A move that was
+//! interrupted is begun again: the new run writes its own id into both marks, what is copied twice is the same, and the
+//! new store takes no page of the run before, nor any once it serves.
 
 mod page;
 
@@ -66,15 +68,21 @@ pub trait Movable: Pools {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Request>, StoreError>> + Send;
 
-    /// Writes a page as it was elsewhere. A cursor that is here already never falls; of all else, what was written
-    /// before is written over.
-    fn adopt(&self, page: Page) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Writes a page of a move as it was elsewhere. A cursor that is here already never falls; of all else, what was
+    /// written before is written over. Answers `false`, and writes nothing, unless the store is marked as arriving by
+    /// this run.
+    fn adopt(&self, run: Uuid, page: Page) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// The mark of the store.
     fn marked(&self) -> impl Future<Output = Result<Option<Mark>, StoreError>> + Send;
 
-    /// Marks the store, durably; with `None` it may be served.
-    fn mark(&self, mark: Option<Mark>) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Changes the mark of the store, durably, if it is `expected`; with `None` it may be served. Answers whether it has
+    /// the new mark now. A store is marked as arriving only if it has no series.
+    fn mark(
+        &self,
+        expected: Option<Mark>,
+        mark: Option<Mark>,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 }
 
 /// What a series was pinned with, and its permutation key.
@@ -83,10 +91,39 @@ pub type Pinning = (Definition, Option<Vec<u8>>);
 /// Why a store is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It was left for another one, of this name.
-    Left(Box<str>),
-    /// It is being filled from another one, of this name.
-    Arriving(Box<str>),
+    /// It was left for another one.
+    Left(Move),
+    /// It is being filled from another one.
+    Arriving(Move),
+}
+
+/// A move, as the mark of a store names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Its id, the same in both stores and however often it is begun again.
+    pub id: Uuid,
+    /// The run of the command that moves: begun again, another one takes over.
+    pub run: Uuid,
+    /// The name of the other store.
+    pub other: Box<str>,
+}
+
+/// An old store that is marked as left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The id of the move.
+    pub id: Uuid,
+    /// The run that moves.
+    pub run: Uuid,
+    /// Whether it was marked just now, and not by an earlier try.
+    pub is_new: bool,
+}
+
+impl Departure {
+    /// The move as the mark of a store names it.
+    pub fn toward(&self, other: &str) -> Move {
+        Move { id: self.id, run: self.run, other: other.into() }
+    }
 }
 
 /// What was moved.
@@ -124,6 +161,9 @@ pub enum MoveError {
         /// What it is filled from.
         from: Box<str>,
     },
+    /// Another run of the same move has finished it, or the new store belongs to another move.
+    #[error("{0} takes no more pages of this move: another run has finished it, or another move has begun")]
+    Overtaken(Box<str>),
     /// The new store is in use.
     #[error("{0} has series of its own: numbers could come twice")]
     NotEmpty(Box<str>),
@@ -132,24 +172,62 @@ pub enum MoveError {
     Store(#[from] StoreError),
 }
 
-/// Moves everything from a store to another one, each with the name that the marks will have. Both must be open
-/// for nobody else. Tells `progress` how far it has come.
+/// Marks the old store as left for another one, or takes over from an earlier run. From then on nothing is granted from it.
+pub async fn leave_store<A: Movable>(
+    (from, from_name): (&A, &str),
+    to_name: &str,
+) -> Result<Departure, MoveError> {
+    let (id, run) = (Uuid::now_v7(), Uuid::now_v7());
+    if from.mark(None, Some(Mark::Left(Move { id, run, other: to_name.into() }))).await? {
+        return Ok(Departure { id, run, is_new: true });
+    }
+    match from.marked().await? {
+        Some(Mark::Left(found)) if *found.other == *to_name => {
+            let id = found.id;
+            let ours = Mark::Left(Move { id, run, other: to_name.into() });
+            if from.mark(Some(Mark::Left(found)), Some(ours)).await? {
+                Ok(Departure { id, run, is_new: false })
+            } else {
+                Err(MoveError::Overtaken(from_name.into()))
+            }
+        }
+        Some(Mark::Left(found)) => Err(MoveError::LeftBefore { from: from_name.into(), to: found.other }),
+        Some(Mark::Arriving(found)) => {
+            Err(MoveError::Arriving { store: from_name.into(), from: found.other })
+        }
+        None => Err(MoveError::Overtaken(from_name.into())),
+    }
+}
+
+/// Takes the mark of a departure back, if this run made it: the new store was refused, and has nothing.
+pub async fn stay_in_store<A: Movable>(
+    from: &A,
+    to_name: &str,
+    departure: &Departure,
+) -> Result<(), StoreError> {
+    if departure.is_new {
+        from.mark(Some(Mark::Left(departure.toward(to_name))), None).await?;
+    }
+    Ok(())
+}
+
+/// Moves everything from a store that was left to another one, each with the name that the marks have. Tells `progress`
+/// how far it has come.
 pub async fn move_store<A: Movable, B: Movable>(
     (from, from_name): (&A, &str),
     (to, to_name): (&B, &str),
+    departure: &Departure,
     mut progress: impl FnMut(Moved),
 ) -> Result<Moved, MoveError> {
-    check((from, from_name), (to, to_name)).await?;
-    // Invariant: the old store is left before anything of it is read, so nothing is granted from it behind the copy.
-    to.mark(Some(Mark::Arriving(from_name.into()))).await?;
-    from.mark(Some(Mark::Left(to_name.into()))).await?;
-    let mut copying = Copying { from, to, moved: Moved::default(), progress: &mut progress };
+    let arriving = Mark::Arriving(departure.toward(from_name));
+    if !arrive(to, departure, &arriving).await? {
+        return Err(refusal(from_name, (to, to_name), departure).await?);
+    }
+    let run = departure.run;
+    let mut copying = Copying { from, to, to_name, run, moved: Moved::default(), progress: &mut progress };
     for (definition, key) in from.definitions().await? {
         let series = definition.series.clone();
-        let pinned = to.pin(definition, key.clone()).await?;
-        if pinned.permutation_key != key {
-            return Err(MoveError::NotEmpty(to_name.into()));
-        }
+        copying.write(Page::Definition(definition, key)).await?;
         copying.scopes(&series).await?;
         copying.aside(&series).await?;
         copying.pools(&series).await?;
@@ -159,24 +237,50 @@ pub async fn move_store<A: Movable, B: Movable>(
     copying.requests().await?;
     copying.gaps().await?;
     copying.records().await?;
+    copying.write(Page::Descriptions(from.descriptions().await?)).await?;
     let moved = copying.moved;
-    for (series, description) in from.descriptions().await? {
-        to.describe(series, Some(description)).await?;
+    if to.mark(Some(arriving), None).await? { Ok(moved) } else { Err(MoveError::Overtaken(to_name.into())) }
+}
+
+/// Marks the new store, or takes it over from an earlier run of the same move.
+async fn arrive<B: Movable>(to: &B, departure: &Departure, arriving: &Mark) -> Result<bool, StoreError> {
+    if to.mark(None, Some(arriving.clone())).await? {
+        return Ok(true);
     }
-    to.mark(None).await?;
-    Ok(moved)
+    match to.marked().await? {
+        Some(Mark::Arriving(found)) if found.id == departure.id => {
+            to.mark(Some(Mark::Arriving(found)), Some(arriving.clone())).await
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Why the new store could not be marked.
+async fn refusal<B: Movable>(
+    from_name: &str,
+    (to, to_name): (&B, &str),
+    departure: &Departure,
+) -> Result<MoveError, StoreError> {
+    Ok(match to.marked().await? {
+        Some(Mark::Arriving(found)) => MoveError::Arriving { store: to_name.into(), from: found.other },
+        // Everything had arrived: the new store may have issued since, and nothing of it may be written over.
+        None if !departure.is_new => MoveError::LeftBefore { from: from_name.into(), to: to_name.into() },
+        Some(Mark::Left(_)) | None => MoveError::NotEmpty(to_name.into()),
+    })
 }
 
 /// A move under way: each kind page by page, in the order of the old store.
 struct Copying<'m, A, B> {
     from: &'m A,
     to: &'m B,
+    to_name: &'m str,
+    run: Uuid,
     moved: Moved,
     progress: &'m mut dyn FnMut(Moved),
 }
 
 impl<A: Movable, B: Movable> Copying<'_, A, B> {
-    async fn scopes(&mut self, series: &SeriesName) -> Result<(), StoreError> {
+    async fn scopes(&mut self, series: &SeriesName) -> Result<(), MoveError> {
         let mut after = None;
         loop {
             let page = self.from.leaving(series.clone(), after, PAGE_MAX).await?;
@@ -188,7 +292,7 @@ impl<A: Movable, B: Movable> Copying<'_, A, B> {
     }
 
     /// Behind the scopes: each of them has a cursor by then, which is told where they end.
-    async fn aside(&mut self, series: &SeriesName) -> Result<(), StoreError> {
+    async fn aside(&mut self, series: &SeriesName) -> Result<(), MoveError> {
         let mut after = None;
         loop {
             let page = self.from.all_aside(series.clone(), after, ASIDE_MAX).await?;
@@ -199,7 +303,7 @@ impl<A: Movable, B: Movable> Copying<'_, A, B> {
     }
 
     /// Without their servers: what a list holds is lost, and the new store begins it anew.
-    async fn pools(&mut self, series: &SeriesName) -> Result<(), StoreError> {
+    async fn pools(&mut self, series: &SeriesName) -> Result<(), MoveError> {
         let mut after = None;
         loop {
             let page = self.from.pools(series.clone(), after, PAGE_MAX).await?;
@@ -210,7 +314,7 @@ impl<A: Movable, B: Movable> Copying<'_, A, B> {
         }
     }
 
-    async fn documents(&mut self) -> Result<(), StoreError> {
+    async fn documents(&mut self) -> Result<(), MoveError> {
         let mut after = None;
         loop {
             let page = self.from.kept(after, PAGE_MAX, PAGE_BYTES).await?;
@@ -221,7 +325,7 @@ impl<A: Movable, B: Movable> Copying<'_, A, B> {
         }
     }
 
-    async fn requests(&mut self) -> Result<(), StoreError> {
+    async fn requests(&mut self) -> Result<(), MoveError> {
         let mut after = None;
         loop {
             let page = self.from.requests(after, PAGE_MAX).await?;
@@ -232,7 +336,7 @@ impl<A: Movable, B: Movable> Copying<'_, A, B> {
         }
     }
 
-    async fn gaps(&mut self) -> Result<(), StoreError> {
+    async fn gaps(&mut self) -> Result<(), MoveError> {
         let mut after = None;
         loop {
             let page = self.from.gaps(GapFilter::default(), after, PAGE_MAX).await?;
@@ -242,7 +346,7 @@ impl<A: Movable, B: Movable> Copying<'_, A, B> {
         }
     }
 
-    async fn records(&mut self) -> Result<(), StoreError> {
+    async fn records(&mut self) -> Result<(), MoveError> {
         let mut after = None;
         loop {
             let page = self.from.records(RecordFilter::default(), after, PAGE_MAX).await?;
@@ -253,34 +357,11 @@ impl<A: Movable, B: Movable> Copying<'_, A, B> {
         }
     }
 
-    async fn write(&mut self, page: Page) -> Result<(), StoreError> {
-        self.to.adopt(page).await?;
+    async fn write(&mut self, page: Page) -> Result<(), MoveError> {
+        if !self.to.adopt(self.run, page).await? {
+            return Err(MoveError::Overtaken(self.to_name.into()));
+        }
         (self.progress)(self.moved);
         Ok(())
-    }
-}
-
-async fn check<A: Movable, B: Movable>(
-    (from, from_name): (&A, &str),
-    (to, to_name): (&B, &str),
-) -> Result<(), MoveError> {
-    let is_resumed = match from.marked().await? {
-        Some(Mark::Arriving(source)) => {
-            return Err(MoveError::Arriving { store: from_name.into(), from: source });
-        }
-        Some(Mark::Left(target)) if *target != *to_name => {
-            return Err(MoveError::LeftBefore { from: from_name.into(), to: target });
-        }
-        Some(Mark::Left(_)) => true,
-        None => false,
-    };
-    let is_arriving = to.marked().await? == Some(Mark::Arriving(from_name.into()));
-    if is_arriving || to.definitions().await?.is_empty() {
-        Ok(())
-    } else if is_resumed {
-        // Everything had arrived: the new store may have issued since, and nothing of it may be written over.
-        Err(MoveError::LeftBefore { from: from_name.into(), to: to_name.into() })
-    } else {
-        Err(MoveError::NotEmpty(to_name.into()))
     }
 }

@@ -3,9 +3,11 @@
 
 use std::fmt::Write as _;
 
+use bates_core::Mark;
 use tokio_postgres::error::SqlState;
 
 use crate::error::{Failed, OpenError, told};
+use crate::moving::write_mark;
 use crate::session::Session;
 
 /// Migration n brings the schema to version n + 1.
@@ -67,8 +69,9 @@ pub(crate) fn check(found: i32) -> Result<(), OpenError> {
     if found > VERSION { Err(OpenError::TooNew { found, known: VERSION }) } else { Ok(()) }
 }
 
-/// Applies what is missing, once, however many nodes do so together.
-pub(crate) async fn migrate(session: &Session) -> Result<(), Failed> {
+/// Applies what is missing, once, however many nodes do so together. Where there was nothing the new store gets `mark` in
+/// the same transaction.
+pub(crate) async fn migrate(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> {
     let refused = |error: tokio_postgres::Error| {
         let reason = told(&error);
         match Failed::from(error) {
@@ -84,6 +87,9 @@ pub(crate) async fn migrate(session: &Session) -> Result<(), Failed> {
     check(found).map_err(Failed::Refused)?;
     let sql = plan(found).replace("BEGIN;\n", "").replace("COMMIT;\n", "");
     session.batch_execute(&sql).await.map_err(refused)?;
+    if found == 0 && mark.is_some() {
+        write_mark(session, mark).await?;
+    }
     Ok(session.batch_execute("COMMIT").await?)
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Holder, Lease, Pinned, Place, Recall, ScopeKey, SeriesName, Store,
-    StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Holder, Lease, Mark, Pinned, Place, Recall, ScopeKey, SeriesName,
+    Store, StoreError, Surrendered, Tail, Want,
 };
 use deadpool_postgres::Pool;
 use uuid::Uuid;
@@ -52,7 +52,7 @@ impl PostgresStore {
         let opened = retried(settings.patience, || async {
             let session = Session::take(&pool, settings).await?;
             connect::check_server(&session).await?;
-            prepare(&session, address, opening).await?;
+            prepare(&session, address, opening, None).await?;
             match truth.learn(&session).await {
                 Err(Failed::Refused(OpenError::Stopped(_))) if opening == Opening::Stopped => {}
                 learned => learned?,
@@ -71,12 +71,31 @@ impl PostgresStore {
 
     /// Makes the schema, or brings it up to date. Answers with the version that was there before.
     pub async fn migrate(address: &Address, settings: Settings) -> Result<i32, OpenError> {
+        Self::migrate_marked(address, settings, None).await
+    }
+
+    /// Opens the store that a move fills. Where there is none, one is made that has the mark from the beginning: it is
+    /// never served before everything has arrived.
+    pub async fn open_arriving(
+        address: &Address,
+        settings: Settings,
+        mark: &Mark,
+    ) -> Result<Self, OpenError> {
+        Self::migrate_marked(address, settings, Some(mark)).await?;
+        Self::open(address, settings, Opening::Stopped).await
+    }
+
+    async fn migrate_marked(
+        address: &Address,
+        settings: Settings,
+        mark: Option<&Mark>,
+    ) -> Result<i32, OpenError> {
         let pool = connect::pool(address, settings)?;
         let migrated = retried(settings.patience, || async {
             let session = Session::take(&pool, settings).await?;
             connect::check_server(&session).await?;
             let before = schema::version(&session).await?;
-            prepare(&session, address, Opening::New).await?;
+            prepare(&session, address, Opening::New, mark).await?;
             session.give_back();
             Ok(before)
         });
@@ -146,13 +165,18 @@ async fn asked(pool: &Pool, settings: Settings) -> Result<i32, Failed> {
 }
 
 /// Sees to it that the schema is the one that the program knows.
-async fn prepare(session: &Session, address: &Address, opening: Opening) -> Result<(), Failed> {
+async fn prepare(
+    session: &Session,
+    address: &Address,
+    opening: Opening,
+    mark: Option<&Mark>,
+) -> Result<(), Failed> {
     let found = schema::version(session).await?;
     schema::check(found).map_err(Failed::Refused)?;
     match found {
         schema::VERSION => Ok(()),
         0 if opening != Opening::New => Err(Failed::Refused(OpenError::NoStore(address.to_string().into()))),
-        _ => schema::migrate(session).await,
+        _ => schema::migrate(session, mark).await,
     }
 }
 
@@ -222,7 +246,12 @@ impl Store for PostgresStore {
 
     async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
         let (series, text) = (&series, description.as_deref());
-        self.done(|session| async move { write::describe(&session, series, text).await }).await
+        self.done(|session| async move {
+            session.begin().await?;
+            write::describe(&session, series, text).await?;
+            Ok(session.batch_execute("COMMIT").await?)
+        })
+        .await
     }
 
     fn era(&self) -> u64 {

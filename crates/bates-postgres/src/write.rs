@@ -19,7 +19,9 @@ pub(crate) async fn pin(
     if let Some(pinned) = read::pinned(session, &asked.series).await? {
         return compared(asked, pinned, false);
     }
+    session.begin().await?;
     let is_new = insert(session, asked, fresh_key).await?;
+    session.batch_execute("COMMIT").await?;
     let Some(pinned) = read::pinned(session, &asked.series).await? else {
         return Err(Failed::Passing("a series that was written is not there".into()));
     };
@@ -43,7 +45,11 @@ fn compared(
 }
 
 /// Whether it was not there: of nodes that pin a series together, one is the first.
-async fn insert(session: &Session, asked: &Definition, fresh_key: Option<&[u8]>) -> Result<bool, Failed> {
+pub(crate) async fn insert(
+    session: &Session,
+    asked: &Definition,
+    fresh_key: Option<&[u8]>,
+) -> Result<bool, Failed> {
     let sql = "INSERT INTO bates.series
                    (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (name) DO NOTHING RETURNING true";
@@ -59,9 +65,7 @@ async fn insert(session: &Session, asked: &Definition, fresh_key: Option<&[u8]>)
         (&construction, Type::INT4),
         (&fresh_key, Type::BYTEA),
     ];
-    session.begin().await?;
     let rows = session.query_typed(sql, &parameters).await?;
-    session.batch_execute("COMMIT").await?;
     Ok(!rows.is_empty())
 }
 
@@ -143,10 +147,8 @@ pub(crate) async fn describe(
 ) -> Result<(), Failed> {
     let sql = "WITH seen AS (UPDATE bates.store SET revision = revision + 1)
                UPDATE bates.series SET description = $2 WHERE name = $1 RETURNING true";
-    session.begin().await?;
     let parameters: [(&(dyn ToSql + Sync), Type); 2] =
         [(&series.as_str(), Type::TEXT), (&description, Type::TEXT)];
     let rows = session.query_typed(sql, &parameters).await?;
-    session.batch_execute("COMMIT").await?;
     if rows.is_empty() { Err(StoreError::UnknownSeries(series.as_str().into()).into()) } else { Ok(()) }
 }

@@ -1,11 +1,13 @@
-//! The schema, by migrations: each is applied once, in its own transaction, and never changed afterwards.
+//! The schema, by migrations: each is applied once and never changed afterwards.
 
+use bates_core::Mark;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::OpenError;
+use crate::moving::write_mark;
 
 /// Migration n brings the schema to version n + 1. Whoever opens the file with `sqlite3` should understand it.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     "-- What decides how positions read. Written once; a configuration that disagrees is refused.
      CREATE TABLE series (
          id              INTEGER PRIMARY KEY,
@@ -63,20 +65,28 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/7.sql"),
     include_str!("migrations/8.sql"),
     include_str!("migrations/9.sql"),
+    include_str!("migrations/10.sql"),
 ];
 
-/// Brings the schema up to date. Answers whether there was none at all.
-pub(crate) fn migrate(connection: &mut Connection) -> Result<bool, OpenError> {
+/// Brings the schema up to date, in one transaction. Where there was none at all, which it answers, the new store gets
+/// `mark` in the same transaction.
+pub(crate) fn migrate(connection: &mut Connection, mark: Option<&Mark>) -> Result<bool, OpenError> {
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > known {
         return Err(OpenError::TooNew { found, known });
     }
-    for (version, migration) in (1_u32..).zip(MIGRATIONS).skip(found as usize) {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute_batch(migration)?;
-        transaction.pragma_update(None, "user_version", version)?;
-        transaction.commit()?;
+    if found == known {
+        return Ok(false);
     }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for migration in MIGRATIONS.iter().skip(found as usize) {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "user_version", known)?;
+    if found == 0 && mark.is_some() {
+        write_mark(&transaction, mark)?;
+    }
+    transaction.commit()?;
     Ok(found == 0)
 }

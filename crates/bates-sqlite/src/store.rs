@@ -57,17 +57,27 @@ impl SqliteStore {
         let store = Self::open_to_move(path, opening)?;
         match store.read(moving::marked).map_err(|error| OpenError::Unreadable(error.to_string().into()))? {
             None => Ok(store),
-            Some(Mark::Left(to)) => Err(OpenError::Left(to)),
-            Some(Mark::Arriving(from)) => Err(OpenError::Arriving(from)),
+            Some(Mark::Left(left)) => Err(OpenError::Left(left.other)),
+            Some(Mark::Arriving(arriving)) => Err(OpenError::Arriving(arriving.other)),
         }
     }
 
     /// The same for a store that is moved, whether or not it may be served.
     pub fn open_to_move(path: &Path, opening: Opening) -> Result<Self, OpenError> {
+        Self::open_marked(path, opening, None)
+    }
+
+    /// Opens the store that a move fills. Where there is none, one is made that has the mark from the beginning: it is
+    /// never served before everything has arrived.
+    pub fn open_arriving(path: &Path, mark: &Mark) -> Result<Self, OpenError> {
+        Self::open_marked(path, Opening::First, Some(mark))
+    }
+
+    fn open_marked(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result<Self, OpenError> {
         let folder = Folder::open(path, opening)?;
         let mut connection = connect(&folder)?;
         // An empty database where cursors should be would begin again at the first number.
-        if schema::migrate(&mut connection)? && folder.was_store {
+        if schema::migrate(&mut connection, mark)? && folder.was_store {
             return Err(folder.gone());
         }
         let steady = Steady::new();

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use anyhow::anyhow;
-use bates_core::{Movable, Moved, move_store};
+use bates_core::{Departure, Mark, Movable, MoveError, Moved, leave_store, move_store, stay_in_store};
 use bates_postgres::PostgresStore;
 use bates_sqlite::SqliteStore;
 use clap::Args;
@@ -62,19 +62,39 @@ pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
     Ok(Answer::Yes)
 }
 
+/// The old store is left before the new one is made. If the new one is refused it has got nothing, and the old one is as
+/// it was before.
 async fn into(from: &impl Movable, from_name: &str, to: &StoreAt, to_name: &str) -> anyhow::Result<Moved> {
-    let from = (from, from_name);
-    Ok(match to {
-        StoreAt::Folder(path) => {
-            let store = SqliteStore::open_to_move(path, bates_sqlite::Opening::First)?;
-            move_store(from, (&store, to_name), tell).await?
-        }
+    let departure = leave_store((from, from_name), to_name).await?;
+    let mark = Mark::Arriving(departure.toward(from_name));
+    let copied = match to {
+        StoreAt::Folder(path) => match SqliteStore::open_arriving(path, &mark) {
+            Ok(store) => move_store((from, from_name), (&store, to_name), &departure, tell).await,
+            Err(error) => return refused(from, to_name, &departure, error.into()).await,
+        },
         StoreAt::Postgres(address, settings) => {
-            PostgresStore::migrate(address, *settings).await?;
-            let store = PostgresStore::open(address, *settings, bates_postgres::Opening::Stopped).await?;
-            move_store(from, (&store, to_name), tell).await?
+            match PostgresStore::open_arriving(address, *settings, &mark).await {
+                Ok(store) => move_store((from, from_name), (&store, to_name), &departure, tell).await,
+                Err(error) => return refused(from, to_name, &departure, error.into()).await,
+            }
         }
-    })
+    };
+    match copied {
+        Err(error @ (MoveError::NotEmpty(_) | MoveError::Arriving { .. })) => {
+            refused(from, to_name, &departure, error.into()).await
+        }
+        moved => Ok(moved?),
+    }
+}
+
+async fn refused(
+    from: &impl Movable,
+    to_name: &str,
+    departure: &Departure,
+    error: anyhow::Error,
+) -> anyhow::Result<Moved> {
+    stay_in_store(from, to_name, departure).await?;
+    Err(error)
 }
 
 /// How far it has come, in one line of a terminal, where the answer is written over it.

@@ -12,11 +12,13 @@ use crate::gap::{Gap, Missing};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
-use crate::store::Cursor;
+use crate::store::{Cursor, Definition};
 
 /// A page that is written in one commit. Written twice, it is the same as written once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Page {
+    /// What decides how the positions of a series read, and its permutation key.
+    Definition(Definition, Option<Vec<u8>>),
     /// Scopes of a series.
     Scopes(SeriesName, Vec<Adopted>),
     /// Positions of a series that were set aside. Its scopes are there already.
@@ -31,6 +33,8 @@ pub enum Page {
     Gaps(Vec<Gap>),
     /// Records of the audit.
     Records(Vec<Record>),
+    /// The series that were made at run time, with their descriptions. Last: with them a series is in use.
+    Descriptions(Vec<(SeriesName, Box<str>)>),
 }
 
 /// A scope as it was in another store.

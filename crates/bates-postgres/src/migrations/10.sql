@@ -16,3 +16,8 @@ ALTER TABLE bates.node ADD COLUMN process text;
 ALTER TABLE bates.store
     ADD COLUMN cluster  bigint,
     ADD COLUMN database bigint;
+
+-- The move that marked the store and its last run: the new store takes pages of that run only.
+ALTER TABLE bates.store
+    ADD COLUMN mark_move uuid,
+    ADD COLUMN mark_run  uuid;

@@ -6,7 +6,7 @@ mod scopes;
 mod write;
 
 use bates_core::{
-    Adopted, Kept, Mark, Movable, Page, Pinning, Request, ScopeKey, SeriesName, SetAside, StoreError,
+    Adopted, Kept, Mark, Movable, Move, Page, Pinning, Request, ScopeKey, SeriesName, SetAside, StoreError,
 };
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -49,18 +49,29 @@ impl Movable for PostgresStore {
         self.done(|session| async move { read::requests(&session, after, limit).await }).await
     }
 
-    async fn adopt(&self, page: Page) -> Result<(), StoreError> {
+    async fn adopt(&self, run: Uuid, page: Page) -> Result<bool, StoreError> {
         let (page, node) = (&page, self.node());
         self.done(|session| async move {
-            match page {
-                Page::Scopes(series, scopes) => scopes::adopt(&session, node, series, scopes).await,
-                Page::Aside(series, scopes) => scopes::set_aside(&session, series, scopes).await,
-                Page::Pools(series, pools) => write::pools(&session, series, pools).await,
-                Page::Documents(kept) => write::documents(&session, kept).await,
-                Page::Requests(requests) => write::requests(&session, requests).await,
-                Page::Gaps(gaps) => write::gaps(&session, gaps).await,
-                Page::Records(records) => write::records(&session, records).await,
+            session.begin().await?;
+            if !is_arriving(&session, run).await? {
+                session.batch_execute("ROLLBACK").await?;
+                return Ok(false);
             }
+            match page {
+                Page::Definition(definition, key) => {
+                    write::definition(&session, definition, key.as_deref()).await?;
+                }
+                Page::Scopes(series, scopes) => scopes::adopt(&session, node, series, scopes).await?,
+                Page::Aside(series, scopes) => scopes::set_aside(&session, series, scopes).await?,
+                Page::Pools(series, pools) => write::pools(&session, series, pools).await?,
+                Page::Documents(kept) => write::documents(&session, kept).await?,
+                Page::Requests(requests) => write::requests(&session, requests).await?,
+                Page::Gaps(gaps) => write::gaps(&session, gaps).await?,
+                Page::Records(records) => write::records(&session, records).await?,
+                Page::Descriptions(descriptions) => write::descriptions(&session, descriptions).await?,
+            }
+            session.batch_execute("COMMIT").await?;
+            Ok(true)
         })
         .await
     }
@@ -77,9 +88,17 @@ impl Movable for PostgresStore {
         .await
     }
 
-    async fn mark(&self, mark: Option<Mark>) -> Result<(), StoreError> {
-        let mark = mark.as_ref();
-        self.done(|session| async move { put_mark(&session, mark).await }).await
+    async fn mark(&self, expected: Option<Mark>, mark: Option<Mark>) -> Result<bool, StoreError> {
+        let (expected, mark) = (expected.as_ref(), mark.as_ref());
+        self.done(|session| async move {
+            session.begin().await?;
+            // A store that has stopped for another reason is not left: what it knows may be too little.
+            if expected.is_none() && marked(&session).await?.is_none() {
+                self.ask(&session).await?;
+            }
+            put_mark(&session, expected, mark).await
+        })
+        .await
     }
 }
 
@@ -94,12 +113,22 @@ async fn definitions(session: &Session) -> Result<Vec<Pinning>, Failed> {
 }
 
 async fn marked(session: &Session) -> Result<Option<Mark>, Failed> {
-    let rows = session.query_typed("SELECT mark, mark_store FROM bates.store", &[]).await?;
+    let sql = "SELECT mark, mark_store, mark_move, mark_run FROM bates.store";
+    let rows = session.query_typed(sql, &[]).await?;
     let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
-    let store = || row.get::<_, &str>(1).into();
-    Ok(row
-        .get::<_, Option<&str>>(0)
-        .map(|mark| if mark == "left" { Mark::Left(store()) } else { Mark::Arriving(store()) }))
+    let Some(kind) = row.get::<_, Option<&str>>(0) else { return Ok(None) };
+    let of = Move {
+        id: row.get::<_, Option<Uuid>>(2).unwrap_or_default(),
+        run: row.get::<_, Option<Uuid>>(3).unwrap_or_default(),
+        other: row.get::<_, Option<&str>>(1).unwrap_or_default().into(),
+    };
+    Ok(Some(if kind == "left" { Mark::Left(of) } else { Mark::Arriving(of) }))
+}
+
+/// Whether the store takes pages of a run. Locked until the transaction ends, so that it is not served before.
+async fn is_arriving(session: &Session, run: Uuid) -> Result<bool, Failed> {
+    let sql = "SELECT FROM bates.store WHERE mark = 'arriving' AND mark_run = $1 FOR SHARE";
+    Ok(!session.query_typed(sql, &[(&run, Type::UUID)]).await?.is_empty())
 }
 
 /// Refuses to claim or to decide about documents, to write about pools, or to record, of a store that was left: nobody
@@ -120,31 +149,61 @@ pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
 /// `last_commit` with the statement that reads whether the store is stopped, so whoever locks that table waits for
 /// all that read too early, and keeps out all that would. So it is with documents that are claimed or decided on, with
 /// pools, and with records.
-async fn put_mark(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> {
-    let sql = "UPDATE bates.store SET mark = $1, mark_store = $2, stopped = $3 RETURNING true";
-    let (kind, store, stopped) = match mark {
-        None => (None, None, None),
-        Some(Mark::Left(to)) => {
-            let told =
-                format!("this store was left for {to}, and numbering goes on there: it is not served again");
-            (Some("left"), Some(to), Some(told))
-        }
-        Some(Mark::Arriving(from)) => {
-            let told = format!(
-                "this store is being filled from {from}: run `bates move-store` again, which finishes it"
-            );
-            (Some("arriving"), Some(from), Some(told))
-        }
-    };
-    session.begin().await?;
+async fn put_mark(session: &Session, expected: Option<&Mark>, mark: Option<&Mark>) -> Result<bool, Failed> {
     session
         .batch_execute(
             "LOCK TABLE bates.last_commit, bates.document, bates.pool, bates.audit IN EXCLUSIVE MODE",
         )
         .await?;
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&kind, Type::TEXT), (&store.map(|store| &**store), Type::TEXT), (&stopped, Type::TEXT)];
-    let rows = session.query_typed(sql, &parameters).await?;
+    let found = marked(session).await?;
+    // It was committed before, and the answer was lost.
+    if found.as_ref() == mark {
+        session.batch_execute("COMMIT").await?;
+        return Ok(true);
+    }
+    // A store that is being filled has series; one that is not must have none.
+    let begins = found.is_none() && matches!(mark, Some(Mark::Arriving(_)));
+    if begins && has_series(session).await? || found.as_ref() != expected {
+        session.batch_execute("ROLLBACK").await?;
+        return Ok(false);
+    }
+    write_mark(session, mark).await?;
     session.batch_execute("COMMIT").await?;
+    Ok(true)
+}
+
+async fn has_series(session: &Session) -> Result<bool, Failed> {
+    Ok(!session.query_typed("SELECT FROM bates.series LIMIT 1", &[]).await?.is_empty())
+}
+
+/// Writes the mark within a transaction.
+pub(crate) async fn write_mark(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> {
+    let sql = "UPDATE bates.store SET mark = $1, mark_store = $2, mark_move = $3, mark_run = $4, stopped = $5
+               RETURNING true";
+    let (kind, of, stopped) = match mark {
+        None => (None, None, None),
+        Some(Mark::Left(of)) => {
+            let to = &of.other;
+            let told =
+                format!("this store was left for {to}, and numbering goes on there: it is not served again");
+            (Some("left"), Some(of), Some(told))
+        }
+        Some(Mark::Arriving(of)) => {
+            let from = &of.other;
+            let told = format!(
+                "this store is being filled from {from}: run `bates move-store` again, which finishes it"
+            );
+            (Some("arriving"), Some(of), Some(told))
+        }
+    };
+    let (store, id, run) = (of.map(|of| &*of.other), of.map(|of| of.id), of.map(|of| of.run));
+    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
+        (&kind, Type::TEXT),
+        (&store, Type::TEXT),
+        (&id, Type::UUID),
+        (&run, Type::UUID),
+        (&stopped, Type::TEXT),
+    ];
+    let rows = session.query_typed(sql, &parameters).await?;
     if rows.is_empty() { Err(Failed::Refused(OpenError::Emptied)) } else { Ok(()) }
 }

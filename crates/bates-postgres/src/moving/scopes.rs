@@ -1,4 +1,5 @@
-//! Scopes of another store: cursors, the ledger, what is lost and what was set aside, in one transaction a page. A cursor
+//! Scopes of another store: cursors, the ledger, what is lost and what was set aside, within the transaction of
+//! their page. A cursor
 //! that is here already never falls.
 
 use bates_core::{Adopted, Lease, SeriesName, SetAside, StoreError};
@@ -22,7 +23,6 @@ pub(super) async fn adopt(
                    version = greatest(found.version, excluded.version)
                RETURNING (xmax = 0)";
     let name = series.as_str();
-    session.begin().await?;
     if sql::lock_series(session, &[name]).await?.is_empty() {
         return Err(StoreError::UnknownSeries(name.into()).into());
     }
@@ -39,8 +39,7 @@ pub(super) async fn adopt(
     let made = rows.iter().filter(|row| row.get(0)).count() as u64;
     sql::count_scopes(session, &[(name, made)]).await?;
     write_ledger(session, node, name, scopes).await?;
-    write_lost(session, name, scopes).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    write_lost(session, name, scopes).await
 }
 
 /// Invariant: a cursor knows where those end that were set aside, in the same commit.
@@ -62,14 +61,13 @@ pub(super) async fn set_aside(
         positions.map(|position| (aside.scope.as_str(), integer(*position)))
     });
     let (at, positions): (Vec<&str>, Vec<i64>) = each.unzip();
-    session.begin().await?;
     let ends: [(&(dyn ToSql + Sync), Type); 3] =
         [(name, Type::TEXT), (&keys, Type::TEXT_ARRAY), (&ends, Type::INT8_ARRAY)];
     session.query_typed(raise, &ends).await?;
     let all: [(&(dyn ToSql + Sync), Type); 3] =
         [(name, Type::TEXT), (&at, Type::TEXT_ARRAY), (&positions, Type::INT8_ARRAY)];
     session.query_typed(insert, &all).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    Ok(())
 }
 
 async fn write_ledger(session: &Session, node: Uuid, series: &str, scopes: &[Adopted]) -> Result<(), Failed> {

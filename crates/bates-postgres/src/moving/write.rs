@@ -1,8 +1,9 @@
-//! Pages of another store, written as they were there: arrays in, one statement a table, one transaction a page.
+//! Pages of another store, written as they were there: arrays in, one statement a table, within the transaction of their
+//! page.
 
 use std::borrow::Cow;
 
-use bates_core::{Document, Gap, Kept, Record, Request, ScopeKey, SeriesName};
+use bates_core::{Definition, Document, Gap, Kept, Record, Request, ScopeKey, SeriesName, StoreError};
 use jiff::Timestamp;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -142,20 +143,39 @@ pub(super) async fn gaps(session: &Session, gaps: &[Gap]) -> Result<(), Failed> 
 
 pub(super) async fn records(session: &Session, records: &[Record]) -> Result<(), Failed> {
     let records: Vec<&Record> = records.iter().collect();
-    session.begin().await?;
-    audit::insert(session, &records).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    Ok(audit::insert(session, &records).await?)
 }
 
-/// One statement as a transaction.
+pub(super) async fn definition(
+    session: &Session,
+    definition: &Definition,
+    key: Option<&[u8]>,
+) -> Result<(), Failed> {
+    crate::write::insert(session, definition, key).await?;
+    match crate::read::pinned(session, &definition.series).await? {
+        Some((found, found_key)) if found == *definition && found_key.as_deref() == key => Ok(()),
+        _ => Err(StoreError::UnknownSeries(definition.series.as_str().into()).into()),
+    }
+}
+
+pub(super) async fn descriptions(
+    session: &Session,
+    descriptions: &[(SeriesName, Box<str>)],
+) -> Result<(), Failed> {
+    for (series, description) in descriptions {
+        crate::write::describe(session, series, Some(description)).await?;
+    }
+    Ok(())
+}
+
+/// One statement of a page.
 async fn written(
     session: &Session,
     sql: &str,
     parameters: &[(&(dyn ToSql + Sync), Type)],
 ) -> Result<(), Failed> {
-    session.begin().await?;
     session.query_typed(sql, parameters).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    Ok(())
 }
 
 /// PostgreSQL keeps no NUL, and JSON holds none but as an escape.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bates_core::{
     Assign, AssignError, Assigned, Claim, Claimed, Content, Decision, Filter, Idempotency, Mark, Movable,
-    Outbox, Purpose, Reason, Store,
+    Move, Outbox, Purpose, Reason, Store,
 };
 use bates_pattern::{Options, Pattern};
 use bates_postgres::{Opening, PostgresStore, Settings};
@@ -209,6 +209,10 @@ async fn a_number_that_a_document_has_stops_the_store_rather_than_come_twice() {
     assert_eq!(numbers(&store).await, ["a-1".into()]);
 }
 
+fn left() -> Mark {
+    Mark::Left(Move { id: Uuid::now_v7(), run: Uuid::now_v7(), other: "elsewhere".into() })
+}
+
 /// A decision that is answered and not copied would be forgotten: a reservation that was confirmed would be voided.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_claimed_or_decided_in_a_store_that_was_left() {
@@ -216,7 +220,7 @@ async fn nothing_is_claimed_or_decided_in_a_store_that_was_left() {
     let reserved = Assign { content: Content::Reservation(LONG), ..document("a") };
     let token = store.assign(reserved).await.unwrap().event;
     let before = store.documents(Filter::default(), None, 10).await.unwrap();
-    store.mark(Some(Mark::Left("elsewhere".into()))).await.unwrap();
+    assert_eq!(store.mark(None, Some(left())).await, Ok(true));
     let claim =
         Claim { series: "document".parse().unwrap(), limit: 10, bytes: 1 << 30, lasts: Duration::ZERO };
     let refused = [
@@ -267,11 +271,11 @@ async fn a_mark_waits_for_whoever_is_deciding() {
     let (store, client) = (Arc::new(store), connect(&server.url()).await);
     client.batch_execute("BEGIN; UPDATE bates.document SET state = 'abandoned'").await.unwrap();
     let marking = store.clone();
-    let marking = tokio::spawn(async move { marking.mark(Some(Mark::Left("elsewhere".into()))).await });
+    let marking = tokio::spawn(async move { marking.mark(None, Some(left())).await });
     let other = connect(&server.url()).await;
     while counted(&other, WAITING).await == 0 {
         assert!(!marking.is_finished(), "it did not wait");
     }
     client.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(marking.await.unwrap(), Ok(()));
+    assert_eq!(marking.await.unwrap(), Ok(true));
 }

@@ -5,10 +5,10 @@ mod read;
 mod write;
 
 use bates_core::{
-    Adopted, Definition, Kept, Mark, Movable, Page, Pinning, Request, ScopeKey, SeriesName, SetAside,
+    Adopted, Definition, Kept, Mark, Movable, Move, Page, Pinning, Request, ScopeKey, SeriesName, SetAside,
     StoreError,
 };
-use rusqlite::{Connection, OptionalExtension, Result, Transaction};
+use rusqlite::{Connection, OptionalExtension, Result, Transaction, params};
 use uuid::Uuid;
 
 use crate::SqliteStore;
@@ -54,16 +54,26 @@ impl Movable for SqliteStore {
         self.read(|connection| read::requests(connection, after.as_ref(), limit))
     }
 
-    async fn adopt(&self, page: Page) -> std::result::Result<(), StoreError> {
-        self.write(move |transaction| write::adopt(transaction, &page)).await
+    async fn adopt(&self, run: Uuid, page: Page) -> std::result::Result<bool, StoreError> {
+        self.write(move |transaction| match marked(transaction)? {
+            Some(Mark::Arriving(arriving)) if arriving.run == run => {
+                Ok(write::adopt(transaction, &page)?.map(|()| true))
+            }
+            _ => Ok(Ok(false)),
+        })
+        .await
     }
 
     async fn marked(&self) -> std::result::Result<Option<Mark>, StoreError> {
         self.read(marked)
     }
 
-    async fn mark(&self, mark: Option<Mark>) -> std::result::Result<(), StoreError> {
-        self.write(move |transaction| put_mark(transaction, mark.as_ref())).await
+    async fn mark(
+        &self,
+        expected: Option<Mark>,
+        mark: Option<Mark>,
+    ) -> std::result::Result<bool, StoreError> {
+        self.write(move |transaction| change_mark(transaction, expected.as_ref(), mark.as_ref())).await
     }
 }
 
@@ -90,21 +100,44 @@ fn definitions(connection: &Connection) -> Result<Vec<Pinning>> {
 }
 
 pub(crate) fn marked(connection: &Connection) -> Result<Option<Mark>> {
-    let mut statement = connection.prepare_cached("SELECT kind, store FROM mark")?;
+    let mut statement = connection.prepare_cached("SELECT kind, store, move, run FROM mark")?;
     let read = |row: &rusqlite::Row<'_>| {
-        let store = row.get::<_, String>(1)?.into();
-        Ok(if row.get::<_, String>(0)? == "left" { Mark::Left(store) } else { Mark::Arriving(store) })
+        let id = |bytes: Option<[u8; 16]>| bytes.map(Uuid::from_bytes).unwrap_or_default();
+        let of = Move { id: id(row.get(2)?), run: id(row.get(3)?), other: row.get::<_, String>(1)?.into() };
+        Ok(if row.get::<_, String>(0)? == "left" { Mark::Left(of) } else { Mark::Arriving(of) })
     };
     statement.query_row([], read).optional()
 }
 
-fn put_mark(transaction: &Transaction<'_>, mark: Option<&Mark>) -> Refusable<(), StoreError> {
+fn change_mark(
+    transaction: &Transaction<'_>,
+    expected: Option<&Mark>,
+    mark: Option<&Mark>,
+) -> Refusable<bool, StoreError> {
+    let found = marked(transaction)?;
+    if found.as_ref() == mark {
+        return Ok(Ok(true));
+    }
+    // A store that is being filled has series; one that is not must have none.
+    let begins = found.is_none() && matches!(mark, Some(Mark::Arriving(_)));
+    if found.as_ref() != expected || begins && !definitions(transaction)?.is_empty() {
+        return Ok(Ok(false));
+    }
+    write_mark(transaction, mark)?;
+    Ok(Ok(true))
+}
+
+/// Writes the mark within a transaction.
+pub(crate) fn write_mark(transaction: &Transaction<'_>, mark: Option<&Mark>) -> Result<()> {
     transaction.execute("DELETE FROM mark", [])?;
-    let (kind, store) = match mark {
-        None => return Ok(Ok(())),
-        Some(Mark::Left(to)) => ("left", to),
-        Some(Mark::Arriving(from)) => ("arriving", from),
+    let (kind, of) = match mark {
+        None => return Ok(()),
+        Some(Mark::Left(of)) => ("left", of),
+        Some(Mark::Arriving(of)) => ("arriving", of),
     };
-    transaction.execute("INSERT INTO mark (kind, store) VALUES (?, ?)", [kind, store])?;
-    Ok(Ok(()))
+    transaction.execute(
+        "INSERT INTO mark (kind, store, move, run) VALUES (?, ?, ?, ?)",
+        params![kind, of.other, of.id.as_bytes(), of.run.as_bytes()],
+    )?;
+    Ok(())
 }

@@ -10,10 +10,25 @@ use rusqlite::{Result, Transaction, params};
 use crate::aside;
 use crate::audit;
 use crate::held;
+use crate::pin;
 use crate::write::{self, Refusable, integer};
 
 pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<(), StoreError> {
     match page {
+        Page::Definition(definition, key) => {
+            Ok(pin::pin(transaction, definition, key.as_deref())?.and_then(|pinned| {
+                let differs = || StoreError::UnknownSeries(definition.series.as_str().into());
+                if pinned.permutation_key == *key { Ok(()) } else { Err(differs()) }
+            }))
+        }
+        Page::Descriptions(descriptions) => {
+            for (series, description) in descriptions {
+                if let Err(error) = write::describe(transaction, series, Some(description))? {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(()))
+        }
         Page::Scopes(series, scopes) => each(transaction, scopes, |_| series, scope),
         Page::Aside(series, scopes) => each(transaction, scopes, |_| series, set_aside),
         Page::Pools(series, pools) => each(transaction, pools, |_| series, pool),

@@ -2,13 +2,14 @@
 
 use std::process::Command;
 
-use bates_core::{Mark, Movable as _};
+use bates_core::{Mark, Move};
 use bates_sqlite::{Opening, SqliteStore};
 use bates_testkit::{
     DataSet, exercise_audit, exercise_books, exercise_client_leases, exercise_move, exercise_outbox,
     exercise_pools, exercise_store,
 };
 use tempfile::TempDir;
+use uuid::Uuid;
 
 struct InFolder(TempDir);
 
@@ -57,11 +58,14 @@ async fn the_embedded_store_can_be_moved_and_is_served_in_one_place_only() {
     drop(exercise_move(&open(&from).unwrap(), open(&to).unwrap()).await);
     let left = open(&from).err().unwrap().to_string();
     assert!(left.contains("was left for to"), "{left}");
-    let store = open(&to).unwrap();
-    store.mark(Some(Mark::Arriving("from".into()))).await.unwrap();
-    drop(store);
-    let arriving = open(&to).err().unwrap().to_string();
-    assert!(arriving.contains("is being filled from from"), "{arriving}");
+    let new = TempDir::new().unwrap();
+    let mark = Mark::Arriving(Move { id: Uuid::now_v7(), run: Uuid::now_v7(), other: "from".into() });
+    drop(SqliteStore::open_arriving(new.path(), &mark).unwrap());
+    let arriving = open(&new).err().unwrap().to_string();
+    assert!(
+        arriving.contains("is being filled from from"),
+        "a store that a move makes is marked at once: {arriving}"
+    );
 }
 
 /// The suite is worth as much as the bugs it finds. A process has one environment, so this one runs itself.

@@ -41,12 +41,12 @@ impl<S: Movable> Movable for FaultyStore<S> {
         self.inner.requests(after, limit).await
     }
 
-    async fn adopt(&self, page: Page) -> Result<(), StoreError> {
+    async fn adopt(&self, run: Uuid, page: Page) -> Result<bool, StoreError> {
         let failed = || StoreError::Unavailable(PLANNED.into());
         match self.next_fault() {
-            Fault::None => self.inner.adopt(page).await,
+            Fault::None => self.inner.adopt(run, page).await,
             Fault::BeforeWrite => Err(failed()),
-            Fault::AfterWrite => self.inner.adopt(page).await.and(Err(failed())),
+            Fault::AfterWrite => self.inner.adopt(run, page).await.and(Err(failed())),
         }
     }
 
@@ -54,7 +54,7 @@ impl<S: Movable> Movable for FaultyStore<S> {
         self.inner.marked().await
     }
 
-    async fn mark(&self, mark: Option<Mark>) -> Result<(), StoreError> {
-        self.inner.mark(mark).await
+    async fn mark(&self, expected: Option<Mark>, mark: Option<Mark>) -> Result<bool, StoreError> {
+        self.inner.mark(expected, mark).await
     }
 }

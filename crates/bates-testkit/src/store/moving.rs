@@ -2,9 +2,10 @@
 //! interrupted is finished by doing it again.
 
 use bates_core::{
-    Definition, Mark, Movable, MoveError, Moved, Place, Purpose, ScopeKey, SeriesName, StoreError, Want,
-    move_store,
+    Definition, Departure, Mark, Movable, MoveError, Moved, Page, Place, Purpose, ScopeKey, SeriesName,
+    StoreError, Want, leave_store, move_store, stay_in_store,
 };
+use uuid::Uuid;
 
 use super::audit::{fill_records, told_of_records};
 use super::carried::{carried_goes_on, fill_carried, told_of_carried};
@@ -23,36 +24,54 @@ pub async fn exercise_move<A: Movable, B: Movable>(from: &A, to: B) -> B {
     let held = fill_client_leases(from).await;
     let expected = [told(from).await, told_of_documents(from).await, told_of_carried(from).await];
     let recorded = told_of_records(from).await;
-    let to = arrived(from, to).await;
+    let departure = leave_store((from, "from"), "to").await.expect("a departure");
+    let elsewhere = leave_store((from, "from"), "elsewhere").await;
+    assert!(matches!(elsewhere, Err(MoveError::LeftBefore { .. })), "one move at a time: {elsewhere:?}");
+    let late = departure;
+    let departure = leave_store((from, "from"), "to").await.expect("a departure");
+    assert!(
+        late.id == departure.id && late.run != departure.run && !departure.is_new,
+        "the same move, another run"
+    );
+    stay_in_store(from, "to", &late).await.expect("a read");
+    assert!(
+        from.marked().await.expect("a read").is_some(),
+        "a run that was taken over does not end the move"
+    );
+    let to = arrived(from, to, &departure).await;
     assert_eq!(told(&to).await, expected[0], "everything is as it was");
     assert_eq!(told_of_documents(&to).await, expected[1], "documents, keys and gaps as well");
     assert_eq!(told_of_carried(&to).await, expected[2], "and what was set aside");
     assert_eq!(told_of_records(&to).await, recorded, "and who took what");
     assert!(are_uncertain(&to, &held).await, "what clients held they may have used");
-    assert_eq!(from.marked().await, Ok(Some(Mark::Left("to".into()))));
+    assert_eq!(from.marked().await, Ok(Some(Mark::Left(departure.toward("to")))));
     assert_eq!(to.marked().await, Ok(None));
     let next = to.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease)).await;
     assert_eq!(next.expect("a grant").lease.from(), 5, "it goes on where the old one was");
     documents_go_on(&to, answered).await;
     carried_goes_on(&to).await;
-    let again = move_store((from, "from"), (&to, "to"), |_| {}).await;
+    let again = move_store((from, "from"), (&to, "to"), &departure, |_| {}).await;
     assert!(
         matches!(again, Err(MoveError::LeftBefore { .. })),
         "what was issued since is not written over: {again:?}"
     );
-    let elsewhere = move_store((from, "from"), (&to, "elsewhere"), |_| {}).await;
-    assert!(matches!(elsewhere, Err(MoveError::LeftBefore { .. })), "{elsewhere:?}");
-    let back = move_store((&to, "to"), (from, "from"), |_| {}).await;
+    let late = to.adopt(departure.run, Page::Documents(Vec::new())).await;
+    assert_eq!(late, Ok(false), "a run that is late writes no page into a store that serves");
+    let leaving = leave_store((&to, "to"), "from").await.expect("a departure");
+    let back = move_store((&to, "to"), (from, "from"), &leaving, |_| {}).await;
     assert!(
         matches!(back, Err(MoveError::NotEmpty(_))),
         "a store that was left is not written over: {back:?}"
     );
+    stay_in_store(&to, "from", &leaving).await.expect("a mark");
+    assert_eq!(to.marked().await, Ok(None), "a move that was refused leaves the old store as it was");
     to
 }
 
 /// Moves a store that is interrupted at each page, before that is written and after, and begun again.
-async fn arrived<A: Movable, B: Movable>(from: &A, to: B) -> B {
-    to.mark(Some(Mark::Arriving("from".into()))).await.expect("as if it was interrupted");
+async fn arrived<A: Movable, B: Movable>(from: &A, to: B, departure: &Departure) -> B {
+    let arriving = Mark::Arriving(departure.toward("from"));
+    assert_eq!(to.mark(None, Some(arriving.clone())).await, Ok(true), "as if it was interrupted");
     let to = FaultyStore::new(to);
     for pages in 0.. {
         for fault in [Fault::BeforeWrite, Fault::AfterWrite] {
@@ -60,7 +79,7 @@ async fn arrived<A: Movable, B: Movable>(from: &A, to: B) -> B {
             script.push(fault);
             to.plan(&script);
             let mut last = Moved::default();
-            match move_store((from, "from"), (&to, "to"), |moved| last = moved).await {
+            match move_store((from, "from"), (&to, "to"), departure, |moved| last = moved).await {
                 Ok(moved) => {
                     assert_eq!(
                         moved,
@@ -73,7 +92,9 @@ async fn arrived<A: Movable, B: Movable>(from: &A, to: B) -> B {
                 Err(MoveError::Store(StoreError::Unavailable(told))) if &*told == PLANNED => {}
                 Err(error) => panic!("{error}"),
             }
-            assert_eq!(to.marked().await, Ok(Some(Mark::Arriving("from".into()))));
+            assert_eq!(to.marked().await, Ok(Some(arriving.clone())));
+            let other = to.adopt(Uuid::now_v7(), Page::Documents(Vec::new())).await;
+            assert_eq!(other, Ok(false), "no page of another run is taken");
         }
     }
     unreachable!("there is no end of numbers")

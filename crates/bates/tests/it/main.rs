@@ -20,6 +20,7 @@ mod http;
 mod leases;
 mod load;
 mod metrics;
+mod moves;
 mod nodes;
 mod openg2p;
 mod pools;
