@@ -10,6 +10,7 @@ mod audit;
 mod batch;
 mod books;
 mod client_lease;
+mod cluster;
 mod connect;
 mod error;
 mod id_pools;

@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::settings::Settings;
 use crate::stop;
 use crate::truth::Truth;
-use crate::{connect, read, schema, write};
+use crate::{cluster, connect, read, schema, write};
 
 /// What may be done with a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,11 @@ impl PostgresStore {
             let session = Session::take(&pool, settings).await?;
             connect::check_server(&session).await?;
             prepare(&session, address, opening, None).await?;
-            match truth.learn(&session).await {
+            let learned = match truth.learn(&session).await {
+                Ok(()) => cluster::check(&session).await,
+                refused => refused,
+            };
+            match learned {
                 Err(Failed::Refused(OpenError::Stopped(_))) if opening == Opening::Stopped => {}
                 learned => learned?,
             }
@@ -111,7 +115,11 @@ impl PostgresStore {
 
     /// Lets all nodes go on with the database as it is, after it was taken back. Answers with its timeline.
     pub async fn accept(&self) -> Result<i64, StoreError> {
-        self.done(|session| async move { stop::accept(&session).await }).await
+        self.done(|session| async move {
+            cluster::pin(&session).await?;
+            stop::accept(&session).await
+        })
+        .await
     }
 
     /// What its batches share.

@@ -117,6 +117,60 @@ async fn another_timeline_is_refused_until_it_is_accepted() {
     assert_eq!(store.grant(want("a", 10, Purpose::HandOut)).await.unwrap().lease.from(), 11);
 }
 
+/// A node that has not run before knows nothing of what is missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dump_that_was_restored_into_another_database_or_cluster_is_refused_until_it_is_accepted() {
+    let server = PrivatePostgres::start().unwrap();
+    let store = node(&server, Opening::New).await.unwrap();
+    pinned(&store).await;
+    drop(store);
+    let client = connect(&server.url()).await;
+    for change in ["database = database + 1", "cluster = cluster + 1"] {
+        client.batch_execute(&format!("UPDATE bates.store SET {change}")).await.unwrap();
+        let refused = node(&server, Opening::Existing).await.err().unwrap().to_string();
+        assert!(refused.contains("restored elsewhere") && refused.contains("bates floor"), "{refused}");
+        node(&server, Opening::Stopped).await.unwrap().accept().await.unwrap();
+        node(&server, Opening::Existing).await.unwrap();
+    }
+    let other = super::database(&server, "other").await;
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("dump.sql");
+    let run = |program: &str, arguments: &[&str]| {
+        let program = bates_testkit::programs::find(program).unwrap();
+        let output = std::process::Command::new(program).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    run("pg_dump", &["--file", dump.to_str().unwrap(), &server.url()]);
+    run("psql", &["--quiet", "--no-psqlrc", "--file", dump.to_str().unwrap(), &other]);
+    let refused = opened(&other, Settings::default(), Opening::Existing).await.err().unwrap().to_string();
+    assert!(refused.contains("restored elsewhere"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_may_not_ask_for_the_cluster_is_served_all_the_same() {
+    let server = PrivatePostgres::start().unwrap();
+    let client = connect(&server.url()).await;
+    let restrict = "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC;
+                    CREATE ROLE plain LOGIN; GRANT CREATE ON DATABASE postgres TO plain;
+                    ALTER ROLE plain SET statement_timeout = '1ms'";
+    client.batch_execute(restrict).await.unwrap();
+    let url = server.url().replace("postgres@", "plain@");
+    let store = opened(&url, Settings::default(), Opening::New).await.unwrap();
+    pinned(&store).await;
+    // Its statements wait longer for the lock than the role allows.
+    client.batch_execute("BEGIN; LOCK TABLE bates.cursor IN EXCLUSIVE MODE").await.unwrap();
+    let granting = tokio::spawn(async move { store.grant(want("a", 1, Purpose::HandOut)).await });
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+                   AND now() - query_start > interval '20 milliseconds'";
+    let other = connect(&server.url()).await;
+    while other.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        assert!(!granting.is_finished(), "the time limit of the role ended it");
+    }
+    client.batch_execute("COMMIT").await.unwrap();
+    assert!(granting.await.unwrap().is_ok());
+    assert!(opened(&url, Settings::default(), Opening::Existing).await.is_ok());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cursor_that_somebody_moved_back_is_noticed_by_what_was_written_down() {
     let server = PrivatePostgres::start().unwrap();

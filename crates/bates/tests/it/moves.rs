@@ -11,7 +11,8 @@ use super::running::Server;
 
 /// A database of the server, and its address.
 fn database(server: &PrivatePostgres, name: &str) -> String {
-    let psql = bates_testkit::programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
+    let psql =
+        bates_testkit::programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
     let made = Command::new(psql)
         .args(["--no-psqlrc", "--quiet", "--command", &format!("CREATE DATABASE {name}"), &server.url()])
         .status();
@@ -93,9 +94,7 @@ fn a_move_that_is_killed_leaves_nothing_half_done_that_is_served() {
         killed.wait().unwrap();
         let folder_is_made = to.strip_prefix("sqlite:").is_none_or(|folder| std::fs::exists(folder).unwrap());
         // A folder that is not there at all becomes a new store wherever it is, which is no business of a move.
-        if folder_is_made
-            && let Ok(served) = node(&to)
-        {
+        if folder_is_made && let Ok(served) = node(&to) {
             assert_eq!(served.redis_cli(&["INCR", "seq:a"]), "2", "after {millis} ms everything had arrived");
             continue;
         }
