@@ -162,7 +162,7 @@ impl<S: Store> Machine<S> {
         Ok(numbers)
     }
 
-    /// The next `count` positions of a scope: all of them, or an error.
+    /// The next `count` positions of a scope, without a hole: all of them, or an error.
     pub async fn take(
         &self,
         entry: &Entry,
@@ -171,7 +171,7 @@ impl<S: Store> Machine<S> {
         by: By<'_>,
     ) -> Result<Taken, NextError> {
         let (scope, key) = entry.scope(name, || self.clock.now())?;
-        let taken = self.positions(entry, &key, count).await?;
+        let taken = self.run(entry, &key, count).await?;
         self.record_taken(entry, (&scope, &key), &taken, by).await?;
         entry.counts.add_issued(count);
         Ok(taken)
@@ -189,6 +189,18 @@ impl<S: Store> Machine<S> {
             // Its limits were changed meanwhile: the series that stands in its place has the same cursors.
             Err(refused @ IssueError::Retired { .. }) => match self.named(entry.series.name().as_str()) {
                 Some(current) => self.dispenser.take(&current.series, key, count).await,
+                None => Err(refused),
+            },
+            answer => answer,
+        }
+    }
+
+    /// The same, without a hole.
+    async fn run(&self, entry: &Entry, key: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
+        entry.counts.add_wait();
+        match self.dispenser.take_run(&entry.series, key, count).await {
+            Err(refused @ IssueError::Retired { .. }) => match self.named(entry.series.name().as_str()) {
+                Some(current) => self.dispenser.take_run(&current.series, key, count).await,
                 None => Err(refused),
             },
             answer => answer,

@@ -8,6 +8,7 @@ mod follow;
 mod history;
 mod machine;
 mod periods;
+mod runs;
 
 use std::sync::Arc;
 

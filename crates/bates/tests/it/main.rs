@@ -26,6 +26,7 @@ mod pools;
 mod process;
 mod restored;
 mod running;
+mod runs;
 mod secret;
 mod server;
 mod shared_store;
