@@ -3,6 +3,7 @@
 
 mod asking;
 mod audit;
+mod changing;
 mod client;
 mod clients;
 mod clock;
