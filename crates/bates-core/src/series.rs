@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bates_pattern::{Pattern, Position};
+use tokio::sync::OnceCell;
 
 use crate::name::SeriesName;
 use crate::promise::Promise;
@@ -72,8 +73,37 @@ struct Definition {
     limits: Limits,
     /// Set once, when the series is retired or another description takes its place.
     is_retired: AtomicBool,
-    /// Set once, when nothing of the series may be held in memory any more.
-    is_out_of_memory: AtomicBool,
+    memory: Arc<Memory>,
+}
+
+/// Whether numbers of a series may be held in memory. All descriptions of one name share it: in an ordered series a
+/// call that began under an earlier one may still be granted a number past those that a later one would hold.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Set once, when nothing may be held any more.
+    is_left: AtomicBool,
+    /// Set when nothing is held any more.
+    is_empty: OnceCell<()>,
+}
+
+impl Memory {
+    /// That of a series that never holds anything.
+    pub(crate) fn left() -> Self {
+        Self { is_left: AtomicBool::new(true), is_empty: OnceCell::new_with(Some(())) }
+    }
+
+    pub(crate) fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::Acquire)
+    }
+
+    /// From now on nothing is held; `empty` gives up what is. When it answers, nothing is held.
+    pub(crate) async fn leave(&self, empty: impl Future<Output = ()>) {
+        let leaving = async {
+            self.is_left.store(true, Ordering::Release);
+            empty.await;
+        };
+        self.is_empty.get_or_init(|| leaving).await;
+    }
 }
 
 impl Series {
@@ -85,15 +115,20 @@ impl Series {
         start: Position,
         limits: Limits,
     ) -> Self {
-        Self(Arc::new(Definition {
-            name,
-            pattern,
-            promise,
-            start,
-            limits,
-            is_retired: AtomicBool::new(false),
-            is_out_of_memory: AtomicBool::new(false),
-        }))
+        Self::sharing(Arc::default(), name, pattern, promise, start, limits)
+    }
+
+    /// The same, in the place of others of its name.
+    pub(crate) fn sharing(
+        memory: Arc<Memory>,
+        name: SeriesName,
+        pattern: Pattern,
+        promise: Promise,
+        start: Position,
+        limits: Limits,
+    ) -> Self {
+        let is_retired = AtomicBool::new(false);
+        Self(Arc::new(Definition { name, pattern, promise, start, limits, is_retired, memory }))
     }
 
     /// Its name.
@@ -127,19 +162,24 @@ impl Series {
         Arc::ptr_eq(&self.0, &other.0) || self.0.name == other.0.name
     }
 
+    /// Whether both are the same description, not only of one name.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// From now on nothing new is begun in the name of this series.
     pub(crate) fn retire(&self) {
         self.0.is_retired.store(true, Ordering::Release);
     }
 
-    /// From now on nothing of the series is held in memory.
-    pub(crate) fn leave_memory(&self) {
-        self.0.is_out_of_memory.store(true, Ordering::Release);
+    /// Whether its numbers may be held in memory.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.0.memory
     }
 
     #[inline]
     pub(crate) fn is_out_of_memory(&self) -> bool {
-        self.0.is_out_of_memory.load(Ordering::Acquire)
+        self.0.memory.is_left()
     }
 
     #[inline]

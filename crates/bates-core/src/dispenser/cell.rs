@@ -3,6 +3,8 @@
 //! A state machine without a clock, a lock, a store or a task: callers tell it what happened and it says what to
 //! do. Small and in one piece, because there are as many as scopes in use and each is found far from the last.
 
+mod run;
+
 use tokio::sync::oneshot;
 
 use super::closing::Sealed;
@@ -13,6 +15,7 @@ use crate::error::IssueError;
 use crate::grant::{Grant, GrantError, Tail};
 use crate::lease::{Lease, Taken};
 use crate::place::{Place, ScopeKey};
+use crate::promise::Promise;
 use crate::series::Series;
 
 /// How much larger than the one before a lease is. Each lease is a durable write, and a scope that is used a lot
@@ -69,6 +72,8 @@ pub(super) struct Fetch {
     pub(super) least: u64,
     /// The first position that is still held.
     pub(super) held_from: Option<u64>,
+    /// What goes back to the store first, so that the positions that are fetched go on from there.
+    pub(super) give_back: Option<Tail>,
 }
 
 impl Cell {
@@ -109,21 +114,6 @@ impl Cell {
         Some((taken, self.refill_if_low()))
     }
 
-    /// Takes positions if enough are held and nobody waits; otherwise waits in line.
-    pub(super) fn take(&mut self, count: u64) -> (Outcome, Option<Fetch>) {
-        self.is_used = true;
-        if let Some((taken, refill)) = self.try_take(count) {
-            return (Outcome::Answered(Ok(taken)), refill);
-        }
-        let waiting = self.line.as_ref().map_or(0, |line| line.waiting.len());
-        if waiting >= self.series.limits().waiters_max {
-            return (Outcome::Answered(Err(IssueError::Busy { place: self.place(), waiting })), None);
-        }
-        let (answer, receiver) = oneshot::channel();
-        self.line.get_or_insert_default().push_back(Waiter { count, answer });
-        (Outcome::Waits(receiver), self.refill_if_low())
-    }
-
     /// Fetches the first positions of a scope that somebody is about to ask for, if nothing is there yet.
     pub(super) fn warm(&mut self) -> Option<Fetch> {
         if self.version > 0 || self.refill != Refill::None {
@@ -149,7 +139,7 @@ impl Cell {
             }
             Err(GrantError::Exhausted { elsewhere, .. }) => {
                 self.serve_the_rest(elsewhere);
-                return self.drained(elsewhere);
+                return if self.line.is_some() { self.refill_if_low() } else { self.drained(elsewhere) };
             }
             Err(error) => {
                 // Those whom the rest would do are not turned away for a store that is away.
@@ -235,9 +225,9 @@ impl Cell {
     /// Serves those who wait, in line, as far as what is held goes.
     fn serve(&mut self) {
         while let Some(line) = &mut self.line {
-            let Some(taken) = line.waiting.front().and_then(|waiter| self.held.take(waiter.count)) else {
-                break;
-            };
+            let is_unique = self.series.promise() == Promise::Unique;
+            let taken = line.waiting.front().and_then(|waiter| waiter.take_from(&mut self.held, is_unique));
+            let Some(taken) = taken else { break };
             let waiter = line.pop_front();
             if let Some(Err(Ok(unseen))) = waiter.map(|waiter| waiter.answer.send(Ok(taken))) {
                 // Whoever asked went away before it saw these positions: they are as good as new.
@@ -256,8 +246,13 @@ impl Cell {
         loop {
             self.serve();
             let Some(line) = &mut self.line else { return };
+            if line.waits_for_run().is_some_and(|count| self.held.longest_run() >= count) {
+                // Its run lies behind others, which are given up before it is taken.
+                return;
+            }
             if let Some(waiter) = line.pop_front() {
-                let counts = (self.held.count(), waiter.count);
+                let left = if waiter.is_run { self.held.longest_run() } else { self.held.count() };
+                let counts = (left, waiter.count);
                 let last = self.series.end() - 1;
                 waiter.refuse(IssueError::exhausted(self.place(), last, counts, elsewhere));
             }
@@ -278,18 +273,22 @@ impl Cell {
     #[cold]
     fn refill_from(&mut self, held: u64) -> Option<Fetch> {
         let wanted = self.line.as_ref().map_or(0, |line| line.wanted);
-        let is_low = wanted > held || self.version > 0 && held <= self.watermark;
+        let run = self.line.as_ref().and_then(|line| line.waits_for_run());
+        let is_low = run.is_some() || wanted > held || self.version > 0 && held <= self.watermark;
         if self.is_exhausted || !is_low {
             return None;
         }
-        let least = wanted.saturating_sub(held);
-        Some(self.fetch(self.lease_size().max(least), least))
+        let give_back = run.and_then(|count| self.give_up_before_run(count));
+        // Of what is held in pieces, a run has nothing.
+        let least = if run.is_some() { wanted } else { wanted.saturating_sub(held) };
+        Some(Fetch { give_back, ..self.fetch(self.lease_size().max(least), least) })
     }
 
     fn fetch(&mut self, count: u64, least: u64) -> Fetch {
         let held_from = self.held.first();
         (self.refill, self.held_when_asked) = (Refill::UnderWay, held_from.is_some());
-        Fetch { place: self.place(), series: self.series.clone(), count, least, held_from }
+        let (place, series) = (self.place(), self.series.clone());
+        Fetch { place, series, count, least, held_from, give_back: None }
     }
 
     /// How large the next lease is.

@@ -31,8 +31,10 @@ impl<S: Store> Dispenser<S> {
 
     /// From now on the calls of a series are granted by the store itself. When it answers, nothing of it is held.
     pub(crate) async fn leave_memory(&self, series: &Series) {
-        series.leave_memory();
-        self.close_all(Some(series.name())).await;
+        let close = async {
+            self.close_all(Some(series.name())).await;
+        };
+        series.memory().leave(close).await;
     }
 
     /// One of the calls that may be on their way to the store together.

@@ -3,6 +3,8 @@
 //!
 //! Invariant: a position leaves once, and never comes back unless nobody saw it.
 
+mod run;
+
 use std::collections::VecDeque;
 
 use crate::lease::{Lease, Taken};

@@ -16,6 +16,7 @@ mod held;
 mod line;
 mod recall;
 mod refills;
+mod run;
 mod shards;
 mod text;
 
@@ -91,17 +92,21 @@ impl<S: Store> Dispenser<S> {
         if let Some(purpose) = self.direct(series) {
             return self.issue(series, scope, count, purpose).await;
         }
-        let inner = &self.inner;
         let at = At { series, scope: scope.as_str() };
         // Asked under the shard's lock: once what is closed was swept out of a shard, nothing of it comes into it.
-        let seen = inner.shards.look_or_make(at, || self.may_hold(series), |cell| cell.take(count));
-        let Some((outcome, fetch)) = seen else {
+        let seen = self.inner.shards.look_or_make(at, || self.may_hold(series), |cell| cell.take(count));
+        let Some(seen) = seen else {
             return match self.direct(series) {
                 Some(purpose) => self.issue(series, scope, count, purpose).await,
                 None => Err(self.refusal(series, scope)),
             };
         };
-        inner.start_refill(fetch);
+        self.answer(seen).await
+    }
+
+    /// Starts what has to be fetched, and waits for the answer if it is not there.
+    async fn answer(&self, (outcome, fetch): (Outcome, Option<Fetch>)) -> Result<Taken, IssueError> {
+        self.inner.start_refill(fetch);
         match outcome {
             Outcome::Answered(answer) => answer,
             Outcome::Waits(receiver) => receiver.await.unwrap_or(Err(IssueError::Stopping)),
@@ -235,11 +240,14 @@ impl<S: Store> Inner<S> {
         let running = Refill { inner: self.clone(), _counted: self.refills.begin() };
         tokio::spawn(async move {
             let mut next = Some(fetch);
-            while let Some(Fetch { place, series, count, least, held_from }) = next {
+            while let Some(Fetch { place, series, count, least, held_from, give_back }) = next {
                 let scope = place.scope.clone();
                 let held_from = running.inner.given_up.held_from(&place, held_from);
                 let want = Want { least, held_from, ..want(place, &series, count, Purpose::Lease) };
-                let outcome = running.inner.store.grant(want).await;
+                let outcome = match running.inner.give_back_first(give_back).await {
+                    Ok(()) => running.inner.store.grant(want).await,
+                    Err(error) => Err(error.into()),
+                };
                 let at = At { series: &series, scope: scope.as_str() };
                 running.inner.keep_up();
                 // Invariant: a cell with a refill under way is not removed, so it is there. One that was refused

@@ -71,13 +71,33 @@ impl<S: Outbox> Machine<S> {
         idempotency: Option<Idempotency>,
         who: &str,
     ) -> Result<Assigned, AssignRefused> {
+        if !entry.series.is_retired() {
+            return self.number(entry, name, content, idempotency, who).await;
+        }
+        // It was changed since the caller found it: the entry in its place numbers it.
+        match self.in_place_of(&entry.series).await {
+            Some(current) => self.number(&current, name, content, idempotency, who).await,
+            None => {
+                Err(self.dispenser.refusal(&entry.series, &entry.scope(name, || self.clock.now())?.1).into())
+            }
+        }
+    }
+
+    async fn number(
+        &self,
+        entry: &Entry,
+        name: ScopeName<'_>,
+        content: Content,
+        idempotency: Option<Idempotency>,
+        who: &str,
+    ) -> Result<Assigned, AssignRefused> {
         let is_document = matches!(content, Content::Document(_));
         if is_document && !entry.spec.has_sink {
             return Err(AssignRefused::NoSink(entry.series.name().as_str().into()));
         }
         let (scope, key) = entry.scope(name, || self.clock.now())?;
         let place = Place { series: entry.series.name().clone(), scope: key };
-        if self.dispenser.is_closing() || entry.series.is_retired() {
+        if self.dispenser.is_closing() {
             return Err(self.dispenser.refusal(&entry.series, &place.scope).into());
         }
         self.leave_memory(entry).await;
@@ -155,7 +175,7 @@ impl<S: Outbox> Machine<S> {
     /// Sees to it that nothing of an ordered series is in memory, from now on.
     async fn leave_memory(&self, entry: &Entry) {
         if entry.series.promise() == Promise::Ordered {
-            entry.out_of_memory.get_or_init(|| self.dispenser.leave_memory(&entry.series)).await;
+            self.dispenser.leave_memory(&entry.series).await;
         }
     }
 }

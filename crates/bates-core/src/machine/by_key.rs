@@ -5,15 +5,15 @@ use crate::lease::Taken;
 use crate::store::Store;
 
 impl<S: Store> Machine<S> {
-    /// The next position of the scope that `key` names, if it is held in memory: for the hot path. `scope` is
-    /// the caller's room for the scope's key.
+    /// The next `count` positions of the scope that `key` names, without a hole, if they are held in memory: for
+    /// the hot path. `scope` is the caller's room for the scope's key.
     pub fn try_next_by_key(&self, entry: &Entry, key: &str, count: u64, scope: &mut String) -> Option<Taken> {
         if entry.is_awaited {
             return None;
         }
         scope.clear();
         entry.key()?.write_scope(key, scope);
-        let taken = self.dispenser.try_take(&entry.series, scope, count)?;
+        let taken = self.dispenser.try_take_run(&entry.series, scope, count)?;
         entry.counts.add_issued(count);
         Some(taken)
     }

@@ -1,15 +1,22 @@
 //! Series made, changed and retired at run time.
 //!
 //! What could go wrong, and why it does not: a series that is retired keeps its pin and its cursors, so one of
-//! its name is the same series again or is refused. Before a change is answered, everything that the old entry
-//! holds in memory is sealed and given back, and nothing new can be begun in its name: whoever still has it is
-//! sent to the entry in its place, or refused.
+//! its name is the same series again or is refused. Before a changed series is there, everything that the old entry
+//! holds in memory is sealed and given back, and nothing new can be begun in its name: a call that found it earlier
+//! waits for the entry in its place, or is refused if there will be none. An ordered series that numbers documents holds nothing in memory, and
+//! neither does the entry in its place: a call that found the old one may still be granted a number.
 
-use super::{Entry, Machine, MachineError, NextError, Origin, ScopeName, SeriesSpec, open};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::{Entry, Machine, MachineError, NextError, Origin, Registry, ScopeName, SeriesSpec, open};
 use crate::dispenser::Closed;
 use crate::error::IssueError;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
+use crate::promise::Promise;
+use crate::series::{Memory, Series};
 use crate::store::{Store, StoreError};
 
 /// Series that may be there together. Each is looked through when an identifier is traced.
@@ -40,7 +47,7 @@ impl<S: Store> Machine<S> {
         if registry.len() >= SERIES_MAX {
             return Err(MachineError::TooMany(SERIES_MAX));
         }
-        self.put(spec).await?;
+        drop(self.prepare(spec).await?);
         Ok(Made::New)
     }
 
@@ -58,9 +65,10 @@ impl<S: Store> Machine<S> {
         if !entry.spec.differs_in_limits_and_rules_only(&spec) {
             return Err(MachineError::Exists(spec.name).into());
         }
-        self.put(spec).await?;
-        // What is in memory has the old limits; it comes back with the new ones.
+        let publication = self.prepare(spec).await?;
+        // What is in memory has the old limits; it comes back with the new ones. Callers wait for those meanwhile.
         self.dispenser.retire(&entry.series).await;
+        drop(publication);
         Ok(())
     }
 
@@ -72,6 +80,7 @@ impl<S: Store> Machine<S> {
         let entry = self.made_at_run_time(name)?;
         self.dispenser.store().describe(name.clone(), None).await?;
         let registry = self.registry().without(name);
+        self.keep_memory(&entry);
         self.registry.store(registry.into());
         Ok(self.dispenser.retire(&entry.series).await)
     }
@@ -128,22 +137,64 @@ impl<S: Store> Machine<S> {
         self.dispenser.store().aside(place, from, limit).await
     }
 
-    async fn put(&self, spec: SeriesSpec) -> Result<(), MachineError> {
+    /// Opens a series and writes its description down. It is there when the publication is dropped.
+    async fn prepare(&self, spec: SeriesSpec) -> Result<Publication<'_>, MachineError> {
         let registry = self.registry();
         registry.check_apart(&spec)?;
         let (name, description) = (spec.name.clone(), spec.description.clone());
         let store = self.dispenser.store();
-        let entry = open::open_series(store, spec, Origin::Api).await?;
+        let entry = open::open_series(store, spec, Origin::Api, self.memory_of(&registry, &name)).await?;
         store.describe(name, Some(description)).await?;
-        self.registry.store(registry.with(entry).into());
-        Ok(())
+        Ok(Publication { next: registry.with(entry).into(), current: &self.registry })
     }
 
-    fn made_at_run_time(&self, name: &SeriesName) -> Result<std::sync::Arc<Entry>, MachineError> {
+    /// The entry in the place of one that was retired, once the change is over; `None` if no entry takes it.
+    pub(super) async fn in_place_of(&self, retired: &Series) -> Option<Arc<Entry>> {
+        let current = || self.named(retired.name().as_str()).filter(|entry| !entry.series.is(retired));
+        if let Some(entry) = current() {
+            return Some(entry);
+        }
+        drop(self.changing.lock().await);
+        current()
+    }
+
+    /// The memory of the ordered series of a name: a series in its place shares it.
+    pub(super) fn memory_of(&self, registry: &Registry, name: &SeriesName) -> Arc<Memory> {
+        let current =
+            registry.named(name.as_str()).filter(|entry| entry.series.promise() == Promise::Ordered);
+        match current {
+            Some(entry) => entry.series.memory().clone(),
+            None => self.retired_memory.lock().get(name).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Keeps the memory of an ordered series that is retired for one of its name that is made later.
+    fn keep_memory(&self, entry: &Entry) {
+        if entry.series.promise() == Promise::Ordered {
+            let (name, memory) = (entry.series.name().clone(), entry.series.memory().clone());
+            self.retired_memory.lock().insert(name, memory);
+        }
+    }
+
+    fn made_at_run_time(&self, name: &SeriesName) -> Result<Arc<Entry>, MachineError> {
         match self.registry().named(name.as_str()) {
             None => Err(MachineError::Unknown(name.clone())),
             Some(entry) if entry.origin == Origin::File => Err(MachineError::InFile(name.clone())),
             Some(entry) => Ok(entry.clone()),
         }
+    }
+}
+
+/// Series that are there once it is dropped, also if the call that changes them is cancelled before.
+///
+/// Invariant: no retired entry stays in the registry: callers would wait for a change that is over.
+pub(super) struct Publication<'m> {
+    pub(super) next: Arc<Registry>,
+    pub(super) current: &'m ArcSwap<Registry>,
+}
+
+impl Drop for Publication<'_> {
+    fn drop(&mut self) {
+        self.current.store(self.next.clone());
     }
 }

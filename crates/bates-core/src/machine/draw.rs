@@ -4,7 +4,7 @@
 use bates_pattern::Scope;
 
 use super::audit::Drawn;
-use super::{Entry, Machine, NextError, Numbers};
+use super::{Entry, Machine, NextError, Numbers, Wanted};
 use crate::error::IssueError;
 use crate::place::ScopeKey;
 use crate::store::Store;
@@ -27,7 +27,7 @@ impl<S: Store> Machine<S> {
         let (mut numbers, mut asked, mut rejected) = (Numbers::of(entry.spec.value), count.min(CHUNK), 0);
         while numbers.len() as u64 != count {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left over.
-            match self.positions(entry, key, asked).await {
+            match self.positions(entry, key, Wanted::Any(asked)).await {
                 Ok(taken) => {
                     let before = numbers.len();
                     numbers.add(scope, &taken);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bates_pattern::{Date, Scope};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::Notify;
 
 use super::SeriesSpec;
 use crate::code::Code;
@@ -101,8 +101,6 @@ pub struct Entry {
     pub(super) counts: Arc<Counts>,
     /// Whether each number has to be waited for: its day is asked for, or it is recorded first.
     pub(super) is_awaited: bool,
-    /// Set when nothing of the series is held in memory any more.
-    pub(super) out_of_memory: OnceCell<()>,
     /// Told whenever there is something to deliver.
     pub(super) documents: Arc<Notify>,
 }

@@ -3,11 +3,13 @@
 //!
 //! What could go wrong, and why it does not: a node that follows late issues from a series that was changed
 //! elsewhere. Its text is pinned, and its positions are granted to this node alone, so no number comes twice; only
-//! limits, and whether there is such a series at all, are late. Whoever follows seals what the old entry holds.
+//! limits, and whether there is such a series at all, are late. What the old entry holds is sealed before the new one is
+//! there.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::change::Publication;
 use super::{Entry, Machine, MachineError, Origin, Registry, SeriesSpec, open};
 use crate::name::SeriesName;
 use crate::store::{Store, StoreError};
@@ -83,10 +85,11 @@ impl<S: Store> Machine<S> {
             !now.is_some_and(|now| Arc::ptr_eq(now, entry))
         };
         let gone: Vec<Arc<Entry>> = before.entries().filter(is_gone).cloned().collect();
-        self.registry.store(registry.into());
+        let publication = Publication { next: registry.into(), current: &self.registry };
         for entry in gone {
             self.dispenser.retire(&entry.series).await;
         }
+        drop(publication);
         Ok(followed)
     }
 
@@ -143,9 +146,10 @@ impl<S: Store> Machine<S> {
     ) -> Result<(), MachineError> {
         let unreadable = |problem| MachineError::Unreadable { series: name.clone(), problem };
         let spec = read(name, text).map_err(unreadable)?;
+        let memory = self.memory_of(registry, name);
         registry.remove(name);
         registry.check_apart(&spec)?;
-        registry.insert(open::open_series(self.dispenser.store(), spec, Origin::Api).await?);
+        registry.insert(open::open_series(self.dispenser.store(), spec, Origin::Api, memory).await?);
         Ok(())
     }
 }

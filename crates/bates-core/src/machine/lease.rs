@@ -11,7 +11,7 @@ use jiff::{Timestamp, Unit};
 use uuid::Uuid;
 
 use super::audit::Drawn;
-use super::{Entry, Machine, NextError, Numbers, ScopeName};
+use super::{Entry, Machine, NextError, Numbers, ScopeName, Wanted};
 use crate::audit::By;
 use crate::client_lease::{ClientLease, ClientLeaseFilter, ClientLeases};
 use crate::code::Code;
@@ -126,7 +126,7 @@ impl<S: ClientLeases> Machine<S> {
     /// Positions, as many as there are of those that are wanted.
     async fn up_to(&self, entry: &Entry, key: &ScopeKey, mut count: u64) -> Result<Taken, IssueError> {
         loop {
-            match self.positions(entry, key, count).await {
+            match self.positions(entry, key, Wanted::Any(count)).await {
                 Err(IssueError::Exhausted { left, .. } | IssueError::HeldElsewhere { left, .. })
                     if (1..count).contains(&left) =>
                 {

@@ -42,6 +42,7 @@ use crate::name::SeriesName;
 use crate::place::ScopeKey;
 use crate::pool::KeptPools;
 use crate::promise::Promise;
+use crate::series::{Memory, Series};
 use crate::store::Store;
 use audit::Drawn;
 use follow::Follower;
@@ -90,6 +91,15 @@ impl NextError {
     }
 }
 
+/// Positions that a call wants.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// This many, in any number of ranges.
+    Any(u64),
+    /// This many, in one range.
+    Run(u64),
+}
+
 /// Series, opened on a store.
 pub struct Machine<S> {
     dispenser: Dispenser<Measured<S>>,
@@ -103,6 +113,8 @@ pub struct Machine<S> {
     saved: OnceLock<HashMap<SeriesName, Box<dyn Saved>>>,
     /// The shared pools, where a configuration says so.
     pools: OnceLock<HashMap<SeriesName, Arc<KeptPools>>>,
+    /// The memory of ordered series that were retired.
+    retired_memory: parking_lot::Mutex<HashMap<SeriesName, Arc<Memory>>>,
 }
 
 impl<S: Store> Machine<S> {
@@ -118,6 +130,7 @@ impl<S: Store> Machine<S> {
             clock,
             saved: OnceLock::new(),
             pools: OnceLock::new(),
+            retired_memory: parking_lot::Mutex::default(),
         })
     }
 
@@ -164,7 +177,7 @@ impl<S: Store> Machine<S> {
         Ok(numbers)
     }
 
-    /// The next `count` positions of a scope: all of them, or an error.
+    /// The next `count` positions of a scope, without a hole: all of them, or an error.
     pub async fn take(
         &self,
         entry: &Entry,
@@ -173,27 +186,49 @@ impl<S: Store> Machine<S> {
         by: By<'_>,
     ) -> Result<Taken, NextError> {
         let (scope, key) = entry.scope(name, || self.clock.now())?;
-        let taken = self.positions(entry, &key, count).await?;
+        let taken = self.positions(entry, &key, Wanted::Run(count)).await?;
         self.record_taken(entry, (&scope, &key), &taken, by).await?;
         entry.counts.add_issued(count);
         Ok(taken)
     }
 
     /// Positions out of memory, or else from the store, which is waited for.
-    async fn positions(&self, entry: &Entry, key: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
-        if entry.series.promise() != Promise::Gapless
-            && let Some(taken) = self.dispenser.try_take(&entry.series, key.as_str(), count)
-        {
+    async fn positions(&self, entry: &Entry, key: &ScopeKey, wanted: Wanted) -> Result<Taken, IssueError> {
+        if let Some(taken) = self.try_positions(&entry.series, key, wanted) {
             return Ok(taken);
         }
         entry.counts.add_wait();
-        match self.dispenser.take(&entry.series, key, count).await {
-            // Its limits were changed meanwhile: the series that stands in its place has the same cursors.
-            Err(refused @ IssueError::Retired { .. }) => match self.named(entry.series.name().as_str()) {
-                Some(current) => self.dispenser.take(&current.series, key, count).await,
-                None => Err(refused),
-            },
-            answer => answer,
+        let mut answer = self.await_positions(&entry.series, key, wanted).await;
+        let mut asked = entry.series.clone();
+        // Its limits were changed meanwhile: the series that stands in its place has the same cursors.
+        while let Err(IssueError::Retired { .. }) = &answer
+            && let Some(current) = self.in_place_of(&asked).await
+        {
+            answer = self.await_positions(&current.series, key, wanted).await;
+            asked = current.series.clone();
+        }
+        answer
+    }
+
+    fn try_positions(&self, series: &Series, key: &ScopeKey, wanted: Wanted) -> Option<Taken> {
+        if series.promise() == Promise::Gapless {
+            return None;
+        }
+        match wanted {
+            Wanted::Any(count) => self.dispenser.try_take(series, key.as_str(), count),
+            Wanted::Run(count) => self.dispenser.try_take_run(series, key.as_str(), count),
+        }
+    }
+
+    async fn await_positions(
+        &self,
+        series: &Series,
+        key: &ScopeKey,
+        wanted: Wanted,
+    ) -> Result<Taken, IssueError> {
+        match wanted {
+            Wanted::Any(count) => self.dispenser.take(series, key, count).await,
+            Wanted::Run(count) => self.dispenser.take_run(series, key, count).await,
         }
     }
 

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use bates_pattern::{Construction, Key, Options, Order, Pattern, Position};
 use jiff::tz::TimeZone;
-use tokio::sync::OnceCell;
 
 use super::{Entry, MachineError, Origin, Registry, SeriesSpec};
 use crate::measured::Measured;
 use crate::promise::Promise;
-use crate::series::{Limits, Series};
+use crate::series::{Limits, Memory, Series};
 use crate::store::{Definition, Store, StoreError};
 
 /// Rules that accept less than one in so many are not made up for by larger leases.
@@ -29,15 +28,17 @@ pub(super) async fn open_all<S: Store>(
             return Err(MachineError::Twice(spec.name));
         }
         registry.check_apart(&spec)?;
-        registry = registry.with(open_series(store, spec, Origin::File).await?);
+        registry = registry.with(open_series(store, spec, Origin::File, Arc::default()).await?);
     }
     Ok(registry)
 }
 
+/// Opens a series. `memory` is that of the ordered series of its name before it.
 pub(super) async fn open_series<S: Store>(
     store: &Measured<S>,
     spec: SeriesSpec,
     origin: Origin,
+    memory: Arc<Memory>,
 ) -> Result<Entry, MachineError> {
     let (spec, accepted, Judged { time_zone, definition, start, .. }) = weigh(spec).await?;
     let fresh_key = if spec.shuffled { Some(fresh_key()?) } else { None };
@@ -52,7 +53,13 @@ pub(super) async fn open_series<S: Store>(
     let limits = in_accepted(spec.limits, accepted);
     let parameters = parameters(&spec, &pattern);
     let is_awaited = pattern.needs_date() || spec.audit.is_on();
-    let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits);
+    let memory = match spec.promise {
+        Promise::Unique => Arc::default(),
+        Promise::Ordered if !store.is_shared() => memory,
+        // Each number is granted by the store: nothing that another series of its name left in memory is taken.
+        Promise::Ordered | Promise::Gapless => Arc::new(Memory::left()),
+    };
+    let series = Series::sharing(memory, spec.name.clone(), pattern, spec.promise, start, limits);
     let counts = store.counts(&spec.name);
     Ok(Entry {
         series,
@@ -63,7 +70,6 @@ pub(super) async fn open_series<S: Store>(
         accepted,
         counts,
         is_awaited,
-        out_of_memory: OnceCell::new(),
         documents: Arc::default(),
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bates_core::{By, Limits, Machine, MachineError, Made, SeriesName, SeriesSpec, SystemClock};
+use bates_core::{By, Limits, Machine, MachineError, Made, Promise, SeriesName, SeriesSpec, SystemClock};
 use bates_testkit::{FaultyStore, MemoryStore};
 
 use super::machine::spec;
@@ -131,4 +131,45 @@ async fn a_node_whose_store_was_taken_back_issues_nothing_that_it_held() {
     assert_eq!(node.follow().await.unwrap_err().code().name(), "store_poisoned");
     let refused = node.next(&entry, (&[]).into(), 1, By::library("test")).await.unwrap_err();
     assert_eq!(refused.code().name(), "store_poisoned", "it has a lease that the store does not vouch for");
+}
+
+/// A description is a promise.
+fn promised(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
+    let promise = Promise::ALL.into_iter().find(|promise| promise.to_string() == text).ok_or("no promise")?;
+    Ok(SeriesSpec { description: text.into(), promise, ..spec(name.as_str(), "{seq}", Some("tenant")) })
+}
+
+#[tokio::test]
+async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before_it_holds() {
+    for promise in ["ordered", "gapless"] {
+        let (store, name) = (Arc::new(MemoryStore::shared()), "tenant".parse::<SeriesName>().unwrap());
+        let gated = Arc::new(FaultyStore::gated(store.clone()));
+        let one = Machine::open(store.clone(), vec![], Arc::new(SystemClock)).await.unwrap();
+        let other = Arc::new(Machine::open(gated.clone(), vec![], Arc::new(SystemClock)).await.unwrap());
+        one.restore(promised).await.unwrap();
+        one.create(promised(&name, "unique").unwrap()).await.unwrap();
+        other.restore(promised).await.unwrap();
+        gated.let_through(1);
+        let before = other.named("tenant").unwrap();
+        other.take(&before, (&[]).into(), 30, By::resp("test")).await.unwrap();
+        one.retire(&name).await.unwrap();
+        one.create(promised(&name, promise).unwrap()).await.unwrap();
+        // It cannot be sealed before its refill has ended, and the call that follows is cut off meanwhile.
+        while Arc::ptr_eq(&other.named("tenant").unwrap(), &before) {
+            let mut following = Box::pin(other.follow());
+            for _ in 0..10_000 {
+                tokio::select! {
+                    biased;
+                    followed = &mut following => panic!("it did not wait for the refill: {followed:?}"),
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+        }
+        let current = other.named("tenant").unwrap();
+        let taken = other.try_next_by_key(&current, "tenant", 1, &mut String::new());
+        assert!(taken.is_none(), "{promise}: a number that was held for the unique series");
+        gated.let_through(10);
+        let number = other.take(&before, (&[]).into(), 1, By::resp("test")).await.unwrap();
+        assert!(number.last() > 32, "a call that found the unique series is served by the one in its place");
+    }
 }

@@ -9,6 +9,7 @@ mod history;
 mod machine;
 mod periods;
 mod recall;
+mod runs;
 
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@ use bates_core::{
 
 use super::exercise::{DataSet, definition, granted, lease, place, series, want};
 use super::outbox::numbered;
+use super::runs;
 
 const LONG: Duration = Duration::from_hours(1);
 
@@ -22,6 +23,7 @@ pub async fn exercise_books<D: DataSet<Store: Books>>(fresh: impl AsyncFn() -> D
     what_a_floor_passed_over_is_explained(&fresh().await).await;
     accounts_are_listed_in_pages(&fresh().await).await;
     gaps_are_replaced_and_keep_the_time_when_they_were_first_seen(&fresh().await).await;
+    runs::every_position_is_one_callers_or_explained(&fresh).await;
 }
 
 async fn opened<D: DataSet<Store: Books>>(data: &D) -> D::Store {

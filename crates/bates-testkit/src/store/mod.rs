@@ -16,6 +16,7 @@ mod moved;
 mod moving;
 mod outbox;
 mod pools;
+mod runs;
 mod settled;
 mod together;
 

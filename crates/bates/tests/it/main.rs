@@ -3,6 +3,7 @@
 
 mod asking;
 mod audit;
+mod changing;
 mod client;
 mod clients;
 mod clock;
@@ -28,6 +29,7 @@ mod process;
 mod recalls;
 mod restored;
 mod running;
+mod runs;
 mod secret;
 mod server;
 mod shared_store;

@@ -187,7 +187,14 @@ impl Client {
 
     /// The body of the answer to a POST without a body, or `None` if the connection is gone.
     pub(crate) fn post(&mut self, path: &str) -> Option<String> {
-        let request = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+        self.post_json(path, "")
+    }
+
+    /// The body of the answer to a POST, or `None` if the connection is gone.
+    pub(crate) fn post_json(&mut self, path: &str, body: &str) -> Option<String> {
+        let length = body.len();
+        let request =
+            format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}");
         self.stream.get_mut().write_all(request.as_bytes()).ok()?;
         let mut length = 0;
         loop {

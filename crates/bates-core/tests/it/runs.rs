@@ -1,0 +1,214 @@
+//! `INCRBY` answers with the last of a run: every position of the run belongs to the caller alone.
+
+use std::sync::Arc;
+
+use bates_core::{
+    By, KeyTemplate, Limits, Machine, Place, Promise, Purpose, ScopeKey, SeriesSpec, Store, SystemClock, Want,
+};
+use bates_testkit::history::{Asked, Client, Gaps, History, Rules, Scope};
+use bates_testkit::{Fault, FaultyStore, MemoryStore};
+use proptest::prelude::*;
+
+type Numbering = Machine<Arc<FaultyStore<Arc<MemoryStore>>>>;
+
+/// A machine with a series that counts plainly, whose scopes have the key `n:{name}`.
+struct Stage {
+    memory: Arc<MemoryStore>,
+    store: Arc<FaultyStore<Arc<MemoryStore>>>,
+    machine: Numbering,
+    history: History,
+    scope: Scope,
+    adopted: Vec<u64>,
+}
+
+impl Stage {
+    async fn open(promise: Promise, is_shared: bool, adopted: Vec<u64>) -> Self {
+        let memory = Arc::new(if is_shared { MemoryStore::shared() } else { MemoryStore::default() });
+        let store = Arc::new(FaultyStore::new(memory.clone()));
+        let limits = Limits { lease_min: 8, lease_max: 128, ..Limits::default() };
+        let key = Some(KeyTemplate::parse("n:{name}").unwrap());
+        let spec = SeriesSpec { key, promise, limits, ..SeriesSpec::new("n".parse().unwrap(), "{seq}") };
+        let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemClock)).await.unwrap();
+        memory.set_aside(place(), adopted.clone()).await.unwrap();
+        let history = History::default();
+        let scope = history.scope("a");
+        Self { memory, store, machine, history, scope, adopted }
+    }
+
+    /// Notes what the caller believes to have: `count` numbers up to the answer, without an adopted one.
+    fn answered(&self, client: &mut Client, asked: Asked, count: u64, last: u64) {
+        let run = last + 1 - count..=last;
+        assert!(!self.adopted.iter().any(|adopted| run.contains(adopted)), "{run:?} has an adopted number");
+        client.answered(asked, *run.start(), last);
+    }
+
+    /// As the Redis protocol does it: out of memory, or else from the store. Answers with the last number.
+    async fn increase(&self, client: &mut Client, count: u64) -> Option<u64> {
+        let asked = client.ask(self.scope);
+        let entry = self.machine.of_key("n:a").unwrap();
+        let taken = match self.machine.try_next_by_key(&entry, "n:a", count, &mut String::new()) {
+            Some(taken) => taken,
+            None => {
+                let name = [("name", "a")];
+                self.machine.take(&entry, (&name).into(), count, By::resp("test")).await.ok()?
+            }
+        };
+        let last = taken.last();
+        self.answered(client, asked, count, last);
+        Some(last)
+    }
+
+    /// Positions from the cursor itself, as a reservation, a pool or another node takes them.
+    async fn take_elsewhere(&self, client: &mut Client, count: u64) {
+        let asked = client.ask(self.scope);
+        if let Ok(grant) = self.memory.grant(want(count, 1 << 40)).await {
+            self.answered(client, asked, grant.lease.count(), grant.lease.to() - 1);
+        }
+    }
+}
+
+fn want(count: u64, end: u64) -> Want {
+    let (start, scopes_max, purpose) = (1, 10, Purpose::HandOut);
+    Want { place: place(), count, least: count, start, end, scopes_max, purpose, held_from: None }
+}
+
+fn place() -> Place {
+    Place { series: "n".parse().unwrap(), scope: ScopeKey::new([("name", "a")], None).unwrap() }
+}
+
+#[tokio::test]
+async fn a_run_does_not_reach_over_what_others_were_granted_in_between() {
+    let stage = Stage::open(Promise::Unique, false, vec![]).await;
+    let mut client = stage.history.client();
+    assert_eq!(stage.increase(&mut client, 1).await, Some(1));
+    stage.take_elsewhere(&mut client, 1).await;
+    assert_eq!(stage.increase(&mut client, 20).await, Some(29), "8 are held and 9 is another's");
+    assert_eq!(stage.increase(&mut client, 1).await, Some(2), "what was held is still there");
+    assert_eq!(stage.increase(&mut client, 6).await, Some(8), "and is a run of its own");
+    drop(client);
+    assert_eq!(stage.history.check(Rules { is_ordered: false, gaps: Gaps::Any }), []);
+}
+
+#[tokio::test]
+async fn an_ordered_run_waits_for_the_next_lease_and_skips_nothing() {
+    let stage = Stage::open(Promise::Ordered, false, vec![]).await;
+    let mut client = stage.history.client();
+    for (count, last) in [(1, 1), (20, 21), (1, 22), (500, 522), (1, 523)] {
+        assert_eq!(stage.increase(&mut client, count).await, Some(last));
+    }
+}
+
+#[tokio::test]
+async fn a_run_passes_over_adopted_numbers_and_only_a_gapless_one_is_refused() {
+    for promise in Promise::ALL {
+        for is_shared in [false, true] {
+            let stage = Stage::open(promise, is_shared, vec![4, 6, 40]).await;
+            let mut client = stage.history.client();
+            let first = stage.increase(&mut client, 5).await;
+            if promise == Promise::Gapless {
+                assert_eq!(first, None, "it would skip numbers");
+                assert_eq!(stage.increase(&mut client, 3).await, Some(3), "and a refusal takes nothing");
+                continue;
+            }
+            assert!(first.is_some_and(|last| last >= 11), "{promise}, shared: {is_shared}: {first:?}");
+            assert!(stage.increase(&mut client, 30).await.is_some_and(|last| last >= 70));
+            assert!(stage.increase(&mut client, 1).await.is_some());
+            drop(client);
+            let is_ordered = promise == Promise::Ordered;
+            assert_eq!(stage.history.check(Rules { is_ordered, gaps: Gaps::Any }), []);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_longer_than_what_is_left_takes_nothing() {
+    let store: Arc<MemoryStore> = Arc::default();
+    let spec = SeriesSpec {
+        key: Some(KeyTemplate::parse("n:{name}").unwrap()),
+        limits: Limits { lease_min: 40, ..Limits::default() },
+        ..SeriesSpec::new("n".parse().unwrap(), "{seq:4}")
+    };
+    let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemClock)).await.unwrap();
+    let entry = machine.named("n").unwrap();
+    let take = async |count| machine.take(&entry, (&[("name", "a")]).into(), count, By::resp("test")).await;
+    assert_eq!(take(1).await.unwrap().last(), 1);
+    store.grant(want(9_999 - 40, 10_000)).await.unwrap();
+    let refused = take(40).await.unwrap_err();
+    assert_eq!(refused.code().name(), "exhausted");
+    assert!(refused.to_string().contains("39 of 40 positions are left"), "{refused}");
+    assert_eq!(take(39).await.unwrap().last(), 40, "as many as it was told that there are");
+    assert_eq!(take(2).await.unwrap_err().code().name(), "exhausted");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Increase(u64),
+    TakeElsewhere(u64),
+    Evict,
+    Stop,
+    Plan(Fault),
+    /// Several callers at once.
+    Together(Vec<u64>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => Just(Step::Increase(1)),
+        6 => (2_u64..60).prop_map(Step::Increase),
+        3 => (1_u64..4).prop_map(Step::TakeElsewhere),
+        1 => Just(Step::Evict),
+        1 => Just(Step::Stop),
+        2 => prop::sample::select(vec![Fault::BeforeWrite, Fault::AfterWrite]).prop_map(Step::Plan),
+        3 => prop::collection::vec(1_u64..40, 2..6).prop_map(Step::Together),
+    ]
+}
+
+async fn holds(promise: Promise, is_shared: bool, adopted: Vec<u64>, steps: Vec<Step>) {
+    let stage = Stage::open(promise, is_shared, adopted).await;
+    let mut client = stage.history.client();
+    for step in steps {
+        match step {
+            Step::Increase(count) => drop(stage.increase(&mut client, count).await),
+            // In memory, an ordered series is granted to one process alone.
+            Step::TakeElsewhere(_) if promise == Promise::Ordered && !is_shared => {}
+            Step::TakeElsewhere(count) => stage.take_elsewhere(&mut client, count).await,
+            Step::Evict => drop(stage.machine.evict_idle().await),
+            Step::Plan(fault) => stage.store.plan(&[fault]),
+            Step::Stop => break,
+            Step::Together(counts) => {
+                let mut clients: Vec<Client> = counts.iter().map(|_| stage.history.client()).collect();
+                let all = clients.iter_mut().zip(counts).map(|(client, count)| stage.increase(client, count));
+                join_all(all).await;
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    stage.machine.close().await;
+    drop(client);
+    let is_ordered = promise != Promise::Unique;
+    assert_eq!(stage.history.check(Rules { is_ordered, gaps: Gaps::Any }), []);
+}
+
+/// Polls all of them in turn until each is done.
+async fn join_all(futures: impl Iterator<Item = impl Future<Output = Option<u64>>>) {
+    let mut waiting: Vec<_> = futures.map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        waiting.retain_mut(|future| future.as_mut().poll(context).is_pending());
+        if waiting.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn every_number_of_a_run_belongs_to_one_caller_whatever_happens(
+        steps in prop::collection::vec(step(), 1..40),
+        promise in prop::sample::select(Promise::ALL.to_vec()),
+        is_shared in any::<bool>(),
+        adopted in prop::collection::btree_set(1_u64..400, 0..12),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(holds(promise, is_shared, adopted.into_iter().collect(), steps));
+    }
+}

@@ -1,0 +1,86 @@
+//! Series that are changed while they number documents, on a real store: no number falls and no request is refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bates_core::{
+    By, Content, Limits, Machine, MachineError, Promise, ScopeName, SeriesName, SeriesSpec, SystemClock,
+};
+use bates_sqlite::{Opening, SqliteStore};
+use tempfile::TempDir;
+
+type Numbering = Machine<SqliteStore>;
+
+fn ordered() -> SeriesSpec {
+    SeriesSpec {
+        promise: Promise::Ordered,
+        description: "ordered".into(),
+        ..SeriesSpec::new("ordered".parse().unwrap(), "{seq}")
+    }
+}
+
+async fn open() -> (TempDir, Numbering) {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
+    let machine = Machine::open(store, vec![], Arc::new(SystemClock)).await.unwrap();
+    machine.create(ordered()).await.unwrap();
+    (folder, machine)
+}
+
+async fn amend(machine: &Numbering) {
+    let name: SeriesName = "ordered".parse().unwrap();
+    let more = |spec: &SeriesSpec| {
+        let limits = Limits { lease_max: spec.limits.lease_max + 1, ..spec.limits };
+        Ok::<_, MachineError>(SeriesSpec { limits, ..spec.clone() })
+    };
+    machine.amend(&name, more).await.unwrap();
+}
+
+async fn next(machine: &Numbering) -> u64 {
+    let entry = machine.named("ordered").unwrap();
+    machine.take(&entry, ScopeName::default(), 1, By::resp("test")).await.unwrap().last()
+}
+
+async fn reserve(machine: &Numbering, entry: &bates_core::Entry) -> u64 {
+    let content = Content::Reservation(Duration::from_hours(1));
+    machine.assign(entry, ScopeName::default(), content, None, "test").await.unwrap().position
+}
+
+fn held(machine: &Numbering) -> u64 {
+    machine.levels().values().map(|level| level.held).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ordered_series_that_has_left_memory_stays_out_of_it_when_it_is_changed() {
+    let (_folder, machine) = open().await;
+    assert_eq!(next(&machine).await, 1);
+    assert_eq!(held(&machine), 31);
+    let entry = machine.named("ordered").unwrap();
+    assert_eq!(reserve(&machine, &entry).await, 2, "what was in memory went back");
+    for expected in 3..10 {
+        amend(&machine).await;
+        assert_eq!(next(&machine).await, expected);
+        assert_eq!(held(&machine), 0, "a call that found the series before may still take a number");
+    }
+    let name = "ordered".parse().unwrap();
+    machine.retire(&name).await.unwrap();
+    machine.create(ordered()).await.unwrap();
+    assert_eq!(next(&machine).await, 10);
+    assert_eq!(held(&machine), 0, "nor when it is retired and made again");
+}
+
+/// A request finds its series, and reads its body before it asks for a number.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reservation_that_found_its_series_before_a_change_is_numbered_after_it() {
+    let (_folder, machine) = open().await;
+    let before = machine.named("ordered").unwrap();
+    amend(&machine).await;
+    assert_eq!(reserve(&machine, &before).await, 1);
+    amend(&machine).await;
+    assert_eq!(reserve(&machine, &before).await, 2, "also when there were two changes");
+    assert_eq!(next(&machine).await, 3);
+    machine.retire(&"ordered".parse().unwrap()).await.unwrap();
+    let content = Content::Reservation(Duration::from_hours(1));
+    let refused = machine.assign(&before, ScopeName::default(), content, None, "test").await.unwrap_err();
+    assert_eq!(refused.code().name(), "unknown_series");
+}

@@ -1,0 +1,127 @@
+//! Runs beside single numbers and reservations: what becomes of every position, on a machine in front of a real store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bates_core::{
+    Books, By, Content, KeyTemplate, Limits, Machine, Place, Promise, ScopeKey, ScopeName, SeriesSpec,
+    SystemClock,
+};
+
+use super::exercise::{DataSet, series};
+
+const PARAMETERS: [(&str, &str); 1] = [("name", "a")];
+
+/// Numbers that look like chance and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+pub(super) async fn every_position_is_one_callers_or_explained<D: DataSet<Store: Books>>(
+    fresh: impl AsyncFn() -> D,
+) {
+    for promise in Promise::ALL {
+        for adopted in [vec![], vec![7, 40, 41, 60, 300, 301, 303, 700]] {
+            for seed in 1..3 {
+                numbers_and_runs(&fresh().await, promise, &adopted, Dice(seed)).await;
+            }
+        }
+    }
+}
+
+async fn numbers_and_runs<D: DataSet<Store: Books>>(
+    data: &D,
+    promise: Promise,
+    adopted: &[u64],
+    mut dice: Dice,
+) {
+    let store = Arc::new(data.open().await);
+    let scope = ScopeKey::new(PARAMETERS, None).expect("a good scope");
+    let machine = adopted_by(&store, promise, &scope, adopted).await;
+    let (mut owners, mut highest) = (BTreeMap::new(), 0);
+    for step in 0..150_u64 {
+        let run = match dice.roll(10) {
+            0..5 => taken(&machine, promise, 1).await,
+            5..8 => taken(&machine, promise, 2 + dice.roll(30)).await,
+            // From its first reservation on, an ordered series is not in memory.
+            8 if promise != Promise::Ordered || step > 100 => Some(reserved(&machine).await),
+            _ => {
+                machine.evict_idle().await;
+                None
+            }
+        };
+        let Some((first, last)) = run else { continue };
+        for position in first..=last {
+            assert_eq!(owners.insert(position, step), None, "{position} has two owners, {promise}");
+        }
+        assert!(promise == Promise::Unique || first > highest, "{first} fell below {highest}, {promise}");
+        highest = last;
+    }
+    machine.close().await;
+    let place = Place { series: series("run"), scope };
+    check_account(&*store, &place, (promise, adopted), &owners.keys().copied().collect()).await;
+}
+
+/// A machine on a store in which positions were adopted before it was opened.
+async fn adopted_by<S: Books>(
+    store: &Arc<S>,
+    promise: Promise,
+    scope: &ScopeKey,
+    adopted: &[u64],
+) -> Machine<Arc<S>> {
+    let limits = Limits { lease_min: 8, lease_max: 256, ..Limits::default() };
+    let key = KeyTemplate::parse("run:{name}").ok();
+    let spec = SeriesSpec { promise, limits, key, ..SeriesSpec::new(series("run"), "{seq}") };
+    let open =
+        async |specs| Machine::open(store.clone(), specs, Arc::new(SystemClock)).await.expect("a machine");
+    let before = open(vec![spec.clone()]).await;
+    let entry = before.named("run").expect("it is there");
+    before.set_aside(&entry, scope, adopted.to_vec()).await.expect("a write");
+    let _ = before.follow().await;
+    open(vec![spec]).await
+}
+
+/// The run that a caller believes to have; `None` if a gapless series had to refuse it.
+async fn taken<S: Books>(machine: &Machine<S>, promise: Promise, count: u64) -> Option<(u64, u64)> {
+    let entry = machine.named("run").expect("it is there");
+    match machine.take(&entry, (&PARAMETERS).into(), count, By::resp("test")).await {
+        Ok(taken) => Some((taken.last() + 1 - count, taken.last())),
+        Err(error) => {
+            assert_eq!((promise, error.code().name()), (Promise::Gapless, "exhausted"), "{error}");
+            None
+        }
+    }
+}
+
+async fn reserved<S: Books>(machine: &Machine<S>) -> (u64, u64) {
+    let entry = machine.named("run").expect("it is there");
+    let content = Content::Reservation(Duration::from_hours(1));
+    let name = ScopeName::from(&PARAMETERS);
+    let reserved = machine.assign(&entry, name, content, None, "test").await.expect("a number");
+    (reserved.position, reserved.position)
+}
+
+/// Each position below the cursor is in the hands of a caller, adopted, or lost for a reason, and never two of them.
+async fn check_account(
+    store: &impl Books,
+    place: &Place,
+    (promise, adopted): (Promise, &[u64]),
+    owned: &BTreeSet<u64>,
+) {
+    let accounts = store.accounts(place.series.clone(), None, 10).await.expect("a read");
+    let (_, account) = accounts.into_iter().find(|(key, _)| *key == place.scope).expect("it is there");
+    assert_eq!(account.held, [], "it was closed");
+    let lost = account.lost.iter().flat_map(|lost| lost.range.from()..lost.range.to());
+    let lost: BTreeSet<u64> = lost.filter(|position| !adopted.contains(position)).collect();
+    assert_eq!(lost.intersection(owned).next(), None, "a gap that a caller has, {promise}");
+    let silent =
+        |position: &u64| !owned.contains(position) && !lost.contains(position) && !adopted.contains(position);
+    let unexplained: Vec<u64> = (1..account.next).filter(silent).collect();
+    assert_eq!(unexplained, [0; 0], "gaps without a reason, {promise}");
+}
