@@ -93,6 +93,11 @@ impl IssueError {
         Self::Exhausted { place, last, left, wanted }
     }
 
+    /// Whether another description, or another promise, has taken the place of the series: the one in its place is asked.
+    pub(crate) const fn is_outdated(&self) -> bool {
+        matches!(self, Self::Retired { .. } | Self::Store { error: StoreError::PromiseChanged { .. }, .. })
+    }
+
     /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {

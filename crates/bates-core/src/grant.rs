@@ -2,6 +2,7 @@
 
 use crate::lease::Lease;
 use crate::place::Place;
+use crate::promise::Promise;
 use crate::store::StoreError;
 
 /// Positions that somebody wants.
@@ -22,6 +23,9 @@ pub struct Want {
     pub scopes_max: u64,
     /// What becomes of them.
     pub purpose: Purpose,
+    /// What the series promises, as far as this process knows: a store that several share refuses what is outdated.
+    /// `None` where it does not matter.
+    pub promise: Option<Promise>,
     /// For a lease: the first position of the scope that the holder still holds of those before. What lies below it
     /// was handed out.
     pub held_from: Option<u64>,

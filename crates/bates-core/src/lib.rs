@@ -73,4 +73,4 @@ pub use promise::Promise;
 pub use recall::{Holder, Recall};
 pub use relay::{Relay, RelaySettings};
 pub use series::{Limits, Series};
-pub use store::{Cursor, Definition, Pinned, Store, StoreError};
+pub use store::{Cursor, Definition, Pinned, Redescription, Store, StoreError};

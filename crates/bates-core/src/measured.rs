@@ -14,8 +14,9 @@ use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
+use crate::promise::Promise;
 use crate::recall::{Holder, Recall};
-use crate::store::{Cursor, Definition, Pinned, Store, StoreError};
+use crate::store::{Cursor, Definition, Pinned, Redescription, Store, StoreError};
 
 /// A store, and what was seen of it.
 pub(crate) struct Measured<S> {
@@ -136,8 +137,13 @@ impl<S: Store> Store for Measured<S> {
         self.store.probe().await
     }
 
-    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
-        self.store.describe(series, description).await
+    async fn describe(
+        &self,
+        series: SeriesName,
+        before: Option<Box<str>>,
+        description: Option<Box<str>>,
+    ) -> Result<bool, StoreError> {
+        self.store.describe(series, before, description).await
     }
 
     async fn watch(&self) -> Result<u64, StoreError> {
@@ -146,6 +152,20 @@ impl<S: Store> Store for Measured<S> {
 
     fn era(&self) -> u64 {
         self.store.era()
+    }
+
+    async fn change_promise(
+        &self,
+        series: SeriesName,
+        from: Promise,
+        to: Promise,
+        described: Option<Redescription>,
+    ) -> Result<bool, StoreError> {
+        self.store.change_promise(series, from, to, described).await
+    }
+
+    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
+        self.store.promises().await
     }
 
     async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {

@@ -13,6 +13,7 @@ use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
+use crate::promise::Promise;
 use crate::recall::{Holder, Recall};
 
 /// A durable keeper of cursors.
@@ -79,12 +80,14 @@ pub trait Store: Audit {
     fn probe(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Keeps the description of a series that was made at run time, or with `None` retires it: then it is no
-    /// longer listed, and its pin and its cursors stay for ever. The series must have been pinned.
+    /// longer listed, and its pin and its cursors stay for ever. Answers `false`, and changes nothing, unless the store
+    /// has the description `before`, or this one already. The series must have been pinned.
     fn describe(
         &self,
         series: SeriesName,
+        before: Option<Box<str>>,
         description: Option<Box<str>>,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// Looks whether the store still is what it was: one that was taken back is poisoned. Answers with a number that
     /// changes whenever somebody describes or retires a series. What is not shared has no others.
@@ -97,6 +100,20 @@ pub trait Store: Audit {
     fn era(&self) -> u64 {
         0
     }
+
+    /// Changes the promise of a series, durably, if it is `from`; answers whether it is `to` now. A series that becomes
+    /// gapless is so from where each of its cursors stands; that is kept with the cursor. A series that was made at run
+    /// time is described anew in the same commit, and nothing is changed if its description is another one by now.
+    fn change_promise(
+        &self,
+        series: SeriesName,
+        from: Promise,
+        to: Promise,
+        described: Option<Redescription>,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// What each series promises, by name, where that was pinned.
+    fn promises(&self) -> impl Future<Output = Result<Vec<(SeriesName, Promise)>, StoreError>> + Send;
 
     /// Raises the epoch of a series and returns it: from now on every process gives up what it was granted of the
     /// series before. A store that is not shared has no other processes.
@@ -200,8 +217,13 @@ impl<S: Store> Store for Arc<S> {
         (**self).probe().await
     }
 
-    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
-        (**self).describe(series, description).await
+    async fn describe(
+        &self,
+        series: SeriesName,
+        before: Option<Box<str>>,
+        description: Option<Box<str>>,
+    ) -> Result<bool, StoreError> {
+        (**self).describe(series, before, description).await
     }
 
     async fn watch(&self) -> Result<u64, StoreError> {
@@ -210,6 +232,20 @@ impl<S: Store> Store for Arc<S> {
 
     fn era(&self) -> u64 {
         (**self).era()
+    }
+
+    async fn change_promise(
+        &self,
+        series: SeriesName,
+        from: Promise,
+        to: Promise,
+        described: Option<Redescription>,
+    ) -> Result<bool, StoreError> {
+        (**self).change_promise(series, from, to, described).await
+    }
+
+    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
+        (**self).promises().await
     }
 
     async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {
@@ -269,6 +305,9 @@ pub struct Definition {
     pub time_zone: Box<str>,
     /// The version of the mapping.
     pub construction: u16,
+    /// What the series promises. Pinned as well, and changed by [`Store::change_promise`] only; `None` where it does not
+    /// matter, and in stores from before promises were pinned.
+    pub promise: Option<Promise>,
 }
 
 impl Definition {
@@ -285,9 +324,23 @@ impl Definition {
                 ("construction", of.construction.to_string()),
             ]
         };
+        if let (Some(ours), Some(theirs)) = (self.promise, other.promise)
+            && ours != theirs
+        {
+            return Some(("promise", ours.to_string(), theirs.to_string()));
+        }
         let mut pairs = fields(self).into_iter().zip(fields(other));
         pairs.find(|(ours, theirs)| ours != theirs).map(|((name, ours), (_, theirs))| (name, ours, theirs))
     }
+}
+
+/// A description in the place of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redescription {
+    /// The one that the store must have.
+    pub before: Box<str>,
+    /// The new one.
+    pub after: Box<str>,
 }
 
 /// What a series was pinned with.
@@ -339,6 +392,27 @@ pub enum StoreError {
         /// What was asked for.
         found: Box<str>,
     },
+    /// The series promises something else than its description says.
+    #[error(
+        "series {series:?} promises {pinned} and is described as {found}: describe it as {pinned}, or change it with \
+         `bates series promise {series} {found}`"
+    )]
+    PromisePinned {
+        /// The series.
+        series: Box<str>,
+        /// What the store has.
+        pinned: Box<str>,
+        /// What was asked for.
+        found: Box<str>,
+    },
+    /// The promise of a series was changed, and this process has not followed yet.
+    #[error("series {series:?} promises {pinned} now, and this process has not followed yet: try again")]
+    PromiseChanged {
+        /// The series.
+        series: Box<str>,
+        /// What it promises now.
+        pinned: Promise,
+    },
     /// The user's own documents could not be read, which are in no store of ours.
     #[error("{0}")]
     Documents(Box<str>),
@@ -348,6 +422,15 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The refusal of a definition that differs from the pinned one, if it does.
+    pub fn of_difference(pinned: &Definition, asked: &Definition) -> Option<Self> {
+        let series = asked.series.as_str().into();
+        pinned.difference(asked).map(|(what, pinned, found)| match what {
+            "promise" => Self::PromisePinned { series, pinned: pinned.into(), found: found.into() },
+            _ => Self::Pinned { series, what: what.into(), pinned: pinned.into(), found: found.into() },
+        })
+    }
+
     /// Whether the store issues nothing until it is opened anew.
     pub const fn is_poisoned(&self) -> bool {
         matches!(self, Self::Poisoned(_))

@@ -44,6 +44,7 @@ fn definition() -> Definition {
         reset: "never".into(),
         time_zone: "UTC".into(),
         construction: 1,
+        promise: None,
     }
 }
 
@@ -79,6 +80,7 @@ fn document(place: &Place, scope: &Arc<Scope>, is_keyed: bool) -> Assign {
         start: 1,
         end: 1 << 50,
         scopes_max: 1_000,
+        promise: None,
         scope: scope.clone(),
         event,
         idempotency: is_keyed.then(key),

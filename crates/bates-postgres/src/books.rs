@@ -43,6 +43,9 @@ const RANGES: &str = "
     SELECT scope, aside_to - 1, aside_to - 1, 'aside' FROM bates.cursor
         WHERE series = $1 AND scope BETWEEN $2 AND $3 AND aside_to > 0
     UNION ALL
+    SELECT scope, gapless_from, gapless_from, 'gapless_from' FROM bates.cursor
+        WHERE series = $1 AND scope BETWEEN $2 AND $3 AND gapless_from > 0
+    UNION ALL
     SELECT scope, position, position, state FROM bates.document
         WHERE series = $1 AND scope BETWEEN $2 AND $3
         AND state IN ('dead', 'abandoned', 'voided', 'pending', 'reserved')";
@@ -143,6 +146,7 @@ fn enter(account: &mut Account, range: Lease, what: &str) {
         "held" => account.held.push(range),
         "with_client" => account.with_clients.push(range),
         "aside" => account.aside_to = range.to(),
+        "gapless_from" => account.gapless_from = range.from(),
         "pending" | "reserved" => account.pending.push(range),
         "dead" => account.undelivered.push(undelivered(Reason::OutboxDlq)),
         "abandoned" => account.undelivered.push(undelivered(Reason::Abandoned)),

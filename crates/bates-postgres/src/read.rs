@@ -1,6 +1,6 @@
 //! What is read, without a transaction of its own: each is one statement and sees one moment.
 
-use bates_core::{Cursor, Definition, Lease, Place, ScopeKey, SeriesName};
+use bates_core::{Cursor, Definition, Lease, Place, Promise, ScopeKey, SeriesName};
 use tokio_postgres::Error;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -84,7 +84,7 @@ pub(crate) async fn pinned(
     session: &Session,
     series: &SeriesName,
 ) -> Result<Option<(Definition, Option<Vec<u8>>)>, Error> {
-    let sql = "SELECT start, template, parameters, shuffled, reset, time_zone, construction, permutation_key
+    let sql = "SELECT start, template, parameters, shuffled, reset, time_zone, construction, permutation_key, promise
                FROM bates.series WHERE name = $1";
     let rows = session.query_typed(sql, &[(&series.as_str(), Type::TEXT)]).await?;
     let read = |row: &tokio_postgres::Row| {
@@ -98,8 +98,19 @@ pub(crate) async fn pinned(
             reset: text(4),
             time_zone: text(5),
             construction: u16::try_from(row.get::<_, i32>(6)).unwrap_or(u16::MAX),
+            promise: row.get::<_, Option<&str>>(8).and_then(|promise| promise.parse().ok()),
         };
         (definition, row.get(7))
     };
     Ok(rows.first().map(read))
+}
+
+/// What each series promises, where that was pinned.
+pub(crate) async fn promises(session: &Session) -> Result<Vec<(SeriesName, Promise)>, Error> {
+    let sql = "SELECT name, promise FROM bates.series WHERE promise IS NOT NULL";
+    let rows = session.query_typed(sql, &[]).await?;
+    let read = |row: &tokio_postgres::Row| {
+        Some((row.get::<_, &str>(0).parse().ok()?, row.get::<_, &str>(1).parse().ok()?))
+    };
+    Ok(rows.iter().filter_map(read).collect())
 }

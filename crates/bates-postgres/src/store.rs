@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Holder, Lease, Mark, Pinned, Place, Recall, ScopeKey, SeriesName,
-    Store, StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Holder, Lease, Mark, Pinned, Place, Promise, Recall,
+    Redescription, ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
 };
 use deadpool_postgres::Pool;
 use uuid::Uuid;
@@ -252,14 +252,38 @@ impl Store for PostgresStore {
         self.done(|session| async move { node::be_seen(&session, node, &self.process).await }).await
     }
 
-    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
-        let (series, text) = (&series, description.as_deref());
+    async fn describe(
+        &self,
+        series: SeriesName,
+        before: Option<Box<str>>,
+        description: Option<Box<str>>,
+    ) -> Result<bool, StoreError> {
+        let (series, before, text) = (&series, before.as_deref(), description.as_deref());
         self.done(|session| async move {
             session.begin().await?;
-            write::describe(&session, series, text).await?;
-            Ok(session.batch_execute("COMMIT").await?)
+            let is_described = write::describe(&session, series, before, text).await?;
+            session.batch_execute("COMMIT").await?;
+            Ok(is_described)
         })
         .await
+    }
+
+    async fn change_promise(
+        &self,
+        series: SeriesName,
+        from: Promise,
+        to: Promise,
+        described: Option<Redescription>,
+    ) -> Result<bool, StoreError> {
+        let (series, described) = (&series, described.as_ref());
+        self.done(
+            |session| async move { write::change_promise(&session, series, (from, to), described).await },
+        )
+        .await
+    }
+
+    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
+        self.done(|session| async move { Ok(read::promises(&session).await?) }).await
     }
 
     fn era(&self) -> u64 {

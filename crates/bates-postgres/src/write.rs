@@ -1,7 +1,9 @@
 //! What is written besides grants: seldom, one at a time, and each may be done twice without harm, so that whatever
 //! fails is simply tried again.
 
-use bates_core::{Cursor, Definition, Lease, Pinned, Place, Reason, SeriesName, StoreError};
+use bates_core::{
+    Cursor, Definition, Lease, Pinned, Place, Promise, Reason, Redescription, SeriesName, StoreError,
+};
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::batch::sql::{self, integer, whole};
@@ -16,8 +18,12 @@ pub(crate) async fn pin(
     fresh_key: Option<&[u8]>,
 ) -> Result<Pinned, Failed> {
     // Nearly always it is there, and nothing has to be written.
-    if let Some(pinned) = read::pinned(session, &asked.series).await? {
-        return compared(asked, pinned, false);
+    match read::pinned(session, &asked.series).await? {
+        Some(pinned) if pinned.0.promise.is_some() || asked.promise.is_none() => {
+            return compared(asked, pinned, false);
+        }
+        Some(_) => pin_first_promise(session, asked).await?,
+        None => {}
     }
     session.begin().await?;
     let is_new = insert(session, asked, fresh_key).await?;
@@ -33,15 +39,53 @@ fn compared(
     (pinned, permutation_key): (Definition, Option<Vec<u8>>),
     is_new: bool,
 ) -> Result<Pinned, Failed> {
-    match pinned.difference(asked) {
+    match StoreError::of_difference(&pinned, asked) {
         None => Ok(Pinned { permutation_key, is_new }),
-        Some((what, pinned, found)) => Err(Failed::Lasting(StoreError::Pinned {
-            series: asked.series.as_str().into(),
-            what: what.into(),
-            pinned: pinned.into(),
-            found: found.into(),
-        })),
+        Some(refused) => Err(Failed::Lasting(refused)),
     }
+}
+
+/// Of a store from before promises were pinned, the first node pins it.
+async fn pin_first_promise(session: &Session, asked: &Definition) -> Result<(), Failed> {
+    let sql = "UPDATE bates.series SET promise = $2 WHERE name = $1 AND promise IS NULL";
+    let promise = asked.promise.map(Promise::name);
+    session.begin().await?;
+    session.query_typed(sql, &[(&asked.series.as_str(), Type::TEXT), (&promise, Type::TEXT)]).await?;
+    Ok(session.batch_execute("COMMIT").await?)
+}
+
+/// Changes the promise of a series if it is `from`, once no batch is under way that has not seen it.
+pub(crate) async fn change_promise(
+    session: &Session,
+    series: &SeriesName,
+    (from, to): (Promise, Promise),
+    described: Option<&Redescription>,
+) -> Result<bool, Failed> {
+    let change = "WITH seen AS (UPDATE bates.store SET revision = revision + 1)
+                  UPDATE bates.series SET promise = $3 WHERE name = $1 AND coalesce(promise, $2) IN ($2, $3)
+                  RETURNING true";
+    let gapless_from = if to == Promise::Gapless { "next" } else { "0" };
+    let begin = format!("UPDATE bates.cursor SET gapless_from = {gapless_from} WHERE series = $1");
+    let name: (&(dyn ToSql + Sync), Type) = (&series.as_str(), Type::TEXT);
+    session.begin().await?;
+    session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
+    let before = session
+        .query_typed("SELECT promise FROM bates.series WHERE name = $1", std::slice::from_ref(&name))
+        .await?;
+    let is_done = before.first().is_some_and(|row| row.get::<_, Option<&str>>(0) == Some(to.name()));
+    let promises =
+        [name.clone(), (&from.name() as &(dyn ToSql + Sync), Type::TEXT), (&to.name(), Type::TEXT)];
+    let is_changed = !is_done && !session.query_typed(change, &promises).await?.is_empty();
+    if is_changed {
+        session.query_typed(&begin, &[name]).await?;
+    }
+    let is_described = match described {
+        Some(Redescription { before, after }) => describe(session, series, Some(before), Some(after)).await?,
+        None => true,
+    };
+    let is_so = is_described && (is_done || is_changed);
+    session.batch_execute(if is_so { "COMMIT" } else { "ROLLBACK" }).await?;
+    Ok(is_so)
 }
 
 /// Whether it was not there: of nodes that pin a series together, one is the first.
@@ -51,10 +95,11 @@ pub(crate) async fn insert(
     fresh_key: Option<&[u8]>,
 ) -> Result<bool, Failed> {
     let sql = "INSERT INTO bates.series
-                   (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (name) DO NOTHING RETURNING true";
+                   (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key, promise)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (name) DO NOTHING RETURNING true";
     let (start, construction) = (integer(asked.start), i32::from(asked.construction));
-    let parameters: [(&(dyn ToSql + Sync), Type); 9] = [
+    let promise = asked.promise.map(Promise::name);
+    let parameters: [(&(dyn ToSql + Sync), Type); 10] = [
         (&asked.series.as_str(), Type::TEXT),
         (&asked.template, Type::TEXT),
         (&asked.parameters, Type::TEXT),
@@ -64,6 +109,7 @@ pub(crate) async fn insert(
         (&asked.time_zone, Type::TEXT),
         (&construction, Type::INT4),
         (&fresh_key, Type::BYTEA),
+        (&promise, Type::TEXT),
     ];
     let rows = session.query_typed(sql, &parameters).await?;
     Ok(!rows.is_empty())
@@ -140,7 +186,27 @@ async fn start(session: &Session, series: &str) -> Result<u64, Failed> {
     Ok(whole(row, 0))
 }
 
+/// Describes a series if it has the description `before`, or this one already; answers whether it is described so now.
 pub(crate) async fn describe(
+    session: &Session,
+    series: &SeriesName,
+    before: Option<&str>,
+    description: Option<&str>,
+) -> Result<bool, Failed> {
+    // The row of the store before that of a series, as in a recall: neither waits for the other.
+    session.batch_execute("SELECT FROM bates.store FOR NO KEY UPDATE").await?;
+    let sql = "SELECT description FROM bates.series WHERE name = $1 FOR NO KEY UPDATE";
+    let rows = session.query_typed(sql, &[(&series.as_str(), Type::TEXT)]).await?;
+    let found = rows.first().ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;
+    let found: Option<&str> = found.get(0);
+    if found != before && found != description {
+        return Ok(false);
+    }
+    put_description(session, series, description).await?;
+    Ok(true)
+}
+
+pub(crate) async fn put_description(
     session: &Session,
     series: &SeriesName,
     description: Option<&str>,

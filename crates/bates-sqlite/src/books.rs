@@ -62,7 +62,7 @@ fn accounts(
     let snapshot = connection.unchecked_transaction()?;
     let mut scopes: Vec<(i64, Box<str>, Account, Option<Held>)> = Vec::new();
     let mut statement = snapshot.prepare_cached(
-        "SELECT series_id, scope, next, held_from, run FROM cursor
+        "SELECT series_id, scope, next, held_from, run, gapless_from FROM cursor
          WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?) ORDER BY scope LIMIT ?",
     )?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -73,7 +73,8 @@ fn accounts(
             Some(from) => Some(Held { from: whole(from), run: row.get(4)? }),
             None => None,
         };
-        let account = Account { next: whole(row.get(2)?), ..Account::default() };
+        let account =
+            Account { next: whole(row.get(2)?), gapless_from: whole(row.get(5)?), ..Account::default() };
         scopes.push((row.get(0)?, row.get::<_, String>(1)?.into(), account, held));
     }
     let read = |(series_id, scope, account, held): (i64, Box<str>, Account, Option<Held>)| {

@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, ScopeKey, SeriesName, Store,
-    StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, Promise, Redescription, ScopeKey,
+    SeriesName, Store, StoreError, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
@@ -198,8 +198,33 @@ impl Store for SqliteStore {
         self.write(write::probe).await
     }
 
-    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
-        self.write(move |transaction| write::describe(transaction, &series, description.as_deref())).await
+    async fn describe(
+        &self,
+        series: SeriesName,
+        before: Option<Box<str>>,
+        description: Option<Box<str>>,
+    ) -> Result<bool, StoreError> {
+        self.write(move |transaction| {
+            write::describe(transaction, &series, before.as_deref(), description.as_deref())
+        })
+        .await
+    }
+
+    async fn change_promise(
+        &self,
+        series: SeriesName,
+        from: Promise,
+        to: Promise,
+        described: Option<Redescription>,
+    ) -> Result<bool, StoreError> {
+        self.write(move |transaction| {
+            pin::change_promise(transaction, &series, (from, to), described.as_ref())
+        })
+        .await
+    }
+
+    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
+        self.read(pin::promises)
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {

@@ -145,7 +145,23 @@ pub(crate) fn probe(transaction: &Transaction<'_>) -> Refusable<(), StoreError> 
     Ok(Ok(()))
 }
 
+/// Describes a series if it has the description `before`, or this one already.
 pub(crate) fn describe(
+    transaction: &Transaction<'_>,
+    series: &SeriesName,
+    before: Option<&str>,
+    description: Option<&str>,
+) -> Refusable<bool, StoreError> {
+    let mut statement = transaction.prepare_cached("SELECT description FROM series WHERE name = ?")?;
+    let found = statement.query_row([series.as_str()], |row| row.get::<_, Option<String>>(0)).optional()?;
+    let found = found.as_ref().map(Option::as_deref);
+    if found.is_some_and(|found| found != before && found != description) {
+        return Ok(Ok(false));
+    }
+    Ok(put_description(transaction, series, description)?.map(|()| true))
+}
+
+pub(crate) fn put_description(
     transaction: &Transaction<'_>,
     series: &SeriesName,
     description: Option<&str>,

@@ -18,6 +18,7 @@ mod move_store;
 mod output;
 mod pattern;
 mod progress;
+mod promise;
 mod recall;
 mod scope;
 mod serve;

@@ -222,6 +222,7 @@ fn want(place: Place, series: &Series, count: u64, purpose: Purpose) -> Want {
         end: series.end(),
         scopes_max: series.limits().scopes_max,
         purpose,
+        promise: Some(series.promise()),
         held_from: None,
     }
 }

@@ -11,6 +11,7 @@ use super::State;
 use crate::audit::Taking;
 use crate::grant::GrantError;
 use crate::place::Place;
+use crate::promise::Promise;
 use crate::store::StoreError;
 
 /// Rules that reject so many positions in a row will hardly accept the next one soon.
@@ -27,6 +28,8 @@ pub struct Assign {
     pub end: u64,
     /// How many scopes the series may have.
     pub scopes_max: u64,
+    /// What the series promises, as far as this process knows. `None` where it does not matter.
+    pub promise: Option<Promise>,
     /// What renders its number.
     pub scope: Arc<Scope>,
     /// Its id for ever, if the request is new.

@@ -26,6 +26,8 @@ pub struct Account {
     pub aside: Vec<Lease>,
     /// Past the last of them.
     pub aside_to: u64,
+    /// The first position since which the scope is gapless; 0 if it always was.
+    pub gapless_from: u64,
 }
 
 impl Account {
@@ -62,8 +64,10 @@ impl Account {
         let elsewhere = elsewhere.and(&Ranges::of(self.lost.iter().map(|lost| lost.range)));
         let issued = Ranges::of(self.issued.iter().copied());
         let loose = granted.without(&elsewhere).without(&issued);
-        // Every position of a gapless series is in the ledger. In others, what is not was handed out from memory.
-        let unwritten = if promise == Promise::Gapless { loose.clone() } else { Ranges::default() };
+        // Every position of a gapless series is in the ledger since it is gapless. In others, and before that, what is
+        // not was handed out from memory.
+        let before = Ranges::of(Lease::new(0, self.gapless_from));
+        let unwritten = if promise == Promise::Gapless { loose.without(&before) } else { Ranges::default() };
         match saved {
             None => unwritten,
             Some(saved) => {
@@ -109,6 +113,7 @@ mod tests {
             pending: vec![lease(48, 50)],
             aside: vec![],
             aside_to: 0,
+            gapless_from: 0,
         }
     }
 
@@ -128,6 +133,14 @@ mod tests {
         gapless.retain(|missing| missing.reason == Reason::UntrackedLoss);
         let lost = [missing(20, 30, Reason::UntrackedLoss), missing(70, 100, Reason::UntrackedLoss)];
         assert_eq!(gapless, lost, "in a gapless series all is written");
+    }
+
+    #[test]
+    fn numbers_from_before_a_series_became_gapless_are_no_loss() {
+        let account = Account { gapless_from: 75, ..account() };
+        let mut found = account.missing(Promise::Gapless, 1, None);
+        found.retain(|missing| missing.reason == Reason::UntrackedLoss);
+        assert_eq!(found, [missing(75, 100, Reason::UntrackedLoss)]);
     }
 
     #[test]

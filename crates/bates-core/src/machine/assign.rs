@@ -108,6 +108,7 @@ impl<S: Outbox> Machine<S> {
             start: entry.series.start().value(),
             end: entry.series.end(),
             scopes_max: entry.series.limits().scopes_max,
+            promise: Some(entry.series.promise()),
             scope: Arc::new(scope),
             event: Uuid::now_v7(),
             idempotency,

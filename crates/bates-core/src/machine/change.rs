@@ -17,7 +17,7 @@ use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::promise::Promise;
 use crate::series::{Memory, Series};
-use crate::store::{Store, StoreError};
+use crate::store::{Redescription, Store, StoreError};
 
 /// Series that may be there together. Each is looked through when an identifier is traced.
 pub const SERIES_MAX: usize = 10_000;
@@ -47,11 +47,22 @@ impl<S: Store> Machine<S> {
         if registry.len() >= SERIES_MAX {
             return Err(MachineError::TooMany(SERIES_MAX));
         }
-        drop(self.prepare(spec).await?);
+        let (name, description) = (spec.name.clone(), spec.description.clone());
+        match self.prepare(spec, None).await {
+            Ok(publication) => drop(publication),
+            Err(MachineError::ChangedMeanwhile(_)) => {
+                self.catch_up(&mut changing).await?;
+                return match self.named(name.as_str()) {
+                    Some(entry) if entry.spec.description == description => Ok(Made::Already),
+                    _ => Err(MachineError::Exists(name)),
+                };
+            }
+            Err(error) => return Err(error),
+        }
         Ok(Made::New)
     }
 
-    /// Changes the limits, the rejection rules or the audit of a series that was made at run time. `change` is given the
+    /// Changes the limits, the rejection rules, the audit or the promise of a series that was made at run time. `change` is given the
     /// series as it is, and nobody else changes it meanwhile.
     pub async fn amend<E: From<MachineError>>(
         &self,
@@ -62,10 +73,16 @@ impl<S: Store> Machine<S> {
         self.catch_up(&mut changing).await?;
         let entry = self.made_at_run_time(name)?;
         let spec = change(&entry.spec)?;
-        if !entry.spec.differs_in_limits_and_rules_only(&spec) {
+        if !entry.spec.differs_in_what_may_change_only(&spec) {
             return Err(MachineError::Exists(spec.name).into());
         }
-        let publication = self.prepare(spec).await?;
+        let (from, to) = (entry.spec.promise, spec.promise);
+        if from != to {
+            spec.check()?;
+            let (before, after) = (entry.spec.description.clone(), spec.description.clone());
+            self.pin_promise(name, (from, to), Some(Redescription { before, after })).await?;
+        }
+        let publication = self.prepare(spec, Some(entry.spec.description.clone())).await?;
         // What is in memory has the old limits; it comes back with the new ones. Callers wait for those meanwhile.
         self.dispenser.retire(&entry.series).await;
         drop(publication);
@@ -78,7 +95,10 @@ impl<S: Store> Machine<S> {
         let mut changing = self.changing.lock().await;
         self.catch_up(&mut changing).await?;
         let entry = self.made_at_run_time(name)?;
-        self.dispenser.store().describe(name.clone(), None).await?;
+        let before = Some(entry.spec.description.clone());
+        if !self.dispenser.store().describe(name.clone(), before, None).await? {
+            return Err(MachineError::ChangedMeanwhile(name.clone()));
+        }
         let registry = self.registry().without(name);
         self.keep_memory(&entry);
         self.registry.store(registry.into());
@@ -138,13 +158,19 @@ impl<S: Store> Machine<S> {
     }
 
     /// Opens a series and writes its description down. It is there when the publication is dropped.
-    async fn prepare(&self, spec: SeriesSpec) -> Result<Publication<'_>, MachineError> {
+    async fn prepare(
+        &self,
+        spec: SeriesSpec,
+        before: Option<Box<str>>,
+    ) -> Result<Publication<'_>, MachineError> {
         let registry = self.registry();
         registry.check_apart(&spec)?;
         let (name, description) = (spec.name.clone(), spec.description.clone());
         let store = self.dispenser.store();
         let entry = open::open_series(store, spec, Origin::Api, self.memory_of(&registry, &name)).await?;
-        store.describe(name, Some(description)).await?;
+        if !store.describe(name.clone(), before, Some(description)).await? {
+            return Err(MachineError::ChangedMeanwhile(name));
+        }
         Ok(Publication { next: registry.with(entry).into(), current: &self.registry })
     }
 
@@ -154,6 +180,8 @@ impl<S: Store> Machine<S> {
         if let Some(entry) = current() {
             return Some(entry);
         }
+        // Another node may have changed it. A store that cannot be asked knows no more than this node.
+        let _ = self.follow().await;
         drop(self.changing.lock().await);
         current()
     }

@@ -117,7 +117,7 @@ impl<S: Store> Machine<S> {
         }
         for (name, text) in descriptions {
             match registry.named(name.as_str()).map(|entry| (entry.origin, &entry.spec.description)) {
-                Some((Origin::File, _)) => self.leave_to_the_configuration(name).await?,
+                Some((Origin::File, _)) => self.leave_to_the_configuration(name, text).await?,
                 Some((Origin::Api, described)) if *described == text => {}
                 _ => match self.open_described(&mut registry, &name, &text, read).await {
                     Ok(()) => followed.changed = true,
@@ -127,14 +127,34 @@ impl<S: Store> Machine<S> {
                 },
             }
         }
+        followed.changed |= self.follow_promises(&mut registry).await?;
         Ok((registry, followed))
     }
 
     /// A series that the configuration describes as well is the configuration's from now on: taken out of it, it
     /// does not come back. Where other nodes have another configuration, they still need the description.
-    async fn leave_to_the_configuration(&self, name: SeriesName) -> Result<(), MachineError> {
+    async fn leave_to_the_configuration(&self, name: SeriesName, text: Box<str>) -> Result<(), MachineError> {
         let store = self.dispenser.store();
-        if store.is_shared() { Ok(()) } else { Ok(store.describe(name, None).await?) }
+        if !store.is_shared() {
+            store.describe(name, Some(text), None).await?;
+        }
+        Ok(())
+    }
+
+    /// A series of the configuration whose promise was changed since this process began keeps the new one.
+    async fn follow_promises(&self, registry: &mut Registry) -> Result<bool, MachineError> {
+        let mut has_changed = false;
+        for (name, promise) in self.dispenser.store().promises().await? {
+            let Some(entry) = registry.named(name.as_str()) else { continue };
+            if entry.origin == Origin::File && entry.spec.promise != promise {
+                let spec = SeriesSpec { promise, ..entry.spec.clone() };
+                let memory = self.memory_of(registry, &name);
+                registry.remove(&name);
+                registry.insert(open::open_series(self.dispenser.store(), spec, Origin::File, memory).await?);
+                has_changed = true;
+            }
+        }
+        Ok(has_changed)
     }
 
     async fn open_described(

@@ -147,9 +147,10 @@ impl<S: Store> Machine<S> {
     /// The series of that name, also if another node has made it just now.
     pub async fn named_anywhere(&self, name: &str) -> Option<Arc<Entry>> {
         match self.named(name) {
-            // A store that cannot be asked knows no more than this node.
             None => {
-                self.follow().await.ok().filter(|followed| followed.changed).and_then(|_| self.named(name))
+                // A store that cannot be asked knows no more than this node. Others may have followed meanwhile.
+                let _ = self.follow().await;
+                self.named(name)
             }
             found => found,
         }
@@ -201,7 +202,8 @@ impl<S: Store> Machine<S> {
         let mut answer = self.await_positions(&entry.series, key, wanted).await;
         let mut asked = entry.series.clone();
         // Its limits were changed meanwhile: the series that stands in its place has the same cursors.
-        while let Err(IssueError::Retired { .. }) = &answer
+        while let Err(error) = &answer
+            && error.is_outdated()
             && let Some(current) = self.in_place_of(&asked).await
         {
             answer = self.await_positions(&current.series, key, wanted).await;

@@ -126,6 +126,7 @@ pub(super) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
         // Where no date is shown, the time zone decides nothing and may change.
         time_zone: if pattern.needs_date() { spec.time_zone.clone() } else { "UTC".into() },
         construction: Construction::default().number(),
+        promise: Some(spec.promise),
     };
     Ok(Judged { pattern, time_zone, definition, start })
 }

@@ -8,13 +8,17 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::Machine;
+use super::{Machine, MachineError, SeriesSpec};
 use crate::name::SeriesName;
+use crate::promise::Promise;
 use crate::recall::Holder;
-use crate::store::{Store, StoreError};
+use crate::store::{Redescription, Store, StoreError};
 
 /// How often the store is asked who has not answered.
 const POLL: Duration = Duration::from_millis(50);
+
+/// How long a change of a promise waits for processes that hold numbers.
+const HOLDERS_WAIT: Duration = Duration::from_secs(10);
 
 /// What a recall came to.
 #[derive(Debug)]
@@ -41,12 +45,46 @@ impl<S: Store> Machine<S> {
         recalled.epoch = store.recall(series.clone()).await?;
         let deadline = Instant::now() + wait;
         loop {
+            // This process may hold ranges itself.
+            store.watch().await?;
+            self.dispenser.answer_recalls().await?;
             recalled.silent = self.holders_alive(series, recalled.epoch).await?;
             if recalled.silent.is_empty() || Instant::now() >= deadline {
                 return Ok(recalled);
             }
             sleep(POLL).await;
         }
+    }
+
+    /// Changes what a series promises, once no process holds numbers that were granted under the old promise. The one
+    /// that describes the series has to be changed with it.
+    pub async fn change_promise(&self, series: &SeriesName, to: Promise) -> Result<(), MachineError> {
+        let entry = self.named(series.as_str()).ok_or_else(|| MachineError::Unknown(series.clone()))?;
+        SeriesSpec { promise: to, ..entry.spec.clone() }.check()?;
+        self.pin_promise(series, (entry.spec.promise, to), None).await
+    }
+
+    pub(super) async fn pin_promise(
+        &self,
+        series: &SeriesName,
+        (from, to): (Promise, Promise),
+        described: Option<Redescription>,
+    ) -> Result<(), MachineError> {
+        self.recall_all(series).await?;
+        if !self.dispenser.store().change_promise(series.clone(), from, to, described).await? {
+            return Err(MachineError::ChangedMeanwhile(series.clone()));
+        }
+        // What was granted in between was granted under the old promise.
+        self.recall_all(series).await
+    }
+
+    async fn recall_all(&self, series: &SeriesName) -> Result<(), MachineError> {
+        let recalled = self.recall(series, HOLDERS_WAIT).await?;
+        if recalled.silent.is_empty() {
+            return Ok(());
+        }
+        let holders: Vec<&str> = recalled.silent.iter().map(|holder| &*holder.name).collect();
+        Err(MachineError::Held { series: series.clone(), holders: holders.join(", ").into() })
     }
 
     /// Writes off the processes that stayed silent: what they hold is uncertain, and they may still hand it out.

@@ -92,11 +92,10 @@ impl SeriesSpec {
         }
     }
 
-    /// Whether `other` is the same but for limits, rejection rules and audit, which may change at any time.
-    pub(super) fn differs_in_limits_and_rules_only(&self, other: &Self) -> bool {
+    /// Whether `other` is the same but for limits, rejection rules, audit and promise, which may change.
+    pub(super) fn differs_in_what_may_change_only(&self, other: &Self) -> bool {
         self.name == other.name
             && self.template == other.template
-            && self.promise == other.promise
             && self.shuffled == other.shuffled
             && self.reset == other.reset
             && self.time_zone == other.time_zone
@@ -192,6 +191,19 @@ pub enum MachineError {
         /// Why.
         problem: &'static str,
     },
+    /// Nodes hold numbers of the series and do not answer, so its promise cannot be changed.
+    #[error(
+        "{holders} of series {series:?} hold numbers in memory and do not answer: stop them, and change its promise then"
+    )]
+    Held {
+        /// The series.
+        series: SeriesName,
+        /// Which nodes.
+        holders: Box<str>,
+    },
+    /// Another node changed the series at the same time.
+    #[error("series {0:?} was changed by another call at the same time: look at it, and try again")]
+    ChangedMeanwhile(SeriesName),
     /// A series of that name is there with another description.
     #[error("series {0:?} is there with another description")]
     Exists(SeriesName),
@@ -242,14 +254,14 @@ impl MachineError {
             | Self::Unreadable { .. }
             | Self::Limits { .. } => Code::BAD_SERIES,
             Self::KeysMeet { .. } => Code::KEYS_MEET,
-            Self::Exists(_) => Code::SERIES_EXISTS,
+            Self::Exists(_) | Self::ChangedMeanwhile(_) => Code::SERIES_EXISTS,
             Self::InFile(_) => Code::SERIES_IN_FILE,
             Self::Unknown(_) => Code::UNKNOWN_SERIES,
             Self::TooMany(_) => Code::TOO_MANY_SERIES,
             Self::Stopping => Code::STOPPING,
-            Self::Store(StoreError::Pinned { .. }) => Code::SERIES_PINNED,
+            Self::Store(StoreError::Pinned { .. } | StoreError::PromisePinned { .. }) => Code::SERIES_PINNED,
             Self::Store(StoreError::Poisoned(_)) => Code::STORE_POISONED,
-            Self::Store(_) | Self::NoRandomness(_) => Code::STORE_UNAVAILABLE,
+            Self::Store(_) | Self::NoRandomness(_) | Self::Held { .. } => Code::STORE_UNAVAILABLE,
         }
     }
 }

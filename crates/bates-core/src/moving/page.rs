@@ -49,6 +49,8 @@ pub struct Adopted {
     /// What nobody has of it. Who held something when the store was left counts as crashed, and what a shared pool
     /// held is given up with its epoch.
     pub lost: Vec<Missing>,
+    /// The first position since which it is gapless; 0 if it always was.
+    pub gapless_from: u64,
 }
 
 /// Positions of a scope that were set aside, or some of them.

@@ -167,6 +167,7 @@ impl<S: Pools> Filling<'_, S> {
             end: series.end(),
             scopes_max: series.limits().scopes_max,
             purpose: Purpose::Pool,
+            promise: Some(series.promise()),
             held_from: None,
         }
     }

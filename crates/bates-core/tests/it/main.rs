@@ -53,6 +53,7 @@ async fn pin(store: &Arc<MemoryStore>) {
         reset: "never".into(),
         time_zone: "UTC".into(),
         construction: 1,
+        promise: None,
     };
     store.pin(definition, None).await.unwrap();
 }

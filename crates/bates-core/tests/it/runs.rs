@@ -69,7 +69,17 @@ impl Stage {
 
 fn want(count: u64, end: u64) -> Want {
     let (start, scopes_max, purpose) = (1, 10, Purpose::HandOut);
-    Want { place: place(), count, least: count, start, end, scopes_max, purpose, held_from: None }
+    Want {
+        place: place(),
+        count,
+        least: count,
+        start,
+        end,
+        scopes_max,
+        purpose,
+        promise: None,
+        held_from: None,
+    }
 }
 
 fn place() -> Place {

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bates_core::{Cursor, Place};
+use bates_core::{Cursor, Place, Promise};
 
 use super::aside::{Aside, FREE_MIN};
 use super::keys::{Key, Keys, Known, Request};
 use super::queue::Group;
 use super::reckon::{Ask, Found, Reckoned, reckon};
+use super::sql::LockedSeries;
 use super::writes::{Uncommitted, Writes};
 use super::{Job, Shared, document, sql};
 use crate::error::Failed;
@@ -93,8 +94,10 @@ fn board(shared: &Shared, groups: &mut [Group<Job>]) {
 
 /// What is there before a batch.
 pub(super) struct There {
-    series: BTreeMap<String, u64>,
+    series: BTreeMap<String, LockedSeries>,
     pub(super) cursors: BTreeMap<usize, Cursor>,
+    /// What the series of these cursors promise.
+    promises: BTreeMap<usize, Promise>,
     /// What was set aside in some of the scopes.
     aside: BTreeMap<usize, Aside>,
     /// Those of calls that were there before the locks were taken.
@@ -126,8 +129,9 @@ async fn read(
     began?;
     entered?;
     let known = known(session, &asked, inserted?, entry).await?;
-    let (mut cursors_there, mut aside) = (BTreeMap::new(), BTreeMap::new());
-    for sql::Locked { at, cursor, aside_to } in cursors? {
+    let (mut cursors_there, mut aside, mut promises) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    for sql::Locked { at, cursor, aside_to, promise } in cursors? {
+        promises.extend(promise.map(|promise| (at, promise)));
         // Few scopes have any, and none once they are passed.
         let (from, free) = reach(&groups[at].jobs, cursor.next);
         if aside_to > from {
@@ -140,6 +144,7 @@ async fn read(
         keys: keys.learn(known).ok_or_else(lacks)?,
         series: series?.into_iter().collect(),
         cursors: cursors_there,
+        promises,
         aside,
     })
 }
@@ -198,20 +203,25 @@ async fn learn_holders(
 }
 
 fn reckon_all(there: &mut There, groups: &[Group<Job>], makes: bool) -> Reckonings {
-    let There { series: scopes, cursors, aside, keys } = there;
+    let There { series: all, cursors, promises, aside, keys } = there;
     let nothing = Aside::default();
     let each = groups.iter().enumerate().map(|(at, group)| {
-        let series = scopes.get_mut(group.place.series.as_str());
+        let series = all.get_mut(group.place.series.as_str());
+        let promise = promises.get(&at).copied().or(series.as_ref().and_then(|series| series.promise));
         let found = match (cursors.get(&at), &series) {
             (Some(cursor), _) => Found::Cursor(*cursor),
             (None, _) if !makes => return None,
-            (None, Some(scopes)) => Found::New { scopes: **scopes },
+            (None, Some(series)) => Found::New { scopes: series.scopes },
             (None, None) => Found::NoSeries,
         };
-        let reckoned =
-            reckon(found, aside.get(&at).unwrap_or(&nothing), group.jobs.iter().map(|job| &job.ask), keys);
-        if let (Found::New { .. }, Some(_), Some(scopes)) = (found, reckoned.moved, series) {
-            *scopes += 1;
+        let reckoned = reckon(
+            (found, promise),
+            aside.get(&at).unwrap_or(&nothing),
+            group.jobs.iter().map(|job| &job.ask),
+            keys,
+        );
+        if let (Found::New { .. }, Some(_), Some(series)) = (found, reckoned.moved, series) {
+            series.scopes += 1;
         }
         Some(reckoned)
     });

@@ -2,8 +2,8 @@
 //! they came. Pure: knows no database. Must never give a position to two of them.
 
 use bates_core::{
-    Assign, AssignError, Assigned, Cursor, Grant, GrantError, Lease, Place, Purpose, StoreError, Surrendered,
-    Tail, Want,
+    Assign, AssignError, Assigned, Cursor, Grant, GrantError, Lease, Place, Promise, Purpose, StoreError,
+    Surrendered, Tail, Want,
 };
 
 use super::aside::Aside;
@@ -62,7 +62,7 @@ pub(crate) struct Reckoned {
 
 /// Reckons the calls of one scope, of which some positions were set aside. The keys are those of the whole batch.
 pub(crate) fn reckon<'a>(
-    found: Found,
+    (found, pinned): (Found, Option<Promise>),
     aside: &Aside,
     asks: impl IntoIterator<Item = &'a Ask>,
     keys: &mut Keys,
@@ -70,6 +70,10 @@ pub(crate) fn reckon<'a>(
     let mut reckoned = Reckoned::default();
     let mut cursor = if let Found::Cursor(cursor) = found { Some(cursor) } else { None };
     for ask in asks {
+        if let Some(outcome) = outdated(ask, pinned) {
+            reckoned.outcomes.push(outcome);
+            continue;
+        }
         let outcome = match ask {
             Ask::Grant(want) => Outcome::Grant(reckoned.grant((found, aside), &mut cursor, want)),
             Ask::Surrender(tail) => Outcome::Surrender(Ok(reckoned.surrender(&mut cursor, tail))),
@@ -80,6 +84,21 @@ pub(crate) fn reckon<'a>(
         reckoned.outcomes.push(outcome);
     }
     reckoned
+}
+
+/// The refusal of a call by a node that does not know yet what the series promises.
+fn outdated(ask: &Ask, pinned: Option<Promise>) -> Option<Outcome> {
+    let pinned = pinned?;
+    let refused = |place: &Place, asked: Option<Promise>| {
+        let series = place.series.as_str().into();
+        asked.filter(|asked| *asked != pinned).map(|_| StoreError::PromiseChanged { series, pinned })
+    };
+    match ask {
+        Ask::Grant(want) => refused(&want.place, want.promise).map(|error| Outcome::Grant(Err(error.into()))),
+        Ask::Assign(assign) => refused(&assign.place, assign.promise)
+            .map(|error| Outcome::Assign(Err(GrantError::from(error).into()))),
+        Ask::Surrender(_) => None,
+    }
 }
 
 impl Reckoned {

@@ -1,21 +1,37 @@
 //! The statements of a batch: arrays in, so that one statement serves all its scopes. Pure SQL: nothing here begins,
 //! commits or decides.
 
-use bates_core::{Cursor, Lease, Place, Reason};
+use bates_core::{Cursor, Lease, Place, Promise, Reason};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use crate::session::Session;
 
+/// A series that is locked.
+#[derive(Clone, Copy)]
+pub(crate) struct LockedSeries {
+    /// How many scopes it has.
+    pub(crate) scopes: u64,
+    pub(crate) promise: Option<Promise>,
+}
+
+fn promise(row: &Row, column: usize) -> Option<Promise> {
+    row.get::<_, Option<&str>>(column)?.parse().ok()
+}
+
 /// Locks the series, in the order of their names, against others that make scopes in them.
-pub(crate) async fn lock_series(session: &Session, names: &[&str]) -> Result<Vec<(String, u64)>, Error> {
+pub(crate) async fn lock_series(
+    session: &Session,
+    names: &[&str],
+) -> Result<Vec<(String, LockedSeries)>, Error> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = "SELECT name, scopes FROM bates.series WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE";
+    let sql = "SELECT name, scopes, promise FROM bates.series WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE";
     let rows = session.query_typed(sql, &[(&names, Type::TEXT_ARRAY)]).await?;
-    Ok(rows.iter().map(|row| (row.get(0), whole(row, 1))).collect())
+    let read = |row: &Row| LockedSeries { scopes: whole(row, 1), promise: promise(row, 2) };
+    Ok(rows.iter().map(|row| (row.get(0), read(row))).collect())
 }
 
 /// A cursor that is locked.
@@ -25,11 +41,15 @@ pub(crate) struct Locked {
     pub(crate) cursor: Cursor,
     /// Past the last position that was set aside.
     pub(crate) aside_to: u64,
+    /// What its series promises.
+    pub(crate) promise: Option<Promise>,
 }
 
 /// Locks the cursors, in the order of their places, and tells where they stand.
 pub(crate) async fn lock_cursors(session: &Session, places: &[&Place]) -> Result<Vec<Locked>, Error> {
-    let sql = "SELECT wanted.at, cursor.next, cursor.version, cursor.aside_to
+    // A change of a promise waits for this batch, so the promise is the one that it began with.
+    let sql = "SELECT wanted.at, cursor.next, cursor.version, cursor.aside_to,
+                   (SELECT promise FROM bates.series WHERE name = wanted.series)
                FROM UNNEST($1, $2) WITH ORDINALITY AS wanted (series, scope, at)
                JOIN bates.cursor ON cursor.series = wanted.series AND cursor.scope = wanted.scope
                ORDER BY cursor.series, cursor.scope FOR UPDATE OF cursor";
@@ -38,7 +58,7 @@ pub(crate) async fn lock_cursors(session: &Session, places: &[&Place]) -> Result
     let read = |row: &Row| {
         let at = usize::try_from(whole(row, 0) - 1).expect("an array has fewer elements");
         let cursor = Cursor { next: whole(row, 1), version: whole(row, 2) };
-        Locked { at, cursor, aside_to: whole(row, 3) }
+        Locked { at, cursor, aside_to: whole(row, 3), promise: promise(row, 4) }
     };
     Ok(rows.iter().map(read).collect())
 }

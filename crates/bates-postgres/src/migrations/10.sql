@@ -17,6 +17,12 @@ ALTER TABLE bates.store
     ADD COLUMN cluster  bigint,
     ADD COLUMN database bigint;
 
+-- What a series promises; NULL until it is opened for the first time. Changed by a command only.
+ALTER TABLE bates.series ADD COLUMN promise text CHECK (promise IN ('unique', 'ordered', 'gapless'));
+
+-- The first position since which a scope is gapless; 0 if it always was, or is not.
+ALTER TABLE bates.cursor ADD COLUMN gapless_from bigint NOT NULL DEFAULT 0;
+
 -- The move that marked the store and its last run: the new store takes pages of that run only.
 ALTER TABLE bates.store
     ADD COLUMN mark_move uuid,

@@ -39,7 +39,10 @@ const RANGES: &str = "
     UNION ALL
     SELECT scope, first, last, 'burned' FROM bates.burned WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
-    SELECT scope, first, last, reason FROM bates.lost WHERE series = $1 AND scope BETWEEN $2 AND $3";
+    SELECT scope, first, last, reason FROM bates.lost WHERE series = $1 AND scope BETWEEN $2 AND $3
+    UNION ALL
+    SELECT scope, gapless_from, gapless_from, 'gapless_from' FROM bates.cursor
+        WHERE series = $1 AND scope BETWEEN $2 AND $3 AND gapless_from > 0";
 
 /// Scope, position and number are those of the document as long as it is there.
 const REQUESTS: &str = "
@@ -61,6 +64,7 @@ struct Found {
     ledger: Vec<Lease>,
     held: Vec<Lease>,
     lost: Vec<Missing>,
+    gapless_from: u64,
 }
 
 pub(super) async fn leaving(
@@ -82,14 +86,16 @@ pub(super) async fn leaving(
         match row.get(3) {
             "issued" => found.ledger.push(range),
             "held" => found.held.push(range),
+            "gapless_from" => found.gapless_from = range.from(),
             reason => found.lost.extend(Reason::named(reason).map(|reason| Missing { range, reason })),
         }
     }
     let adopted = cursors.into_iter().map(|(scope, cursor)| {
-        let Found { mut ledger, held, mut lost } = ranges.remove(scope.as_str()).unwrap_or_default();
+        let Found { mut ledger, held, mut lost, gapless_from } =
+            ranges.remove(scope.as_str()).unwrap_or_default();
         ledger.sort_unstable();
         lost.extend(uncertain(held, &lost));
-        Adopted { scope, cursor, ledger, lost: Missing::each_once(&lost) }
+        Adopted { scope, cursor, ledger, lost: Missing::each_once(&lost), gapless_from }
     });
     Ok(adopted.collect())
 }

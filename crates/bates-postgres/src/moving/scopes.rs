@@ -16,11 +16,11 @@ pub(super) async fn adopt(
     series: &SeriesName,
     scopes: &[Adopted],
 ) -> Result<(), Failed> {
-    let sql = "INSERT INTO bates.cursor AS found (series, scope, next, version)
-               SELECT $1, * FROM UNNEST($2, $3, $4)
+    let sql = "INSERT INTO bates.cursor AS found (series, scope, next, version, gapless_from)
+               SELECT $1, * FROM UNNEST($2, $3, $4, $5)
                ON CONFLICT (series, scope) DO UPDATE SET
                    next = greatest(found.next, excluded.next),
-                   version = greatest(found.version, excluded.version)
+                   version = greatest(found.version, excluded.version), gapless_from = excluded.gapless_from
                RETURNING (xmax = 0)";
     let name = series.as_str();
     if sql::lock_series(session, &[name]).await?.is_empty() {
@@ -29,11 +29,13 @@ pub(super) async fn adopt(
     let keys: Vec<&str> = scopes.iter().map(|adopted| adopted.scope.as_str()).collect();
     let nexts: Vec<i64> = scopes.iter().map(|adopted| integer(adopted.cursor.next)).collect();
     let versions: Vec<i64> = scopes.iter().map(|adopted| integer(adopted.cursor.version)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+    let gapless: Vec<i64> = scopes.iter().map(|adopted| integer(adopted.gapless_from)).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
         (&name, Type::TEXT),
         (&keys, Type::TEXT_ARRAY),
         (&nexts, Type::INT8_ARRAY),
         (&versions, Type::INT8_ARRAY),
+        (&gapless, Type::INT8_ARRAY),
     ];
     let rows = session.query_typed(sql, &parameters).await?;
     let made = rows.iter().filter(|row| row.get(0)).count() as u64;

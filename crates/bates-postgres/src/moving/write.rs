@@ -163,7 +163,7 @@ pub(super) async fn descriptions(
     descriptions: &[(SeriesName, Box<str>)],
 ) -> Result<(), Failed> {
     for (series, description) in descriptions {
-        crate::write::describe(session, series, Some(description)).await?;
+        crate::write::put_description(session, series, Some(description)).await?;
     }
     Ok(())
 }

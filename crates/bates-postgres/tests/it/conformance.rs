@@ -85,6 +85,7 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
         end: 10_000,
         scopes_max: 10,
         purpose: bates_core::Purpose::Lease,
+        promise: None,
         held_from: None,
     };
     let refused = bates_core::Store::grant(&from, want).await.unwrap_err().to_string();

@@ -27,6 +27,7 @@ pub(crate) fn document(scope: &str) -> Assign {
         start: 1,
         end: 1_000_000,
         scopes_max: 1_000,
+        promise: None,
         scope: Arc::new(pattern.scope([("scope", scope)], None).unwrap()),
         event: Uuid::now_v7(),
         idempotency: None,

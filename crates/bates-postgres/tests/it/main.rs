@@ -55,6 +55,7 @@ pub(crate) fn want(scope: &str, count: u64, purpose: Purpose) -> Want {
         end: 1_000_000,
         scopes_max: 1_000,
         purpose,
+        promise: None,
         held_from: None,
     }
 }
@@ -70,6 +71,7 @@ pub(crate) async fn pinned(store: &PostgresStore) {
         reset: "never".into(),
         time_zone: "UTC".into(),
         construction: 1,
+        promise: None,
     };
     store.pin(definition, None).await.unwrap();
 }

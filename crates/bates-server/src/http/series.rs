@@ -4,7 +4,9 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
-use bates_core::{Code, Entry, Made, Origin, SeriesSpec, Store};
+use bates_core::{
+    ClientLeaseFilter, ClientLeases, Code, Entry, Made, Origin, Promise, SeriesName, SeriesSpec, Store,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -72,6 +74,9 @@ pub(super) struct AllSeries {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Amendment {
+    /// What the series promises from now on: `unique`, `ordered` or `gapless`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    promise: Option<String>,
     /// Some of the limits, or all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<DescribedLimits>)]
@@ -167,15 +172,16 @@ pub(super) async fn put<S: Store>(
     Ok((status, Json(Series::of(&*context.series(&series).await?)?)))
 }
 
-/// Change the limits, the rejection rules or the audit of a series
+/// Change the limits, the rejection rules, the audit or the promise of a series
 ///
 /// No identifier moves: rules only decide which positions are skipped from now on. What this server answers after that
-/// is recorded if `audit` says so; others follow within a second.
+/// is recorded if `audit` says so; others follow within a second. A promise is changed once no node holds numbers in
+/// memory that were granted under the old one; a series that becomes gapless is so from its next number on.
 #[utoipa::path(patch, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
     request_body = Amendment,
     responses((status = 200, body = Series), (status = "default", body = Problem, content_type = "application/problem+json", description = "It was refused")))]
-pub(super) async fn patch<S: Store>(
+pub(super) async fn patch<S: ClientLeases>(
     State(context): State<Context<S>>,
     Path(series): Path<String>,
     body: Body,
@@ -183,12 +189,33 @@ pub(super) async fn patch<S: Store>(
     let name = context.series(&series).await?.series().name().clone();
     let body = ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let amendment: Amendment = ask::json(&body)?;
+    check_clients(&context, &name, &amendment).await?;
     let change = |spec: &SeriesSpec| {
         let description = amendment.apply(&read(spec)?)?;
         Ok::<_, Problem>(description.spec(spec.name.clone())?)
     };
     context.machine.amend(&name, change).await?;
     Ok(Json(Series::of(&*context.series(&series).await?)?))
+}
+
+/// Numbers that clients hold in advance would come out of order.
+async fn check_clients<S: ClientLeases>(
+    context: &Context<S>,
+    name: &SeriesName,
+    amendment: &Amendment,
+) -> Result<(), Problem> {
+    let keeps_order = amendment.promise.as_deref().is_some_and(|promise| promise != Promise::Unique.name());
+    if keeps_order {
+        let of = ClientLeaseFilter { series: Some(name.clone()) };
+        if !context.machine.leases(of, None, 1).await?.is_empty() {
+            let told = format!(
+                "clients hold numbers of series \"{name}\" in advance, which would come out of order: have them close \
+                 (GET /v1/leases lists them), and change its promise then"
+            );
+            return Err(Problem::new(Code::SERIES_EXISTS, told));
+        }
+    }
+    Ok(())
 }
 
 /// Retire a series

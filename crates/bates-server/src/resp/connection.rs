@@ -145,9 +145,10 @@ impl<S: Store> Connection<S> {
         Ok(open)
     }
 
-    /// Whether other nodes have made series that this one has learned of just now.
+    /// Whether other nodes may have made series that this one has learned of since it looked: by this call, or by
+    /// another that followed meanwhile.
     async fn has_followed(&self) -> bool {
-        self.machine.follow().await.is_ok_and(|followed| followed.changed)
+        self.machine.is_shared() && self.machine.follow().await.is_ok()
     }
 
     /// Executes the command at `at`, as far as that goes without waiting, and moves behind it. `None` if it has

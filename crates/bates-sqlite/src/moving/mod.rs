@@ -79,7 +79,8 @@ impl Movable for SqliteStore {
 
 fn definitions(connection: &Connection) -> Result<Vec<Pinning>> {
     let mut statement = connection.prepare_cached(
-        "SELECT name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key
+        "SELECT name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key,
+             promise
          FROM series ORDER BY name",
     )?;
     let rows = statement.query_map([], |row| {
@@ -93,6 +94,7 @@ fn definitions(connection: &Connection) -> Result<Vec<Pinning>> {
             reset: text(5)?.into(),
             time_zone: text(6)?.into(),
             construction: row.get(7)?,
+            promise: row.get::<_, Option<String>>(9)?.and_then(|promise| promise.parse().ok()),
         };
         Ok((definition, row.get(8)?))
     })?;

@@ -23,9 +23,17 @@ pub(super) fn leaving(
     let adopted = scopes.map(|(scope, cursor)| {
         let place = Place { series: series.clone(), scope };
         let (ledger, lost) = (read::ledger(connection, &place)?, lost(connection, &place, cursor.next)?);
-        Ok(Adopted { scope: place.scope, cursor, ledger, lost })
+        let gapless_from = gapless_from(connection, &place)?;
+        Ok(Adopted { scope: place.scope, cursor, ledger, lost, gapless_from })
     });
     adopted.collect()
+}
+
+fn gapless_from(connection: &Connection, place: &Place) -> Result<u64> {
+    let mut statement = connection.prepare_cached(
+        "SELECT gapless_from FROM cursor WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?",
+    )?;
+    statement.query_row([place.series.as_str(), place.scope.as_str()], |row| Ok(whole(row.get(0)?)))
 }
 
 /// What is known to be nobody's, what some process or client held, and what shared pools hold: it is gone, and nobody knows what

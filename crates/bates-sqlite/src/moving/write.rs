@@ -23,7 +23,7 @@ pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<(),
         }
         Page::Descriptions(descriptions) => {
             for (series, description) in descriptions {
-                if let Err(error) = write::describe(transaction, series, Some(description))? {
+                if let Err(error) = write::put_description(transaction, series, Some(description))? {
                     return Ok(Err(error));
                 }
             }
@@ -56,12 +56,15 @@ fn each<'p, T>(
 }
 
 fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &Adopted) -> Result<()> {
-    let Adopted { scope, cursor, ledger, lost } = adopted;
+    let Adopted { scope, cursor, ledger, lost, gapless_from } = adopted;
     let scope = scope.as_str();
     let here = write::cursor(transaction, series_id, scope)?;
     let Cursor { next, version } = here.unwrap_or(Cursor { next: 0, version: 0 });
     let cursor = Cursor { next: cursor.next.max(next), version: cursor.version.max(version) };
     write::put(transaction, (series_id, scope), cursor, None, here.is_none())?;
+    transaction
+        .prepare_cached("UPDATE cursor SET gapless_from = ? WHERE series_id = ? AND scope = ?")?
+        .execute(params![integer(*gapless_from), series_id, scope])?;
     let mut enter = transaction.prepare_cached(
         "INSERT OR REPLACE INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)",
     )?;

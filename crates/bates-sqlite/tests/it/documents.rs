@@ -29,6 +29,7 @@ async fn opened(folder: &Path) -> SqliteStore {
         reset: "never".into(),
         time_zone: "UTC".into(),
         construction: 1,
+        promise: None,
     };
     store.pin(definition, None).await.unwrap();
     store
@@ -42,6 +43,7 @@ fn document(key: Option<&str>) -> Assign {
         start: 1,
         end: 1_000,
         scopes_max: 10,
+        promise: None,
         scope: Arc::new(pattern.scope::<&str, &str>([], None).unwrap()),
         event: Uuid::now_v7(),
         idempotency,

@@ -24,6 +24,7 @@ async fn grant(store: &SqliteStore) -> u64 {
         reset: "never".into(),
         time_zone: "UTC".into(),
         construction: 1,
+        promise: None,
     };
     store.pin(definition, None).await.unwrap();
     let want = Want {
@@ -34,6 +35,7 @@ async fn grant(store: &SqliteStore) -> u64 {
         end: 1000,
         scopes_max: 9,
         purpose: Purpose::Lease,
+        promise: None,
         held_from: None,
     };
     store.grant(want).await.unwrap().lease.from()

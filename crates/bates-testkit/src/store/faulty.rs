@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Holder, Lease, Pinned, Place, Recall, ScopeKey, SeriesName, Store,
-    StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Holder, Lease, Pinned, Place, Promise, Recall, Redescription,
+    ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
 };
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -189,8 +189,13 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.probe().await
     }
 
-    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
-        self.inner.describe(series, description).await
+    async fn describe(
+        &self,
+        series: SeriesName,
+        before: Option<Box<str>>,
+        description: Option<Box<str>>,
+    ) -> Result<bool, StoreError> {
+        self.inner.describe(series, before, description).await
     }
 
     async fn watch(&self) -> Result<u64, StoreError> {
@@ -200,6 +205,20 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn era(&self) -> u64 {
         self.inner.era() + u64::from(self.check().is_err())
+    }
+
+    async fn change_promise(
+        &self,
+        series: SeriesName,
+        from: Promise,
+        to: Promise,
+        described: Option<Redescription>,
+    ) -> Result<bool, StoreError> {
+        self.inner.change_promise(series, from, to, described).await
+    }
+
+    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
+        self.inner.promises().await
     }
 
     async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {

@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Purpose, Recall, Record, ScopeKey,
-    SeriesName, Store, StoreError, Surrendered, Tail, Want, free_run, free_span,
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Promise, Purpose, Recall, Record,
+    Redescription, ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want, free_run, free_span,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -96,14 +96,9 @@ impl Store for MemoryStore {
             state.series.insert(asked.series.clone(), (asked, fresh_key.clone()));
             return Ok(Pinned { permutation_key: fresh_key, is_new: true });
         };
-        match pinned.difference(&asked) {
+        match StoreError::of_difference(pinned, &asked) {
             None => Ok(Pinned { permutation_key: key.clone(), is_new: false }),
-            Some((what, pinned, found)) => Err(StoreError::Pinned {
-                series: asked.series.as_str().into(),
-                what: what.into(),
-                pinned: pinned.into(),
-                found: found.into(),
-            }),
+            Some(refused) => Err(refused),
         }
     }
 
@@ -176,19 +171,59 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn describe(&self, series: SeriesName, description: Option<Box<str>>) -> Result<(), StoreError> {
+    async fn describe(
+        &self,
+        series: SeriesName,
+        before: Option<Box<str>>,
+        description: Option<Box<str>>,
+    ) -> Result<bool, StoreError> {
         let mut state = self.state();
         state.known(&series)?;
+        let found = state.descriptions.get(&series).cloned();
+        if found != before && found != description {
+            return Ok(false);
+        }
         state.described += 1;
         match description {
             Some(description) => state.descriptions.insert(series, description),
             None => state.descriptions.remove(&series),
         };
-        Ok(())
+        Ok(true)
     }
 
     async fn watch(&self) -> Result<u64, StoreError> {
         Ok(self.state().described)
+    }
+
+    async fn change_promise(
+        &self,
+        series: SeriesName,
+        from: Promise,
+        to: Promise,
+        described: Option<Redescription>,
+    ) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        state.known(&series)?;
+        if let Some(Redescription { before, after }) = described {
+            if state.descriptions.get(&series) != Some(&before) {
+                return Ok(false);
+            }
+            state.descriptions.insert(series.clone(), after);
+        }
+        state.described += 1;
+        let pinned = state.series.get_mut(&series).map(|(definition, _)| &mut definition.promise);
+        Ok(pinned.is_some_and(|pinned| {
+            if *pinned == Some(from) || pinned.is_none() {
+                *pinned = Some(to);
+            }
+            *pinned == Some(to)
+        }))
+    }
+
+    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
+        let state = self.state();
+        let pinned = state.series.iter();
+        Ok(pinned.filter_map(|(name, (definition, _))| Some((name.clone(), definition.promise?))).collect())
     }
 
     async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {

@@ -2,8 +2,8 @@
 //! interrupted is finished by doing it again.
 
 use bates_core::{
-    Definition, Departure, Mark, Movable, MoveError, Moved, Page, Place, Purpose, ScopeKey, SeriesName,
-    StoreError, Want, leave_store, move_store, stay_in_store,
+    Definition, Departure, Mark, Movable, MoveError, Moved, Page, Place, Promise, Purpose, ScopeKey,
+    SeriesName, StoreError, Want, leave_store, move_store, stay_in_store,
 };
 use uuid::Uuid;
 
@@ -106,7 +106,17 @@ fn series(name: &str) -> SeriesName {
 
 fn want(name: &str, scope: ScopeKey, purpose: Purpose) -> Want {
     let place = Place { series: series(name), scope };
-    Want { place, count: 5, least: 5, start: 0, end: 10_000, scopes_max: 10_000, purpose, held_from: None }
+    Want {
+        place,
+        count: 5,
+        least: 5,
+        start: 0,
+        end: 10_000,
+        scopes_max: 10_000,
+        purpose,
+        promise: None,
+        held_from: None,
+    }
 }
 
 async fn fill<A: Movable>(from: &A) {
@@ -119,10 +129,11 @@ async fn fill<A: Movable>(from: &A) {
         reset: "never".into(),
         time_zone: "UTC".into(),
         construction: 1,
+        promise: Some(if shuffled { Promise::Unique } else { Promise::Gapless }),
     };
     from.pin(definition("short", true), Some(vec![7; 32])).await.expect("a pin");
     from.pin(definition("invoice", false), None).await.expect("a pin");
-    from.describe(series("invoice"), Some("{}".into())).await.expect("a description");
+    assert_eq!(from.describe(series("invoice"), None, Some("{}".into())).await, Ok(true));
     from.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease))
         .await
         .expect("a grant");

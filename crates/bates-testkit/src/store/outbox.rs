@@ -55,6 +55,7 @@ pub(super) fn numbered(scope: &str, content: Content) -> Assign {
         start: 1001,
         end: 100_000,
         scopes_max: 10,
+        promise: None,
         scope: Arc::new(pattern.scope([("scope", scope)], None).expect("a good scope")),
         event: Uuid::now_v7(),
         idempotency: None,

@@ -1,15 +1,22 @@
-//! `bates series`: the series of a running server.
+//! `bates series`: the series of a running server. What a series promises is changed in the store: see `promise`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde::Deserialize;
 
 use super::server::{ServerArgs, escaped};
 use crate::output::{self, Answer, Output};
+use crate::promise::{self, PromiseArgs};
 
-/// List the series of a running server
+/// List the series of a running server, or change what one promises
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  bates series\n  bates series document --json")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  bates series\n  bates series document --json\n  bates series promise invoice gapless"
+)]
 pub(crate) struct SeriesArgs {
+    #[command(subcommand)]
+    change: Option<SeriesCommand>,
+
     /// Only this one
     series: Option<String>,
 
@@ -19,6 +26,11 @@ pub(crate) struct SeriesArgs {
 
     #[command(flatten)]
     server: ServerArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum SeriesCommand {
+    Promise(PromiseArgs),
 }
 
 #[derive(Deserialize)]
@@ -38,6 +50,9 @@ struct Series {
 }
 
 pub(crate) fn run(args: &SeriesArgs) -> anyhow::Result<Answer> {
+    if let Some(SeriesCommand::Promise(args)) = &args.change {
+        return promise::run(args);
+    }
     let series = match &args.series {
         Some(name) => vec![args.server.get(&format!("/v1/series/{}", escaped(name)))?],
         None => args.server.get::<AllSeries>("/v1/series")?.series,

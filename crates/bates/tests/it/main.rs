@@ -26,6 +26,7 @@ mod nodes;
 mod openg2p;
 mod pools;
 mod process;
+mod promises;
 mod recalls;
 mod restored;
 mod running;

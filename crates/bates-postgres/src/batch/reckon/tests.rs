@@ -23,6 +23,7 @@ fn ask(count: u64, purpose: Purpose) -> Ask {
         end: 101,
         scopes_max: 2,
         purpose,
+        promise: None,
         held_from: Some(7),
     })
 }
@@ -35,7 +36,7 @@ fn lease(from: u64, to: u64) -> Lease {
 fn calls_that_wait_together_are_served_one_behind_the_other() {
     let asks =
         [ask(3, Purpose::Issue), ask(2, Purpose::Issue), ask(5, Purpose::HandOut), ask(32, Purpose::Lease)];
-    let reckoned = reckon(Found::New { scopes: 0 }, &Aside::default(), &asks, &mut Keys::default());
+    let reckoned = reckon((Found::New { scopes: 0 }, None), &Aside::default(), &asks, &mut Keys::default());
     let granted =
         |from, to, version| Outcome::Grant(Ok(Grant { lease: lease(from, to), version, aside: vec![] }));
     let expected = [granted(1, 4, 1), granted(4, 6, 2), granted(6, 11, 3), granted(11, 43, 4)];
@@ -48,7 +49,7 @@ fn calls_that_wait_together_are_served_one_behind_the_other() {
 fn what_is_granted_to_a_pool_is_apart_from_what_the_node_holds() {
     let found = Found::Cursor(Cursor { next: 11, version: 3 });
     let asks = [ask(5, Purpose::Pool), ask(5, Purpose::Pool), ask(200, Purpose::Pool)];
-    let reckoned = reckon(found, &Aside::default(), &asks, &mut Keys::default());
+    let reckoned = reckon((found, None), &Aside::default(), &asks, &mut Keys::default());
     assert_eq!(reckoned.pooled, [lease(11, 16), lease(16, 21), lease(21, 101)], "a part is of use");
     assert_eq!((reckoned.leased, reckoned.issued, reckoned.used_to), (vec![], vec![], None));
 }
@@ -58,7 +59,7 @@ fn who_does_not_fit_is_refused_and_who_comes_behind_still_served() {
     let found = Found::Cursor(Cursor { next: 95, version: 7 });
     let asks =
         [ask(7, Purpose::Issue), ask(4, Purpose::Issue), ask(9, Purpose::Lease), ask(1, Purpose::Lease)];
-    let reckoned = reckon(found, &Aside::default(), &asks, &mut Keys::default());
+    let reckoned = reckon((found, None), &Aside::default(), &asks, &mut Keys::default());
     let refused = |left| Outcome::Grant(Err(GrantError::Exhausted { left, elsewhere: false }));
     assert_eq!((&reckoned.outcomes[0], &reckoned.outcomes[3]), (&refused(6), &refused(0)));
     assert_eq!((reckoned.issued, reckoned.leased), (vec![lease(95, 99)], vec![lease(99, 101)]));
@@ -67,10 +68,15 @@ fn who_does_not_fit_is_refused_and_who_comes_behind_still_served() {
 
 #[test]
 fn a_scope_too_many_and_a_series_never_pinned_write_nothing() {
-    let full =
-        reckon(Found::New { scopes: 2 }, &Aside::default(), &[ask(1, Purpose::Lease)], &mut Keys::default());
+    let full = reckon(
+        (Found::New { scopes: 2 }, None),
+        &Aside::default(),
+        &[ask(1, Purpose::Lease)],
+        &mut Keys::default(),
+    );
     assert_eq!(full.outcomes, [Outcome::Grant(Err(GrantError::TooManyScopes(2)))]);
-    let unknown = reckon(Found::NoSeries, &Aside::default(), &[ask(1, Purpose::Lease)], &mut Keys::default());
+    let unknown =
+        reckon((Found::NoSeries, None), &Aside::default(), &[ask(1, Purpose::Lease)], &mut Keys::default());
     assert!(matches!(unknown.outcomes[0], Outcome::Grant(Err(GrantError::Store(_)))));
     assert_eq!((full.moved, unknown.moved), (None, None));
 }
@@ -82,7 +88,7 @@ fn a_tail_goes_back_only_where_its_holder_left_the_cursor() {
     };
     let found = Found::Cursor(Cursor { next: 33, version: 1 });
     let reckoned = reckon(
-        found,
+        (found, None),
         &Aside::default(),
         &[tail(10, 33, 1), tail(10, 33, 1), ask(5, Purpose::Lease)],
         &mut Keys::default(),
@@ -105,6 +111,7 @@ fn document(key: &str, digest: u8, end: u64) -> Assign {
         start: 1,
         end,
         scopes_max: 2,
+        promise: None,
         scope: Arc::new(pattern.scope::<&str, &str>([], None).unwrap()),
         event: Uuid::now_v7(),
         idempotency: Some(Idempotency { caller: "c".into(), key: key.into(), digest: [digest; 32] }),
@@ -127,7 +134,7 @@ fn reckoned(
     keys: &mut Keys,
 ) -> (Vec<Result<Assigned, AssignError>>, Reckoned) {
     let asks: Vec<Ask> = asks.iter().map(|assign| Ask::Assign(Box::new(assign.clone()))).collect();
-    let mut reckoned = reckon(found, &Aside::default(), &asks, keys);
+    let mut reckoned = reckon((found, None), &Aside::default(), &asks, keys);
     let outcomes = std::mem::take(&mut reckoned.outcomes).into_iter();
     let assigned =
         outcomes.map(|outcome| if let Outcome::Assign(assigned) = outcome { assigned } else { panic!() });

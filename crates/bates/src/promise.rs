@@ -1,0 +1,115 @@
+//! `bates series promise`: changes what a series promises, in the store itself.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use bates_core::{Machine, MachineError, Origin, Pools, Promise, SeriesName, SeriesSpec, SystemClock};
+use bates_postgres::PostgresStore;
+use bates_server::series::Description;
+use bates_sqlite::SqliteStore;
+use clap::Args;
+
+use crate::config::{Config, ConfigArgs, StoreAt};
+use crate::output::{Answer, Output};
+use crate::recall::{RecallArgs, Stage};
+
+/// Change what a series promises: unique, ordered or gapless
+///
+/// The promise of a series is pinned in the store. A series that becomes gapless is so from its next number on. The server
+/// of a data folder must be stopped, or asked with PATCH /v1/series/NAME instead. Nodes on PostgreSQL may run: they give up
+/// what they hold of the series, and follow within a second. A configuration file that describes the series has to be
+/// changed as well: a node whose file disagrees does not start.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bates series promise invoice gapless\n  \
+    bates series promise ticket ordered --config /etc/bates.yaml")]
+pub(crate) struct PromiseArgs {
+    /// The series
+    series: String,
+
+    /// What it promises from now on
+    #[arg(value_parser = ["unique", "ordered", "gapless"])]
+    promise: String,
+
+    #[command(flatten)]
+    recall: RecallArgs,
+
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+pub(crate) fn run(args: &PromiseArgs) -> anyhow::Result<Answer> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let config = args.config.load(None, None)?;
+        match &config.store {
+            StoreAt::Folder(path) => {
+                let store = SqliteStore::open(path, bates_sqlite::Opening::Existing)?;
+                change(store, config, args).await
+            }
+            StoreAt::Postgres(address, settings) => {
+                let opening = bates_postgres::Opening::Existing;
+                let store = PostgresStore::open(address, *settings, opening).await?;
+                change(store, config, args).await
+            }
+        }
+    })
+}
+
+async fn change(store: impl Pools, config: Config, args: &PromiseArgs) -> anyhow::Result<Answer> {
+    let (name, to): (SeriesName, Promise) = (args.series.parse()?, args.promise.parse()?);
+    let described = config.series.iter().find(|spec| spec.name == name).map(|spec| spec.promise);
+    // The file may say already what is to be: what the store has is what is changed.
+    let pinned = store.promises().await?;
+    let as_pinned = |mut spec: SeriesSpec| {
+        let found = pinned.iter().find(|(series, _)| *series == spec.name);
+        spec.promise = found.map_or(spec.promise, |(_, promise)| *promise);
+        spec
+    };
+    let specs = config.series.into_iter().map(as_pinned).collect();
+    let machine = Machine::open(store, specs, Arc::new(SystemClock)).await?;
+    machine.restore(Description::read_spec).await?;
+    let Some(entry) = machine.named(name.as_str()) else { bail!("there is no series {:?}", name.as_str()) };
+    let from = entry.spec().promise;
+    if from != to {
+        args.recall.recall(&machine, &name, Stage::Before).await?;
+        if to != Promise::Unique {
+            args.recall.check_clients(&machine, &name, |_, _| true).await?;
+        }
+        match entry.origin() {
+            Origin::File => machine.change_promise(&name, to).await?,
+            Origin::Api => machine.amend(&name, |spec| described_as(spec, to)).await?,
+        }
+    }
+    machine.close().await;
+    let mut out = Output::new();
+    if from == to {
+        out.line(format_args!("series {name} promises {to}, as before"))?;
+    } else {
+        out.line(format_args!("series {name} promises {to} from now on, and no longer {from}"))?;
+    }
+    if let Some(described) = described.filter(|described| *described != to) {
+        out.line(format_args!(
+            "the configuration describes it as {described}: change that before the next start"
+        ))?;
+    }
+    out.flush()?;
+    Ok(Answer::Yes)
+}
+
+fn described_as(spec: &SeriesSpec, promise: Promise) -> anyhow::Result<SeriesSpec, ChangeError> {
+    let mut description = Description::read(&spec.description).context("its description cannot be read")?;
+    description.promise = promise.name().to_owned();
+    Ok(description.spec(spec.name.clone()).map_err(anyhow::Error::from)?)
+}
+
+/// Why a series was not changed.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct ChangeError(#[from] anyhow::Error);
+
+impl From<MachineError> for ChangeError {
+    fn from(error: MachineError) -> Self {
+        Self(error.into())
+    }
+}

@@ -1,0 +1,163 @@
+//! The promise of a series: pinned in the store, and changed by one command or call only.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::cluster::Cluster;
+use super::http::ask;
+use super::running::{Client, Server};
+
+const ORDERED: &str = "series:\n  ticket: { pattern: \"{seq}\", promise: ordered, key: \"ticket:{name}\" }\n";
+const UNIQUE: &str = "series:\n  ticket: { pattern: \"{seq}\", promise: unique, key: \"ticket:{name}\" }\n";
+
+#[test]
+fn of_two_nodes_that_make_one_series_with_different_promises_one_is_told() {
+    let cluster = Cluster::start();
+    let nodes: Vec<Server> = (0..2).map(|_| cluster.node()).collect();
+    for round in 0..20 {
+        let path = format!("/v1/series/made{round}");
+        let bodies =
+            [r#"{"pattern":"{seq}","promise":"gapless"}"#, r#"{"pattern":"{seq}","promise":"unique"}"#];
+        let answers: Vec<(u16, Value)> = thread::scope(|scope| {
+            let put = |(node, body): (&Server, &'static str)| {
+                let (port, path) = (node.http, &path);
+                scope.spawn(move || ask(port, "PUT", path, body))
+            };
+            let putting: Vec<_> = nodes.iter().zip(bodies).map(put).collect();
+            putting.into_iter().map(|put| put.join().unwrap()).collect()
+        });
+        let mut statuses: Vec<u16> = answers.iter().map(|(status, _)| *status).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 409], "{answers:?}");
+        let made = answers.iter().find(|(status, _)| *status == 201).unwrap();
+        for node in &nodes {
+            let (_, found) = ask(node.http, "GET", &path, "");
+            assert_eq!(found["promise"], made.1["promise"], "{found}");
+        }
+    }
+}
+
+#[test]
+fn of_two_nodes_that_make_one_series_with_different_limits_one_is_told() {
+    let cluster = Cluster::start();
+    let nodes: Vec<Server> = (0..2).map(|_| cluster.node()).collect();
+    for round in 0..20 {
+        let path = format!("/v1/series/made{round}");
+        let bodies = [r#"{"pattern":"{seq}"}"#, r#"{"pattern":"{seq}","limits":{"scopes_max":7}}"#];
+        let answers: Vec<u16> = thread::scope(|scope| {
+            let put = |(node, body): (&Server, &'static str)| {
+                let (port, path) = (node.http, &path);
+                scope.spawn(move || ask(port, "PUT", path, body).0)
+            };
+            let putting: Vec<_> = nodes.iter().zip(bodies).map(put).collect();
+            putting.into_iter().map(|put| put.join().unwrap()).collect()
+        });
+        assert!(answers == [201, 409] || answers == [409, 201], "{answers:?}");
+    }
+}
+
+#[test]
+fn a_file_that_disagrees_with_the_promise_of_a_series_is_refused_and_told_the_command() {
+    let cluster = Cluster::start_with(UNIQUE);
+    let node = cluster.node();
+    assert_eq!(node.redis_cli(&["INCR", "ticket:a"]), "1");
+    let other = cluster.file("other.yaml", ORDERED);
+    let environment = [("BATES_CONFIG", &*other)];
+    let refused = Server::try_node(&cluster.postgres.url(), &[], &environment).err().unwrap();
+    assert!(refused.contains("bates series promise ticket ordered"), "{refused}");
+    // The command works with either file, beside nodes that run.
+    cluster.file("bates.yaml", ORDERED);
+    let (is_done, said) = cluster.bates(&["series", "promise", "ticket", "ordered"]);
+    assert!(is_done && said.contains("promises ordered from now on"), "{said}");
+    let second = Server::try_node(&cluster.postgres.url(), &[], &environment).unwrap();
+    let mut last = 1;
+    for at in 0..20 {
+        let asked = if at % 2 == 0 { &node } else { &second };
+        let number: u64 = asked.redis_cli(&["INCR", "ticket:a"]).parse().unwrap();
+        assert!(number > last, "{number} after {last}: the node that runs has the old promise");
+        last = number;
+    }
+}
+
+/// Positions issued before count as handed out, and none that is issued afterwards is missing from the ledger.
+#[test]
+fn a_series_that_becomes_gapless_under_load_is_so_from_then_on_and_reports_no_loss_from_before() {
+    let made = r#"{"pattern":"{seq}","key":"made:{name}"}"#;
+    let cluster = Cluster::start();
+    // Nothing is claimed of how fast it is.
+    let patient = [("BATES_STORE_PATIENCE_MS", "60000")];
+    let node = || Server::try_node(&cluster.postgres.url(), &["--new"], &patient).unwrap();
+    let nodes: Vec<Server> = (0..2).map(|_| node()).collect();
+    assert_eq!(ask(nodes[0].http, "PUT", "/v1/series/made", made).0, 201);
+    let is_changed = AtomicBool::new(false);
+    let mut numbers: Vec<u64> = thread::scope(|scope| {
+        let take = |node: &Server| {
+            let (port, is_changed) = (node.port, &is_changed);
+            scope.spawn(move || {
+                let mut client = Client::connect(port).unwrap();
+                let mut next = || {
+                    let answer = client.incr_raw("made:a").unwrap();
+                    let number = answer.strip_prefix(':').and_then(|number| number.parse().ok());
+                    number.unwrap_or_else(|| panic!("{answer}"))
+                };
+                let mut numbers: Vec<u64> = Vec::new();
+                while !is_changed.load(Ordering::SeqCst) {
+                    numbers.push(next());
+                }
+                // From here on each is one of a gapless series.
+                numbers.extend((0..300).map(|_| next()));
+                numbers
+            })
+        };
+        let taking: Vec<_> = nodes.iter().map(take).collect();
+        let changed = ask(nodes[1].http, "PATCH", "/v1/series/made", r#"{"promise":"gapless"}"#);
+        is_changed.store(true, Ordering::SeqCst);
+        assert_eq!((changed.0, &changed.1["promise"]), (200, &Value::from("gapless")), "{changed:?}");
+        taking.into_iter().flat_map(|taking| taking.join().unwrap()).collect()
+    });
+    numbers.sort_unstable();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "a number came twice");
+    let of = "WHERE series = 'made' AND scope = 'name=a'";
+    let since: u64 = cluster.query(&format!("SELECT gapless_from FROM bates.cursor {of}")).parse().unwrap();
+    let next: u64 = cluster.query(&format!("SELECT next FROM bates.cursor {of}")).parse().unwrap();
+    assert!(since > 1 && next > since, "it became gapless at {since} of {next}");
+    let issued = numbers.iter().filter(|number| **number >= since).count() as u64;
+    assert_eq!(issued, next - since, "each since then was answered");
+    let (status, found) = ask(nodes[0].http, "POST", "/v1/reconcile", "");
+    assert_eq!(status, 200, "{found}");
+    let untracked = "SELECT count(*) FROM bates.gap WHERE series = 'made' AND reason = 'untracked_loss'";
+    assert_eq!(cluster.query(untracked), "0");
+}
+
+#[test]
+fn a_promise_of_the_embedded_store_is_changed_by_the_command_and_by_the_call() {
+    let data = TempDir::new().unwrap();
+    let server = Server::start(data.path());
+    assert_eq!(ask(server.http, "PUT", "/v1/series/made", r#"{"pattern":"{seq}"}"#).0, 201);
+    let next = |server: &Server| ask(server.http, "POST", "/v1/series/made/next", "").1["ids"][0].clone();
+    assert_eq!(next(&server), "1");
+    let changed = ask(server.http, "PATCH", "/v1/series/made", r#"{"promise":"ordered"}"#);
+    assert_eq!(changed.0, 200, "{changed:?}");
+    assert_eq!(next(&server), "2");
+    let unknown = ask(server.http, "PATCH", "/v1/series/made", r#"{"promise":"perfect"}"#);
+    assert_eq!(unknown.0, 422, "{unknown:?}");
+    server.stop();
+    let output = Command::new(env!("CARGO_BIN_EXE_bates"))
+        .args(["series", "promise", "made", "gapless", "--data"])
+        .arg(data.path())
+        .env_remove("BATES_STORE")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && said.contains("promises gapless from now on"), "{output:?}");
+    let server = Server::start(data.path());
+    assert_eq!(ask(server.http, "GET", "/v1/series/made", "").1["promise"], "gapless");
+    assert_eq!(next(&server), "3");
+    assert_eq!(ask(server.http, "POST", "/v1/reconcile", "").0, 200);
+    let gaps = ask(server.http, "GET", "/v1/gaps?series=made", "").1;
+    assert_eq!(gaps["gaps"].as_array().map(Vec::len), Some(0), "{gaps}");
+}
