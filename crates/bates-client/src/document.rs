@@ -67,6 +67,9 @@ pub struct KnownDocument {
     pub updated: String,
     /// While it is pending, when it is tried next; while it is reserved, when it is voided.
     pub due: Option<String>,
+    /// Whether the outcome of a try is not known: the sink may have taken the document.
+    #[serde(default)]
+    pub in_doubt: bool,
 }
 
 /// A request, or a line of many.

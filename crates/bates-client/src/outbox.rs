@@ -74,7 +74,8 @@ impl Client {
         self.settle(id, "retry").await
     }
 
-    /// Gives up a document: its number is a gap from now on. By its number or its event id. Twice is once.
+    /// Gives up a document: its number is a gap from now on, uncertain if the sink may have taken it. By its number or its
+    /// event id. Twice is once. Refused with `delivery_under_way` while it is being delivered.
     pub async fn abandon(&self, id: &str) -> Result<KnownDocument, Error> {
         self.settle(id, "abandon").await
     }

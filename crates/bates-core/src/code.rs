@@ -146,6 +146,9 @@ table! {
     WRONG_STATE: "wrong_state", 409, "ERR", exit 1, burns false,
         "The document or reservation is in a state in which this cannot be decided.",
         "Look at its state; a reservation is confirmed or voided once, and before its deadline.";
+    DELIVERY_UNDER_WAY: "delivery_under_way", 409, "ERR", exit 1, burns false,
+        "The document is being delivered: the sink may take it, so it cannot be abandoned now.",
+        "Try again when the delivery has ended; the message says when its claim ends at the latest.";
     BAD_DATE: "bad_date", 422, "ERR", exit 2, burns false,
         "The business date is no date, or lies outside what the pattern can show.",
         "Write it as YYYY-MM-DD.";

@@ -46,8 +46,8 @@ pub use code::Code;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
 pub use dispenser::{Closed, Dispenser, Level};
 pub use document::{
-    Assign, AssignError, Assigned, Claim, Claimed, Content, Decided, Decision, Delivering, Delivery,
-    Document, Filter, Idempotency, Outbox, Settlement, Sink, State, Undelivered, Verdict,
+    Assign, AssignError, Assigned, Claim, Claimed, Content, Decided, Decision, Delivering, DeliveringEach,
+    Delivery, Document, Filter, Idempotency, Outbox, Outcomes, Settlement, Sink, State, Undelivered, Verdict,
 };
 pub use error::IssueError;
 pub use gap::{Account, Books, Gap, GapFilter, Missing, Ranges, Reading, Reason, Saved};
@@ -71,6 +71,6 @@ pub use pool::{
 };
 pub use promise::Promise;
 pub use recall::{Holder, Recall};
-pub use relay::{Relay, RelaySettings};
+pub use relay::{CLAIM_LASTS, Relay, RelaySettings};
 pub use series::{Limits, Series};
 pub use store::{Cursor, Definition, Pinned, Redescription, Store, StoreError};

@@ -46,7 +46,8 @@ const RANGES: &str = "
     SELECT scope, gapless_from, gapless_from, 'gapless_from' FROM bates.cursor
         WHERE series = $1 AND scope BETWEEN $2 AND $3 AND gapless_from > 0
     UNION ALL
-    SELECT scope, position, position, state FROM bates.document
+    SELECT scope, position, position,
+           CASE WHEN in_doubt AND state IN ('dead', 'abandoned') THEN 'in doubt' ELSE state END FROM bates.document
         WHERE series = $1 AND scope BETWEEN $2 AND $3
         AND state IN ('dead', 'abandoned', 'voided', 'pending', 'reserved')";
 
@@ -150,6 +151,7 @@ fn enter(account: &mut Account, range: Lease, what: &str) {
         "pending" | "reserved" => account.pending.push(range),
         "dead" => account.undelivered.push(undelivered(Reason::OutboxDlq)),
         "abandoned" => account.undelivered.push(undelivered(Reason::Abandoned)),
+        "in doubt" => account.undelivered.push(undelivered(Reason::DeliveryUnknown)),
         "voided" => account.undelivered.push(undelivered(Reason::Voided)),
         other => account.lost.extend(Reason::named(other).map(|reason| Missing { range, reason })),
     }

@@ -10,6 +10,7 @@ mod payload;
 mod postgres;
 mod saved;
 mod secret;
+mod timing;
 mod tls;
 mod webhook;
 

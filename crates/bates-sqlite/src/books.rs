@@ -97,7 +97,8 @@ fn fill(
     for (range, reason) in ranges("SELECT first, last, reason FROM lost WHERE series_id = ? AND scope = ?")? {
         account.lost.extend(Reason::named(&reason).map(|reason| Missing { range, reason }));
     }
-    let undelivered = "SELECT position, position, state FROM document
+    let undelivered =
+        "SELECT position, position, iif(in_doubt AND state <> 'voided', 'in doubt', state) FROM document
         WHERE series_id = ? AND scope = ? AND state IN ('dead', 'abandoned', 'voided')";
     for (range, state) in ranges(undelivered)? {
         account.undelivered.extend(reason_of(&state).map(|reason| Missing { range, reason }));
@@ -154,6 +155,7 @@ fn reason_of(state: &str) -> Option<Reason> {
     match state {
         "dead" => Some(Reason::OutboxDlq),
         "abandoned" => Some(Reason::Abandoned),
+        "in doubt" => Some(Reason::DeliveryUnknown),
         "voided" => Some(Reason::Voided),
         _ => None,
     }

@@ -12,4 +12,4 @@ mod sink;
 pub use assign::{Assign, AssignError, Assigned, Content, Idempotency};
 pub use outbox::{Claim, Claimed, Decided, Decision, Filter, Outbox, Settlement, Verdict};
 pub use record::{Document, State};
-pub use sink::{Delivering, Delivery, Sink, Undelivered};
+pub use sink::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};

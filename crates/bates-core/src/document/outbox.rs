@@ -44,7 +44,8 @@ pub trait Outbox: Store {
         decision: Decision,
     ) -> impl Future<Output = Result<Decided, StoreError>> + Send;
 
-    /// Decides about all documents that it can be decided about so; answers about how many.
+    /// Decides about all documents that it can be decided about so; answers about how many. Those with a try under way
+    /// are not abandoned.
     fn decide_all(
         &self,
         filter: Filter,
@@ -124,6 +125,27 @@ pub enum Verdict {
     Again(Duration, Box<str>),
     /// It failed for the last time.
     Dead(Box<str>),
+    /// It failed, and the sink may have taken the document all the same. It is tried again after this time, or was
+    /// tried for the last time.
+    Unanswered(Option<Duration>, Box<str>),
+}
+
+impl Verdict {
+    /// The state after it, when the next try is due, and what went wrong.
+    pub fn written(&self) -> (State, Option<Duration>, Option<&str>) {
+        match self {
+            Self::Delivered => (State::Delivered, None, None),
+            Self::Again(after, error) | Self::Unanswered(Some(after), error) => {
+                (State::Pending, Some(*after), Some(error))
+            }
+            Self::Dead(error) | Self::Unanswered(None, error) => (State::Dead, None, Some(error)),
+        }
+    }
+
+    /// Whether the sink may have taken the document although it was not settled as delivered.
+    pub const fn is_in_doubt(&self) -> bool {
+        matches!(self, Self::Unanswered(..))
+    }
 }
 
 /// What somebody decides about a document.
@@ -136,7 +158,7 @@ pub enum Decision {
     /// A dead document is delivered after all, or a pending one at once. Its tries begin again, unless one is under
     /// way: that one counts no more, and the next has another number.
     Retry,
-    /// A pending or dead document is not delivered.
+    /// A pending or dead document is not delivered. Not while a try is under way, which may deliver it.
     Abandon,
 }
 
@@ -159,6 +181,20 @@ pub enum Decided {
     Done(Document),
     /// It is in a state in which it cannot be decided so, or a reservation's time is over.
     Refused(Document),
+    /// A try is under way, and may deliver it. Its claim ends when the document is due.
+    UnderWay(Document),
     /// There is no such document.
     Unknown,
+}
+
+impl Decided {
+    /// What came of a decision about a document, as it is afterwards. Of a pending one only a try that is under way
+    /// keeps it from being abandoned.
+    pub fn of(document: Document, decision: Decision, is_so: bool) -> Self {
+        match (decision, document.state) {
+            _ if is_so => Self::Done(document),
+            (Decision::Abandon, State::Pending) => Self::UnderWay(document),
+            _ => Self::Refused(document),
+        }
+    }
 }

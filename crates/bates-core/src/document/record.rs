@@ -28,8 +28,12 @@ pub struct Document {
     pub created: Timestamp,
     /// When its state, or the outcome of a try, was last written.
     pub updated: Timestamp,
-    /// While it is pending, when the next try is due; while it is reserved, when it is voided.
+    /// While it is pending, when the next try is due, or the claim of the one under way ends; while it is reserved, when
+    /// it is voided.
     pub due: Option<Timestamp>,
+    /// Whether a try may have reached the sink although its outcome is not known: its claim ended before anyone settled
+    /// it, or the sink did not answer.
+    pub in_doubt: bool,
 }
 
 /// What became of a document or a reservation.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::place::Place;
@@ -16,6 +17,16 @@ pub trait Sink: Send + Sync + 'static {
     /// Delivers documents; answers for each, in their order. One that fails must not keep others from being tried.
     fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a>;
 
+    /// The same, but reports each outcome as soon as it is known. Outcomes that were reported count even if the rest of
+    /// the batch takes too long.
+    fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
+        Box::pin(async {
+            for (at, outcome) in self.deliver(deliveries).await.into_iter().enumerate() {
+                outcomes.tell(at, outcome);
+            }
+        })
+    }
+
     /// How many documents it takes at once.
     fn batch_max(&self) -> usize;
 
@@ -25,6 +36,40 @@ pub trait Sink: Send + Sync + 'static {
 
 /// Deliveries under way: an answer for each.
 pub type Delivering<'a> = Pin<Box<dyn Future<Output = Vec<Result<(), Undelivered>>> + Send + 'a>>;
+
+/// Deliveries under way, each reported by itself.
+pub type DeliveringEach<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// What became of deliveries, as far as it is known.
+#[derive(Debug)]
+pub struct Outcomes(Mutex<Vec<Option<Result<(), Undelivered>>>>);
+
+impl Outcomes {
+    /// Of this many deliveries none is known yet.
+    pub fn unknown(deliveries: usize) -> Self {
+        Self(Mutex::new(vec![None; deliveries]))
+    }
+
+    /// Tells what became of a delivery, by its place in the batch.
+    pub fn tell(&self, at: usize, outcome: Result<(), Undelivered>) {
+        if let Some(told) = self.0.lock().get_mut(at) {
+            *told = Some(outcome);
+        }
+    }
+
+    /// How many were told.
+    pub fn told(&self) -> usize {
+        self.0.lock().iter().flatten().count()
+    }
+
+    /// All of them. Those without an outcome were not answered, for this reason.
+    pub fn known(self, otherwise: &str) -> Vec<Result<(), Undelivered>> {
+        let outcomes = self.0.into_inner().into_iter();
+        outcomes
+            .map(|outcome| outcome.unwrap_or_else(|| Err(Undelivered::Unanswered(otherwise.into()))))
+            .collect()
+    }
+}
 
 /// A document on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,4 +99,7 @@ pub enum Undelivered {
     /// The sink takes nothing now.
     #[error("unavailable: {0}")]
     Unavailable(Box<str>),
+    /// The sink did not answer, and may have taken the document.
+    #[error("no answer: {0}")]
+    Unanswered(Box<str>),
 }

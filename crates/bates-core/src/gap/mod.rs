@@ -42,11 +42,13 @@ pub enum Reason {
     FillFenced,
     /// It was in a shared pool whose server forgot what was taken: whether somebody has it is not known.
     PoolInvalidated,
+    /// Its document is dead or abandoned, and the outcome of a try is not known: the sink may have taken it.
+    DeliveryUnknown,
 }
 
 impl Reason {
     /// All of them, those that leave no doubt first: where two are said of a position, the first counts.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::OutboxDlq,
         Self::Abandoned,
         Self::Voided,
@@ -57,6 +59,7 @@ impl Reason {
         Self::FillFenced,
         Self::CrashSkip,
         Self::PoolInvalidated,
+        Self::DeliveryUnknown,
     ];
 
     /// As users and stores write it.
@@ -72,6 +75,7 @@ impl Reason {
             Self::FloorRaised => "floor_raised",
             Self::FillFenced => "fill_fenced",
             Self::PoolInvalidated => "pool_invalidated",
+            Self::DeliveryUnknown => "delivery_unknown",
         }
     }
 
@@ -82,7 +86,7 @@ impl Reason {
 
     /// Whether somebody may have the number all the same.
     pub const fn is_uncertain(self) -> bool {
-        matches!(self, Self::CrashSkip | Self::PoolInvalidated)
+        matches!(self, Self::CrashSkip | Self::PoolInvalidated | Self::DeliveryUnknown)
     }
 }
 

@@ -21,7 +21,9 @@ impl Breaker {
 
     /// What became of a batch. A document that was refused says nothing about the sink.
     pub(super) fn saw(&mut self, outcomes: &[Result<(), Undelivered>]) {
-        let is_away = |outcome: &Result<(), Undelivered>| matches!(outcome, Err(Undelivered::Unavailable(_)));
+        let is_away = |outcome: &Result<(), Undelivered>| {
+            matches!(outcome, Err(Undelivered::Unavailable(_) | Undelivered::Unanswered(_)))
+        };
         self.pause = match self.pause {
             _ if !outcomes.iter().all(is_away) => None,
             None => Some(PAUSE_MIN),

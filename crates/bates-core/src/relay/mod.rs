@@ -4,7 +4,8 @@
 //! to whoever claims them next, and its late verdict is refused. A document that fails waits longer each time and is
 //! dead in the end; others are not held up, because those with the fewest tries are claimed first. A sink that takes
 //! nothing is left alone and tried with one document now and then. One that is too slow for a batch within its claim
-//! gets smaller ones, and one that panics has failed like any other: a relay never ends by itself.
+//! gets smaller ones, and what it has taken by then counts; one that panics has failed like any other: a relay never
+//! ends by itself.
 
 mod breaker;
 mod pace;
@@ -20,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::document::{Claim, Claimed, Outbox, Settlement, Sink, Undelivered, Verdict};
+use crate::document::{Claim, Claimed, Outbox, Outcomes, Settlement, Sink, Undelivered, Verdict};
 use crate::machine::{Entry, Machine};
 use crate::store::StoreError;
 use breaker::Breaker;
@@ -32,6 +33,12 @@ const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 
 /// Calls that wait for numbers together are a flood.
 const FLOOD: usize = 500;
+
+/// How long a claim lasts. A sink must answer earlier by itself, or nothing is known of what it was doing.
+pub const CLAIM_LASTS: Duration = Duration::from_secs(30);
+
+/// How much longer the store keeps a claim, so that no other node takes it before its outcome is written.
+const SETTLING: Duration = Duration::from_secs(2);
 
 /// How long a lane lets a flood go first; then it has a turn all the same.
 const YIELD: Duration = Duration::from_secs(2);
@@ -52,7 +59,7 @@ pub struct RelaySettings {
 
 impl Default for RelaySettings {
     fn default() -> Self {
-        Self { tries_max: 5, claim_lasts: Duration::from_secs(30), lanes: 2, poll: Duration::from_secs(1) }
+        Self { tries_max: 5, claim_lasts: CLAIM_LASTS, lanes: 2, poll: Duration::from_secs(1) }
     }
 }
 
@@ -140,7 +147,7 @@ impl<S: Outbox> Relay<S> {
 
     /// Claims, delivers, settles. Answers whether there was anything to deliver.
     async fn round(&self, limit: usize) -> Result<bool, StoreError> {
-        let RelaySettings { claim_lasts: lasts, .. } = self.settings;
+        let lasts = self.settings.claim_lasts + SETTLING;
         let claim = Claim { series: self.entry.series().name().clone(), limit, bytes: BYTES_AT_ONCE, lasts };
         let claimed = self.machine.store().claim(claim).await?;
         if claimed.is_empty() {
@@ -159,39 +166,39 @@ impl<S: Outbox> Relay<S> {
         Ok(true)
     }
 
-    /// What takes longer than the claim counts as failed: somebody else may be at it by then.
+    /// What takes longer than the claim was not answered: another node may be at it by then. What the sink has told of
+    /// before counts.
     async fn deliver(&self, claimed: &[Claimed]) -> Vec<Result<(), Undelivered>> {
-        let late = "it did not answer within the time of its claim";
-        let delivered = timeout(self.settings.claim_lasts, self.delivered(claimed)).await;
-        self.pace.lock().saw(claimed.len(), matches!(delivered, Ok(Some(_))));
-        let (mut outcomes, reason) = match delivered {
-            Ok(Some(outcomes)) => (outcomes, late),
-            Ok(None) => (Vec::new(), "it panicked"),
-            Err(_) => (Vec::new(), late),
-        };
-        outcomes.resize_with(claimed.len(), || Err(Undelivered::Unavailable(reason.into())));
-        outcomes
+        let outcomes = Outcomes::unknown(claimed.len());
+        let ended = timeout(self.settings.claim_lasts, self.ended(claimed, &outcomes)).await;
+        self.pace.lock().saw(claimed.len(), ended == Ok(true));
+        outcomes.known(match ended {
+            Ok(true) => "the sink ended and told nothing of it",
+            Ok(false) => "the sink panicked",
+            Err(_) => "the sink did not answer within the time of its claim",
+        })
     }
 
-    /// What the sink answers; `None` if it panicked, which has been said.
-    async fn delivered(&self, claimed: &[Claimed]) -> Option<Vec<Result<(), Undelivered>>> {
-        let mut delivering = Box::pin(async { self.sink.deliver(claimed).await });
+    /// Whether the sink ended the batch; if not, it panicked, which has been said.
+    async fn ended(&self, claimed: &[Claimed], outcomes: &Outcomes) -> bool {
+        let mut delivering = Box::pin(async { self.sink.deliver_each(claimed, outcomes).await });
         // What it was doing is dropped, and a sink has nothing that half a delivery could break for the next one.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {
-            Ok(poll) => poll.map(Some),
-            Err(_) => task::Poll::Ready(None),
+            Ok(poll) => poll.map(|()| true),
+            Err(_) => task::Poll::Ready(false),
         })
         .await
     }
 
     fn verdict(&self, attempt: u32, outcome: Result<(), Undelivered>) -> Verdict {
-        match outcome {
-            Ok(()) => Verdict::Delivered,
-            Err(error) if attempt >= self.settings.tries_max => Verdict::Dead(error.to_string().into()),
-            Err(error) => {
-                let wait = Duration::from_secs(2_u64.saturating_pow(attempt.min(16)));
-                Verdict::Again(breaker::jittered(wait), error.to_string().into())
-            }
+        let Err(error) = outcome else { return Verdict::Delivered };
+        let wait = Duration::from_secs(2_u64.saturating_pow(attempt.min(16)));
+        let again = (attempt < self.settings.tries_max).then(|| breaker::jittered(wait));
+        let reason = error.to_string().into();
+        match (error, again) {
+            (Undelivered::Unanswered(_), again) => Verdict::Unanswered(again, reason),
+            (_, Some(wait)) => Verdict::Again(wait, reason),
+            (_, None) => Verdict::Dead(reason),
         }
     }
 }

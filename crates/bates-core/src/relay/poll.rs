@@ -35,7 +35,7 @@ impl Poll {
     /// What became of a batch.
     pub(super) fn saw(&mut self, settled: &[Settlement], now: Instant) {
         let due = settled.iter().filter_map(|settlement| match settlement.verdict {
-            Verdict::Again(wait, _) => Some(now + wait),
+            Verdict::Again(wait, _) | Verdict::Unanswered(Some(wait), _) => Some(now + wait),
             _ => None,
         });
         self.retries_until = self.retries_until.into_iter().chain(due).max();

@@ -27,3 +27,7 @@ ALTER TABLE bates.cursor ADD COLUMN gapless_from bigint NOT NULL DEFAULT 0;
 ALTER TABLE bates.store
     ADD COLUMN mark_move uuid,
     ADD COLUMN mark_run  uuid;
+
+-- Whether a try may have reached the sink although its outcome is not known. If its document is dead or abandoned, the
+-- number is uncertain.
+ALTER TABLE bates.document ADD COLUMN in_doubt boolean NOT NULL DEFAULT false;

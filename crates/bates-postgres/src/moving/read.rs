@@ -153,6 +153,7 @@ pub(super) async fn kept(
         let mut document = list::read(row);
         if row.get("is_claimed") {
             document.due = Some(Timestamp::UNIX_EPOCH);
+            document.in_doubt = true;
         }
         Kept { document, body: row.get::<_, Option<&str>>("body").map(Into::into) }
     };

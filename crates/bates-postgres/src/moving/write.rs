@@ -16,15 +16,16 @@ use crate::session::Session;
 
 const DOCUMENTS: &str = "
     INSERT INTO bates.document (event, series, scope, position, number, state, body, tries, last_error,
-        created_at, updated_at, due_at)
+        created_at, updated_at, due_at, in_doubt)
     SELECT event, series, scope, position, number, state, body, tries, last_error,
         'epoch'::timestamptz + created * interval '1 microsecond',
         'epoch'::timestamptz + updated * interval '1 microsecond',
-        'epoch'::timestamptz + due * interval '1 microsecond'
-    FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS kept
-        (event, series, scope, position, number, state, body, tries, last_error, created, updated, due)
+        'epoch'::timestamptz + due * interval '1 microsecond', in_doubt
+    FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS kept
+        (event, series, scope, position, number, state, body, tries, last_error, created, updated, due, in_doubt)
     ON CONFLICT (event) DO UPDATE SET state = excluded.state, body = excluded.body, tries = excluded.tries,
-        last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at";
+        last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
+        in_doubt = excluded.in_doubt";
 
 /// What a key stands for is written with it, although its document may be there: it need not be looked for. A key
 /// never changes, so one that is here already is the same.
@@ -77,7 +78,8 @@ pub(super) async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Fa
     let created: Vec<f64> = column(kept, |document| micros(document.created));
     let updated: Vec<f64> = column(kept, |document| micros(document.updated));
     let due: Vec<Option<f64>> = column(kept, |document| document.due.map(micros));
-    let parameters: [(&(dyn ToSql + Sync), Type); 12] = [
+    let doubts: Vec<bool> = column(kept, |document| document.in_doubt);
+    let parameters: [(&(dyn ToSql + Sync), Type); 13] = [
         (&events, Type::UUID_ARRAY),
         (&series, Type::TEXT_ARRAY),
         (&scopes, Type::TEXT_ARRAY),
@@ -90,6 +92,7 @@ pub(super) async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Fa
         (&created, Type::FLOAT8_ARRAY),
         (&updated, Type::FLOAT8_ARRAY),
         (&due, Type::FLOAT8_ARRAY),
+        (&doubts, Type::BOOL_ARRAY),
     ];
     written(session, DOCUMENTS, &parameters).await
 }

@@ -1,8 +1,6 @@
 //! Claims, and what became of them. Must never wait for another claim.
 
-use std::borrow::Cow;
-
-use bates_core::{Claim, Claimed, Place, ScopeKey, Settlement, State, Verdict};
+use bates_core::{Claim, Claimed, Place, ScopeKey, Settlement};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -14,7 +12,8 @@ use crate::error::Failed;
 use crate::moving::check_not_left;
 use crate::session::Session;
 
-/// What others are just claiming is skipped: nobody waits, and nobody gets the same.
+/// What others are just claiming is skipped: nobody waits, and nobody gets the same. A claim that was never settled may
+/// have ended with a delivery.
 const CLAIM: &str = "WITH due AS MATERIALIZED (
         SELECT event, tries, due_at, octet_length(body) AS bytes FROM bates.document
         WHERE series = $1 AND state = 'pending' AND due_at <= now()
@@ -23,7 +22,8 @@ const CLAIM: &str = "WITH due AS MATERIALIZED (
         SELECT event, tries, due_at, sum(bytes) OVER (ORDER BY tries, due_at, event) - bytes AS before FROM due
     ), taken AS (
         UPDATE bates.document AS taken
-        SET tries = due.tries + 1, due_at = now() + $3 * interval '1 millisecond', is_claimed = true
+        SET tries = due.tries + 1, due_at = now() + $3 * interval '1 millisecond',
+            in_doubt = taken.in_doubt OR taken.is_claimed, is_claimed = true
         FROM fitting AS due WHERE taken.event = due.event AND due.before < $4
         RETURNING taken.event, taken.scope, taken.position, taken.number, taken.body, taken.created_at
     )
@@ -37,9 +37,9 @@ const LOCK: &str = "SELECT count(*) FROM
 /// A document that was delivered is of no more use here.
 const SETTLE: &str = "UPDATE bates.document AS settled
     SET state = told.state, due_at = now() + told.after * interval '1 millisecond', last_error = told.error,
-        updated_at = now(), is_claimed = false,
+        updated_at = now(), is_claimed = false, in_doubt = settled.in_doubt OR told.in_doubt,
         body = CASE told.state WHEN 'delivered' THEN NULL ELSE settled.body END
-    FROM UNNEST($1, $2, $3, $4, $5) AS told (event, attempt, state, after, error)
+    FROM UNNEST($1, $2, $3, $4, $5, $6) AS told (event, attempt, state, after, error, in_doubt)
     WHERE settled.event = told.event AND settled.tries = told.attempt AND settled.state = 'pending'
         AND settled.is_claimed";
 
@@ -79,17 +79,19 @@ pub(super) async fn settle(session: &Session, settled: &[Settlement]) -> Result<
         settled.iter().map(|each| i32::try_from(each.attempt).unwrap_or(i32::MAX)).collect();
     let (mut states, mut afters, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for Settlement { verdict, .. } in settled {
-        let (state, after, error) = written(verdict);
+        let (state, after, error) = verdict.written();
         states.push(state.name());
-        afters.push(after);
-        errors.push(error);
+        afters.push(after.map(millis));
+        errors.push(error.map(printable));
     }
-    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
+    let doubts: Vec<bool> = settled.iter().map(|each| each.verdict.is_in_doubt()).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 6] = [
         (&events, Type::UUID_ARRAY),
         (&attempts, Type::INT4_ARRAY),
         (&states, Type::TEXT_ARRAY),
         (&afters, Type::FLOAT8_ARRAY),
         (&errors, Type::TEXT_ARRAY),
+        (&doubts, Type::BOOL_ARRAY),
     ];
     let (began, locked, accepted) = tokio::join!(
         biased;
@@ -102,13 +104,4 @@ pub(super) async fn settle(session: &Session, settled: &[Settlement]) -> Result<
     let accepted = accepted?;
     session.batch_execute("COMMIT").await?;
     Ok(accepted)
-}
-
-/// The state after a verdict, when the next try is due, and what went wrong.
-fn written(verdict: &Verdict) -> (State, Option<f64>, Option<Cow<'_, str>>) {
-    match verdict {
-        Verdict::Delivered => (State::Delivered, None, None),
-        Verdict::Again(after, error) => (State::Pending, Some(millis(*after)), Some(printable(error))),
-        Verdict::Dead(error) => (State::Dead, None, Some(printable(error))),
-    }
 }

@@ -38,7 +38,7 @@ pub(super) async fn decide(session: &Session, event: Uuid, decision: Decision) -
     let Some(found) = found else { return Ok(Decided::Unknown) };
     // Twice is once.
     let is_so = changed == 1 || found.state == decision.changes().1 && decision != Decision::Retry;
-    Ok(if is_so { Decided::Done(found) } else { Decided::Refused(found) })
+    Ok(Decided::of(found, decision, is_so))
 }
 
 pub(super) async fn decide_all(
@@ -57,7 +57,12 @@ async fn change(session: &Session, filter: &Filter, decision: Decision) -> Resul
     let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
     // A reservation whose time is over cannot be confirmed any more, even if it was not voided yet. By the clock, not
     // by the beginning of the transaction, which may have waited.
-    let in_time = if decision == Decision::Confirm { " AND due_at > clock_timestamp()" } else { "" };
+    let in_time = match decision {
+        Decision::Confirm => " AND due_at > clock_timestamp()",
+        // A try that is under way may deliver it.
+        Decision::Abandon => " AND NOT (is_claimed AND due_at > clock_timestamp())",
+        Decision::Void | Decision::Retry => "",
+    };
     // The verdict of a try that is under way must not be taken for that of the next one.
     let begun = "CASE WHEN changed.is_claimed THEN changed.tries ELSE 0 END";
     let (due, tries) =
@@ -69,7 +74,8 @@ async fn change(session: &Session, filter: &Filter, decision: Decision) -> Resul
              WHERE state IN ({}){in_time} AND {} ORDER BY event FOR UPDATE
          )
          UPDATE bates.document AS changed
-         SET state = '{to}', due_at = {due}, tries = {tries}, updated_at = now(), is_claimed = false
+         SET state = '{to}', due_at = {due}, tries = {tries}, updated_at = now(),
+             in_doubt = changed.in_doubt OR changed.is_claimed, is_claimed = false
          FROM meant WHERE changed.event = meant.event",
         from.join(", "),
         condition.text

@@ -14,7 +14,7 @@ use crate::session::Session;
 pub(crate) const COLUMNS: &str = "event, series, scope, position, number, state, tries, last_error,
     (extract(epoch FROM created_at) * 1000000)::bigint,
     (extract(epoch FROM updated_at) * 1000000)::bigint,
-    (extract(epoch FROM due_at) * 1000000)::bigint";
+    (extract(epoch FROM due_at) * 1000000)::bigint, in_doubt";
 
 /// A value of a condition, with its type.
 type Value<'f> = (Box<dyn ToSql + Sync + Send + 'f>, Type);
@@ -89,6 +89,7 @@ pub(crate) fn read(row: &Row) -> Document {
         created: moment(row.get(8)),
         updated: moment(row.get(9)),
         due: row.get::<_, Option<i64>>(10).map(moment),
+        in_doubt: row.get(11),
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) struct KnownGap {
     /// The last position.
     last: u64,
     /// Why: `outbox_dlq`, `abandoned`, `voided`, `untracked_loss`, `crash_skip`, `lease_lost`, `burned`,
-    /// `floor_raised`, `fill_fenced` or `pool_invalidated`.
+    /// `floor_raised`, `fill_fenced`, `pool_invalidated` or `delivery_unknown`.
     #[schema(example = "voided")]
     reason: &'static str,
     /// Whether somebody may have the numbers all the same: their holder crashed, or forgot.

@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use bates_core::{Delivering, Delivery, Sink, Undelivered};
+use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
 use futures_util::{StreamExt as _, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
-use object_store::client::{ClientConfigKey, ClientOptions, HttpClient, HttpConnector};
+use object_store::client::{
+    ClientConfigKey, ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind,
+};
 use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt as _, RetryConfig};
 use reqwest::{Client, Url};
@@ -14,13 +16,15 @@ use reqwest::{Client, Url};
 use super::{FIELD, path};
 use crate::error::SinkError;
 use crate::payload;
+use crate::timing;
 use crate::tls::{self, Trust};
 
 const BATCH_MAX: usize = 256;
 const CONCURRENCY: usize = 32;
 const PREFIX_BYTES_MAX: usize = 200;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const TIMEOUT: Duration = Duration::from_secs(20);
+/// There is one more try, and both must end before the claim of a document does.
+const TIMEOUT: Duration = Duration::from_secs(12);
 
 /// A bucket that takes documents.
 pub(super) struct Bucket {
@@ -59,8 +63,14 @@ impl Bucket {
 
 impl Sink for Bucket {
     fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
-        let puts = stream::iter(deliveries).map(|delivery| self.put(delivery));
-        Box::pin(puts.buffered(CONCURRENCY).collect())
+        timing::deliver_all(self, deliveries)
+    }
+
+    fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
+        let each = stream::iter(deliveries.iter().enumerate());
+        Box::pin(each.for_each_concurrent(CONCURRENCY, async |(at, delivery)| {
+            outcomes.tell(at, self.put(delivery).await);
+        }))
     }
 
     fn batch_max(&self) -> usize {
@@ -76,8 +86,21 @@ impl Sink for Bucket {
 fn undelivered(error: &Error) -> Undelivered {
     match error {
         Error::InvalidPath { .. } => Undelivered::Refused(error.to_string().into()),
+        _ if is_unanswered(error) => Undelivered::Unanswered(error.to_string().into()),
         _ => Undelivered::Unavailable(error.to_string().into()),
     }
+}
+
+/// Whether a request was sent to which no answer came.
+fn is_unanswered(error: &Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if let Some(http) = error.downcast_ref::<HttpError>() {
+            return http.kind() != HttpErrorKind::Connect;
+        }
+        source = error.source();
+    }
+    false
 }
 
 /// Clients whose TLS is ours: by itself `object_store` would take a provider from the process.

@@ -91,7 +91,10 @@ impl Inner {
         let there = there.filter_map(|(staged, _)| staged.as_ref().ok());
         match self.sync(there.map(|staged| &*staged.target)) {
             Ok(()) => named,
-            Err(undelivered) => vec![Err(undelivered); deliveries.len()],
+            // The files have their names, and may keep them.
+            Err(undelivered) => {
+                vec![Err(Undelivered::Unanswered(undelivered.to_string().into())); deliveries.len()]
+            }
         }
     }
 

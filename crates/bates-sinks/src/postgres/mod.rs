@@ -5,13 +5,14 @@ mod address;
 mod rows;
 mod table;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bates_core::{Delivering, Delivery, Sink, Undelivered};
+use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod};
 use serde::Deserialize;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub(crate) use self::address::Address;
@@ -20,6 +21,7 @@ use self::rows::{Failed, Insert};
 use self::table::Table;
 use crate::error::SinkError;
 use crate::secret::{self, Secret};
+use crate::timing;
 use crate::tls;
 
 const URL: &str = "postgres.url";
@@ -30,7 +32,6 @@ const BATCH_MAX: usize = 1_000;
 const CONNECTIONS: usize = 4;
 /// A statement lasts no longer if nobody says otherwise.
 const TIMEOUT_MS: u64 = 10_000;
-const TIMEOUT_MS_MAX: u64 = 60_000;
 /// A server gives up by itself first; one that does not answer even then is not there.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -67,9 +68,7 @@ pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkE
         }
     }
     let table = Table::parse(table).map_err(|problem| SinkError::new("postgres.table", problem))?;
-    if !(1..=TIMEOUT_MS_MAX).contains(timeout_ms) {
-        return Err(SinkError::new("postgres.timeout_ms", format!("it is between 1 and {TIMEOUT_MS_MAX}")));
-    }
+    timing::check("postgres.timeout_ms", *timeout_ms)?;
     let tls = MakeRustlsConnect::new(tls::config(&address.trust).map_err(wrong)?);
     let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(address.config.clone(), tls, config);
@@ -92,38 +91,44 @@ struct Postgres {
 
 impl Postgres {
     /// Halves what fails because of one of its documents until each that can go is there.
-    async fn deliver(&self, deliveries: &[Delivery]) -> Vec<Result<(), Undelivered>> {
-        let mut answers = vec![Ok(()); deliveries.len()];
+    async fn insert_each(&self, deliveries: &[Delivery], outcomes: &Outcomes) {
+        let tell = |part: Range<usize>, outcome: Result<(), Undelivered>| {
+            part.for_each(|at| outcomes.tell(at, outcome.clone()));
+        };
         let whole = 0..deliveries.len();
         let mut left = vec![whole];
         while let Some(part) = left.pop().filter(|part| !part.is_empty()) {
             match self.attempt(&deliveries[part.clone()]).await {
-                Ok(()) => {}
+                Ok(()) => tell(part, Ok(())),
                 Err(Failed::Document(_)) if part.len() > 1 => {
                     let middle = part.start + part.len() / 2;
                     left.extend([middle..part.end, part.start..middle]);
                 }
-                Err(Failed::Document(reason)) => answers[part.start] = Err(Undelivered::Refused(reason)),
+                Err(Failed::Document(reason)) => tell(part, Err(Undelivered::Refused(reason))),
+                // Nor would it take the rest: each part would wait for a timeout of its own.
                 Err(Failed::Sink(reason)) => {
-                    // Nor would it take the rest: nobody waits for a timeout of each part.
-                    for part in left.drain(..).chain([part]) {
-                        answers[part].fill(Err(Undelivered::Unavailable(reason.clone())));
-                    }
+                    let away = Err(Undelivered::Unavailable(reason));
+                    left.drain(..).chain([part]).for_each(|part| tell(part, away.clone()));
+                }
+                Err(Failed::Commit(reason)) => {
+                    let away = Err(Undelivered::Unavailable(reason.clone()));
+                    left.drain(..).for_each(|part| tell(part, away.clone()));
+                    tell(part, Err(Undelivered::Unanswered(reason)));
                 }
             }
         }
-        answers
     }
 
     async fn attempt(&self, deliveries: &[Delivery]) -> Result<(), Failed> {
-        let late = || Failed::Sink("no answer in time".into());
-        let client = timeout(self.timeout, self.pool.get()).await.map_err(|_| late())?;
+        let late = "it did not answer in time";
+        let deadline = Instant::now() + self.timeout + GRACE;
+        let client = timeout_at(deadline, self.pool.get()).await.map_err(|_| Failed::Sink(late.into()))?;
         let mut client = client.map_err(|error| Failed::Sink(reason(&error)))?;
-        match timeout(self.timeout + GRACE, self.insert.run(&mut client, deliveries)).await {
+        match timeout_at(deadline, self.insert.run(&mut client, deliveries)).await {
             // An answer may still come that nobody waits for.
             Err(_) => {
                 drop(Object::take(client));
-                Err(late())
+                Err(Failed::Commit(late.into()))
             }
             Ok(inserted) => inserted,
         }
@@ -132,7 +137,11 @@ impl Postgres {
 
 impl Sink for Postgres {
     fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
-        Box::pin(self.deliver(deliveries))
+        timing::deliver_all(self, deliveries)
+    }
+
+    fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
+        Box::pin(self.insert_each(deliveries, outcomes))
     }
 
     fn batch_max(&self) -> usize {

@@ -2,7 +2,7 @@
 //! the commit is on the server's disk, as far as the server can be asked for that.
 
 use bates_core::Delivery;
-use deadpool_postgres::Client;
+use deadpool_postgres::{Client, Transaction};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
@@ -14,6 +14,8 @@ pub(super) enum Failed {
     Document(Box<str>),
     /// The table, the database, or the way there.
     Sink(Box<str>),
+    /// The way there, when the rows may have been committed.
+    Commit(Box<str>),
 }
 
 /// The statement for a table.
@@ -60,15 +62,21 @@ impl Insert {
     }
 
     pub(super) async fn run(&self, client: &mut Client, deliveries: &[Delivery]) -> Result<(), Failed> {
-        self.try_run(client, deliveries).await.map_err(|error| self.judge(&error))
+        let transaction = self.inserted(client, deliveries).await.map_err(|error| self.judge(&error))?;
+        // Without a word of the server, it may have committed all the same.
+        let judge = |error: tokio_postgres::Error| match error.code() {
+            Some(_) => self.judge(&error),
+            None => Failed::Commit(reason(&error)),
+        };
+        transaction.commit().await.map_err(judge)
     }
 
     /// The statement is not prepared, so that it works behind PgBouncer.
-    async fn try_run(
+    async fn inserted<'c>(
         &self,
-        client: &mut Client,
+        client: &'c mut Client,
         deliveries: &[Delivery],
-    ) -> Result<(), tokio_postgres::Error> {
+    ) -> Result<Transaction<'c>, tokio_postgres::Error> {
         let events: Vec<_> = deliveries.iter().map(|delivery| delivery.event).collect();
         let series: Vec<_> = deliveries.iter().map(|delivery| delivery.place.series.as_str()).collect();
         let scopes: Vec<_> = deliveries.iter().map(|delivery| delivery.place.scope.as_str()).collect();
@@ -82,7 +90,7 @@ impl Insert {
         let transaction = client.transaction().await?;
         transaction.batch_execute(&self.settings).await?;
         transaction.query_typed(&self.sql, &values).await?;
-        transaction.commit().await
+        Ok(transaction)
     }
 
     fn judge(&self, error: &tokio_postgres::Error) -> Failed {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{Clock, Delivering, Delivery, Sink, Undelivered};
+use bates_core::{Clock, Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url, redirect};
@@ -20,6 +20,7 @@ use self::signature::Signer;
 use crate::error::SinkError;
 use crate::payload;
 use crate::secret::{self, Secret};
+use crate::timing;
 use crate::tls::{self, Trust};
 
 /// Requests under way at once if nobody says otherwise.
@@ -27,7 +28,6 @@ const CONCURRENCY: usize = 16;
 const CONCURRENCY_MAX: usize = 256;
 /// A request lasts no longer if nobody says otherwise.
 const TIMEOUT_MS: u64 = 10_000;
-const TIMEOUT_MS_MAX: u64 = 60_000;
 /// A server that is not there at all is not waited for any longer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -70,9 +70,7 @@ pub(crate) fn open(description: &WebhookDescription, clock: Arc<dyn Clock>) -> R
     let secret =
         given.ok_or_else(|| SinkError::new("webhook.secret", "give a secret, or a secret_file with one"))?;
     let signer = Signer::new(&secret).map_err(|problem| SinkError::new("webhook.secret", problem))?;
-    if !(1..=TIMEOUT_MS_MAX).contains(timeout_ms) {
-        return Err(SinkError::new("webhook.timeout_ms", format!("it is between 1 and {TIMEOUT_MS_MAX}")));
-    }
+    timing::check("webhook.timeout_ms", *timeout_ms)?;
     if !(1..=CONCURRENCY_MAX).contains(concurrency) {
         return Err(SinkError::new("webhook.concurrency", format!("it is between 1 and {CONCURRENCY_MAX}")));
     }
@@ -150,8 +148,14 @@ impl Webhook {
 
 impl Sink for Webhook {
     fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
-        let posts = stream::iter(deliveries).map(|delivery| self.post(delivery));
-        Box::pin(posts.buffered(self.concurrency).collect())
+        timing::deliver_all(self, deliveries)
+    }
+
+    fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
+        let each = stream::iter(deliveries.iter().enumerate());
+        Box::pin(each.for_each_concurrent(self.concurrency, async |(at, delivery)| {
+            outcomes.tell(at, self.post(delivery).await);
+        }))
     }
 
     /// As many as are under way at once: a server that hangs holds up a batch for one timeout, not for several.

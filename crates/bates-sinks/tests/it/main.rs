@@ -49,6 +49,11 @@ pub(crate) fn is_refused(answer: &Result<(), Undelivered>) -> bool {
     matches!(answer, Err(Undelivered::Refused(_)))
 }
 
+/// It may have been taken.
+pub(crate) fn is_unanswered(answer: &Result<(), Undelivered>) -> bool {
+    matches!(answer, Err(Undelivered::Unanswered(_)))
+}
+
 pub(crate) fn is_unavailable(answer: &Result<(), Undelivered>) -> bool {
     matches!(answer, Err(Undelivered::Unavailable(_)))
 }

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bates_core::{Delivery, Sink, Undelivered};
+use bates_core::{Delivery, Outcomes, Sink, Undelivered};
 use bates_testkit::programs;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::receiver::Receiver;
-use super::{delivery, expected, is_refused, is_unavailable, opened};
+use super::{delivery, expected, is_refused, is_unanswered, is_unavailable, opened};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEXT_SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -75,12 +75,13 @@ async fn a_receiver_can_verify_what_it_gets_with_every_secret_that_is_valid() {
 async fn each_document_is_answered_by_its_own_status() {
     let receiver = Receiver::start(1).await;
     let sink = webhook(&receiver.url(), &json!({}));
-    let wishes = [200, 201, 400, 404, 410, 413, 408, 425, 429, 500, 503, 301, 302, 307, 308, 204];
+    let wishes = [200, 201, 400, 404, 410, 413, 408, 425, 429, 500, 502, 503, 504, 301, 302, 307, 308, 204];
     let answers = sink.deliver(&wishing(&wishes.map(Value::from))).await;
     for (status, answer) in wishes.iter().zip(&answers) {
         match status {
             200..300 => assert_eq!(answer, &Ok(()), "{status}"),
             400 | 404 | 410 | 413 => assert!(is_refused(answer), "{status} {answer:?}"),
+            502 | 504 => assert!(is_unanswered(answer), "what is behind it may have it: {status} {answer:?}"),
             _ => assert!(is_unavailable(answer), "{status} {answer:?}"),
         }
     }
@@ -96,15 +97,33 @@ async fn one_that_hangs_costs_its_timeout_and_holds_up_no_other() {
     let hang = json!("hang");
     let started = Instant::now();
     let answers = sink.deliver(&wishing(&[hang, json!(200), json!(200), json!(200)])).await;
-    assert_eq!(answers[0], Err(Undelivered::Unavailable("no answer in time".into())));
+    assert_eq!(answers[0], Err(Undelivered::Unanswered("it did not answer in time".into())));
     assert_eq!(answers[1..], [Ok(()), Ok(()), Ok(())]);
     assert!(started.elapsed() < Duration::from_secs(10));
 }
 
 #[tokio::test]
+async fn what_is_answered_is_told_while_another_one_hangs() {
+    let receiver = Receiver::start(1).await;
+    let sink = webhook(&receiver.url(), &json!({"timeout_ms": 25_000}));
+    let documents = wishing(&[json!(200), json!("hang"), json!(400), json!(200)]);
+    let outcomes = Outcomes::unknown(documents.len());
+    let mut delivering = sink.deliver_each(&documents, &outcomes);
+    // Until all but the one that hangs have been answered.
+    while receiver.seen.requests.lock().len() < 4 || outcomes.told() < 3 {
+        assert!((&mut delivering).now_or_never().is_none(), "one of them hangs");
+        tokio::task::yield_now().await;
+    }
+    drop(delivering);
+    let answers = outcomes.known("cut off");
+    assert_eq!(answers[1], Err(Undelivered::Unanswered("cut off".into())));
+    assert!(answers[0].is_ok() && is_refused(&answers[2]) && answers[3].is_ok(), "{answers:?}");
+}
+
+#[tokio::test]
 async fn an_endless_answer_is_not_read_to_its_end() {
     let receiver = Receiver::start(1).await;
-    let sink = webhook(&receiver.url(), &json!({"timeout_ms": 60_000}));
+    let sink = webhook(&receiver.url(), &json!({"timeout_ms": 25_000}));
     assert_eq!(sink.deliver(&wishing(&[json!("talk")])).await, [Ok(())]);
 }
 
@@ -118,7 +137,7 @@ async fn as_many_requests_are_under_way_as_described_and_no_more() {
     // A fourth that hangs begins only after one of three is over.
     let sink = webhook(&receiver.url(), &json!({"concurrency": 3, "timeout_ms": 300}));
     let started = Instant::now();
-    assert!(sink.deliver(&wishing(&vec![json!("hang"); 4])).await.iter().all(is_unavailable));
+    assert!(sink.deliver(&wishing(&vec![json!("hang"); 4])).await.iter().all(is_unanswered));
     assert!(started.elapsed() >= Duration::from_millis(600));
     assert_eq!(sink.batch_max(), 3);
 }

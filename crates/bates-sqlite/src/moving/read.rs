@@ -112,6 +112,7 @@ pub(super) fn kept(
         let body = row.get::<_, Option<String>>("body")?;
         if row.get("is_claimed")? {
             document.due = Some(Timestamp::UNIX_EPOCH);
+            document.in_doubt = true;
         }
         read += body.as_ref().map_or(0, String::len);
         kept.push(Kept { document, body: body.map(Into::into) });

@@ -97,15 +97,27 @@ fn pool(transaction: &Transaction<'_>, series_id: i64, (scope, epoch): &(ScopeKe
 }
 
 fn document(transaction: &Transaction<'_>, series_id: i64, Kept { document, body }: &Kept) -> Result<()> {
-    let Document { event, place, position, number, state, tries, last_error, created, updated, due } =
-        document;
+    let Document {
+        event,
+        place,
+        position,
+        number,
+        state,
+        tries,
+        last_error,
+        created,
+        updated,
+        due,
+        in_doubt,
+    } = document;
     transaction
         .prepare_cached(
             "INSERT INTO document (event, series_id, scope, position, number, state, body, tries, last_error,
-                 created_at, updated_at, due_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                 created_at, updated_at, due_at, in_doubt)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
              ON CONFLICT (event) DO UPDATE SET state = excluded.state, body = excluded.body, tries = excluded.tries,
-                 last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at",
+                 last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
+                 in_doubt = excluded.in_doubt",
         )?
         .execute(params![
             event.as_bytes(),
@@ -119,7 +131,8 @@ fn document(transaction: &Transaction<'_>, series_id: i64, Kept { document, body
             last_error,
             created.as_millisecond(),
             updated.as_millisecond(),
-            due.map(Timestamp::as_millisecond)
+            due.map(Timestamp::as_millisecond),
+            in_doubt
         ])?;
     Ok(())
 }

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use bates_core::{
-    Claim, Claimed, Decided, Decision, Filter, Place, ScopeKey, Settlement, State, StoreError, Verdict,
-};
+use bates_core::{Claim, Claimed, Decided, Decision, Filter, Place, ScopeKey, Settlement, StoreError};
 use jiff::Timestamp;
 use rusqlite::{Result, Row, Transaction, params, params_from_iter};
 use uuid::Uuid;
@@ -16,7 +14,7 @@ use crate::write::{Refusable, whole};
 /// Claims belong to the process that made them: when it is gone, they are. What waits for a try waits no longer than
 /// it would have been told to now: the clock may have been set back since, by a year as well.
 pub(crate) fn release(connection: &rusqlite::Connection, now: i64) -> Result<()> {
-    let sql = "UPDATE document SET due_at = 0, is_claimed = 0 WHERE state = 'pending' AND is_claimed = 1";
+    let sql = "UPDATE document SET due_at = 0, is_claimed = 0, in_doubt = 1 WHERE state = 'pending' AND is_claimed = 1";
     connection.execute(sql, [])?;
     let sql =
         "UPDATE document SET due_at = ?1 WHERE state = 'pending' AND due_at > ?1 + (2000 << min(tries, 16))";
@@ -55,13 +53,20 @@ pub(crate) fn claim(
         bytes += row.0.body.len();
         due.push(row);
     }
-    let mut take = transaction
-        .prepare_cached("UPDATE document SET tries = tries + 1, due_at = ?, is_claimed = 1 WHERE id = ?")?;
-    let until = now.saturating_add(millis(claim.lasts));
-    for (_, id) in &due {
+    take(transaction, due.iter().map(|(_, id)| *id), now.saturating_add(millis(claim.lasts)))?;
+    Ok(Ok(due.into_iter().map(|(claimed, _)| claimed).collect()))
+}
+
+/// A claim that was never settled may have ended with a delivery.
+fn take(transaction: &Transaction<'_>, ids: impl Iterator<Item = i64>, until: i64) -> Result<()> {
+    let mut take = transaction.prepare_cached(
+        "UPDATE document SET tries = tries + 1, due_at = ?, in_doubt = in_doubt OR is_claimed, is_claimed = 1
+         WHERE id = ?",
+    )?;
+    for id in ids {
         take.execute(params![until, id])?;
     }
-    Ok(Ok(due.into_iter().map(|(claimed, _)| claimed).collect()))
+    Ok(())
 }
 
 pub(crate) fn settle(
@@ -72,19 +77,15 @@ pub(crate) fn settle(
     // A document that was delivered is of no more use here.
     let mut statement = transaction.prepare_cached(
         "UPDATE document SET state = ?3, due_at = ?4, last_error = ?5, updated_at = ?6, is_claimed = 0,
-             body = CASE ?3 WHEN 'delivered' THEN NULL ELSE body END
+             in_doubt = in_doubt OR ?7, body = CASE ?3 WHEN 'delivered' THEN NULL ELSE body END
          WHERE event = ?1 AND tries = ?2 AND state = 'pending' AND is_claimed = 1",
     )?;
     let mut accepted = 0;
     for Settlement { event, attempt, verdict } in settled {
-        let (state, due, error) = match verdict {
-            Verdict::Delivered => (State::Delivered, None, None),
-            Verdict::Again(after, error) => {
-                (State::Pending, Some(now.saturating_add(millis(*after))), Some(error))
-            }
-            Verdict::Dead(error) => (State::Dead, None, Some(error)),
-        };
-        let written = statement.execute(params![event.as_bytes(), attempt, state.name(), due, error, now])?;
+        let (state, after, error) = verdict.written();
+        let due = after.map(|after| now.saturating_add(millis(after)));
+        let (event, in_doubt) = (event.as_bytes(), verdict.is_in_doubt());
+        let written = statement.execute(params![event, attempt, state.name(), due, error, now, in_doubt])?;
         accepted += written as u64;
     }
     Ok(Ok(accepted))
@@ -103,7 +104,7 @@ pub(crate) fn decide(
     };
     // Twice is once.
     let is_so = changed == 1 || found.state == decision.changes().1 && decision != Decision::Retry;
-    Ok(Ok(if is_so { Decided::Done(found) } else { Decided::Refused(found) }))
+    Ok(Ok(Decided::of(found, decision, is_so)))
 }
 
 pub(crate) fn decide_all(
@@ -119,14 +120,20 @@ fn change(transaction: &Transaction<'_>, filter: &Filter, decision: Decision, no
     let (from, to) = decision.changes();
     let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
     // A reservation whose time is over cannot be confirmed any more, even if it was not voided yet.
-    let in_time = if decision == Decision::Confirm { format!(" AND due_at > {now}") } else { String::new() };
+    let in_time = match decision {
+        Decision::Confirm => format!(" AND due_at > {now}"),
+        // A try that is under way may deliver it.
+        Decision::Abandon => format!(" AND NOT (is_claimed AND due_at > {now})"),
+        Decision::Void | Decision::Retry => String::new(),
+    };
     let due = if decision == Decision::Retry { "0" } else { "NULL" };
     // The verdict of a try that is under way must not be taken for that of the next one.
     let begun = "CASE is_claimed WHEN 1 THEN tries ELSE 0 END";
     let tries = if decision == Decision::Retry { begun } else { "tries" };
     let Condition { text, values } = Condition::of(filter, None);
     let sql = format!(
-        "UPDATE document SET state = '{to}', due_at = {due}, tries = {tries}, updated_at = {now}, is_claimed = 0
+        "UPDATE document SET state = '{to}', due_at = {due}, tries = {tries}, updated_at = {now},
+             in_doubt = in_doubt OR is_claimed, is_claimed = 0
          WHERE state IN ({}){in_time} AND {text}",
         from.join(", ")
     );

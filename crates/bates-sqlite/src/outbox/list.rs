@@ -12,7 +12,7 @@ use crate::write::whole;
 /// What [`read`] reads of a document.
 pub(crate) const COLUMNS: &str =
     "event, (SELECT name FROM series WHERE id = series_id), scope, position, number, state, tries, last_error,
-     created_at, updated_at, due_at";
+     created_at, updated_at, due_at, in_doubt";
 
 /// A filter as SQL.
 pub(super) struct Condition {
@@ -79,6 +79,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
         created: moment(row.get(8)?),
         updated: moment(row.get(9)?),
         due: row.get::<_, Option<i64>>(10)?.map(moment),
+        in_doubt: row.get(11)?,
     })
 }
 

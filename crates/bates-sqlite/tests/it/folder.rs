@@ -134,7 +134,9 @@ async fn a_store_from_before_the_audit_is_brought_up_to_date() {
     let folder = TempDir::new().unwrap();
     let first = grant(&open(&folder, Opening::First).unwrap()).await;
     let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
-    database.execute_batch("DROP TABLE audit; DROP TABLE client_lease; PRAGMA user_version = 7").unwrap();
+    let earlier = "DROP TABLE audit; DROP TABLE client_lease; ALTER TABLE document DROP COLUMN in_doubt;
+        PRAGMA user_version = 7";
+    database.execute_batch(earlier).unwrap();
     drop(database);
     let store = open(&folder, Opening::Existing).unwrap();
     assert_eq!((first, grant(&store).await), (1, 11), "its cursors go on");

@@ -1,12 +1,13 @@
 //! A relay on a real store, with sinks that are worse than any real one.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bates_core::{
-    Content, Delivering, Delivery, Machine, Relay, RelaySettings, ScopeName, SeriesSpec, Sink, State,
-    SystemClock,
+    Content, Delivering, DeliveringEach, Delivery, Filter, Machine, Outcomes, Relay, RelaySettings,
+    ScopeName, SeriesSpec, Sink, State, SystemClock, Undelivered,
 };
 use bates_sqlite::{Opening, SqliteStore};
 use tempfile::TempDir;
@@ -31,12 +32,8 @@ impl<F: Fn(&[Delivery]) -> Duration + Send + Sync + 'static> Sink for Bad<F> {
     }
 }
 
-/// Delivers so many documents, and answers how many are in which state once none is pending.
-async fn delivered(
-    documents: usize,
-    settings: RelaySettings,
-    sink: impl Fn(&[Delivery]) -> Duration + Send + Sync + 'static,
-) -> Vec<(State, u64)> {
+/// A machine with this many documents that wait for delivery.
+async fn with_documents(documents: usize) -> (TempDir, Arc<Machine<SqliteStore>>) {
     let folder = TempDir::new().unwrap();
     let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
     let spec = SeriesSpec { has_sink: true, ..SeriesSpec::new("document".parse().unwrap(), "{seq}") };
@@ -46,8 +43,17 @@ async fn delivered(
         let content = Content::Document("{}".into());
         machine.assign(&entry, ScopeName::default(), content, None, "test").await.unwrap();
     }
+    (folder, machine)
+}
+
+/// Delivers them, and answers how many are in which state once none is pending.
+async fn relayed(
+    machine: &Arc<Machine<SqliteStore>>,
+    settings: RelaySettings,
+    sink: Box<dyn Sink>,
+) -> Vec<(State, u64)> {
     let (stop, stopped) = watch::channel(false);
-    let relay = Relay::new(machine.clone(), entry, Box::new(Bad(sink)), settings);
+    let relay = Relay::new(machine.clone(), machine.named("document").unwrap(), sink, settings);
     let running = tokio::spawn(relay.run(stopped));
     let states = loop {
         let tally = machine.tally().await.unwrap();
@@ -60,6 +66,15 @@ async fn delivered(
     stop.send(true).unwrap();
     running.await.unwrap();
     states
+}
+
+async fn delivered(
+    documents: usize,
+    settings: RelaySettings,
+    sink: impl Fn(&[Delivery]) -> Duration + Send + Sync + 'static,
+) -> Vec<(State, u64)> {
+    let (_folder, machine) = with_documents(documents).await;
+    relayed(&machine, settings, Box::new(Bad(sink))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,4 +105,69 @@ async fn documents_do_not_die_because_a_batch_of_them_takes_longer_than_its_clai
         Duration::from_millis(10) * u32::try_from(deliveries.len()).unwrap_or(u32::MAX)
     };
     assert_eq!(delivered(150, settings, each).await, [(State::Delivered, 150)]);
+}
+
+/// Takes every document at once, but never answers for one.
+struct HangsOnOne {
+    number: &'static str,
+    /// How often each was asked for.
+    asked: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+impl HangsOnOne {
+    fn take(&self, delivery: &Delivery) -> Option<Result<(), Undelivered>> {
+        *self.asked.lock().unwrap().entry(delivery.number.to_string()).or_default() += 1;
+        (*delivery.number != *self.number).then_some(Ok(()))
+    }
+}
+
+impl Sink for HangsOnOne {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+        let outcomes: Vec<_> = deliveries.iter().map(|delivery| self.take(delivery)).collect();
+        Box::pin(async move {
+            match outcomes.into_iter().collect() {
+                Some(outcomes) => outcomes,
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], told: &'a Outcomes) -> DeliveringEach<'a> {
+        Box::pin(async move {
+            for (at, delivery) in deliveries.iter().enumerate() {
+                if let Some(outcome) = self.take(delivery) {
+                    told.tell(at, outcome);
+                }
+            }
+            std::future::pending().await
+        })
+    }
+
+    fn batch_max(&self) -> usize {
+        1_000
+    }
+
+    fn describe(&self) -> String {
+        "one that hangs".to_owned()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_document_that_a_sink_hangs_on_is_tried_again() {
+    let asked = Arc::<Mutex<BTreeMap<_, _>>>::default();
+    let sink = HangsOnOne { number: "7", asked: asked.clone() };
+    let settings = RelaySettings {
+        tries_max: 2,
+        claim_lasts: Duration::from_millis(300),
+        lanes: 1,
+        ..RelaySettings::default()
+    };
+    let machine = with_documents(16).await;
+    let states = relayed(&machine.1, settings, Box::new(sink)).await;
+    assert_eq!(states, [(State::Delivered, 15), (State::Dead, 1)]);
+    let asked = asked.lock().unwrap().clone();
+    assert!(asked.iter().all(|(number, times)| *times == if number == "7" { 2 } else { 1 }), "{asked:?}");
+    let dead = Filter { state: Some(State::Dead), ..Filter::default() };
+    let dead = machine.1.documents(dead, None, 10).await.unwrap();
+    assert!(dead[0].in_doubt, "the sink may have taken it");
 }

@@ -20,6 +20,7 @@ pub async fn exercise_books<D: DataSet<Store: Books>>(fresh: impl AsyncFn() -> D
     a_late_give_back_leaves_what_was_granted_since(&fresh().await).await;
     what_was_handed_out_to_the_last_is_held_by_nobody(&fresh().await).await;
     what_became_of_documents_is_in_the_account(&fresh().await).await;
+    what_a_sink_may_have_taken_is_uncertain(&fresh().await).await;
     what_a_floor_passed_over_is_explained(&fresh().await).await;
     accounts_are_listed_in_pages(&fresh().await).await;
     gaps_are_replaced_and_keep_the_time_when_they_were_first_seen(&fresh().await).await;
@@ -135,6 +136,30 @@ async fn what_became_of_documents_is_in_the_account<D: DataSet<Store: Books>>(da
     let missing = found.missing(Promise::Gapless, 1001, None);
     let expected = [(lease(1002, 1003), Reason::OutboxDlq), (lease(1004, 1005), Reason::Voided)];
     assert_eq!(missing, expected.map(|(range, reason)| Missing { range, reason }));
+}
+
+async fn what_a_sink_may_have_taken_is_uncertain<D: DataSet<Store: Books>>(data: &D) {
+    let store = opened(data).await;
+    for _ in 0..4 {
+        store.assign(numbered("a", Content::Document("{}".into()))).await.expect("a number");
+    }
+    let claim = Claim { series: series("document"), limit: 4, bytes: 1 << 30, lasts: Duration::ZERO };
+    let claims = store.claim(claim).await.expect("a claim");
+    let settle = |at: usize, verdict| Settlement { event: claims[at].event, attempt: 1, verdict };
+    let settled = vec![
+        settle(0, Verdict::Dead("refused".into())),
+        settle(1, Verdict::Unanswered(None, "no answer".into())),
+        settle(2, Verdict::Again(LONG, "refused".into())),
+    ];
+    store.settle(settled).await.expect("a write");
+    for claimed in &claims[2..] {
+        store.decide(claimed.event, Decision::Abandon).await.expect("a write");
+    }
+    let missing = account(&store, "a").await.missing(Promise::Gapless, 1001, None);
+    let reasons: Vec<Reason> = missing.iter().map(|missing| missing.reason).collect();
+    let unknown = Reason::DeliveryUnknown;
+    assert_eq!(reasons, [Reason::OutboxDlq, unknown, Reason::Abandoned, unknown]);
+    assert!(unknown.is_uncertain());
 }
 
 async fn what_a_floor_passed_over_is_explained<D: DataSet<Store: Books>>(data: &D) {

@@ -93,15 +93,57 @@ pub(super) async fn a_dead_document_is_retried_or_abandoned_and_nothing_else_is<
         let refused = store.decide(event, decision).await.expect("a write");
         assert!(matches!(refused, Decided::Refused(document) if document.state == State::Pending));
     }
-    let claims = claimed(&store, 1, LONG).await;
     let Decided::Done(left) = store.decide(event, Decision::Abandon).await.expect("a write") else {
         panic!()
     };
-    assert_eq!(left.state, State::Abandoned);
-    assert_eq!(settled(&store, &claims, Verdict::Delivered).await, 0, "it was decided meanwhile");
+    assert_eq!((left.state, left.in_doubt), (State::Abandoned, false), "no try ever began");
+    assert!(claimed(&store, 1, LONG).await.is_empty());
     assert!(matches!(store.decide(event, Decision::Abandon).await, Ok(Decided::Done(_))), "it is so already");
     assert!(matches!(store.decide(event, Decision::Retry).await, Ok(Decided::Refused(_))));
     assert_eq!(store.decide(Uuid::now_v7(), Decision::Retry).await, Ok(Decided::Unknown));
+}
+
+pub(super) async fn a_document_that_is_being_delivered_is_not_abandoned<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let event = assigned(&store, document("a")).await.event;
+    let claims = claimed(&store, 1, LONG).await;
+    let waiting = assigned(&store, document("a")).await.event;
+    let Decided::UnderWay(kept) = store.decide(event, Decision::Abandon).await.expect("a write") else {
+        panic!("the sink may take it")
+    };
+    assert_eq!(kept.state, State::Pending);
+    assert!(kept.due.is_some_and(|due| due > kept.created), "it says until when");
+    assert_eq!(store.decide_all(Filter::default(), Decision::Abandon).await, Ok(1), "nor with all others");
+    assert_eq!(state(&store, waiting).await, State::Abandoned);
+    assert_eq!(settled(&store, &claims, Verdict::Delivered).await, 1, "its verdict still counts");
+    assert_eq!(state(&store, event).await, State::Delivered);
+}
+
+pub(super) async fn a_try_whose_outcome_is_not_known_leaves_a_doubt<D: DataSet<Store: Outbox>>(data: &D) {
+    let store = opened(data).await;
+    let mut events = Vec::new();
+    for _ in 0..5 {
+        events.push(assigned(&store, document("a")).await.event);
+    }
+    let doubts = async || {
+        let all = store.documents(Filter::default(), None, 10).await.expect("a read");
+        events.iter().map(|event| all.iter().any(|it| it.event == *event && it.in_doubt)).collect::<Vec<_>>()
+    };
+    let claims = claimed(&store, 5, Duration::ZERO).await;
+    assert_eq!(claims.iter().map(|claimed| claimed.event).collect::<Vec<_>>(), events);
+    assert_eq!(doubts().await, [false; 5], "the claims may still be settled");
+    settled(&store, &claims[..1], Verdict::Again(LONG, "refused".into())).await;
+    settled(&store, &claims[1..2], Verdict::Unanswered(Some(LONG), "no answer".into())).await;
+    settled(&store, &claims[2..3], Verdict::Unanswered(None, "no answer".into())).await;
+    assert_eq!(doubts().await, [false, true, true, false, false]);
+    let states = [state(&store, events[1]).await, state(&store, events[2]).await];
+    assert_eq!(states, [State::Pending, State::Dead]);
+    assert!(matches!(store.decide(events[3], Decision::Abandon).await, Ok(Decided::Done(_))), "it ran out");
+    let next = claimed(&store, 5, LONG).await;
+    assert_eq!(next.iter().map(|claimed| claimed.event).collect::<Vec<_>>(), events[4..]);
+    assert_eq!(doubts().await, [false, true, true, true, true], "their first tries were never settled");
+    settled(&store, &next, Verdict::Dead("refused".into())).await;
+    assert!(doubts().await[4], "what became of the second tells nothing of the first");
 }
 
 pub(super) async fn decisions_about_all_touch_only_those_that_are_meant<D: DataSet<Store: Outbox>>(data: &D) {
@@ -141,6 +183,7 @@ pub(super) async fn a_try_that_is_under_way_at_a_retry_does_not_settle_the_next_
     let event = assigned(&store, document("a")).await.event;
     let old = claimed(&store, 10, LONG).await;
     assert!(matches!(store.decide(event, Decision::Retry).await, Ok(Decided::Done(_))));
+    assert!(found(&store, event).await.is_some_and(|document| document.in_doubt), "its verdict is not heard");
     let new = claimed(&store, 10, LONG).await;
     assert_eq!(settled(&store, &old, Verdict::Dead("too late".into())).await, 0);
     assert_eq!(settled(&store, &new, Verdict::Delivered).await, 1);

@@ -146,7 +146,8 @@ fn shown(Kept { document, body }: &Kept) -> String {
     // PostgreSQL keeps no NUL.
     let error = document.last_error.as_deref().map(|error| error.replace('\0', "\u{fffd}"));
     let body = body.as_deref().map(|body| (body.len(), body.chars().take(40).collect::<String>()));
-    format!("{head:?} {:?} {} {error:?} {times:?} {body:?}", document.state, document.tries)
+    let outcome = (document.state, document.tries, document.in_doubt);
+    format!("{head:?} {outcome:?} {error:?} {times:?} {body:?}")
 }
 
 fn balance(mut account: Account) -> String {

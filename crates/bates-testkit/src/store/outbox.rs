@@ -33,6 +33,8 @@ pub async fn exercise_outbox<D: DataSet<Store: Outbox>>(fresh: impl AsyncFn() ->
     delivery::claims_made_together_share_no_document(&fresh().await).await;
     delivery::a_claim_is_bounded_by_the_bytes_of_its_documents(&fresh().await).await;
     delivery::a_dead_document_is_retried_or_abandoned_and_nothing_else_is(&fresh().await).await;
+    delivery::a_document_that_is_being_delivered_is_not_abandoned(&fresh().await).await;
+    delivery::a_try_whose_outcome_is_not_known_leaves_a_doubt(&fresh().await).await;
     delivery::decisions_about_all_touch_only_those_that_are_meant(&fresh().await).await;
     a_reservation_is_confirmed_or_voided_in_time(&fresh().await).await;
     a_reservation_whose_time_is_over_is_voided(&fresh().await).await;

@@ -84,6 +84,7 @@ impl Bates {
         match self.machine.decide(event, decision).await? {
             Decided::Done(document) => Ok(document),
             Decided::Refused(document) => Err(Error::WrongState(Box::new(document))),
+            Decided::UnderWay(document) => Err(Error::UnderWay(Box::new(document))),
             Decided::Unknown => Err(Error::UnknownDocument(event)),
         }
     }

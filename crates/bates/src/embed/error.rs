@@ -56,6 +56,9 @@ pub enum Error {
     /// It is in a state in which this cannot be decided.
     #[error("{} is {}", .0.number, .0.state)]
     WrongState(Box<Document>),
+    /// It is being delivered and may arrive, so it cannot be abandoned before that has ended.
+    #[error("{} is being delivered; its claim ends at {}", .0.number, .0.due.unwrap_or_default())]
+    UnderWay(Box<Document>),
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -78,6 +81,7 @@ impl Error {
             Self::Lasts { .. } => Code::BAD_COUNT,
             Self::UnknownDocument(_) => Code::UNKNOWN_DOCUMENT,
             Self::WrongState(_) => Code::WRONG_STATE,
+            Self::UnderWay(_) => Code::DELIVERY_UNDER_WAY,
             Self::Store(error) if error.is_poisoned() => Code::STORE_POISONED,
             Self::Store(_) => Code::STORE_UNAVAILABLE,
         }

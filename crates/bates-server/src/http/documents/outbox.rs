@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use bates_core::{Code, Decided, Decision, Filter, Outbox, SeriesName, State as DocumentState};
+use bates_core::{Code, Decided, Decision, Document, Filter, Outbox, SeriesName, State as DocumentState};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -133,7 +133,7 @@ pub(in crate::http) async fn retry<S: Outbox>(
 /// Give up a document: its number is a gap from now on
 #[utoipa::path(post, path = "/v1/outbox/{id}/abandon", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document, or it is neither dead nor pending")))]
+    responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document, it is neither dead nor pending, or it is being delivered just now")))]
 pub(in crate::http) async fn abandon<S: Outbox>(
     State(context): State<Context<S>>,
     Path(id): Path<String>,
@@ -177,6 +177,16 @@ async fn decide_all<S: Outbox>(
     Ok(Json(Count { count: context.machine.decide_all(filter, decision).await? }))
 }
 
+fn under_way(document: &Document) -> Problem {
+    let until = document.due.map_or_else(|| "now".to_owned(), |due| due.to_string());
+    let detail = format!(
+        "{:?} is being delivered and may arrive: its claim ends at {until} at the latest; try again when the delivery \
+         has ended",
+        document.number
+    );
+    Problem::new(Code::DELIVERY_UNDER_WAY, detail)
+}
+
 pub(super) async fn decide<S: Outbox>(
     context: &Context<S>,
     id: &str,
@@ -190,6 +200,7 @@ pub(super) async fn decide<S: Outbox>(
             let detail = format!("{id:?} is {state} already: that cannot be changed");
             Err(Problem::new(Code::WRONG_STATE, detail))
         }
+        Decided::UnderWay(document) => Err(under_way(&document)),
         Decided::Unknown => Err(unknown(id)),
     }
 }

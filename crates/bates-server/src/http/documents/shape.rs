@@ -56,10 +56,14 @@ pub(in crate::http) struct KnownDocument {
     /// When its state, or the outcome of a try, was last written.
     #[schema(format = DateTime)]
     updated: String,
-    /// While it is pending, when it is tried next; while it is reserved, when it is voided.
+    /// While it is pending, when it is tried next, or the claim of the try under way ends; while it is reserved, when it
+    /// is voided.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     due: Option<String>,
+    /// Whether the outcome of a try is not known: the sink may have taken the document. Given up, its number is uncertain
+    /// then, `delivery_unknown`.
+    in_doubt: bool,
 }
 
 impl KnownDocument {
@@ -78,6 +82,7 @@ impl KnownDocument {
             created: document.created.to_string(),
             updated: document.updated.to_string(),
             due: document.due.map(|due| due.to_string()),
+            in_doubt: document.in_doubt,
         }
     }
 }

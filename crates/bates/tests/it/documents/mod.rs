@@ -6,6 +6,7 @@ mod importing;
 mod killed;
 mod moving;
 mod receiver;
+mod under_way;
 
 use std::fs;
 use std::path::PathBuf;
@@ -45,6 +46,15 @@ impl Home {
     }
 
     pub(crate) fn start_with(&self, series: &str, environment: &[(&str, &str)]) -> Server {
+        self.try_start_with(series, environment).unwrap_or_else(|said| panic!("no server: {said}"))
+    }
+
+    /// The same; its last words if it refuses to start.
+    pub(crate) fn try_start_with(
+        &self,
+        series: &str,
+        environment: &[(&str, &str)],
+    ) -> Result<Server, String> {
         let file = self.path("bates.yaml");
         fs::write(&file, format!("series:\n{series}")).unwrap();
         let store = match &self.postgres {
@@ -54,7 +64,7 @@ impl Home {
         let mut variables = vec![("BATES_CONFIG", file.to_str().unwrap())];
         variables.extend(environment);
         let flags: &[&str] = if self.postgres.is_some() { &["--new"] } else { &[] };
-        Server::try_node(&store, flags, &variables).unwrap_or_else(|said| panic!("no server: {said}"))
+        Server::try_node(&store, flags, &variables)
     }
 
     /// The sink that fits the store: a folder, or a table beside it.

@@ -14,6 +14,8 @@ pub(super) enum Behaviour {
     Fails,
     /// Never answers.
     Hangs,
+    /// Never answers documents that hold the word poison, and takes others.
+    HangsOnPoison,
 }
 
 pub(super) struct Receiver {
@@ -83,8 +85,13 @@ fn answer(stream: &TcpStream, shared: &Shared) {
         let body = String::from_utf8(body).unwrap();
         *shared.asked.lock().unwrap() += 1;
         let behaviour = *shared.behaviour.lock().unwrap();
+        let hangs = match behaviour {
+            Behaviour::Hangs => true,
+            Behaviour::HangsOnPoison => body.contains("poison"),
+            _ => false,
+        };
         let status = match behaviour {
-            Behaviour::Hangs => loop {
+            _ if hangs => loop {
                 thread::park();
             },
             Behaviour::Fails => "503 Service Unavailable",
