@@ -3,9 +3,10 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::OpenError;
+use crate::progress;
 
 /// Migration n brings the schema to version n + 1. Whoever opens the file with `sqlite3` should understand it.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     "-- What decides how positions read. Written once; a configuration that disagrees is refused.
      CREATE TABLE series (
          id              INTEGER PRIMARY KEY,
@@ -63,20 +64,27 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/7.sql"),
     include_str!("migrations/8.sql"),
     include_str!("migrations/9.sql"),
+    include_str!("migrations/10.sql"),
 ];
 
-/// Brings the schema up to date. Answers whether there was none at all.
-pub(crate) fn migrate(connection: &mut Connection) -> Result<bool, OpenError> {
+/// Which schema a database has; 0 if it is empty.
+pub(crate) fn version(connection: &Connection) -> Result<u32, OpenError> {
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
-    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if found > known {
-        return Err(OpenError::TooNew { found, known });
-    }
+    let found = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > known { Err(OpenError::TooNew { found, known }) } else { Ok(found) }
+}
+
+/// Brings the schema up to date. Answers whether anything was to do.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<bool, OpenError> {
+    let found = version(connection)?;
     for (version, migration) in (1_u32..).zip(MIGRATIONS).skip(found as usize) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(migration)?;
         transaction.pragma_update(None, "user_version", version)?;
+        if progress::find(&transaction)?.is_some() {
+            progress::count(&transaction)?;
+        }
         transaction.commit()?;
     }
-    Ok(found == 0)
+    Ok((found as usize) < MIGRATIONS.len())
 }

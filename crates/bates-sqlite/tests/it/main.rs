@@ -1,7 +1,11 @@
 //! What the embedded store promises, on a real folder.
 #![allow(clippy::unwrap_used)]
 
+mod closing;
 mod conformance;
+mod damage;
 mod documents;
 mod folder;
+mod granting;
 mod relay;
+mod syncing;
