@@ -16,13 +16,34 @@ pub enum OpenError {
     /// There is no store where one must be.
     #[error("{0} holds no store: no bates.db is in it")]
     NoStore(PathBuf),
-    /// The folder was used before, and its database or the log that belongs to it is gone.
+    /// The folder was a store before, and its database is gone.
     #[error(
-        "{0} was a store before, but its database is missing, empty, or without the log (bates.db-wal) that \
-         belongs to it: numbers could come twice. Bring the files back together, or go on with what is there, \
-         on purpose, with --new"
+        "{0} was a store before, but bates.db is missing or empty: numbers would come twice. Bring the files of the \
+         store back together, or begin again at the first number, on purpose, with --new"
     )]
     Gone(PathBuf),
+    /// Commits are missing whose answers were sent, or it cannot be told whether any are.
+    #[error("{path} is not opened: {damage}. Numbers that were issued could come again. {}", .damage.advice())]
+    Damaged {
+        /// The folder.
+        path: PathBuf,
+        /// What was found.
+        damage: Damage,
+    },
+    /// Another program has the database open, after a crash.
+    #[error(
+        "{0} is open in another program, such as sqlite3: close it. After a crash the log is replaced by a copy that \
+         is on disk for sure, and that program would go on with the old one"
+    )]
+    DatabaseInUse(PathBuf),
+    /// There is no room for the copy of the log that is made after a crash.
+    #[error("no room to copy {log} after a crash: it takes {bytes} bytes. Make room, and start again")]
+    NoRoom {
+        /// The log.
+        log: PathBuf,
+        /// What the copy takes.
+        bytes: u64,
+    },
     /// The store was moved.
     #[error("this store was left for {0}, and numbering goes on there: it is not served again")]
     Left(Box<str>),
@@ -55,6 +76,52 @@ pub enum OpenError {
     /// SQLite refused something.
     #[error("cannot open the database: {0}")]
     Sqlite(#[from] rusqlite::Error),
+}
+
+/// Why it is not certain that a store has all that was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// The database with its log ends before the last answer.
+    #[error(
+        "bates.db and its log (bates.db-wal) end at commit {found} of {answered}. The log is damaged, or an older copy \
+         was put back"
+    )]
+    CommitsMissing {
+        /// The last commit that can be read.
+        found: u64,
+        /// The last commit whose answers were sent.
+        answered: u64,
+    },
+    /// The log is gone.
+    #[error("the log (bates.db-wal) that belongs to bates.db is missing")]
+    LogMissing,
+    /// The log is gone or damaged, and the database is not of one piece without it.
+    #[error(
+        "bates.db is a mixture of old and new pages: a crash left it while the log (bates.db-wal) was being written \
+         into it, and the log is missing or damaged"
+    )]
+    Mixed,
+    /// The state file is gone.
+    #[error("bates.state is missing, which says up to which commit numbers were issued")]
+    StateMissing,
+    /// The state file is damaged.
+    #[error("bates.state cannot be read, which says up to which commit numbers were issued")]
+    StateUnreadable,
+    /// The store was opened to raise its cursors, and is not let go on yet.
+    #[error("commits are missing, and `bates floor --accept-loss` was not run yet")]
+    NotAccepted,
+}
+
+impl Damage {
+    /// What an operator can do.
+    fn advice(self) -> &'static str {
+        if self == Self::Mixed {
+            return "Put bates.db, bates.db-wal and bates.state back undamaged, or bates.db of a backup without a log";
+        }
+        "Put bates.db, bates.db-wal and bates.state back undamaged. If that is not possible, raise the cursor of each \
+         scope above what was issued with `bates floor`, then run `bates floor --accept-loss`"
+    }
 }
 
 /// A full disk may have room again; whatever else fails while writing leaves it open what is on disk.

@@ -1,117 +1,151 @@
-//! The folder of a store: its lock against a second process, and whether it was a store before.
+//! The folder of a store: made durably, locked against a second process, and the names of what is in it.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::OpenError;
+use crate::state_file::Phase;
 
 const DATABASE: &str = "bates.db";
 
-/// The log of commits that are not yet in the database itself. SQLite removes it on a clean stop.
+/// The log of commits that are not yet in the database itself. A clean stop removes it.
 const LOG: &str = "bates.db-wal";
 
-/// Locked as long as the store is open. It stays when the database goes, and says what should be there.
+/// Says what should be in the folder.
+const STATE: &str = "bates.state";
+
+/// What earlier versions locked, and wrote their state into.
 const LOCK: &str = "bates.lock";
+const LOCK_OPEN: &str = "a Bates store, open or crashed: bates.db and bates.db-wal belong together\n";
 
-/// What the lock file says while a store is open, or after a crash; and after a clean stop.
-const OPEN: &str = "a Bates store, open or crashed: bates.db and bates.db-wal belong together\n";
-const CLOSED: &str = "a Bates store, closed cleanly: all is in bates.db\n";
-
-/// What may be done with a folder that holds no database.
+/// Which folders may be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// A folder that never was a store becomes one; one that was is refused.
+    /// A store, or a folder that never was one and becomes one.
     First,
-    /// Any folder becomes a store: numbering begins again, on purpose.
+    /// As [`Opening::First`]; where the database of a store is missing or empty, numbering begins again, on purpose.
     New,
     /// Only a folder that is a store: nothing is made.
     Existing,
+    /// As [`Opening::Existing`], but also a store that is refused because commits are missing. It issues nothing until
+    /// [`SqliteStore::accept_loss`](crate::SqliteStore::accept_loss): first its cursors have to be raised.
+    Stopped,
 }
 
 /// A folder that this process alone has open.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Held for its lock, which ends with it.
+    /// The folder itself, held for its lock. A file in it could be removed or replaced, and the lock with it.
     lock: File,
-    /// Whether the folder should hold cursors already.
-    pub(crate) was_store: bool,
+    /// The lock file of an earlier version, which may be running.
+    earlier: Option<(File, Phase)>,
 }
 
 impl Folder {
     pub(crate) fn open(path: &Path, opening: Opening) -> Result<Self, OpenError> {
-        let failed = |doing, path: &Path| {
-            let path = path.to_owned();
-            move |error| OpenError::Io { doing, path, error }
-        };
-        if opening == Opening::Existing && !path.join(DATABASE).exists() {
+        let is_made = matches!(opening, Opening::First | Opening::New);
+        if !is_made && !path.join(DATABASE).exists() {
             return Err(OpenError::NoStore(path.to_owned()));
         }
-        fs::create_dir_all(path).map_err(failed("make the folder", path))?;
-        let lock_path = path.join(LOCK);
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&lock_path)
-            .map_err(failed("open", &lock_path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(failed("lock", &lock_path)(error)),
-        }
-        let said = fs::read_to_string(&lock_path).map_err(failed("read", &lock_path))?;
-        let was_store = !said.is_empty() && opening != Opening::New;
-        let is_there = |name: &str| path.join(name).exists();
-        if was_store && (!is_there(DATABASE) || said == OPEN && !is_there(LOG)) {
-            return Err(OpenError::Gone(path.to_owned()));
-        }
-        Ok(Self { path: path.to_owned(), lock, was_store })
+        make(path)?;
+        let lock = File::open(path).map_err(failed("open the folder", path))?;
+        try_lock(&lock, path)?;
+        let earlier = lock_earlier(path)?;
+        Ok(Self { path: path.to_owned(), lock, earlier })
     }
 
-    /// Writes down that the database and its log belong together from now on.
-    pub(crate) fn mark_open(&self) -> Result<(), OpenError> {
-        self.mark(OPEN).map_err(|error| OpenError::Io { doing: "write", path: self.path.join(LOCK), error })
-    }
-
-    /// Writes down that the database is whole without its log, if it is: SQLite has removed the log.
-    pub(crate) fn mark_closed(&self) {
-        if !self.path.join(LOG).exists() {
-            // If it cannot be written, the next start asks for a log that is not there, and refuses: safe.
-            let _ = self.mark(CLOSED);
-        }
-    }
-
-    fn mark(&self, said: &str) -> io::Result<()> {
-        // Written over before it is cut: on a full disk an emptied file could stay empty, and would no longer say
-        // that there was a store.
-        self.lock.write_all_at(said.as_bytes(), 0)?;
-        self.lock.set_len(said.len() as u64)?;
-        self.lock.sync_all()
-    }
-
-    pub(crate) fn gone(&self) -> OpenError {
-        OpenError::Gone(self.path.clone())
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
 
-    /// Syncs the folder itself, so that a database made just now is still in it after a power cut.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join(LOG)
+    }
+
+    pub(crate) fn state_file(&self) -> PathBuf {
+        self.path.join(STATE)
+    }
+
+    /// Whether there is a database that is not empty.
+    pub(crate) fn has_database(&self) -> bool {
+        fs::metadata(self.database()).is_ok_and(|database| database.len() > 0)
+    }
+
+    /// What an earlier version wrote down of the store, if it made it.
+    pub(crate) fn earlier_phase(&self) -> Option<Phase> {
+        self.earlier.as_ref().map(|(_, phase)| *phase)
+    }
+
+    /// The state file says it all from now on.
+    pub(crate) fn forget_earlier(&self) {
+        // If it stays, it is not read again.
+        let _ = fs::remove_file(self.path.join(LOCK));
+    }
+
+    /// Syncs the folder itself, so that files made or renamed just now are still in it after a power cut.
     pub(crate) fn sync(&self) -> Result<(), OpenError> {
-        let synced = File::open(&self.path).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| OpenError::Io { doing: "sync the folder", path: self.path.clone(), error })
+        self.lock.sync_all().map_err(failed("sync the folder", &self.path))
     }
 }
 
-/// A process that is being started by this one has a copy of the file until it is another program: closing alone would
-/// leave the lock to it for that moment.
+/// A process that is being started by this one has a copy of the descriptor until it is another program: closing alone
+/// would leave the lock to it for that moment.
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = self.lock.unlock();
+        if let Some((file, _)) = &self.earlier {
+            let _ = file.unlock();
+        }
     }
+}
+
+pub(crate) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
+    let path = path.to_owned();
+    move |error| OpenError::Io { doing, path, error }
+}
+
+/// Makes the folder and those above it that are missing. Each is synced together with its name in the one above, or a
+/// power cut could take the whole folder away.
+fn make(path: &Path) -> Result<(), OpenError> {
+    // The parent of `data` is "", which is the current folder.
+    let named =
+        |folder: &Path| if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.to_owned();
+    let missing: Vec<&Path> = path.ancestors().take_while(|folder| !named(folder).exists()).collect();
+    let Some(highest) = missing.last() else { return Ok(()) };
+    fs::create_dir_all(path).map_err(failed("make the folder", path))?;
+    for folder in missing.iter().copied().chain(highest.parent()).map(named) {
+        let synced = File::open(&folder).and_then(|folder| folder.sync_all());
+        synced.map_err(failed("sync the folder", &folder))?;
+    }
+    Ok(())
+}
+
+fn try_lock(file: &File, folder: &Path) -> Result<(), OpenError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(failed("lock the folder", folder)(error)),
+    }
+}
+
+fn lock_earlier(folder: &Path) -> Result<Option<(File, Phase)>, OpenError> {
+    let path = folder.join(LOCK);
+    let file = match File::options().read(true).write(true).open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(failed("open", &path))?,
+    };
+    try_lock(&file, folder)?;
+    let said = fs::read_to_string(&path).map_err(failed("read", &path))?;
+    let phase = match said.as_str() {
+        "" => Phase::New,
+        LOCK_OPEN => Phase::Open,
+        _ => Phase::Closed,
+    };
+    Ok(Some((file, phase)))
 }

@@ -6,21 +6,26 @@
 mod aside;
 mod audit;
 mod books;
+mod checkpoint;
 mod client_lease;
 mod error;
 mod folder;
 mod held;
+mod log;
 mod moving;
+mod open;
 mod outbox;
 mod pin;
 mod planted;
 mod pool;
+mod progress;
 mod read;
 mod schema;
+mod state_file;
 mod store;
 mod write;
 mod writer;
 
-pub use error::OpenError;
+pub use error::{Damage, OpenError};
 pub use folder::Opening;
 pub use store::SqliteStore;

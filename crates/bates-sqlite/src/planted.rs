@@ -21,6 +21,8 @@ pub(crate) enum Bug {
     GiveBackWithoutCompare,
     /// Numbers are answered before it is recorded who took them.
     AnswerBeforeRecord,
+    /// A store is opened although commits are missing whose answers were sent.
+    OpenBelowAnswered,
 }
 
 /// Whether this process is to have the bug.
@@ -34,6 +36,7 @@ pub(crate) fn is_planted(bug: Bug) -> bool {
             "answer-before-commit" => Some(Bug::AnswerBeforeCommit),
             "give-back-without-compare" => Some(Bug::GiveBackWithoutCompare),
             "answer-before-record" => Some(Bug::AnswerBeforeRecord),
+            "open-below-answered" => Some(Bug::OpenBelowAnswered),
             // One of another crate.
             "push-without-fence" => None,
             other => panic!("BATES_PLANTED_BUG={other} is no bug that can be planted"),
@@ -60,7 +63,7 @@ pub(crate) fn held_back(records: Vec<Record>) -> Vec<Record> {
 }
 
 /// Writes as the writer does, but answers first and commits when the next write comes.
-pub(crate) fn run_answering_early(mut connection: Connection, writes: &Receiver<Box<dyn Write>>) {
+pub(crate) fn run_answering_early(connection: &mut Connection, writes: &Receiver<Box<dyn Write>>) {
     let mut next = writes.recv().ok();
     while let Some(mut write) = next.take() {
         let transaction = connection

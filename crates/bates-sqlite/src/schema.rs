@@ -5,6 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::OpenError;
 use crate::moving::write_mark;
+use crate::progress;
 
 /// Migration n brings the schema to version n + 1. Whoever opens the file with `sqlite3` should understand it.
 const MIGRATIONS: [&str; 10] = [
@@ -68,14 +69,17 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/10.sql"),
 ];
 
-/// Brings the schema up to date, in one transaction. Where there was none at all, which it answers, the new store gets
-/// `mark` in the same transaction.
-pub(crate) fn migrate(connection: &mut Connection, mark: Option<&Mark>) -> Result<bool, OpenError> {
+/// Which schema a database has; 0 if it is empty.
+pub(crate) fn version(connection: &Connection) -> Result<u32, OpenError> {
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
-    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if found > known {
-        return Err(OpenError::TooNew { found, known });
-    }
+    let found = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > known { Err(OpenError::TooNew { found, known }) } else { Ok(found) }
+}
+
+/// Brings the schema up to date, in one transaction; a store that is made gets `mark` in it. Answers whether anything was
+/// to do.
+pub(crate) fn migrate(connection: &mut Connection, mark: Option<&Mark>) -> Result<bool, OpenError> {
+    let (found, known) = (version(connection)?, u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX));
     if found == known {
         return Ok(false);
     }
@@ -84,9 +88,10 @@ pub(crate) fn migrate(connection: &mut Connection, mark: Option<&Mark>) -> Resul
         transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "user_version", known)?;
+    progress::count(&transaction)?;
     if found == 0 && mark.is_some() {
         write_mark(&transaction, mark)?;
     }
     transaction.commit()?;
-    Ok(found == 0)
+    Ok(true)
 }

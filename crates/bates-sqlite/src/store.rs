@@ -1,49 +1,36 @@
 //! The store itself: a folder, a writer and a reader, behind the port of the core.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use bates_core::{
     Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, Promise, Redescription, ScopeKey,
     SeriesName, Store, StoreError, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction};
 
 use crate::aside;
-use crate::error::{OpenError, of_read};
-use crate::folder::{Folder, Opening};
-use crate::held;
-use crate::outbox::{Steady, deliver};
-use crate::planted::{Bug, is_planted};
+use crate::error::{Damage, OpenError, of_read};
+use crate::folder::{Folder, Opening, failed};
+use crate::open::{self, Opened};
+use crate::outbox::Steady;
+use crate::progress;
+use crate::state_file::StateFile;
 use crate::write::Refusable;
-use crate::writer::{Awaited, Write};
-use crate::{moving, pin, read, schema, write, writer};
-
-/// Only an operator with `sqlite3` can be in the way; that is waited for, not failed on.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Statements are prepared once; there are about a dozen.
-const STATEMENTS_MAX: usize = 64;
-
-/// Pages of 4 KiB in the log before they are written into the database. Cursors are moved all over it, so a longer
-/// log means that a page is written back once for many moves. It costs 40 MiB of disk, which are read after a crash.
-const LOG_PAGES_MAX: u32 = 10_000;
-
-/// Memory for pages of each connection, in KiB: those of a million cursors. Without it each grant would read its
-/// page from the file again. What is not used is not taken.
-const CACHE_KIB_MAX: i32 = 64 * 1024;
+use crate::writer::{Awaited, Write, Writer};
+use crate::{moving, pin, read, write};
 
 /// Cursors in a folder of this machine.
 pub struct SqliteStore {
     /// `None` once the store is being dropped, which is how the writer learns of it.
     writes: Option<Sender<Box<dyn Write>>>,
-    writer: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<Option<Writer>>>,
     /// `None` once the store is being dropped.
     reader: Mutex<Option<Connection>>,
+    state: Arc<StateFile>,
     pub(crate) steady: Steady,
     /// Which opening of the store this is.
     pub(crate) run: i64,
@@ -74,25 +61,38 @@ impl SqliteStore {
     }
 
     fn open_marked(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result<Self, OpenError> {
-        let folder = Folder::open(path, opening)?;
-        let mut connection = connect(&folder)?;
-        // An empty database where cursors should be would begin again at the first number.
-        if schema::migrate(&mut connection, mark)? && folder.was_store {
-            return Err(folder.gone());
-        }
-        let steady = Steady::new();
-        deliver::release(&connection, steady.now())?;
-        let run = held::begin(&connection)?;
-        let reader = connect(&folder)?;
-        folder.mark_open()?;
-        folder.sync()?;
+        let Opened { folder, state, connection, reader, steady, run, commits } =
+            open::open(path, opening, mark)?;
         let (writes, waiting) = mpsc::channel();
+        let writer = Writer { connection, state: state.clone(), steady, commits };
         let writer = thread::Builder::new()
             .name("bates-writer".to_owned())
-            .spawn(move || writer::run(connection, &waiting))
-            .map_err(|error| OpenError::Io { doing: "start the writer of", path: path.to_owned(), error })?;
+            .spawn(move || writer.run(&waiting))
+            .map_err(failed("start the writer of", path))?;
         let reader = Mutex::new(Some(reader));
-        Ok(Self { writes: Some(writes), writer: Some(writer), reader, steady, run, folder })
+        Ok(Self { writes: Some(writes), writer: Some(writer), reader, state, steady, run, folder })
+    }
+
+    /// Lets a store that was opened with [`Opening::Stopped`] issue again, with the commits that it has. Numbers that
+    /// were issued by commits that are missing come again, unless the cursors were raised above them before.
+    ///
+    /// Answers whether any were missing.
+    pub fn accept_loss(&self) -> Result<bool, StoreError> {
+        if !self.state.is_stopped() {
+            return Ok(false);
+        }
+        let commits = self.read(progress::read)?.commits;
+        let accepted = self.state.accept(commits);
+        let failed = |error| StoreError::Unavailable(format!("cannot write bates.state: {error}").into());
+        accepted.map(|()| true).map_err(failed)
+    }
+
+    /// Refuses to issue from a store that lacks commits.
+    pub(crate) fn check_complete(&self) -> Result<(), StoreError> {
+        if self.state.is_stopped() {
+            return Err(StoreError::Poisoned(Damage::NotAccepted.to_string().into()));
+        }
+        Ok(())
     }
 
     pub(crate) async fn write<T, E>(
@@ -124,33 +124,13 @@ impl SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         drop(self.writes.take());
-        if let Some(writer) = self.writer.take() {
-            // A writer that panicked has said so already.
-            let _ = writer.join();
-        }
-        // The last connection to close writes the log into the database and removes it.
+        // A writer that panicked has said so already. One that failed leaves everything as a crash does.
+        let writer = self.writer.take().and_then(|writer| writer.join().ok().flatten());
         drop(self.reader.lock().take());
-        self.folder.mark_closed();
+        if let Some(writer) = writer {
+            writer.close(&self.folder);
+        }
     }
-}
-
-/// Invariant: `synchronous=FULL` in WAL mode syncs every commit; with `NORMAL` a power cut would take commits
-/// back, and their numbers would come again.
-fn connect(folder: &Folder) -> Result<Connection, OpenError> {
-    let connection = Connection::open(folder.database())?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    let synchronous = if is_planted(Bug::SkipSync) { "OFF" } else { "FULL" };
-    connection.pragma_update(None, "synchronous", synchronous)?;
-    connection.pragma_update(None, "foreign_keys", "ON")?;
-    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
-    // SQLite takes a negative size for KiB.
-    connection.pragma_update(None, "cache_size", -CACHE_KIB_MAX)?;
-    // A plan does not depend on what is bound: otherwise statements would be parsed anew with each binding, because of
-    // the partial indexes, and that costs more than they do.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-    Ok(connection)
 }
 
 impl Store for SqliteStore {
@@ -159,6 +139,7 @@ impl Store for SqliteStore {
     }
 
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        self.check_complete()?;
         let run = self.run;
         self.write(move |transaction| write::grant(transaction, &want, run)).await
     }

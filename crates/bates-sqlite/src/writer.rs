@@ -3,16 +3,23 @@
 //! Invariant: an answer is sent only once its commit is on disk. After a write whose outcome is unknown the
 //! writer writes nothing more, and says so to everybody.
 
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use bates_core::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use crate::error::of_write;
+use crate::checkpoint::{self, CheckpointError, Threshold};
+use crate::error::{OpenError, of_write};
+use crate::folder::{Folder, failed};
+use crate::outbox::Steady;
 use crate::planted::{self, Bug};
-use crate::write::Refusable;
+use crate::progress;
+use crate::state_file::{Phase, StateFile};
+use crate::write::{self, Refusable};
 
 /// Writes that share one commit. A sync costs as much as some hundred rows, so more would make the first of
 /// them wait for the last without saving much.
@@ -63,44 +70,123 @@ where
     }
 }
 
-/// Writes until the store is dropped.
-pub(crate) fn run(mut connection: Connection, writes: &Receiver<Box<dyn Write>>) {
-    if planted::is_planted(Bug::AnswerBeforeCommit) {
-        return planted::run_answering_early(connection, writes);
-    }
-    let mut batch: Vec<Box<dyn Write>> = Vec::new();
-    while let Ok(first) = writes.recv() {
-        batch.push(first);
-        batch.extend(writes.try_iter().take(BATCH_MAX - 1));
-        let committed = commit_making_room(&mut connection, &mut batch).map_err(|error| of_write(&error));
-        for write in batch.drain(..) {
-            write.answer(committed.clone());
+/// The connection that writes, and what goes with each of its commits.
+pub(crate) struct Writer {
+    pub(crate) connection: Connection,
+    pub(crate) state: Arc<StateFile>,
+    pub(crate) steady: Steady,
+    /// How many commits there were.
+    pub(crate) commits: u64,
+}
+
+impl Writer {
+    /// Writes until the store is dropped. Answers `None` if a write failed and it is not known what is on disk.
+    pub(crate) fn run(mut self, writes: &Receiver<Box<dyn Write>>) -> Option<Self> {
+        if planted::is_planted(Bug::AnswerBeforeCommit) {
+            planted::run_answering_early(&mut self.connection, writes);
+            return Some(self);
         }
-        if let Err(error @ StoreError::Poisoned(_)) = committed {
-            for write in writes {
-                write.answer(Err(error.clone()));
+        let mut batch: Vec<Box<dyn Write>> = Vec::new();
+        let mut threshold = Threshold::new();
+        while let Ok(first) = writes.recv() {
+            batch.push(first);
+            batch.extend(writes.try_iter().take(BATCH_MAX - 1));
+            let mut outcome = self.commit_making_room(&mut batch);
+            for write in batch.drain(..) {
+                write.answer(outcome.clone());
             }
-            return;
+            if outcome.is_ok() {
+                outcome = self.shorten_log(&mut threshold);
+            }
+            if let Err(error @ StoreError::Poisoned(_)) = outcome {
+                for write in writes {
+                    write.answer(Err(error.clone()));
+                }
+                return None;
+            }
         }
+        Some(self)
+    }
+
+    /// Closes the database. Each step leaves a store that opens: the log is in the database before the state file says
+    /// so, and is removed afterwards.
+    pub(crate) fn close(mut self, folder: &Folder) {
+        // What cannot be done now is done by the next opening, as after a crash.
+        if self.commit_making_room(&mut [Box::new(Closing)]).is_ok()
+            && matches!(checkpoint::empty(&self.connection, &self.state), Ok(true))
+            && self.mark_closed(folder).is_ok()
+        {
+            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        }
+    }
+
+    fn mark_closed(&self, folder: &Folder) -> Result<(), OpenError> {
+        let path = folder.state_file();
+        self.state.enter(Phase::Closed).map_err(failed("write", &path))?;
+        if !self.state.is_in_place() {
+            StateFile::create(&path, self.state.content()).map_err(failed("make", &path))?;
+            folder.sync()?;
+        }
+        Ok(())
+    }
+
+    /// On a full disk the log may be what fills it. What is in it is then written into the database, which gives its
+    /// room back, and the batch is tried once more: nothing of it was committed.
+    fn commit_making_room(&mut self, batch: &mut [Box<dyn Write>]) -> Result<(), StoreError> {
+        let committed = match self.commit(batch) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+                // If there is no room for that either, the second try says so.
+                known(checkpoint::empty(&self.connection, &self.state))?;
+                self.commit(batch)
+            }
+            committed => committed,
+        };
+        if !committed.map_err(|error| of_write(&error))? {
+            return Ok(());
+        }
+        self.commits += 1;
+        // Invariant: before any answer. A start that finds fewer commits than this refuses.
+        self.state.answered(self.commits).map_err(|error| {
+            let what = "the state file (bates.state) could not be written";
+            StoreError::Poisoned(format!("{what}: {error}; the store must be opened again").into())
+        })
+    }
+
+    /// Answers whether there was anything to write. Dropping the transaction on the way out of an error rolls it back.
+    fn commit(&mut self, batch: &mut [Box<dyn Write>]) -> rusqlite::Result<bool> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let before = transaction.total_changes();
+        batch.iter_mut().try_for_each(|write| write.apply(&transaction))?;
+        let is_changed = transaction.total_changes() != before;
+        if is_changed {
+            progress::raise(&transaction, self.commits + 1, self.steady.now())?;
+        }
+        transaction.commit()?;
+        Ok(is_changed)
+    }
+
+    /// Called after the answers are sent, so that no caller waits for it.
+    fn shorten_log(&self, threshold: &mut Threshold) -> Result<(), StoreError> {
+        known(threshold.check(&self.connection, &self.state))
     }
 }
 
-/// On a full disk the log may be what fills it. What is in it is then written into the database, which gives its
-/// room back, and the batch is tried once more: nothing of it was committed.
-fn commit_making_room(connection: &mut Connection, batch: &mut [Box<dyn Write>]) -> rusqlite::Result<()> {
-    match commit(connection, batch) {
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
-            // If there is no room for that either, the second try says so.
-            let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
-            commit(connection, batch)
-        }
-        committed => committed,
+/// A reader in the way or no room changes nothing: all is still in the log. After any other failure it is not known what
+/// is on disk.
+fn known<T>(outcome: Result<T, CheckpointError>) -> Result<(), StoreError> {
+    match outcome {
+        Err(error) if error.is_of_disk() => Err(StoreError::Poisoned(error.to_string().into())),
+        _ => Ok(()),
     }
 }
 
-/// Dropping the transaction on the way out of an error rolls it back.
-fn commit(connection: &mut Connection, batch: &mut [Box<dyn Write>]) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    batch.iter_mut().try_for_each(|write| write.apply(&transaction))?;
-    transaction.commit()
+/// The last write of a store: when it was last seen.
+struct Closing;
+
+impl Write for Closing {
+    fn apply(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        write::probe(transaction).map(drop)
+    }
+
+    fn answer(self: Box<Self>, _: Result<(), StoreError>) {}
 }

@@ -28,19 +28,24 @@ use crate::serve::know_pools;
     bates floor document project=PROJ type=9012 250000\n  \
     bates floor invoice 1200 --date 2026-12-31\n  \
     bates floor short 50000 --wait 60\n  \
-    bates floor --accept-timeline")]
+    bates floor --accept-timeline\n  \
+    bates floor --accept-loss")]
 pub(crate) struct FloorArgs {
     /// The series
-    #[arg(required_unless_present = "accept_timeline")]
+    #[arg(required_unless_present_any = ["accept_timeline", "accept_loss"])]
     series: Option<String>,
 
     /// The parameters of the scope as NAME=VALUE, and last the first position that may be issued
-    #[arg(required_unless_present = "accept_timeline", value_name = "NAME=VALUE … POSITION")]
+    #[arg(required_unless_present_any = ["accept_timeline", "accept_loss"], value_name = "NAME=VALUE … POSITION")]
     words: Vec<String>,
 
     /// Let nodes issue again from a PostgreSQL that was restored or failed over, once the cursors are raised
     #[arg(long, conflicts_with_all = ["series", "date"])]
     accept_timeline: bool,
+
+    /// Let a data folder issue again although commits are missing, once the cursors are raised
+    #[arg(long, conflicts_with_all = ["series", "date", "accept_timeline"])]
+    accept_loss: bool,
 
     /// The business date, for a series that starts again by date
     #[arg(long, value_name = "DATE", value_parser = scope::date)]
@@ -67,46 +72,60 @@ async fn open_and_raise(args: &FloorArgs) -> anyhow::Result<Answer> {
     match &config.store {
         StoreAt::Folder(_) if args.accept_timeline => bail!("--accept-timeline is for a store on PostgreSQL"),
         StoreAt::Folder(path) => {
-            let store = SqliteStore::open(path, bates_sqlite::Opening::Existing)?;
-            raise(store, config, args).await
+            let store = Arc::new(SqliteStore::open(path, bates_sqlite::Opening::Stopped)?);
+            if !args.accept_loss {
+                return raise(store, config, args).await;
+            }
+            raise_past_pools(store.clone(), config, args).await?;
+            tell(if store.accept_loss()? {
+                "the commits that are missing are given up: the store issues again"
+            } else {
+                "no commits are missing: the store issues as before"
+            })
         }
+        StoreAt::Postgres(..) if args.accept_loss => bail!("--accept-loss is for a data folder"),
         StoreAt::Postgres(address, settings) => {
             let opening = bates_postgres::Opening::Stopped;
             let store = Arc::new(PostgresStore::open(address, *settings, opening).await?);
-            if args.accept_timeline {
-                accept(store, config, args).await
-            } else {
-                raise(store, config, args).await
+            if !args.accept_timeline {
+                return raise(store, config, args).await;
             }
+            raise_past_pools(store.clone(), config, args).await?;
+            let timeline = store.accept().await?;
+            tell(&format!("timeline {timeline} is accepted: nodes issue again"))
         }
     }
 }
 
+fn tell(line: &str) -> anyhow::Result<Answer> {
+    let mut out = Output::new();
+    out.line(format_args!("{line}"))?;
+    out.flush()?;
+    Ok(Answer::Yes)
+}
+
 /// What was pushed into a list in the time that is lost may have been taken: the cursors go past it.
-async fn accept(store: Arc<PostgresStore>, config: Config, args: &FloorArgs) -> anyhow::Result<Answer> {
-    if !config.pools.is_empty() {
-        let machine = Machine::open(store.clone(), config.series, Arc::new(SystemClock)).await?;
-        know_pools(&machine, &config.pools)?;
-        for PoolOf { series, .. } in &config.pools {
-            let Some(entry) = machine.named(series.as_str()) else { continue };
-            let mut after = None;
-            loop {
-                let page = machine.pools_of(&entry, after, 1_000).await?;
-                let Some((last, _)) = page.last() else { break };
-                after = Some(last.clone());
-                for (scope, _) in page {
-                    if let Some(to) = emptied(&machine, &entry, &scope, args.without_pools).await? {
-                        machine.raise_floor_of(&entry, &scope, to).await?;
-                    }
+async fn raise_past_pools(store: impl Pools, config: Config, args: &FloorArgs) -> anyhow::Result<()> {
+    if config.pools.is_empty() {
+        return Ok(());
+    }
+    let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
+    know_pools(&machine, &config.pools)?;
+    for PoolOf { series, .. } in &config.pools {
+        let Some(entry) = machine.named(series.as_str()) else { continue };
+        let mut after = None;
+        loop {
+            let page = machine.pools_of(&entry, after, 1_000).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(last.clone());
+            for (scope, _) in page {
+                if let Some(to) = emptied(&machine, &entry, &scope, args.without_pools).await? {
+                    machine.raise_floor_of(&entry, &scope, to).await?;
                 }
             }
         }
     }
-    let timeline = store.accept().await?;
-    let mut out = Output::new();
-    out.line(format_args!("timeline {timeline} is accepted: nodes issue again"))?;
-    out.flush()?;
-    Ok(Answer::Yes)
+    Ok(())
 }
 
 /// Empties the list of a pool; past which position nothing was ever pushed into it.

@@ -21,6 +21,13 @@ pub(crate) fn release(connection: &rusqlite::Connection, now: i64) -> Result<()>
     connection.execute(sql, [now]).map(drop)
 }
 
+/// Moves the deadlines of reservations by the time in which the store was closed: it does not count. Where the clock
+/// was set back meanwhile, they move back.
+pub(crate) fn postpone(connection: &rusqlite::Connection, closed_ms: i64) -> Result<()> {
+    let sql = "UPDATE document SET due_at = due_at + ? WHERE state = 'reserved'";
+    connection.execute(sql, [closed_ms]).map(drop)
+}
+
 pub(crate) fn claim(
     transaction: &Transaction<'_>,
     claim: &Claim,
@@ -140,7 +147,17 @@ fn change(transaction: &Transaction<'_>, filter: &Filter, decision: Decision, no
     Ok(transaction.prepare_cached(&sql)?.execute(params_from_iter(values))? as u64)
 }
 
+/// A crash in the time since the store was last seen makes open reservations last that much longer. While there are
+/// any, it is written down this often.
+const SEEN_EVERY_MS: i64 = 60_000;
+
 pub(crate) fn expire(transaction: &Transaction<'_>, limit: usize, now: i64) -> Refusable<u64, StoreError> {
+    transaction
+        .prepare_cached(
+            "UPDATE progress SET seen_at = ?1 WHERE seen_at <= ?1 - ?2
+                 AND EXISTS (SELECT 1 FROM document WHERE state = 'reserved')",
+        )?
+        .execute(params![now, SEEN_EVERY_MS])?;
     let mut statement = transaction.prepare_cached(
         "UPDATE document SET state = 'voided', due_at = NULL, updated_at = ?1 WHERE id IN
              (SELECT id FROM document WHERE state = 'reserved' AND due_at <= ?1 LIMIT ?2)",

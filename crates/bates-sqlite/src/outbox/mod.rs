@@ -19,6 +19,7 @@ use crate::SqliteStore;
 
 /// The clock of the outbox: what the wall said when the store was opened, and what has passed since. It never jumps,
 /// so that no jump makes a claim last for ever, or voids a reservation early.
+#[derive(Clone, Copy)]
 pub(crate) struct Steady {
     base: i64,
     since: Duration,
@@ -52,6 +53,7 @@ pub(crate) fn strange(column: usize) -> Error {
 
 impl Outbox for SqliteStore {
     async fn assign(&self, ask: Assign) -> Result<Assigned, AssignError> {
+        self.check_complete()?;
         let (now, run) = (self.steady.now(), self.run);
         self.write(move |transaction| assign::assign(transaction, &ask, now, run)).await
     }

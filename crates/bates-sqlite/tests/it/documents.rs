@@ -6,19 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    Assign, Claim, Content, Definition, Idempotency, Outbox as _, Place, ScopeKey, Settlement, Store as _,
-    Verdict,
+    Assign, Claim, Content, Decided, Decision, Definition, Filter, Idempotency, Outbox as _, Place, ScopeKey,
+    Settlement, Store as _, Verdict,
 };
 use bates_pattern::{Options, Pattern};
 use bates_sqlite::{Opening, SqliteStore};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+const YEAR_MS: i64 = 365 * 86_400_000;
+
 fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(folder, Opening::First).unwrap()
 }
 
-async fn opened(folder: &Path) -> SqliteStore {
+pub(crate) async fn opened(folder: &Path) -> SqliteStore {
     let store = open(folder);
     let definition = Definition {
         series: "document".parse().unwrap(),
@@ -35,7 +37,7 @@ async fn opened(folder: &Path) -> SqliteStore {
     store
 }
 
-fn document(key: Option<&str>) -> Assign {
+pub(crate) fn document(key: Option<&str>) -> Assign {
     let pattern = Pattern::compile("{seq}", Options::default()).unwrap();
     let idempotency = key.map(|key| Idempotency { caller: "".into(), key: key.into(), digest: [1; 32] });
     Assign {
@@ -89,4 +91,54 @@ async fn a_document_that_waits_for_its_next_try_still_waits_after_a_restart() {
         .unwrap();
     drop(store);
     assert_eq!(open(folder.path()).claim(claim()).await.unwrap(), []);
+}
+
+/// With a folder whose clock was set, or that was closed for so long.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reservation_lasts_as_long_as_before_after_a_restart_in_another_year() {
+    for passed_ms in [YEAR_MS, -YEAR_MS] {
+        let folder = TempDir::new().unwrap();
+        let store = opened(folder.path()).await;
+        let lasts = Duration::from_mins(15);
+        let reserved = Assign { content: Content::Reservation(lasts), ..document(None) };
+        let token = store.assign(reserved).await.unwrap().event;
+        drop(store);
+        // As if all of it had been written that much earlier.
+        let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
+        for sql in ["UPDATE document SET due_at = due_at - ?", "UPDATE progress SET seen_at = seen_at - ?"] {
+            database.execute(sql, [passed_ms]).unwrap();
+        }
+        drop(database);
+        let store = open(folder.path());
+        assert_eq!(store.expire(10).await, Ok(0), "the time in which it was closed does not count");
+        let filter = Filter { event: Some(token), ..Filter::default() };
+        let due = store.documents(filter, None, 1).await.unwrap()[0].due.unwrap();
+        let left = due.duration_since(jiff::Timestamp::now());
+        assert!(left <= lasts.try_into().unwrap() && left.as_secs() > 800, "{left:?}");
+        assert!(matches!(store.decide(token, Decision::Confirm).await, Ok(Decided::Done(_))));
+    }
+}
+
+/// What looks for reservations that are over every second writes nothing as long as there are none; and once a minute
+/// that it looked, while there are some.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_with_open_reservations_writes_down_when_it_was_last_seen() {
+    let folder = TempDir::new().unwrap();
+    let store = opened(folder.path()).await;
+    let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
+    let commits =
+        || -> i64 { database.query_row("SELECT commits FROM progress", [], |row| row.get(0)).unwrap() };
+    let forget = || database.execute("UPDATE progress SET seen_at = seen_at - 61000", []).unwrap();
+    let looked = async || {
+        let before = commits();
+        store.expire(10).await.unwrap();
+        commits() - before
+    };
+    forget();
+    assert_eq!(looked().await, 0);
+    let lasts = Duration::from_mins(15);
+    store.assign(Assign { content: Content::Reservation(lasts), ..document(None) }).await.unwrap();
+    assert_eq!(looked().await, 0);
+    forget();
+    assert_eq!((looked().await, looked().await), (1, 0));
 }

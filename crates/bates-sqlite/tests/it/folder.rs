@@ -3,7 +3,7 @@
 use std::fs;
 
 use bates_core::{Audit as _, Definition, Place, Purpose, RecordFilter, ScopeKey, Store, Want};
-use bates_sqlite::{OpenError, Opening, SqliteStore};
+use bates_sqlite::{Damage, OpenError, Opening, SqliteStore};
 use tempfile::TempDir;
 
 fn open(folder: &TempDir, opening: Opening) -> Result<SqliteStore, OpenError> {
@@ -27,7 +27,11 @@ async fn grant(store: &SqliteStore) -> u64 {
         promise: None,
     };
     store.pin(definition, None).await.unwrap();
-    let want = Want {
+    store.grant(want()).await.unwrap().lease.from()
+}
+
+fn want() -> Want {
+    Want {
         place: place(),
         count: 10,
         least: 10,
@@ -37,8 +41,41 @@ async fn grant(store: &SqliteStore) -> u64 {
         purpose: Purpose::Lease,
         promise: None,
         held_from: None,
-    };
-    store.grant(want).await.unwrap().lease.from()
+    }
+}
+
+/// What earlier versions wrote into their lock file while a store was open.
+const OPEN: &str = "a Bates store, open or crashed: bates.db and bates.db-wal belong together\n";
+
+/// Takes the schema back to what an earlier version had, with its lock file. While what it answers lives, there is a log.
+fn undo_migrations(folder: &TempDir, version: u32, said: &str) -> rusqlite::Connection {
+    let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
+    let undo = "DROP TABLE audit; DROP TABLE client_lease; DROP TABLE progress;
+                ALTER TABLE document DROP COLUMN in_doubt; ALTER TABLE series DROP COLUMN promise;
+                ALTER TABLE cursor DROP COLUMN gapless_from; ALTER TABLE mark DROP COLUMN move;
+                ALTER TABLE mark DROP COLUMN run;
+                CREATE TABLE probe (count INTEGER NOT NULL) STRICT; INSERT INTO probe VALUES (0)";
+    database.execute_batch(undo).unwrap();
+    database.pragma_update(None, "user_version", version).unwrap();
+    fs::remove_file(folder.path().join("bates.state")).unwrap();
+    fs::write(folder.path().join("bates.lock"), said).unwrap();
+    database
+}
+
+fn copy_all(from: &TempDir, to: &TempDir) {
+    for file in fs::read_dir(from.path()).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.path().join(file.file_name())).unwrap();
+    }
+}
+
+/// Why a folder is refused.
+fn damage(folder: &TempDir, opening: Opening) -> Damage {
+    match open(folder, opening) {
+        Err(OpenError::Damaged { damage, .. }) => damage,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it was opened"),
+    }
 }
 
 #[test]
@@ -57,7 +94,7 @@ async fn a_database_that_went_missing_is_not_made_again_unless_asked() {
     assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 1);
     for file in fs::read_dir(folder.path()).unwrap() {
         let path = file.unwrap().path();
-        if path.file_name().is_some_and(|name| name != "bates.lock") {
+        if path.file_name().is_some_and(|name| name != "bates.state") {
             fs::remove_file(path).unwrap();
         }
     }
@@ -81,15 +118,130 @@ async fn a_database_that_lost_its_log_is_refused() {
     let store = open(&folder, Opening::First).unwrap();
     assert_eq!(grant(&store).await, 1);
     // What a crash leaves, copied without the log: the newest commits are not in it.
-    for name in ["bates.db", "bates.lock"] {
+    for name in ["bates.db", "bates.state"] {
         fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
     }
-    assert!(matches!(open(&copy, Opening::First), Err(OpenError::Gone(_))));
+    for _ in 0..2 {
+        assert_eq!(damage(&copy, Opening::First), Damage::LogMissing, "a refused start changes nothing");
+    }
     // With its log it is whole, as after a crash.
     fs::copy(folder.path().join("bates.db-wal"), copy.path().join("bates.db-wal")).unwrap();
     assert_eq!(grant(&open(&copy, Opening::First).unwrap()).await, 11);
     drop(store);
     assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 11, "closed cleanly, no log is needed");
+}
+
+/// Whether the folder was closed cleanly or not.
+#[tokio::test]
+async fn a_store_without_a_readable_state_file_is_refused() {
+    let (folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let store = open(&folder, Opening::First).unwrap();
+    assert_eq!(grant(&store).await, 1);
+    copy_all(&folder, &copy);
+    drop(store);
+    for folder in [folder, copy] {
+        let state = folder.path().join("bates.state");
+        let whole = fs::read(&state).unwrap();
+        fs::remove_file(&state).unwrap();
+        for opening in [Opening::First, Opening::New, Opening::Existing] {
+            assert_eq!(damage(&folder, opening), Damage::StateMissing);
+        }
+        fs::write(&state, "garbage").unwrap();
+        assert_eq!(damage(&folder, Opening::First), Damage::StateUnreadable);
+        fs::write(&state, whole).unwrap();
+        assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 11);
+    }
+}
+
+#[tokio::test]
+async fn an_older_copy_of_the_database_is_refused_until_the_loss_is_accepted() {
+    let (folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 1);
+    copy_all(&folder, &copy);
+    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 11);
+    fs::copy(copy.path().join("bates.db"), folder.path().join("bates.db")).unwrap();
+    let Damage::CommitsMissing { found, answered } = damage(&folder, Opening::First) else { panic!() };
+    assert!(found < answered, "{found} of {answered}");
+    for _ in 0..2 {
+        // Opened to be repaired it issues nothing, and stays refused.
+        let store = open(&folder, Opening::Stopped).unwrap();
+        assert!(store.grant(want()).await.unwrap_err().to_string().contains("--accept-loss"));
+        store.raise_floor(place(), 21).await.unwrap();
+        drop(store);
+        assert_eq!(damage(&folder, Opening::First), Damage::NotAccepted);
+    }
+    assert_eq!(open(&folder, Opening::Stopped).unwrap().accept_loss(), Ok(true));
+    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 21);
+}
+
+#[tokio::test]
+async fn a_store_without_damage_that_is_opened_to_be_repaired_issues_as_ever() {
+    let folder = TempDir::new().unwrap();
+    assert!(matches!(open(&folder, Opening::Stopped), Err(OpenError::NoStore(_))));
+    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 1);
+    let store = open(&folder, Opening::Stopped).unwrap();
+    assert_eq!((store.accept_loss(), grant(&store).await), (Ok(false), 11));
+    drop(store);
+    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 21);
+}
+
+/// The state file of a running store that is removed or replaced is there again after a clean stop.
+#[tokio::test]
+async fn a_state_file_that_is_removed_while_the_store_is_open_comes_back() {
+    let (folder, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let state = folder.path().join("bates.state");
+    for round in 0..2 {
+        let store = open(&folder, Opening::First).unwrap();
+        assert_eq!(grant(&store).await, 1 + round * 20);
+        copy_all(&folder, &elsewhere);
+        fs::remove_file(&state).unwrap();
+        if round == 1 {
+            fs::copy(elsewhere.path().join("bates.state"), &state).unwrap();
+        }
+        assert!(matches!(open(&folder, Opening::First), Err(OpenError::InUse(_))));
+        assert_eq!(grant(&store).await, 11 + round * 20);
+    }
+}
+
+/// As an earlier version left it, after a clean stop and after a crash.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_of_an_earlier_version_is_brought_up_to_date() {
+    for (said, is_crashed) in [("closed cleanly: all is in bates.db", false), (OPEN, true)] {
+        let folder = TempDir::new().unwrap();
+        assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 1);
+        let earlier = undo_migrations(&folder, 7, said);
+        if is_crashed {
+            // A copy, because the last one to close a database takes its log away.
+            let copy = TempDir::new().unwrap();
+            copy_all(&folder, &copy);
+            assert_eq!(grant(&open(&copy, Opening::Existing).unwrap()).await, 11);
+            fs::remove_file(copy.path().join("bates.db")).unwrap();
+            assert!(matches!(open(&copy, Opening::First), Err(OpenError::Gone(_))));
+        }
+        drop(earlier);
+        let store = open(&folder, Opening::Existing);
+        if is_crashed {
+            assert_eq!(store.err().map(|error| error.to_string().contains("log")), Some(true));
+            continue;
+        }
+        let store = store.unwrap();
+        assert_eq!(grant(&store).await, 11, "its cursors go on");
+        assert_eq!(store.records(RecordFilter::default(), None, 10).await, Ok(vec![]));
+        assert!(!folder.path().join("bates.lock").exists());
+        drop(store);
+        assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 21);
+    }
+}
+
+#[test]
+fn a_folder_that_an_earlier_version_has_open_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let lock = fs::File::create(folder.path().join("bates.lock")).unwrap();
+    lock.lock().unwrap();
+    assert!(matches!(open(&folder, Opening::First), Err(OpenError::InUse(_))));
+    lock.unlock().unwrap();
+    // It was made, and nothing was written into it.
+    assert!(open(&folder, Opening::First).is_ok());
 }
 
 #[tokio::test]
@@ -126,19 +278,4 @@ async fn the_tables_explain_themselves_and_every_commit_is_synced() {
     assert_eq!(row, ("counter".to_owned(), "name=a".to_owned(), 11));
     let mode: String = database.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
-}
-
-/// A database of an earlier version gets what it lacks when it is opened.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_store_from_before_the_audit_is_brought_up_to_date() {
-    let folder = TempDir::new().unwrap();
-    let first = grant(&open(&folder, Opening::First).unwrap()).await;
-    let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
-    let earlier = "DROP TABLE audit; DROP TABLE client_lease; ALTER TABLE document DROP COLUMN in_doubt;
-        PRAGMA user_version = 7";
-    database.execute_batch(earlier).unwrap();
-    drop(database);
-    let store = open(&folder, Opening::Existing).unwrap();
-    assert_eq!((first, grant(&store).await), (1, 11), "its cursors go on");
-    assert_eq!(store.records(RecordFilter::default(), None, 10).await, Ok(vec![]));
 }

@@ -2,7 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod change;
+mod closing;
 mod conformance;
+mod damage;
 mod documents;
 mod folder;
+mod granting;
 mod relay;
+mod syncing;

@@ -96,9 +96,11 @@ impl Error {
 /// A folder that somebody else has, or the operating system refuses, may be there later; others have to be looked at.
 fn code_of_opening(error: &OpenError) -> Code {
     match error {
-        OpenError::Gone(_) | OpenError::Left(_) | OpenError::Arriving(_) | OpenError::TooNew { .. } => {
-            Code::STORE_POISONED
-        }
+        OpenError::Gone(_)
+        | OpenError::Damaged { .. }
+        | OpenError::Left(_)
+        | OpenError::Arriving(_)
+        | OpenError::TooNew { .. } => Code::STORE_POISONED,
         _ => Code::STORE_UNAVAILABLE,
     }
 }

@@ -7,7 +7,9 @@ use std::process::Command;
 
 use bates_testkit::history::{Gaps, Rules};
 use bates_testkit::programs;
+use serde_json::Value;
 
+use super::http::ask;
 use super::load::Load;
 use super::running::{Client, Server};
 
@@ -20,6 +22,15 @@ fn library() -> String {
     let output = Command::new(faketime).args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// What stands between a server and its clock, which is set in a file.
+fn variables<'a>(library: &'a str, clock: &'a Path) -> Vec<(&'static str, &'a str)> {
+    vec![
+        ("LD_PRELOAD", library),
+        ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
+        ("FAKETIME_NO_CACHE", "1"),
+    ]
 }
 
 /// In one step, so that no half of an offset is ever read.
@@ -42,11 +53,7 @@ fn holds_while_the_clock_jumps(environment: &[(&str, &str)]) {
     let (data, clock) = (folder.path().join("data"), folder.path().join("clock"));
     set_clock(&clock, 0);
     let library = library();
-    let mut variables = vec![
-        ("LD_PRELOAD", library.as_str()),
-        ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
-        ("FAKETIME_NO_CACHE", "1"),
-    ];
+    let mut variables = variables(&library, &clock);
     variables.extend(environment);
     let load = Load::begin(8, 100);
     let server = Server::start_with(&data, "127.0.0.1:0", &variables);
@@ -79,4 +86,59 @@ fn the_time_of_day_may_jump_by_an_hour_and_by_a_year() {
 #[test]
 fn even_the_clock_that_only_rises_may_jump() {
     holds_while_the_clock_jumps(&[]);
+}
+
+/// Reserves a number for this time; its number and its token.
+fn reserve(server: &Server, seconds: i64) -> (String, String) {
+    let body = format!(r#"{{"scope":{{"project":"PROJ","type":"9012"}},"seconds":{seconds}}}"#);
+    let (status, answer) = ask(server.http, "POST", "/v1/series/document/reservations", &body);
+    assert_eq!(status, 201, "{answer}");
+    let text = |field: &str| answer[field].as_str().unwrap().to_owned();
+    (text("id"), text("token"))
+}
+
+fn document(server: &Server, number: &str) -> Value {
+    ask(server.http, "GET", &format!("/v1/documents/{number}"), "").1
+}
+
+#[test]
+fn a_reservation_lasts_as_long_as_before_when_a_server_is_started_in_another_year() {
+    for offset in [YEAR, -YEAR] {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, clock, library) = (folder.path().join("data"), folder.path().join("clock"), library());
+        set_clock(&clock, 0);
+        let variables = variables(&library, &clock);
+        let server = Server::start_with(&data, "127.0.0.1:0", &variables);
+        let (number, token) = reserve(&server, 900);
+        // Closed cleanly once, and killed once.
+        server.stop();
+        set_clock(&clock, offset);
+        for year in [offset, 0] {
+            let server = Server::start_with(&data, "127.0.0.1:0", &variables);
+            let kept = document(&server, &number);
+            assert_eq!(kept["state"], "reserved", "by a clock that is off by {year} s: {kept}");
+            let due: jiff::Timestamp = kept["due"].as_str().unwrap().parse().unwrap();
+            let left = due.as_second() - time(&server);
+            assert!((600..=900).contains(&left), "{left} s are left by a clock that is off by {year} s");
+            server.kill();
+            set_clock(&clock, 0);
+        }
+        let server = Server::start_with(&data, "127.0.0.1:0", &variables);
+        let (status, kept) = ask(server.http, "POST", &format!("/v1/reservations/{token}/confirm"), "");
+        assert_eq!((status, &kept["state"]), (200, &"confirmed".into()), "{kept}");
+    }
+}
+
+#[test]
+fn a_reservation_is_voided_in_time_by_a_clock_that_was_set_back_a_year() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, clock, library) = (folder.path().join("data"), folder.path().join("clock"), library());
+    set_clock(&clock, 0);
+    let variables = variables(&library, &clock);
+    let server = Server::start_with(&data, "127.0.0.1:0", &variables);
+    let (number, _) = reserve(&server, 2);
+    server.kill();
+    set_clock(&clock, -YEAR);
+    let server = Server::start_with(&data, "127.0.0.1:0", &variables);
+    while document(&server, &number)["state"] != "voided" {}
 }

@@ -19,7 +19,7 @@ fn repeats_none_when_killed_within_a_commit(bug: Option<&str>) -> Result<usize, 
     let data = tempfile::tempdir().unwrap();
     Server::start(data.path()).stop();
     let mut answered = 0;
-    for (calls, nths) in [("pwrite64", 1..=16), ("fsync,fdatasync", 1..=6)] {
+    for (calls, nths) in [("pwrite64", 1..=40), ("fsync,fdatasync", 1..=16)] {
         for nth in nths {
             let inject = format!("{calls}:signal=KILL:when={nth}");
             let prefix = format!("counter:{nth}.{}", calls.len());

@@ -90,15 +90,15 @@ fn a_disk_that_fills_under_load_and_a_kill_on_it_repeat_no_number() {
 fn a_start_without_room_does_not_make_a_folder_forget_that_it_was_a_store() {
     let data = tempfile::tempdir().unwrap();
     Server::start(data.path()).stop();
-    let lock = || std::fs::read_to_string(data.path().join("bates.lock")).unwrap();
-    assert!(lock().contains("closed cleanly"), "{}", lock());
+    let state = || std::fs::read_to_string(data.path().join("bates.state")).unwrap();
+    assert!(state().contains("bates store closed"), "{}", state());
     let mut refused = 0;
-    for nth in 1..=12 {
+    for nth in 1..=16 {
         let inject = format!("pwrite64:error=ENOSPC:when={nth}");
         let server = Server::start_doomed(data.path(), &inject, &[]);
         refused += u32::from(server.is_none());
         drop(server);
-        assert!(lock().starts_with("a Bates store, "), "after write {nth}: {:?}", lock());
+        assert!(state().starts_with("bates store "), "after write {nth}: {:?}", state());
         Server::start(data.path()).stop();
     }
     assert!(refused > 0, "a start needs room");
@@ -119,5 +119,28 @@ fn a_log_that_fills_the_disk_makes_room_for_itself() {
             assert!(answer.as_ref().is_some_and(|answer| answer.starts_with(':')), "{addition}: {answer:?}");
         }
         server.stop();
+    }
+}
+
+/// After a crash the log is copied before it is read.
+#[test]
+fn a_start_after_a_crash_without_room_for_a_copy_of_the_log_says_how_much_it_takes() {
+    let disk = Disk::mount(SIZE);
+    let server = disk.serve();
+    let mut client = Client::connect(server.port).unwrap();
+    for key in 0..200 {
+        assert_eq!(client.incr(&format!("counter:{key}")), Some(1));
+    }
+    disk.fill();
+    server.kill();
+    for _ in 0..2 {
+        let refused = disk.try_serve().err().expect("there is no room");
+        assert!(refused.contains("no room to copy ") && refused.contains(" bytes. Make room"), "{refused}");
+    }
+    disk.make_room();
+    let server = disk.serve();
+    let mut client = Client::connect(server.port).unwrap();
+    for key in 0..200 {
+        assert!(client.incr(&format!("counter:{key}")) > Some(1));
     }
 }

@@ -478,7 +478,11 @@ fn a_stream_of_a_series_that_is_retired_breaks_off() {
     stream.read_exact(&mut [0; 1024]).unwrap();
     assert_eq!(ask(server.http, "DELETE", "/v1/series/gone", "").0, 200);
     let other = ask(server.http, "PUT", "/v1/series/gone", &described("gapless"));
-    assert_eq!((other.0, &other.1["code"]), (409, &json!("series_pinned")), "its promise is pinned: {other:?}");
+    assert_eq!(
+        (other.0, &other.1["code"]),
+        (409, &json!("series_pinned")),
+        "its promise is pinned: {other:?}"
+    );
     assert_eq!(ask(server.http, "PUT", "/v1/series/gone", &described("unique")).0, 201);
     assert_eq!(ask(server.http, "PATCH", "/v1/series/gone", r#"{"promise":"gapless"}"#).0, 200);
     let numbers = |_| -> u64 {

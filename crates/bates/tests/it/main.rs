@@ -9,6 +9,7 @@ mod clients;
 mod clock;
 mod cluster;
 mod crash;
+mod damaged;
 mod deploy;
 mod disk;
 mod disk_full;

@@ -1,0 +1,94 @@
+//! The log written into the database. SQLite never does that by itself here: a database that is half written needs the
+//! whole log, and the state file has to say so first.
+//!
+//! Invariant: commits are made only while the state file says what the database is without its log.
+
+use std::io;
+
+use bates_core::StoreError;
+use rusqlite::Connection;
+use rusqlite::wal::CheckpointMode;
+
+use crate::error::of_write;
+use crate::state_file::{Phase, StateFile};
+
+/// Pages of 4 KiB in the log before they are written into the database. Cursors are moved all over it, so a longer
+/// log means that a page is written back once for many moves. It costs 40 MiB of disk, which are read after a crash.
+const LOG_PAGES_MAX: i32 = 10_000;
+
+/// Pages that are waited for before it is tried again where a reader was in the way.
+const LOG_PAGES_AGAIN: i32 = 1_000;
+
+/// Why the log could not be written into the database. All of it is still in the log.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CheckpointError {
+    #[error("cannot write the log into the database: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("cannot write the state file: {0}")]
+    State(#[from] io::Error),
+}
+
+impl CheckpointError {
+    /// Whether the disk failed: then it is not known what is on it.
+    pub(crate) fn is_of_disk(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => matches!(of_write(error), StoreError::Poisoned(_)),
+            Self::State(_) => true,
+        }
+    }
+}
+
+/// How long the log may become before it is written into the database.
+pub(crate) struct Threshold(i32);
+
+impl Threshold {
+    pub(crate) const fn new() -> Self {
+        Self(LOG_PAGES_MAX)
+    }
+
+    /// Writes the log into the database if it is long enough.
+    pub(crate) fn check(
+        &mut self,
+        connection: &Connection,
+        state: &StateFile,
+    ) -> Result<(), CheckpointError> {
+        let (pages, _) = run(connection, CheckpointMode::NOOP)?;
+        if pages < self.0 {
+            return Ok(());
+        }
+        let is_done = write_back(connection, state);
+        self.0 = if matches!(is_done, Ok(true)) { LOG_PAGES_MAX } else { pages + LOG_PAGES_AGAIN };
+        is_done.map(drop)
+    }
+}
+
+/// Writes the log into the database, and empties it. Answers whether both were possible: a reader may be in the way.
+pub(crate) fn empty(connection: &Connection, state: &StateFile) -> Result<bool, CheckpointError> {
+    // Only the emptying is left for the second step. A log that is empty while the state file says that it is being
+    // written would be taken for a lost one.
+    Ok(write_back(connection, state)? && run(connection, CheckpointMode::TRUNCATE)?.0 == 0)
+}
+
+/// How many pages the log has that can be read.
+pub(crate) fn log_pages(connection: &Connection) -> rusqlite::Result<i32> {
+    Ok(run(connection, CheckpointMode::NOOP)?.0)
+}
+
+/// Writes the log into the database. Answers whether all of it is there: a reader may be in the way.
+fn write_back(connection: &Connection, state: &StateFile) -> Result<bool, CheckpointError> {
+    let (pages, written) = run(connection, CheckpointMode::NOOP)?;
+    if pages != written {
+        state.enter(Phase::Checkpoint)?;
+        let (pages, written) = run(connection, CheckpointMode::PASSIVE)?;
+        if pages != written {
+            return Ok(false);
+        }
+    }
+    state.enter(Phase::Open)?;
+    Ok(true)
+}
+
+/// The pages in the log, and how many of them are in the database.
+fn run(connection: &Connection, mode: CheckpointMode) -> rusqlite::Result<(i32, i32)> {
+    connection.wal_checkpoint_v2(Some("main"), mode)
+}

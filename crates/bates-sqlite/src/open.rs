@@ -1,0 +1,258 @@
+//! How a folder is opened as a store. What is in it is judged before anything is written: a refused folder stays as it
+//! was.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bates_core::Mark;
+use rusqlite::config::DbConfig;
+use rusqlite::ffi::ErrorCode;
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::checkpoint::{self, CheckpointError};
+use crate::error::{Damage, OpenError};
+use crate::folder::{Folder, Opening, failed};
+use crate::outbox::{Steady, deliver};
+use crate::planted::{Bug, is_planted};
+use crate::progress::{self, Progress};
+use crate::state_file::{Content, Found, Phase, StateFile};
+use crate::{held, log, schema};
+
+/// Only an operator with `sqlite3` can be in the way; that is waited for, not failed on.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Statements are prepared once; there are about a dozen.
+const STATEMENTS_MAX: usize = 64;
+
+/// Memory for pages of each connection, in KiB: those of a million cursors. Without it each grant would read its
+/// page from the file again. What is not used is not taken.
+const CACHE_KIB_MAX: i32 = 64 * 1024;
+
+/// A store that is open, before its writer runs.
+pub(crate) struct Opened {
+    pub(crate) folder: Folder,
+    pub(crate) state: Arc<StateFile>,
+    pub(crate) connection: Connection,
+    pub(crate) reader: Connection,
+    pub(crate) steady: Steady,
+    /// Which opening of the store this is.
+    pub(crate) run: i64,
+    /// How many commits there were.
+    pub(crate) commits: u64,
+}
+
+/// With a mark, a store that is made has it from the beginning.
+pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result<Opened, OpenError> {
+    let folder = Folder::open(path, opening)?;
+    let found = StateFile::find(&folder.state_file()).map_err(failed("read", &folder.state_file()))?;
+    let how = How { opening, mark };
+    let Judged { state, mut connection, has_log } =
+        if folder.has_database() { judge(&folder, found, how)? } else { begin(&folder, &found, how)? };
+    folder.forget_earlier();
+    let is_migrated = schema::migrate(&mut connection, mark)?;
+    let steady = Steady::new();
+    let (run, commits) = begin_run(&mut connection, steady.now())?;
+    let reader = connect(&folder)?;
+    if has_log || is_migrated {
+        // What an earlier version wrote into the log does not say which commit it belongs to.
+        empty_log(&folder, &connection, &state)?;
+    }
+    state.open(commits).map_err(failed("write", &folder.state_file()))?;
+    folder.sync()?;
+    Ok(Opened { folder, state: Arc::new(state), connection, reader, steady, run, commits })
+}
+
+/// What may be opened, and the mark of a store that is made.
+#[derive(Clone, Copy)]
+struct How<'m> {
+    opening: Opening,
+    mark: Option<&'m Mark>,
+}
+
+/// A folder whose content may be written to.
+struct Judged {
+    state: StateFile,
+    connection: Connection,
+    /// Whether a log was left that is not empty.
+    has_log: bool,
+}
+
+/// A folder whose database is missing or empty.
+fn begin(folder: &Folder, found: &Found, how: How<'_>) -> Result<Judged, OpenError> {
+    let phase = match found {
+        Found::Missing => folder.earlier_phase().unwrap_or(Phase::New),
+        Found::Unreadable => Phase::Stopped,
+        Found::Readable(state) => state.content().phase,
+    };
+    let may_begin = match phase {
+        Phase::New => true,
+        Phase::Arriving => how.mark.is_some(),
+        _ => how.opening == Opening::New,
+    };
+    if !may_begin {
+        return Err(match phase {
+            Phase::Arriving => OpenError::Arriving("another store".into()),
+            _ => OpenError::Gone(folder.path().to_owned()),
+        });
+    }
+    // A move that is killed here leaves a folder that is no new store.
+    let phase = if how.mark.is_some() { Phase::Arriving } else { Phase::New };
+    let state = create(folder, Content { phase, commits: 0 })?;
+    Ok(Judged { state, connection: connect(folder)?, has_log: false })
+}
+
+/// A folder with a database.
+fn judge(folder: &Folder, found: Found, how: How<'_>) -> Result<Judged, OpenError> {
+    let How { opening, .. } = how;
+    let has_log_file = folder.log().exists();
+    let damage = damage_of_files(folder, &found, has_log_file);
+    // Invariant: a missing log is noticed before SQLite opens the database, which creates an empty one.
+    let found = refuse_or_stop(folder, found, damage, opening)?;
+    let has_log = log::secure(folder)?;
+    let (connection, schema, damage) = read(folder, &found).map_err(|error| mixed(folder, &found, error))?;
+    if schema == 0 {
+        return begin(folder, &found, how);
+    }
+    let state = match refuse_or_stop(folder, found, damage, opening)? {
+        Found::Readable(state) => state,
+        // A database of an earlier version, which wrote its state down elsewhere or nowhere.
+        Found::Missing | Found::Unreadable => {
+            let phase = folder.earlier_phase().unwrap_or(Phase::Closed);
+            create(folder, Content { phase, commits: 0 })?
+        }
+    };
+    if state.is_stopped() {
+        check_integrity(&connection)?;
+    }
+    Ok(Judged { state, connection, has_log })
+}
+
+/// What the files alone tell.
+fn damage_of_files(folder: &Folder, found: &Found, has_log_file: bool) -> Option<Damage> {
+    let phase = match found {
+        Found::Unreadable => return Some(Damage::StateUnreadable),
+        Found::Missing => folder.earlier_phase()?,
+        Found::Readable(state) => state.content().phase,
+    };
+    match phase {
+        Phase::Stopped => Some(Damage::NotAccepted),
+        Phase::Open if !has_log_file => Some(Damage::LogMissing),
+        Phase::Checkpoint if !has_log_file => Some(Damage::Mixed),
+        _ => None,
+    }
+}
+
+/// Opens the database; answers with its schema, and what is wrong with it.
+fn read(folder: &Folder, found: &Found) -> Result<(Connection, u32, Option<Damage>), OpenError> {
+    let connection = connect(folder)?;
+    let schema = schema::version(&connection)?;
+    let damage = damage_of_database(found, &connection)?;
+    Ok((connection, schema, damage))
+}
+
+/// A database that cannot be read while its log was being written into it lacks the log.
+fn mixed(folder: &Folder, found: &Found, error: OpenError) -> OpenError {
+    match (found, &error) {
+        (Found::Readable(state), OpenError::Sqlite(corrupt))
+            if state.content().phase == Phase::Checkpoint
+                && corrupt.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) =>
+        {
+            OpenError::Damaged { path: folder.path().to_owned(), damage: Damage::Mixed }
+        }
+        _ => error,
+    }
+}
+
+/// What the database tells, with as much of its log as can be read.
+fn damage_of_database(found: &Found, connection: &Connection) -> rusqlite::Result<Option<Damage>> {
+    let progress = progress::find(connection)?;
+    let Content { phase, commits: answered } = match found {
+        Found::Readable(state) => state.content(),
+        Found::Missing | Found::Unreadable => return Ok(progress.map(|_| Damage::StateMissing)),
+    };
+    let commits = progress.map_or(0, |progress| progress.commits);
+    if phase == Phase::Stopped || is_planted(Bug::OpenBelowAnswered) {
+        return Ok(None);
+    }
+    if phase == Phase::Checkpoint && checkpoint::log_pages(connection)? == 0 {
+        return Ok(Some(Damage::Mixed));
+    }
+    Ok((commits < answered).then_some(Damage::CommitsMissing { found: commits, answered }))
+}
+
+/// A damaged store is refused, or opened as one that issues nothing.
+fn refuse_or_stop(
+    folder: &Folder,
+    found: Found,
+    damage: Option<Damage>,
+    opening: Opening,
+) -> Result<Found, OpenError> {
+    let Some(damage) = damage else { return Ok(found) };
+    if opening != Opening::Stopped || damage == Damage::Mixed {
+        return Err(OpenError::Damaged { path: folder.path().to_owned(), damage });
+    }
+    let commits = if let Found::Readable(state) = found { state.content().commits } else { 0 };
+    create(folder, Content { phase: Phase::Stopped, commits }).map(Found::Readable)
+}
+
+fn create(folder: &Folder, content: Content) -> Result<StateFile, OpenError> {
+    let path = folder.state_file();
+    let state = StateFile::create(&path, content).map_err(failed("make", &path))?;
+    folder.sync()?;
+    Ok(state)
+}
+
+/// What every opening writes: claims of the process before end, and the time in which the store was closed does not
+/// count.
+fn begin_run(connection: &mut Connection, now: i64) -> rusqlite::Result<(i64, u64)> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let Progress { commits, seen_at } = progress::read(&transaction)?;
+    deliver::release(&transaction, now)?;
+    if let Some(seen_at) = seen_at {
+        deliver::postpone(&transaction, now - seen_at)?;
+    }
+    let run = held::begin(&transaction)?;
+    progress::raise(&transaction, commits + 1, now)?;
+    transaction.commit()?;
+    Ok((run, commits + 1))
+}
+
+/// A log that cannot be emptied, because the disk is full or a reader in the way, stays as it is: nothing is lost.
+fn empty_log(folder: &Folder, connection: &Connection, state: &StateFile) -> Result<(), OpenError> {
+    match checkpoint::empty(connection, state) {
+        Ok(_) => Ok(()),
+        Err(error) if !error.is_of_disk() => Ok(()),
+        Err(CheckpointError::Sqlite(error)) => Err(error.into()),
+        Err(CheckpointError::State(error)) => Err(failed("write", &folder.state_file())(error)),
+    }
+}
+
+/// Without the state file it is not known whether the log was being written into the database.
+fn check_integrity(connection: &Connection) -> Result<(), OpenError> {
+    let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if found == "ok" { Ok(()) } else { Err(OpenError::Unreadable(found.into())) }
+}
+
+/// Invariant: `synchronous=FULL` in WAL mode syncs every commit; with `NORMAL` a power cut would take commits
+/// back, and their numbers would come again.
+///
+/// Invariant: SQLite neither writes the log into the database by itself, nor removes it when it closes: both are done
+/// only when the state file says so, or a refused opening would change what is there.
+pub(crate) fn connect(folder: &Folder) -> Result<Connection, OpenError> {
+    let connection = Connection::open(folder.database())?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let synchronous = if is_planted(Bug::SkipSync) { "OFF" } else { "FULL" };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    // SQLite takes a negative size for KiB.
+    connection.pragma_update(None, "cache_size", -CACHE_KIB_MAX)?;
+    // A plan does not depend on what is bound: otherwise statements would be parsed anew with each binding, because of
+    // the partial indexes, and that costs more than they do.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}

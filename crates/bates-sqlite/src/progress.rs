@@ -1,0 +1,39 @@
+//! How many commits the store has had, and when the last one was made: one row.
+//!
+//! Invariant: every transaction that changes anything writes this row. Whatever part of a damaged log is read, the row
+//! then says which commit the rest belongs to.
+
+use rusqlite::{Connection, Result, Transaction, params};
+
+use crate::write::{integer, whole};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) commits: u64,
+    /// Milliseconds since 1970. `None` if the store was last open in a version that did not write it down.
+    pub(crate) seen_at: Option<i64>,
+}
+
+pub(crate) fn read(connection: &Connection) -> Result<Progress> {
+    let mut statement = connection.prepare_cached("SELECT commits, seen_at FROM progress")?;
+    statement.query_row([], |row| Ok(Progress { commits: whole(row.get(0)?), seen_at: row.get(1)? }))
+}
+
+/// The same of a database that may be of a version without it.
+pub(crate) fn find(connection: &Connection) -> Result<Option<Progress>> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE name = 'progress'";
+    let tables: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+    if tables == 0 { Ok(None) } else { read(connection).map(Some) }
+}
+
+pub(crate) fn raise(transaction: &Transaction<'_>, commits: u64, now: i64) -> Result<()> {
+    transaction
+        .prepare_cached("UPDATE progress SET commits = ?, seen_at = ?")?
+        .execute(params![integer(commits), now])?;
+    Ok(())
+}
+
+/// Counts a commit of the opening itself: when the store was last seen is still needed.
+pub(crate) fn count(transaction: &Transaction<'_>) -> Result<()> {
+    transaction.execute("UPDATE progress SET commits = commits + 1", []).map(drop)
+}

@@ -1,0 +1,281 @@
+//! The state file, `bates.state`: whether the store is open or was closed, and the last commit whose answers were
+//! sent. It is written in place, into two slots in turn, so that a write that was cut off leaves the one before it.
+//!
+//! Invariant: it is never ahead of the database. A commit is written here only once it is on disk.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+/// Slots are this far apart: a torn or unreadable page of the disk takes one of them.
+const SLOT_BYTES: usize = 4096;
+const SLOTS: usize = 2;
+
+/// What a store was doing when the file was last written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing was answered yet: there may be no database.
+    New,
+    /// A move has begun to make the store: there may be no database, and none is begun but by the move.
+    Arriving,
+    /// A process has the store open, or it crashed. The database needs its log.
+    Open,
+    /// As `Open`, while the log is written into the database, which is a mixture without its log until that is done.
+    Checkpoint,
+    /// The database is complete without its log.
+    Closed,
+    /// Commits are missing. Nothing is issued until the loss is accepted.
+    Stopped,
+}
+
+impl Phase {
+    const ALL: [Self; 6] =
+        [Self::New, Self::Arriving, Self::Open, Self::Checkpoint, Self::Closed, Self::Stopped];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Arriving => "arriving",
+            Self::Open => "open",
+            Self::Checkpoint => "checkpoint",
+            Self::Closed => "closed",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) phase: Phase,
+    /// The last commit whose answers were sent.
+    pub(crate) commits: u64,
+}
+
+/// What is found where the file should be.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Missing,
+    /// No slot can be read.
+    Unreadable,
+    Readable(StateFile),
+}
+
+/// The file, open for writing.
+#[derive(Debug)]
+pub(crate) struct StateFile {
+    path: PathBuf,
+    written: Mutex<Written>,
+    /// Whether commits are missing: asked by every caller, who must not wait for a write.
+    is_stopped: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Written {
+    file: File,
+    content: Content,
+    /// Counts writes: the slot with the higher one is the newer.
+    serial: u64,
+}
+
+impl StateFile {
+    pub(crate) fn find(path: &Path) -> io::Result<Found> {
+        let mut file = match File::options().read(true).write(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(match newest(&bytes) {
+            Some((serial, content)) => Found::Readable(Self::new(path, Written { file, content, serial })),
+            None => Found::Unreadable,
+        })
+    }
+
+    /// Makes the file, or replaces it, in one step. The folder has to be synced afterwards.
+    pub(crate) fn create(path: &Path, content: Content) -> io::Result<Self> {
+        let next = path.with_extension("state-new");
+        let file = File::options().create(true).truncate(true).read(true).write(true).open(&next)?;
+        // The whole length is written now: overwriting it later needs no room on the disk.
+        file.write_all_at(&[0; SLOTS * SLOT_BYTES], 0)?;
+        let mut written = Written { file, content, serial: 0 };
+        for _ in 0..SLOTS {
+            written.put(content)?;
+        }
+        written.file.sync_all()?;
+        fs::rename(next, path)?;
+        Ok(Self::new(path, written))
+    }
+
+    fn new(path: &Path, written: Written) -> Self {
+        let is_stopped = AtomicBool::new(written.content.phase == Phase::Stopped);
+        Self { path: path.to_owned(), written: Mutex::new(written), is_stopped }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn content(&self) -> Content {
+        self.written.lock().content
+    }
+
+    /// Writes down that the answers of this commit are about to be sent. It is not synced: a process that is killed
+    /// leaves it to the kernel, and after a power cut it may be older than the log, never newer.
+    pub(crate) fn answered(&self, commits: u64) -> io::Result<()> {
+        let mut written = self.written.lock();
+        let Content { phase, .. } = written.content;
+        if phase == Phase::Stopped { Ok(()) } else { written.put(Content { phase, commits }) }
+    }
+
+    /// Enters a phase, durably. Where commits are missing it stays `Stopped`.
+    pub(crate) fn enter(&self, phase: Phase) -> io::Result<()> {
+        let mut written = self.written.lock();
+        let Content { phase: before, commits } = written.content;
+        if before == phase || before == Phase::Stopped {
+            return Ok(());
+        }
+        written.put(Content { phase, commits })?;
+        written.file.sync_data()
+    }
+
+    /// The store is open at this commit. Where commits are missing it stays `Stopped`.
+    pub(crate) fn open(&self, commits: u64) -> io::Result<()> {
+        if self.is_stopped() { Ok(()) } else { self.accept(commits) }
+    }
+
+    /// The commits up to this one are all there are, and all that there were: the loss of others was accepted.
+    pub(crate) fn accept(&self, commits: u64) -> io::Result<()> {
+        let mut written = self.written.lock();
+        written.put(Content { phase: Phase::Open, commits })?;
+        written.file.sync_data()?;
+        self.is_stopped.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether the file is still where it was opened: it may have been removed or replaced since.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let opened = self.written.lock().file.metadata().map(identity);
+        matches!((opened, fs::metadata(&self.path).map(identity)), (Ok(opened), Ok(found)) if opened == found)
+    }
+}
+
+impl Written {
+    fn put(&mut self, content: Content) -> io::Result<()> {
+        let serial = self.serial + 1;
+        let slot = usize::from(!serial.is_multiple_of(2));
+        self.file.write_all_at(render(serial, content).as_bytes(), (slot * SLOT_BYTES) as u64)?;
+        (self.serial, self.content) = (serial, content);
+        Ok(())
+    }
+}
+
+/// The slot that was written last, of those that can be read.
+fn newest(bytes: &[u8]) -> Option<(u64, Content)> {
+    let slots = bytes.chunks(SLOT_BYTES).take(SLOTS).filter_map(parse);
+    slots.max_by_key(|(serial, _)| *serial)
+}
+
+fn render(serial: u64, Content { phase, commits }: Content) -> String {
+    let said = format!("bates store {:<10} commit {commits:020} write {serial:020}", phase.name());
+    format!("{said} check {:016x}\n", check(said.as_bytes()))
+}
+
+/// Only what would be written in just this way is read.
+fn parse(slot: &[u8]) -> Option<(u64, Content)> {
+    let line = slot.split_inclusive(|byte| *byte == b'\n').next()?;
+    let mut words = str::from_utf8(line).ok()?.split_whitespace().skip(2);
+    let name = words.next()?;
+    let phase = Phase::ALL.into_iter().find(|phase| phase.name() == name)?;
+    let mut number = || words.nth(1)?.parse().ok();
+    let (commits, serial) = (number()?, number()?);
+    let content = Content { phase, commits };
+    (render(serial, content).as_bytes() == line).then_some((serial, content))
+}
+
+/// FNV-1a: one changed byte always changes it.
+fn check(bytes: &[u8]) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPEN: Content = Content { phase: Phase::Open, commits: 7 };
+
+    fn found(path: &Path) -> Option<Content> {
+        match StateFile::find(path).unwrap() {
+            Found::Readable(file) => Some(file.content()),
+            Found::Missing | Found::Unreadable => None,
+        }
+    }
+
+    #[test]
+    fn what_was_written_last_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bates.state");
+        assert!(matches!(StateFile::find(&path).unwrap(), Found::Missing));
+        let file = StateFile::create(&path, OPEN).unwrap();
+        assert_eq!(found(&path), Some(OPEN));
+        for commits in 8..20 {
+            file.answered(commits).unwrap();
+            assert_eq!(found(&path), Some(Content { commits, ..OPEN }));
+        }
+        file.enter(Phase::Closed).unwrap();
+        assert_eq!(found(&path), Some(Content { phase: Phase::Closed, commits: 19 }));
+    }
+
+    /// Whatever part of the last write reached the disk: the one before it is read, or the last.
+    #[test]
+    fn a_write_that_was_cut_off_leaves_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bates.state");
+        let file = StateFile::create(&path, OPEN).unwrap();
+        file.answered(8).unwrap();
+        let before = fs::read(&path).unwrap();
+        file.answered(9).unwrap();
+        let after = fs::read(&path).unwrap();
+        for cut in 0..=SLOTS * SLOT_BYTES {
+            for (front, back) in [(&after, &before), (&before, &after)] {
+                let (_, content) = newest(&[&front[..cut], &back[cut..]].concat()).unwrap();
+                assert!([8, 9].contains(&content.commits), "cut at {cut}: {content:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_never_read_as_another_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bates.state");
+        StateFile::create(&path, OPEN).unwrap().answered(8).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        for bit in 0..SLOTS * SLOT_BYTES * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let (_, content) = newest(&bytes).unwrap();
+            assert!([7, 8].contains(&content.commits), "bit {bit}: {content:?}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        fs::write(&path, "garbage").unwrap();
+        assert!(matches!(StateFile::find(&path).unwrap(), Found::Unreadable));
+    }
+
+    #[test]
+    fn a_stopped_store_stays_stopped_until_the_loss_is_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bates.state");
+        let stopped = Content { phase: Phase::Stopped, commits: 7 };
+        let file = StateFile::create(&path, stopped).unwrap();
+        file.answered(9).unwrap();
+        file.enter(Phase::Closed).unwrap();
+        assert_eq!(found(&path), Some(stopped));
+        file.accept(5).unwrap();
+        assert_eq!(found(&path), Some(Content { phase: Phase::Open, commits: 5 }));
+    }
+}

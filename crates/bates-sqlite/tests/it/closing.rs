@@ -1,0 +1,84 @@
+//! A process that is killed at each of its system calls in turn, also while it opens and while it closes: it leaves a
+//! store that opens, and has all that was answered.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use bates_sqlite::{OpenError, Opening, SqliteStore};
+use tempfile::TempDir;
+
+use super::damage::{Fault, LOG, copy};
+use super::granting::{Answered, Granting, repeated};
+
+/// What a process that was killed leaves, at one call after the other, until it ends by itself: on a store that was
+/// closed before, and on a folder that becomes one.
+async fn kill_at_every(calls: &str, check: impl AsyncFn(&Path, &Answered, &str)) -> u32 {
+    let closed = TempDir::new().unwrap();
+    assert!(Granting::start_once(closed.path(), &[]).wait().1);
+    let mut kills = 0;
+    // The first start makes many more calls, most of them alike.
+    for (is_first, step) in [(false, 1), (true, 3)] {
+        for nth in (1..).step_by(step) {
+            let folder = if is_first { TempDir::new().unwrap() } else { copy(closed.path()) };
+            let inject = format!("inject={calls}:signal=KILL:when={nth}");
+            let strace = ["-o", "/dev/null", "-e", &inject].map(OsStr::new);
+            let (answered, is_over) = Granting::start_once(folder.path(), &strace).wait();
+            check(folder.path(), &answered, &format!("{calls} {nth}")).await;
+            if is_over {
+                break;
+            }
+            kills += 1;
+        }
+    }
+    kills
+}
+
+async fn opens_whole(folder: &Path, answered: &Answered, killed_at: &str) {
+    for _ in 0..2 {
+        let opened = SqliteStore::open(folder, Opening::First);
+        let store = opened.unwrap_or_else(|error| panic!("killed at {killed_at}: {error}"));
+        assert_eq!(repeated(&store, answered).await, [0_usize; 0], "killed at {killed_at}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_killed_at_any_sync_leaves_a_store_that_opens() {
+    kill_at_every("fsync,fdatasync", opens_whole).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_killed_as_it_removes_cuts_or_renames_a_file_leaves_a_store_that_opens() {
+    for calls in ["unlink", "ftruncate", "rename"] {
+        assert!(kill_at_every(calls, opens_whole).await > 0, "{calls} is called");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_killed_at_any_write_leaves_a_store_that_opens() {
+    kill_at_every("pwrite64", opens_whole).await;
+}
+
+/// While the log is written into the database, the database is a mixture.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_log_of_a_process_that_was_killed_at_any_write_is_refused_or_not_needed() {
+    let faults = [0, 24, 40].map(|byte| Fault::Flipped { byte, bit: 0 });
+    let faults = faults.into_iter().chain([0, 32, 32 + 4120].map(Fault::CutAt));
+    let faults: Vec<Fault> = faults.collect();
+    kill_at_every("pwrite64", async |folder: &Path, answered: &Answered, killed_at: &str| {
+        for fault in &faults {
+            let copy = copy(folder);
+            if !fault.befall(&copy.path().join(LOG)) {
+                continue;
+            }
+            match SqliteStore::open(copy.path(), Opening::First) {
+                Ok(store) => {
+                    let again = repeated(&store, answered).await;
+                    assert_eq!(again, [0_usize; 0], "killed at {killed_at}, {fault:?}");
+                }
+                Err(OpenError::Damaged { .. }) => {}
+                Err(error) => panic!("killed at {killed_at}, {fault:?}: {error}"),
+            }
+        }
+    })
+    .await;
+}

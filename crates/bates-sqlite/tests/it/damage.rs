@@ -1,0 +1,142 @@
+//! A store whose process was killed, and whose files were damaged before it is opened again: it opens with all that
+//! was answered, or it is refused.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use bates_core::{Assign, Content, Outbox as _, Store as _};
+use bates_sqlite::{OpenError, Opening, SqliteStore};
+use tempfile::TempDir;
+
+use super::documents;
+use super::granting::{Answered, Granting, SCOPES, grant, pin, repeated};
+
+pub(crate) const LOG: &str = "bates.db-wal";
+
+/// One thing that goes wrong with the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    Flipped { byte: u64, bit: u8 },
+    CutAt(u64),
+}
+
+impl Fault {
+    /// Damages a log; answers whether there is anything to damage.
+    pub(crate) fn befall(self, log: &Path) -> bool {
+        let Ok(file) = File::options().read(true).write(true).open(log) else { return false };
+        let length = file.metadata().unwrap().len();
+        match self {
+            Self::CutAt(cut) if cut < length => file.set_len(cut).unwrap(),
+            Self::Flipped { byte, bit } if byte < length => {
+                let mut found = [0];
+                file.read_exact_at(&mut found, byte).unwrap();
+                file.write_all_at(&[found[0] ^ 1 << bit], byte).unwrap();
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+pub(crate) fn copy(from: &Path) -> TempDir {
+    let copy = TempDir::new().unwrap();
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+    }
+    copy
+}
+
+/// Every field of the header and of the first frames, and places all over the file.
+fn faults(log: &Path) -> Vec<Fault> {
+    const HEADER: u64 = 32;
+    const FRAME: u64 = 24 + 4096;
+    let length = fs::metadata(log).unwrap().len();
+    let flips =
+        (0..HEADER + 24).step_by(4).chain((HEADER..length).step_by(usize::try_from(length / 97).unwrap()));
+    let flips = flips.zip((0..8).cycle()).map(|(byte, bit)| Fault::Flipped { byte, bit });
+    let frames = (length - HEADER) / FRAME;
+    let ends =
+        (0..=frames).step_by(usize::try_from(frames / 40 + 1).unwrap()).map(|frame| HEADER + frame * FRAME);
+    let cuts = ends.flat_map(|end| [end, end + 1, (end + 2000).min(length)]).chain([0, 1, 31]);
+    flips.chain(cuts.map(Fault::CutAt)).collect()
+}
+
+/// Opens a copy with each fault. Answers how many were opened, and how many refused.
+async fn open_damaged(crashed: &Path, answered: &Answered, faults: Vec<Fault>) -> (usize, usize) {
+    let (mut opened, mut refused, mut wrong) = (0, 0, Vec::new());
+    for fault in faults {
+        let copy = copy(crashed);
+        if !fault.befall(&copy.path().join(LOG)) {
+            continue;
+        }
+        match SqliteStore::open(copy.path(), Opening::First) {
+            Ok(store) => match &*repeated(&store, answered).await {
+                [] => opened += 1,
+                scopes => wrong.push(format!("{fault:?}: {scopes:?} come again")),
+            },
+            Err(OpenError::Damaged { .. }) => refused += 1,
+            Err(error) => wrong.push(format!("{fault:?}: {error}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), opened + refused + wrong.len());
+    (opened, refused)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_log_is_refused_or_holds_all_that_was_answered() {
+    let folder = TempDir::new().unwrap();
+    let answered = Granting::start(folder.path()).kill_after(300);
+    let faults = faults(&folder.path().join(LOG));
+    let (opened, refused) = open_damaged(folder.path(), &answered, faults).await;
+    assert!(refused > 100, "{opened} opened, {refused} refused");
+}
+
+/// The log is written into the database while the store runs, and begins again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_began_again_and_is_damaged_is_refused_or_holds_all_that_was_answered() {
+    let folder = TempDir::new().unwrap();
+    let store = documents::opened(folder.path()).await;
+    let database = || fs::metadata(folder.path().join("bates.db")).unwrap().len();
+    let mut answered = Answered::new();
+    pin(&store).await;
+    let grant_all = async |answered: &mut Answered| {
+        for scope in 0..SCOPES {
+            answered.insert(scope, grant(&store, scope).await.unwrap());
+        }
+    };
+    let (begun, megabyte) = (database(), format!("\"{}\"", "x".repeat(1 << 20)));
+    while database() == begun {
+        grant_all(&mut answered).await;
+        let content = Content::Document(megabyte.as_str().into());
+        store.assign(Assign { content, ..documents::document(None) }).await.unwrap();
+    }
+    // What comes next waits until all of the log is in the database.
+    store.probe().await.unwrap();
+    // As a process leaves it that is killed now, and a little later.
+    let early = (copy(folder.path()), answered.clone());
+    grant_all(&mut answered).await;
+    let mut outcomes = (0, 0);
+    for (crashed, answered) in [early, (copy(folder.path()), answered.clone())] {
+        // The last ones lie where the log has not come to again.
+        let flips = [0, 30, 60, 8_000, 200_000, 20_000_000].map(|byte| Fault::Flipped { byte, bit: 3 });
+        let cuts = [0, 32, 20_000, 500_000, 20_000_000].map(Fault::CutAt);
+        let faults = flips.into_iter().chain(cuts).collect();
+        let (opened, refused) = open_damaged(crashed.path(), &answered, faults).await;
+        outcomes = (outcomes.0 + opened, outcomes.1 + refused);
+    }
+    assert!(outcomes.0 > 0 && outcomes.1 > 0, "{outcomes:?} were opened and refused");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_was_killed_opens_whole_and_copied() {
+    let folder = TempDir::new().unwrap();
+    for _ in 0..3 {
+        let answered = Granting::start(folder.path()).kill_after(50);
+        for folder in [copy(folder.path()).path(), folder.path()] {
+            let store = SqliteStore::open(folder, Opening::First).unwrap();
+            assert_eq!(repeated(&store, &answered).await, [0_usize; 0]);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A process of its own that grants positions and says so, for tests that kill it or let its system calls fail: this
+//! test binary, run again.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+
+use bates_core::{Definition, Place, Purpose, ScopeKey, Store as _, Want};
+use bates_sqlite::{Opening, SqliteStore};
+use bates_testkit::programs;
+
+/// Where the process keeps its store.
+const FOLDER: &str = "BATES_TEST_GRANTING_FOLDER";
+
+/// How many callers it has, and how often each asks before the process closes the store.
+const CALLERS: &str = "BATES_TEST_GRANTING_CALLERS";
+const ROUNDS: &str = "BATES_TEST_GRANTING_ROUNDS";
+
+const ITSELF: &str = "granting::a_process_grants_and_says_so";
+
+/// Enough, with their long names, for several pages of the database.
+pub(crate) const SCOPES: usize = 64;
+
+/// Past the highest position that was answered, by scope.
+pub(crate) type Answered = BTreeMap<usize, u64>;
+
+fn place(scope: usize) -> Place {
+    let scope = ScopeKey::new([("name", &*format!("{scope:0>200}"))], None).unwrap();
+    Place { series: "counter".parse().unwrap(), scope }
+}
+
+pub(crate) async fn pin(store: &SqliteStore) {
+    let definition = Definition {
+        series: "counter".parse().unwrap(),
+        template: "{seq}".into(),
+        parameters: "name".into(),
+        shuffled: false,
+        start: 1,
+        reset: "never".into(),
+        time_zone: "UTC".into(),
+        construction: 1,
+        promise: None,
+    };
+    store.pin(definition, None).await.unwrap();
+}
+
+/// Past the positions that are granted, unless that fails.
+pub(crate) async fn grant(store: &SqliteStore, scope: usize) -> Option<u64> {
+    let want = Want {
+        place: place(scope),
+        count: 3,
+        least: 3,
+        start: 1,
+        end: 1 << 40,
+        scopes_max: SCOPES as u64,
+        purpose: Purpose::HandOut,
+        promise: None,
+        held_from: None,
+    };
+    store.grant(want).await.ok().map(|grant| grant.lease.to())
+}
+
+/// The callers ask until each has asked `rounds` times, or an answer is an error.
+async fn ask(folder: &Path, callers: usize, rounds: usize) {
+    let store = Arc::new(SqliteStore::open(folder, Opening::First).unwrap());
+    pin(&store).await;
+    let callers = (0..callers).map(|caller| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for round in 0..rounds {
+                let scope = (caller + round) % SCOPES;
+                let Some(to) = grant(&store, scope).await else { return };
+                // One write a line, so that a kill cuts off no more than the last.
+                let line = format!("\nanswered {scope} {to}\n");
+                std::io::stdout().write_all(line.as_bytes()).unwrap();
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+    std::io::stdout().write_all(b"\nclosing\n").unwrap();
+}
+
+/// As a test of its own it does nothing.
+#[test]
+fn a_process_grants_and_says_so() {
+    let Some(folder) = env::var_os(FOLDER) else { return };
+    let [callers, rounds] = [CALLERS, ROUNDS].map(|name| env::var(name).unwrap().parse().unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    runtime.block_on(ask(Path::new(&folder), callers, rounds));
+}
+
+/// The process that grants.
+pub(crate) struct Granting {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    said: Vec<u8>,
+}
+
+impl Granting {
+    /// Several callers that ask until the process is killed.
+    pub(crate) fn start(folder: &Path) -> Self {
+        Self::run(folder, [8, usize::MAX], &[])
+    }
+
+    /// One caller for each scope, who asks once; then the store is closed. System calls go wrong or are written down
+    /// as the arguments of strace say, if there are any.
+    pub(crate) fn start_once(folder: &Path, strace: &[&OsStr]) -> Self {
+        Self::run(folder, [SCOPES, 1], strace)
+    }
+
+    fn run(folder: &Path, [callers, rounds]: [usize; 2], strace: &[&OsStr]) -> Self {
+        let itself = env::current_exe().unwrap();
+        let mut command = if strace.is_empty() {
+            Command::new(itself)
+        } else {
+            let program =
+                programs::find("strace").expect("strace; run `cargo xtask test`, which installs it");
+            let mut command = Command::new(program);
+            command.args(["-f", "-qq"]).args(strace).arg(itself);
+            command
+        };
+        command.args([ITSELF, "--exact", "--nocapture", "--test-threads=1"]);
+        command.env(FOLDER, folder).env(CALLERS, callers.to_string()).env(ROUNDS, rounds.to_string());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output, said: Vec::new() }
+    }
+
+    /// Waits for this number of answers, and kills it. What was in the pipe by then was answered.
+    pub(crate) fn kill_after(mut self, answers: usize) -> Answered {
+        for _ in 0..answers * 2 {
+            assert!(self.output.read_until(b'\n', &mut self.said).unwrap() > 0, "it ended by itself");
+        }
+        self.child.kill().unwrap();
+        self.wait().0
+    }
+
+    /// Waits until it ends; says also whether it closed the store and ended by itself.
+    pub(crate) fn wait(mut self) -> (Answered, bool) {
+        self.output.read_to_end(&mut self.said).unwrap();
+        let is_over = self.child.wait().unwrap().success();
+        let whole = self.said.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+        let mut answered = Answered::new();
+        for line in std::str::from_utf8(&self.said[..whole]).unwrap().lines() {
+            let Some((scope, to)) = line.strip_prefix("answered ").and_then(|line| line.split_once(' '))
+            else {
+                continue;
+            };
+            let highest: &mut u64 = answered.entry(scope.parse().unwrap()).or_default();
+            *highest = (*highest).max(to.parse().unwrap());
+        }
+        (answered, is_over)
+    }
+}
+
+/// The scopes of a store that would give positions again which were answered.
+pub(crate) async fn repeated(store: &SqliteStore, answered: &Answered) -> Vec<usize> {
+    let mut repeated = Vec::new();
+    for (scope, to) in answered {
+        let cursor = store.cursor(place(*scope)).await.unwrap();
+        if cursor.is_none_or(|cursor| cursor.next < *to) {
+            repeated.push(*scope);
+        }
+    }
+    repeated
+}
