@@ -6,29 +6,20 @@
 //! interrupted is begun again: the new run writes its own id into both marks, what is copied twice is the same, and the
 //! new store takes no page of the run before, nor any once it serves.
 
+mod copy;
 mod page;
 
 use std::future::Future;
 
 use uuid::Uuid;
 
-use crate::audit::RecordFilter;
-use crate::gap::GapFilter;
 use crate::name::SeriesName;
 use crate::place::ScopeKey;
 use crate::pool::Pools;
 use crate::store::{Definition, StoreError};
 
+use copy::Copying;
 pub use page::{Adopted, Kept, Page, Request, SetAside};
-
-/// Scopes, documents, keys, gaps, pools or records that are copied in one commit.
-const PAGE_MAX: usize = 1_000;
-
-/// Positions set aside that are copied in one commit: there may be millions, and each is one integer.
-const ASIDE_MAX: usize = 10_000;
-
-/// A page of documents ends when their bodies reach so many bytes. A body has up to a mebibyte, so it has less than two.
-const PAGE_BYTES: usize = 1 << 20;
 
 /// A store that can be moved: all that it knows can be read, and written as it was elsewhere.
 pub trait Movable: Pools {
@@ -267,101 +258,4 @@ async fn refusal<B: Movable>(
         None if !departure.is_new => MoveError::LeftBefore { from: from_name.into(), to: to_name.into() },
         Some(Mark::Left(_)) | None => MoveError::NotEmpty(to_name.into()),
     })
-}
-
-/// A move under way: each kind page by page, in the order of the old store.
-struct Copying<'m, A, B> {
-    from: &'m A,
-    to: &'m B,
-    to_name: &'m str,
-    run: Uuid,
-    moved: Moved,
-    progress: &'m mut dyn FnMut(Moved),
-}
-
-impl<A: Movable, B: Movable> Copying<'_, A, B> {
-    async fn scopes(&mut self, series: &SeriesName) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.leaving(series.clone(), after, PAGE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.scope.clone());
-            self.moved.scopes += page.len() as u64;
-            self.write(Page::Scopes(series.clone(), page)).await?;
-        }
-    }
-
-    /// Behind the scopes: each of them has a cursor by then, which is told where they end.
-    async fn aside(&mut self, series: &SeriesName) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.all_aside(series.clone(), after, ASIDE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = last.positions.last().map(|position| (last.scope.clone(), *position));
-            self.write(Page::Aside(series.clone(), page)).await?;
-        }
-    }
-
-    /// Without their servers: what a list holds is lost, and the new store begins it anew.
-    async fn pools(&mut self, series: &SeriesName) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.pools(series.clone(), after, PAGE_MAX).await?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            let epochs = page.into_iter().map(|(scope, pool)| (scope, pool.epoch)).collect();
-            self.write(Page::Pools(series.clone(), epochs)).await?;
-        }
-    }
-
-    async fn documents(&mut self) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.kept(after, PAGE_MAX, PAGE_BYTES).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.document.event);
-            self.moved.documents += page.len() as u64;
-            self.write(Page::Documents(page)).await?;
-        }
-    }
-
-    async fn requests(&mut self) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.requests(after, PAGE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            self.moved.keys += page.len() as u64;
-            self.write(Page::Requests(page)).await?;
-        }
-    }
-
-    async fn gaps(&mut self) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.gaps(GapFilter::default(), after, PAGE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some((last.place.clone(), last.missing.range.from()));
-            self.write(Page::Gaps(page)).await?;
-        }
-    }
-
-    async fn records(&mut self) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.records(RecordFilter::default(), after, PAGE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some((last.taking.at, last.id));
-            self.moved.records += page.len() as u64;
-            self.write(Page::Records(page)).await?;
-        }
-    }
-
-    async fn write(&mut self, page: Page) -> Result<(), MoveError> {
-        if !self.to.adopt(self.run, page).await? {
-            return Err(MoveError::Overtaken(self.to_name.into()));
-        }
-        (self.progress)(self.moved);
-        Ok(())
-    }
 }

@@ -13,11 +13,14 @@ use crate::document::{
     State,
 };
 use crate::gap::{Account, Books, Gap, GapFilter, Missing};
+use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::pool::{Pool, Pools, Renewal, Settling};
-use crate::store::StoreError;
+use crate::promise::Promise;
+use crate::recall::{Holder, Recall};
+use crate::store::{Cursor, Definition, Pinned, Redescription, Store, StoreError};
 
 impl<S: Audit> Audit for Arc<S> {
     async fn record(&self, records: Vec<Record>) -> Result<(), StoreError> {
@@ -161,5 +164,120 @@ impl<S: Pools> Pools for Arc<S> {
 
     async fn settle_pool(&self, place: Place, settling: Settling) -> Result<(), StoreError> {
         (**self).settle_pool(place, settling).await
+    }
+}
+
+impl<S: Store> Store for Arc<S> {
+    fn is_shared(&self) -> bool {
+        (**self).is_shared()
+    }
+
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+        (**self).pin(definition, fresh_key).await
+    }
+
+    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        (**self).grant(want).await
+    }
+
+    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+        (**self).surrender(tail).await
+    }
+
+    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+        (**self).cursor(place).await
+    }
+
+    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+        (**self).raise_floor(place, floor).await
+    }
+
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+        (**self).set_aside(place, positions).await
+    }
+
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+        (**self).aside(place, from, limit).await
+    }
+
+    async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        (**self).scopes(series, after, limit).await
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        (**self).probe().await
+    }
+
+    async fn describe(
+        &self,
+        series: SeriesName,
+        before: Option<Box<str>>,
+        description: Option<Box<str>>,
+    ) -> Result<bool, StoreError> {
+        (**self).describe(series, before, description).await
+    }
+
+    async fn watch(&self) -> Result<u64, StoreError> {
+        (**self).watch().await
+    }
+
+    fn era(&self) -> u64 {
+        (**self).era()
+    }
+
+    async fn change_promise(
+        &self,
+        series: SeriesName,
+        from: Promise,
+        to: Promise,
+        described: Option<Redescription>,
+    ) -> Result<bool, StoreError> {
+        (**self).change_promise(series, from, to, described).await
+    }
+
+    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
+        (**self).promises().await
+    }
+
+    async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {
+        (**self).recall(series).await
+    }
+
+    async fn recalls(&self) -> Result<Vec<Recall>, StoreError> {
+        (**self).recalls().await
+    }
+
+    async fn give_up(
+        &self,
+        series: SeriesName,
+        epoch: Option<u64>,
+        unused: Vec<(ScopeKey, Lease)>,
+    ) -> Result<(), StoreError> {
+        (**self).give_up(series, epoch, unused).await
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        (**self).leave().await
+    }
+
+    async fn holders(&self, series: SeriesName, epoch: u64) -> Result<Vec<Holder>, StoreError> {
+        (**self).holders(series, epoch).await
+    }
+
+    async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> Result<(), StoreError> {
+        (**self).write_off(series, epoch, nodes).await
+    }
+
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+        (**self).descriptions().await
+    }
+
+    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+        (**self).ledger(place).await
     }
 }

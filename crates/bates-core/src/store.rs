@@ -2,9 +2,10 @@
 //!
 //! What every store must do is tested in one place, `bates_testkit::exercise_store`.
 
+mod error;
+
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -15,6 +16,8 @@ use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::promise::Promise;
 use crate::recall::{Holder, Recall};
+
+pub use error::StoreError;
 
 /// A durable keeper of cursors.
 ///
@@ -170,122 +173,6 @@ pub trait Store: Audit {
     fn ledger(&self, place: Place) -> impl Future<Output = Result<Vec<Lease>, StoreError>> + Send;
 }
 
-/// A store that is shared is a store.
-impl<S: Store> Store for Arc<S> {
-    fn is_shared(&self) -> bool {
-        (**self).is_shared()
-    }
-
-    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
-        (**self).pin(definition, fresh_key).await
-    }
-
-    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
-        (**self).grant(want).await
-    }
-
-    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        (**self).surrender(tail).await
-    }
-
-    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
-        (**self).cursor(place).await
-    }
-
-    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
-        (**self).raise_floor(place, floor).await
-    }
-
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
-        (**self).set_aside(place, positions).await
-    }
-
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
-        (**self).aside(place, from, limit).await
-    }
-
-    async fn scopes(
-        &self,
-        series: SeriesName,
-        after: Option<ScopeKey>,
-        limit: usize,
-    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
-        (**self).scopes(series, after, limit).await
-    }
-
-    async fn probe(&self) -> Result<(), StoreError> {
-        (**self).probe().await
-    }
-
-    async fn describe(
-        &self,
-        series: SeriesName,
-        before: Option<Box<str>>,
-        description: Option<Box<str>>,
-    ) -> Result<bool, StoreError> {
-        (**self).describe(series, before, description).await
-    }
-
-    async fn watch(&self) -> Result<u64, StoreError> {
-        (**self).watch().await
-    }
-
-    fn era(&self) -> u64 {
-        (**self).era()
-    }
-
-    async fn change_promise(
-        &self,
-        series: SeriesName,
-        from: Promise,
-        to: Promise,
-        described: Option<Redescription>,
-    ) -> Result<bool, StoreError> {
-        (**self).change_promise(series, from, to, described).await
-    }
-
-    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
-        (**self).promises().await
-    }
-
-    async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {
-        (**self).recall(series).await
-    }
-
-    async fn recalls(&self) -> Result<Vec<Recall>, StoreError> {
-        (**self).recalls().await
-    }
-
-    async fn give_up(
-        &self,
-        series: SeriesName,
-        epoch: Option<u64>,
-        unused: Vec<(ScopeKey, Lease)>,
-    ) -> Result<(), StoreError> {
-        (**self).give_up(series, epoch, unused).await
-    }
-
-    async fn leave(&self) -> Result<(), StoreError> {
-        (**self).leave().await
-    }
-
-    async fn holders(&self, series: SeriesName, epoch: u64) -> Result<Vec<Holder>, StoreError> {
-        (**self).holders(series, epoch).await
-    }
-
-    async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> Result<(), StoreError> {
-        (**self).write_off(series, epoch, nodes).await
-    }
-
-    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
-        (**self).descriptions().await
-    }
-
-    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
-        (**self).ledger(place).await
-    }
-}
-
 /// What decides how the positions of a series read: pinned for ever by its first use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
@@ -366,73 +253,4 @@ pub struct Cursor {
     pub next: u64,
     /// Raised by every write, so that a holder that slept cannot mistake a new cursor for the one it knew.
     pub version: u64,
-}
-
-/// A store that could not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// It may work again by itself: no room, no connection.
-    #[error("the store cannot be written now: {0}")]
-    Unavailable(Box<str>),
-    /// A write may or may not have reached the disk. Nothing is issued until the store is opened anew.
-    #[error("the store issues nothing: {0}")]
-    Poisoned(Box<str>),
-    /// The series was pinned with another definition.
-    #[error(
-        "series {series:?} was pinned with {what} {pinned:?} and is now configured with {found:?}: numbers could come twice"
-    )]
-    Pinned {
-        /// The series.
-        series: Box<str>,
-        /// What differs.
-        what: Box<str>,
-        /// What the store has.
-        pinned: Box<str>,
-        /// What was asked for.
-        found: Box<str>,
-    },
-    /// The series promises something else than its description says.
-    #[error(
-        "series {series:?} promises {pinned} and is described as {found}: describe it as {pinned}, or change it with \
-         `bates series promise {series} {found}`"
-    )]
-    PromisePinned {
-        /// The series.
-        series: Box<str>,
-        /// What the store has.
-        pinned: Box<str>,
-        /// What was asked for.
-        found: Box<str>,
-    },
-    /// The promise of a series was changed, and this process has not followed yet.
-    #[error("series {series:?} promises {pinned} now, and this process has not followed yet: try again")]
-    PromiseChanged {
-        /// The series.
-        series: Box<str>,
-        /// What it promises now.
-        pinned: Promise,
-    },
-    /// The user's own documents could not be read, which are in no store of ours.
-    #[error("{0}")]
-    Documents(Box<str>),
-    /// The series was never pinned.
-    #[error("series {0:?} is not known to the store")]
-    UnknownSeries(Box<str>),
-}
-
-impl StoreError {
-    /// The refusal of a definition that differs from the pinned one, if it does.
-    pub fn of_difference(pinned: &Definition, asked: &Definition) -> Option<Self> {
-        let series = asked.series.as_str().into();
-        pinned.difference(asked).map(|(what, pinned, found)| match what {
-            "promise" => Self::PromisePinned { series, pinned: pinned.into(), found: found.into() },
-            _ => Self::Pinned { series, what: what.into(), pinned: pinned.into(), found: found.into() },
-        })
-    }
-
-    /// Whether the store issues nothing until it is opened anew.
-    pub const fn is_poisoned(&self) -> bool {
-        matches!(self, Self::Poisoned(_))
-    }
 }

@@ -3,116 +3,32 @@
 use std::sync::Arc;
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Holder, Lease, Mark, Pinned, Place, Promise, Recall,
-    Redescription, ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Holder, Lease, Pinned, Place, Promise, Recall, Redescription,
+    ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
 };
-use deadpool_postgres::Pool;
 use uuid::Uuid;
 
-use crate::address::Address;
 use crate::audit::Recorder;
 use crate::batch::{Ask, Outcome, Shared};
-use crate::error::{Failed, OpenError};
+use crate::error::Failed;
 use crate::node::{self, Process};
 use crate::notice::Notices;
 use crate::recall::{self, Recalls};
 use crate::retry::retried;
 use crate::session::Session;
-use crate::settings::Settings;
 use crate::stop;
-use crate::truth::Truth;
-use crate::{cluster, connect, read, schema, write};
-
-/// What may be done with a database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
-    /// A store that is there is opened; a database without one is refused.
-    Existing,
-    /// Where there is none, one is made. One that is there is opened as it is.
-    New,
-    /// As [`Opening::Existing`], but also if it has stopped issuing: for whoever puts it right.
-    Stopped,
-}
+use crate::{cluster, read, write};
 
 /// Cursors in PostgreSQL, shared with other nodes.
 pub struct PostgresStore {
-    shared: Arc<Shared>,
-    notices: Notices,
-    recorder: Recorder,
-    process: Process,
-    recalls: Recalls,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) notices: Notices,
+    pub(crate) recorder: Recorder,
+    pub(crate) process: Process,
+    pub(crate) recalls: Recalls,
 }
 
 impl PostgresStore {
-    /// Opens the store in a database, as a node of its own.
-    pub async fn open(address: &Address, settings: Settings, opening: Opening) -> Result<Self, OpenError> {
-        let pool = connect::pool(address, settings)?;
-        let truth = Truth::new(Uuid::now_v7());
-        let process = Process::current();
-        let opened = retried(settings.patience, || async {
-            let session = Session::take(&pool, settings).await?;
-            connect::check_server(&session).await?;
-            prepare(&session, address, opening, None).await?;
-            let learned = match truth.learn(&session).await {
-                Ok(()) => cluster::check(&session).await,
-                refused => refused,
-            };
-            match learned {
-                Err(Failed::Refused(OpenError::Stopped(_))) if opening == Opening::Stopped => {}
-                learned => learned?,
-            }
-            node::be_seen(&session, truth.node, &process).await?;
-            session.give_back();
-            Ok(())
-        });
-        opened.await.map_err(|failed| failed.into_open_error(address))?;
-        let notices = Notices::new(address, settings, truth.node)?;
-        let recalls = Recalls::default();
-        recalls.begin(truth.last_recall());
-        let shared = Arc::new(Shared::new(pool, settings, truth));
-        Ok(Self { shared, notices, recorder: Recorder::default(), process, recalls })
-    }
-
-    /// Makes the schema, or brings it up to date. Answers with the version that was there before.
-    pub async fn migrate(address: &Address, settings: Settings) -> Result<i32, OpenError> {
-        Self::migrate_marked(address, settings, None).await
-    }
-
-    /// Opens the store that a move fills. Where there is none, one is made that has the mark from the beginning: it is
-    /// never served before everything has arrived.
-    pub async fn open_arriving(
-        address: &Address,
-        settings: Settings,
-        mark: &Mark,
-    ) -> Result<Self, OpenError> {
-        Self::migrate_marked(address, settings, Some(mark)).await?;
-        Self::open(address, settings, Opening::Stopped).await
-    }
-
-    async fn migrate_marked(
-        address: &Address,
-        settings: Settings,
-        mark: Option<&Mark>,
-    ) -> Result<i32, OpenError> {
-        let pool = connect::pool(address, settings)?;
-        let migrated = retried(settings.patience, || async {
-            let session = Session::take(&pool, settings).await?;
-            connect::check_server(&session).await?;
-            let before = schema::version(&session).await?;
-            prepare(&session, address, Opening::New, mark).await?;
-            session.give_back();
-            Ok(before)
-        });
-        migrated.await.map_err(|failed| failed.into_open_error(address))
-    }
-
-    /// The version of the schema that a database has; 0 if it has none.
-    pub async fn schema_version(address: &Address, settings: Settings) -> Result<i32, OpenError> {
-        let pool = connect::pool(address, settings)?;
-        let asked = retried(settings.patience, || asked(&pool, settings));
-        asked.await.map_err(|failed| failed.into_open_error(address))
-    }
-
     /// Lets all nodes go on with the database as it is, after it was taken back. Answers with its timeline.
     pub async fn accept(&self) -> Result<i64, StoreError> {
         self.done(|session| async move {
@@ -162,29 +78,6 @@ impl PostgresStore {
             Ok(done)
         });
         done.await.map_err(Failed::into_store_error)
-    }
-}
-
-async fn asked(pool: &Pool, settings: Settings) -> Result<i32, Failed> {
-    let session = Session::take(pool, settings).await?;
-    let version = schema::version(&session).await?;
-    session.give_back();
-    Ok(version)
-}
-
-/// Sees to it that the schema is the one that the program knows.
-async fn prepare(
-    session: &Session,
-    address: &Address,
-    opening: Opening,
-    mark: Option<&Mark>,
-) -> Result<(), Failed> {
-    let found = schema::version(session).await?;
-    schema::check(found).map_err(Failed::Refused)?;
-    match found {
-        schema::VERSION => Ok(()),
-        0 if opening != Opening::New => Err(Failed::Refused(OpenError::NoStore(address.to_string().into()))),
-        _ => schema::migrate(session, mark).await,
     }
 }
 

@@ -11,7 +11,7 @@ const SPARE: Duration = Duration::from_secs(5);
 
 /// Refuses a timeout that a claim would not outlast.
 pub(crate) fn check(field: &'static str, timeout_ms: u64) -> Result<(), SinkError> {
-    let (max, claim) = ((CLAIM_LASTS - SPARE).as_millis(), CLAIM_LASTS.as_millis());
+    let (max, claim) = (CLAIM_LASTS.saturating_sub(SPARE).as_millis(), CLAIM_LASTS.as_millis());
     if (1..=max).contains(&u128::from(timeout_ms)) {
         return Ok(());
     }

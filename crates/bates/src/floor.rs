@@ -147,6 +147,12 @@ pub(crate) async fn emptied<S: Pools>(
     }
 }
 
+fn past_what_was_pushed(floor: u64, pushed_to: Option<u64>) -> u64 {
+    let Some(to) = pushed_to.filter(|to| *to > floor) else { return floor };
+    output::print_note(&format!("the list of its pool had numbers below {to}, which may have been taken"));
+    to
+}
+
 async fn raise(store: impl Pools, config: Config, args: &FloorArgs) -> anyhow::Result<Answer> {
     let (floor, parameters) = args.words.split_last().context("a position is missing")?;
     let floor: u64 = floor.parse().with_context(|| format!("{floor:?} is no position"))?;
@@ -169,15 +175,7 @@ async fn raise(store: impl Pools, config: Config, args: &FloorArgs) -> anyhow::R
     // A series with a pool shows no date.
     let scope = ScopeKey::new(parameters.iter().copied(), None)?;
     let pushed_to = emptied(&machine, &entry, &scope, args.without_pools).await?;
-    let floor = match pushed_to {
-        Some(to) if to > floor => {
-            output::print_note(&format!(
-                "the list of its pool had numbers below {to}, which may have been taken"
-            ));
-            to
-        }
-        _ => floor,
-    };
+    let floor = past_what_was_pushed(floor, pushed_to);
     let now = machine.raise_floor(&entry, name, floor).await?;
     args.recall.recall(&machine, &series, Stage::After).await?;
     // A filler may have been faster.

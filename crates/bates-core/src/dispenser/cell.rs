@@ -3,6 +3,7 @@
 //! A state machine without a clock, a lock, a store or a task: callers tell it what happened and it says what to
 //! do. Small and in one piece, because there are as many as scopes in use and each is found far from the last.
 
+mod recall;
 mod run;
 
 use tokio::sync::oneshot;
@@ -13,7 +14,7 @@ use super::line::{Line, Waiter};
 use super::text::Text;
 use crate::error::IssueError;
 use crate::grant::{Grant, GrantError, Tail};
-use crate::lease::{Lease, Taken};
+use crate::lease::Taken;
 use crate::place::{Place, ScopeKey};
 use crate::promise::Promise;
 use crate::series::Series;
@@ -126,7 +127,7 @@ impl Cell {
     pub(super) fn refilled(&mut self, outcome: Result<Grant, GrantError>) -> Option<Fetch> {
         let ended = std::mem::replace(&mut self.refill, Refill::None);
         match outcome {
-            // It was recalled, or the store was taken back since: those who wait are fetched for anew.
+            // It was recalled, or the store was taken back since.
             Ok(_) if ended == Refill::Discarded => {}
             Ok(Grant { lease, version, aside }) => {
                 self.version = version;
@@ -186,19 +187,6 @@ impl Cell {
         let lost = held.iter().map(|lease| lease.count()).sum();
         let tail = last.map(|lease| Tail { place: self.place(), lease, version: self.version, lost: held });
         Some(Sealed { tail, lost })
-    }
-
-    /// Gives up what is held, and what is on its way once it arrives.
-    pub(super) fn discard(&mut self) -> Vec<Lease> {
-        if self.refill == Refill::UnderWay {
-            self.refill = Refill::Discarded;
-        }
-        self.held.take_all()
-    }
-
-    /// Whether what a refill under way brings is given up.
-    pub(super) fn is_refill_discarded(&self) -> bool {
-        self.refill == Refill::Discarded
     }
 
     /// Whether it holds nothing and has nothing to come: it was never granted anything, or the space is

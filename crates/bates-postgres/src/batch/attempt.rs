@@ -93,6 +93,7 @@ fn board(shared: &Shared, groups: &mut [Group<Job>]) {
 }
 
 /// What is there before a batch.
+#[derive(Default)]
 pub(super) struct There {
     series: BTreeMap<String, LockedSeries>,
     pub(super) cursors: BTreeMap<usize, Cursor>,
@@ -129,24 +130,19 @@ async fn read(
     began?;
     entered?;
     let known = known(session, &asked, inserted?, entry).await?;
-    let (mut cursors_there, mut aside, mut promises) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let lacks = || Failed::Passing("a key that was inserted is not there".into());
+    let mut there = There { keys: keys.learn(known).ok_or_else(lacks)?, ..There::default() };
+    there.series.extend(series?);
     for sql::Locked { at, cursor, aside_to, promise } in cursors? {
-        promises.extend(promise.map(|promise| (at, promise)));
+        there.promises.extend(promise.map(|promise| (at, promise)));
         // Few scopes have any, and none once they are passed.
         let (from, free) = reach(&groups[at].jobs, cursor.next);
         if aside_to > from {
-            aside.insert(at, Aside::read(session, places[at], from, free).await?);
+            there.aside.insert(at, Aside::read(session, places[at], from, free).await?);
         }
-        cursors_there.insert(at, cursor);
+        there.cursors.insert(at, cursor);
     }
-    let lacks = || Failed::Passing("a key that was inserted is not there".into());
-    Ok(There {
-        keys: keys.learn(known).ok_or_else(lacks)?,
-        series: series?.into_iter().collect(),
-        cursors: cursors_there,
-        promises,
-        aside,
-    })
+    Ok(there)
 }
 
 /// From where on positions may be granted by these calls, and how many are surely enough for them, and for those that

@@ -3,10 +3,10 @@
 
 use std::future::Future;
 
-use super::{aside, together};
+use super::{aside, described, together};
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Place, Promise, Purpose, Redescription, ScopeKey,
-    SeriesName, Store, StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, Place, Purpose, ScopeKey, SeriesName, Store, StoreError,
+    Surrendered, Tail, Want,
 };
 
 /// Data that a store can be opened on again and again.
@@ -35,8 +35,8 @@ pub async fn exercise_store<D: DataSet>(fresh: impl AsyncFn() -> D) {
     what_is_issued_is_in_the_ledger_and_nothing_else_is(&fresh().await).await;
     a_series_that_was_never_pinned_gets_nothing(&fresh().await).await;
     scopes_are_listed_in_pages(&fresh().await).await;
-    a_description_is_kept_until_the_series_is_retired_and_its_cursors_longer(&fresh().await).await;
-    a_promise_is_pinned_and_changed_by_one_call_only(&fresh().await).await;
+    described::a_description_is_kept_until_the_series_is_retired_and_its_cursors_longer(&fresh().await).await;
+    described::a_promise_is_pinned_and_changed_by_one_call_only(&fresh().await).await;
 }
 
 pub(super) fn series(name: &str) -> SeriesName {
@@ -253,78 +253,4 @@ async fn scopes_are_listed_in_pages<D: DataSet>(data: &D) {
     let keys: Vec<_> = seen.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["scope=a", "scope=b", "scope=c", "scope=d", "scope=e"]);
     assert!(seen.iter().all(|(_, cursor)| *cursor == Cursor { next: 1003, version: 1 }));
-}
-
-async fn a_description_is_kept_until_the_series_is_retired_and_its_cursors_longer<D: DataSet>(data: &D) {
-    let store = open_pinned(data).await;
-    assert_eq!(store.descriptions().await, Ok(Vec::new()), "a pin alone describes nothing");
-    let unknown = store.describe(series("never"), None, Some("{}".into())).await;
-    assert_eq!(unknown, Err(StoreError::UnknownSeries("never".into())));
-    store.pin(definition("invoice"), None).await.expect("a first pin");
-    let mut described = store.watch().await.expect("a read");
-    let described_so =
-        [("invoice", None, "first"), ("document", None, "{\"a\":1}"), ("invoice", Some("first"), "second")];
-    for (name, before, description) in described_so {
-        let before = before.map(Into::into);
-        assert_eq!(store.describe(series(name), before, Some(description.into())).await, Ok(true));
-        let late = store.describe(series(name), None, Some("of another node".into())).await;
-        assert_eq!(late, Ok(false), "of two that describe a series at once, one is told");
-        let seen = store.watch().await.expect("a read");
-        assert!(seen != described || !store.is_shared(), "other nodes could not see it");
-        described = seen;
-    }
-    let before = granted(&store, want(place("a"), 10)).await;
-    drop(store);
-    let store = data.open().await;
-    let both = vec![(series("document"), "{\"a\":1}".into()), (series("invoice"), "second".into())];
-    assert_eq!(store.descriptions().await, Ok(both));
-    for _ in 0..2 {
-        let retired = store.describe(series("document"), Some("{\"a\":1}".into()), None).await;
-        assert_eq!(retired, Ok(true), "retired twice is retired");
-    }
-    assert_eq!(store.descriptions().await, Ok(vec![(series("invoice"), "second".into())]));
-    drop(store);
-    let store = data.open().await;
-    assert!(!store.pin(definition("document"), None).await.expect("the same again").is_new);
-    let after = granted(&store, want(place("a"), 10)).await;
-    assert_eq!(after.lease.from(), before.lease.to(), "made again, it goes on where it was");
-    assert!(after.version > before.version, "and no holder from before can give back");
-}
-
-async fn a_promise_is_pinned_and_changed_by_one_call_only<D: DataSet>(data: &D) {
-    let promised = |promise| Definition { promise: Some(promise), ..definition("document") };
-    let store = data.open().await;
-    store.pin(promised(Promise::Unique), None).await.expect("a first pin");
-    let other = store.pin(promised(Promise::Gapless), None).await;
-    assert!(matches!(other, Err(StoreError::PromisePinned { .. })), "{other:?}");
-    let document = || series("document");
-    assert_eq!(store.change_promise(document(), Promise::Ordered, Promise::Gapless, None).await, Ok(false));
-    for _ in 0..2 {
-        let changed = store.change_promise(document(), Promise::Unique, Promise::Gapless, None).await;
-        assert_eq!(changed, Ok(true), "changed twice is changed");
-    }
-    assert_eq!(store.change_promise(document(), Promise::Unique, Promise::Ordered, None).await, Ok(false));
-    assert_eq!(store.describe(document(), None, Some("gapless".into())).await, Ok(true));
-    let redescribed = |before: &str| Some(Redescription { before: before.into(), after: "ordered".into() });
-    let late =
-        store.change_promise(document(), Promise::Gapless, Promise::Ordered, redescribed("other")).await;
-    assert_eq!(late, Ok(false), "another call has changed it meanwhile");
-    for (from, to) in [(Promise::Gapless, Promise::Ordered), (Promise::Ordered, Promise::Gapless)] {
-        let described = (to == Promise::Ordered).then(|| redescribed("gapless")).flatten();
-        assert_eq!(store.change_promise(document(), from, to, described).await, Ok(true));
-    }
-    assert_eq!(store.descriptions().await, Ok(vec![(document(), "ordered".into())]));
-    drop(store);
-    let store = data.open().await;
-    assert_eq!(store.promises().await, Ok(vec![(document(), Promise::Gapless)]));
-    assert!(store.pin(promised(Promise::Gapless), None).await.is_ok());
-    if store.is_shared() {
-        let outdated = Want { promise: Some(Promise::Unique), ..want(place("a"), 1) };
-        let refused = store.grant(outdated).await;
-        assert!(
-            matches!(refused, Err(GrantError::Store(StoreError::PromiseChanged { .. }))),
-            "a process that has not followed would break the promise: {refused:?}"
-        );
-    }
-    granted(&store, Want { promise: Some(Promise::Gapless), ..want(place("a"), 1) }).await;
 }

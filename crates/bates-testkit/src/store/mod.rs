@@ -7,6 +7,7 @@ mod books;
 mod carried;
 mod client_leases;
 mod delivery;
+mod described;
 mod exercise;
 mod faulty;
 mod faulty_documents;

@@ -24,6 +24,25 @@ pub async fn exercise_move<A: Movable, B: Movable>(from: &A, to: B) -> B {
     let held = fill_client_leases(from).await;
     let expected = [told(from).await, told_of_documents(from).await, told_of_carried(from).await];
     let recorded = told_of_records(from).await;
+    let departure = departed(from).await;
+    let to = arrived(from, to, &departure).await;
+    assert_eq!(told(&to).await, expected[0], "everything is as it was");
+    assert_eq!(told_of_documents(&to).await, expected[1], "documents, keys and gaps as well");
+    assert_eq!(told_of_carried(&to).await, expected[2], "and what was set aside");
+    assert_eq!(told_of_records(&to).await, recorded, "and who took what");
+    assert!(are_uncertain(&to, &held).await, "what clients held they may have used");
+    assert_eq!(from.marked().await, Ok(Some(Mark::Left(departure.toward("to")))));
+    assert_eq!(to.marked().await, Ok(None));
+    let next = to.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease)).await;
+    assert_eq!(next.expect("a grant").lease.from(), 5, "it goes on where the old one was");
+    documents_go_on(&to, answered).await;
+    carried_goes_on(&to).await;
+    is_over(from, &to, &departure).await;
+    to
+}
+
+/// Marks a store as left, by a run that is taken over by another.
+async fn departed<A: Movable>(from: &A) -> Departure {
     let departure = leave_store((from, "from"), "to").await.expect("a departure");
     let elsewhere = leave_store((from, "from"), "elsewhere").await;
     assert!(matches!(elsewhere, Err(MoveError::LeftBefore { .. })), "one move at a time: {elsewhere:?}");
@@ -38,34 +57,26 @@ pub async fn exercise_move<A: Movable, B: Movable>(from: &A, to: B) -> B {
         from.marked().await.expect("a read").is_some(),
         "a run that was taken over does not end the move"
     );
-    let to = arrived(from, to, &departure).await;
-    assert_eq!(told(&to).await, expected[0], "everything is as it was");
-    assert_eq!(told_of_documents(&to).await, expected[1], "documents, keys and gaps as well");
-    assert_eq!(told_of_carried(&to).await, expected[2], "and what was set aside");
-    assert_eq!(told_of_records(&to).await, recorded, "and who took what");
-    assert!(are_uncertain(&to, &held).await, "what clients held they may have used");
-    assert_eq!(from.marked().await, Ok(Some(Mark::Left(departure.toward("to")))));
-    assert_eq!(to.marked().await, Ok(None));
-    let next = to.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease)).await;
-    assert_eq!(next.expect("a grant").lease.from(), 5, "it goes on where the old one was");
-    documents_go_on(&to, answered).await;
-    carried_goes_on(&to).await;
-    let again = move_store((from, "from"), (&to, "to"), &departure, |_| {}).await;
+    departure
+}
+
+/// A move that is over is not done again, and the new store takes nothing more of it.
+async fn is_over<A: Movable, B: Movable>(from: &A, to: &B, departure: &Departure) {
+    let again = move_store((from, "from"), (to, "to"), departure, |_| {}).await;
     assert!(
         matches!(again, Err(MoveError::LeftBefore { .. })),
         "what was issued since is not written over: {again:?}"
     );
     let late = to.adopt(departure.run, Page::Documents(Vec::new())).await;
     assert_eq!(late, Ok(false), "a run that is late writes no page into a store that serves");
-    let leaving = leave_store((&to, "to"), "from").await.expect("a departure");
-    let back = move_store((&to, "to"), (from, "from"), &leaving, |_| {}).await;
+    let leaving = leave_store((to, "to"), "from").await.expect("a departure");
+    let back = move_store((to, "to"), (from, "from"), &leaving, |_| {}).await;
     assert!(
         matches!(back, Err(MoveError::NotEmpty(_))),
         "a store that was left is not written over: {back:?}"
     );
-    stay_in_store(&to, "from", &leaving).await.expect("a mark");
+    stay_in_store(to, "from", &leaving).await.expect("a mark");
     assert_eq!(to.marked().await, Ok(None), "a move that was refused leaves the old store as it was");
-    to
 }
 
 /// Moves a store that is interrupted at each page, before that is written and after, and begun again.

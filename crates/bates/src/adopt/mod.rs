@@ -118,12 +118,7 @@ async fn adopt<S: Pools>(
             earlier.entry.series().name()
         );
     }
-    for earlier in &all {
-        let series = earlier.entry.series().name();
-        args.recall.recall(machine, series, Stage::Before).await?;
-        let is_adopted = |at: &Place, range: Lease| earlier.has_any_of(&at.scope, range);
-        args.recall.check_clients(machine, series, is_adopted).await?;
-    }
+    recall(machine, args, &all).await?;
     let mut out = Output::new();
     for earlier in &all {
         empty_pools(machine, earlier, args).await?;
@@ -143,6 +138,17 @@ async fn adopt<S: Pools>(
     machine.close().await;
     out.flush()?;
     Ok(Answer::Yes)
+}
+
+/// No node and no client holds what is adopted, or nothing is.
+async fn recall<S: Pools>(machine: &Machine<S>, args: &AdoptArgs, all: &[Earlier]) -> anyhow::Result<()> {
+    for earlier in all {
+        let series = earlier.entry.series().name();
+        args.recall.recall(machine, series, Stage::Before).await?;
+        let is_adopted = |at: &Place, range: Lease| earlier.has_any_of(&at.scope, range);
+        args.recall.check_clients(machine, series, is_adopted).await?;
+    }
+    Ok(())
 }
 
 async fn empty_pools<S: Pools>(
