@@ -118,7 +118,7 @@ async fn accounts(
     after: Option<&ScopeKey>,
     limit: usize,
 ) -> Result<Vec<(ScopeKey, Account)>, Failed> {
-    recall::count_crashed(session, series).await?;
+    Box::pin(recall::count_crashed(session, series)).await?;
     // One moment for all that is read, or a document numbered meanwhile would look like one that is missing.
     session.begin_snapshot().await?;
     let cursors = crate::read::scopes(session, series, after, limit).await?;

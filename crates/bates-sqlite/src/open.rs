@@ -63,6 +63,19 @@ pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result
     Ok(Opened { folder, state: Arc::new(state), connection, reader, steady, run, commits })
 }
 
+/// Makes a folder that only a move fills, if it holds nothing yet. Answers whether it was made just now.
+pub(crate) fn reserve(path: &Path) -> Result<bool, OpenError> {
+    let is_new = !path.exists();
+    let folder = Folder::open(path, Opening::First)?;
+    let found = StateFile::find(&folder.state_file()).map_err(failed("read", &folder.state_file()))?;
+    let is_empty = !folder.has_database() && folder.earlier_phase().is_none();
+    if is_empty && matches!(found, Found::Missing) {
+        create(&folder, Content { phase: Phase::Arriving, commits: 0 })?;
+        return Ok(is_new);
+    }
+    Ok(false)
+}
+
 /// What may be opened, and the mark of a store that is made.
 #[derive(Clone, Copy)]
 struct How<'m> {

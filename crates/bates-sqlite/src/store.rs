@@ -54,6 +54,12 @@ impl SqliteStore {
         Self::open_marked(path, opening, None)
     }
 
+    /// Makes a folder that only a move fills, if it holds nothing yet: before the old store is left, so that a move that
+    /// is killed leaves no folder that becomes a new store. Answers whether it was made just now.
+    pub fn reserve(path: &Path) -> Result<bool, OpenError> {
+        open::reserve(path)
+    }
+
     /// Opens the store that a move fills. Where there is none, one is made that has the mark from the beginning: it is
     /// never served before everything has arrived.
     pub fn open_arriving(path: &Path, mark: &Mark) -> Result<Self, OpenError> {

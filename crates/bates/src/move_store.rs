@@ -65,7 +65,20 @@ pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
 /// The old store is left before the new one is made. If the new one is refused it has got nothing, and the old one is as
 /// it was before.
 async fn into(from: &impl Movable, from_name: &str, to: &StoreAt, to_name: &str) -> anyhow::Result<Moved> {
-    let departure = leave_store((from, from_name), to_name).await?;
+    let reserved = match to {
+        StoreAt::Folder(path) => SqliteStore::reserve(path)?.then_some(path),
+        StoreAt::Postgres(..) => None,
+    };
+    let departure = match leave_store((from, from_name), to_name).await {
+        Ok(departure) => departure,
+        Err(error) => {
+            if let Some(folder) = reserved {
+                // It was made just now and holds nothing but the reservation.
+                std::fs::remove_dir_all(folder)?;
+            }
+            return Err(error.into());
+        }
+    };
     let mark = Mark::Arriving(departure.toward(from_name));
     let copied = match to {
         StoreAt::Folder(path) => match SqliteStore::open_arriving(path, &mark) {

@@ -99,7 +99,7 @@ async fn change(store: impl Pools, config: Config, args: &PromiseArgs) -> anyhow
 
 fn described_as(spec: &SeriesSpec, promise: Promise) -> anyhow::Result<SeriesSpec, ChangeError> {
     let mut description = Description::read(&spec.description).context("its description cannot be read")?;
-    description.promise = promise.name().to_owned();
+    promise.name().clone_into(&mut description.promise);
     Ok(description.spec(spec.name.clone()).map_err(anyhow::Error::from)?)
 }
 

@@ -72,11 +72,16 @@ impl<S: Outbox> Machine<S> {
         who: &str,
     ) -> Result<Assigned, AssignRefused> {
         if !entry.series.is_retired() {
-            return self.number(entry, name, content, idempotency, who).await;
+            let numbered = self.number(entry, name, content, idempotency, who).await;
+            if matches!(&numbered, Err(AssignRefused::Issue(error)) if error.is_outdated()) {
+                // The caller is told to try again; the next call finds the promise that the series has now.
+                let _ = Box::pin(self.follow()).await;
+            }
+            return numbered;
         }
         // It was changed since the caller found it: the entry in its place numbers it.
         match self.in_place_of(&entry.series).await {
-            Some(current) => self.number(&current, name, content, idempotency, who).await,
+            Some(current) => Box::pin(self.number(&current, name, content, idempotency, who)).await,
             None => {
                 Err(self.dispenser.refusal(&entry.series, &entry.scope(name, || self.clock.now())?.1).into())
             }

@@ -181,7 +181,7 @@ impl<S: Store> Machine<S> {
             return Some(entry);
         }
         // Another node may have changed it. A store that cannot be asked knows no more than this node.
-        let _ = self.follow().await;
+        let _ = Box::pin(self.follow()).await;
         drop(self.changing.lock().await);
         current()
     }

@@ -32,7 +32,7 @@ async fn the_shared_store_conforms() {
     };
     exercise_store(fresh).await;
     exercise_outbox(fresh).await;
-    exercise_books(fresh).await;
+    Box::pin(exercise_books(fresh)).await;
     exercise_pools(fresh).await;
     exercise_audit(fresh).await;
     exercise_client_leases(fresh).await;
@@ -51,7 +51,7 @@ async fn the_shared_store_conforms_behind_pgbouncer_in_transaction_mode() {
     };
     exercise_store(fresh).await;
     exercise_outbox(fresh).await;
-    exercise_books(fresh).await;
+    Box::pin(exercise_books(fresh)).await;
     exercise_pools(fresh).await;
     exercise_audit(fresh).await;
     exercise_client_leases(fresh).await;

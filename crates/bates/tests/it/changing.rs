@@ -82,7 +82,7 @@ fn ascend(kinds: &[Kind]) {
             }
             changes
         });
-        let ended: Vec<_> = callers.into_iter().map(|caller| caller.join()).collect();
+        let ended: Vec<_> = callers.into_iter().map(thread::ScopedJoinHandle::join).collect();
         is_over.store(true, Ordering::SeqCst);
         assert!(ended.iter().all(Result::is_ok), "a caller was refused");
         changing.join().unwrap()

@@ -1,18 +1,15 @@
 //! Moves that meet each other or are killed: numbering goes on in one place, and nothing half done is served.
 
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
-use bates_testkit::PrivatePostgres;
+use bates_testkit::{PrivatePostgres, programs};
 use tempfile::TempDir;
 
 use super::running::Server;
 
 /// A database of the server, and its address.
 fn database(server: &PrivatePostgres, name: &str) -> String {
-    let psql =
-        bates_testkit::programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
+    let psql = programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
     let made = Command::new(psql)
         .args(["--no-psqlrc", "--quiet", "--command", &format!("CREATE DATABASE {name}"), &server.url()])
         .status();
@@ -21,7 +18,19 @@ fn database(server: &PrivatePostgres, name: &str) -> String {
 }
 
 fn mover(from: &str, to: &str) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    moving(Command::new(env!("CARGO_BIN_EXE_bates")), from, to)
+}
+
+/// A mover that is killed with its n-th write or sync.
+fn doomed(from: &str, to: &str, nth: usize) -> Child {
+    let strace = programs::find("strace").expect("strace; run `cargo xtask test`, which installs it");
+    let mut command = Command::new(strace);
+    let inject = format!("inject=sendto,pwrite64,fsync,fdatasync:signal=KILL:when={nth}");
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e", &inject, env!("CARGO_BIN_EXE_bates")]);
+    moving(command, from, to)
+}
+
+fn moving(mut command: Command, from: &str, to: &str) -> Child {
     command.env_remove("PGPASSWORD").env_remove("BATES_STORE").args(["move-store", from, to]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -72,12 +81,12 @@ fn of_two_moves_from_one_store_at_once_one_wins_and_the_other_target_is_not_serv
     }
 }
 
-/// A kill at any moment leaves a target that refuses to serve, or none, or one that has everything.
+/// A kill at any write leaves a target that refuses to serve, or none, or one that has everything.
 #[test]
 fn a_move_that_is_killed_leaves_nothing_half_done_that_is_served() {
     let server = PrivatePostgres::start().unwrap();
     let folder = TempDir::new().unwrap();
-    for (round, millis) in [5, 20, 50, 80, 120, 160, 200, 250, 300, 400].into_iter().enumerate() {
+    for (round, nth) in [1, 2, 4, 7, 11, 16, 22, 29, 37, 46, 56, 70].into_iter().enumerate() {
         let from = format!("sqlite:{}", folder.path().join(format!("from{round}")).display());
         let source = node(&from).unwrap();
         assert_eq!(source.redis_cli(&["INCR", "seq:a"]), "1");
@@ -87,19 +96,18 @@ fn a_move_that_is_killed_leaves_nothing_half_done_that_is_served() {
         } else {
             format!("sqlite:{}", folder.path().join(format!("to{round}")).display())
         };
-        let mut killed = mover(&from, &to);
-        // Not a wait for anything: each round is killed at another moment.
-        thread::sleep(Duration::from_millis(millis));
-        killed.kill().unwrap();
-        killed.wait().unwrap();
-        let folder_is_made = to.strip_prefix("sqlite:").is_none_or(|folder| std::fs::exists(folder).unwrap());
-        // A folder that is not there at all becomes a new store wherever it is, which is no business of a move.
-        if folder_is_made && let Ok(served) = node(&to) {
-            assert_eq!(served.redis_cli(&["INCR", "seq:a"]), "2", "after {millis} ms everything had arrived");
+        finished(doomed(&from, &to, nth));
+        // As long as the old store is served, nothing was moved.
+        if let Ok(source) = node(&from) {
+            assert_eq!(source.redis_cli(&["INCR", "seq:a"]), "2", "killed at write {nth}");
+            continue;
+        }
+        if let Ok(served) = node(&to) {
+            assert_eq!(served.redis_cli(&["INCR", "seq:a"]), "2", "at write {nth} everything had arrived");
             continue;
         }
         let (is_done, said) = finished(mover(&from, &to));
-        assert!(is_done, "after {millis} ms: {said}");
+        assert!(is_done, "after write {nth}: {said}");
         assert!(node(&from).err().unwrap().contains("was left for"));
         assert_eq!(node(&to).unwrap().redis_cli(&["INCR", "seq:a"]), "2");
     }
