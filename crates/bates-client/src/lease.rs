@@ -158,13 +158,13 @@ impl Leases {
     fn read(&self, answer: Answer) -> Read {
         let Answer { lease, ranges, made, numbers, good_for_ms } = answer;
         let good_for = good_for_ms.map(Duration::from_millis);
-        if let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) {
-            let numbers = numbers.into_iter().map(|number| (number.position, number.id)).collect();
-            return Read::Given(Given { lease, numbers: Numbers::Written(numbers), good_for });
-        }
         let ranges = ranges.unwrap_or_default().into_iter();
         let ranges = ranges.map(|span| Some(span.first..span.last.checked_add(1)?));
         let Some(ranges) = ranges.collect::<Option<Vec<Range<u64>>>>() else { return Read::Strange };
+        if let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) {
+            let numbers = numbers.into_iter().map(|number| (number.position, number.id)).collect();
+            return Read::Given(Given { lease, numbers: Numbers::Written(numbers, ranges), good_for });
+        }
         if ranges.is_empty() || ranges.iter().any(Range::is_empty) {
             return Read::Strange;
         }

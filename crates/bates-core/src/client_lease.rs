@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::gap::Books;
+use crate::gap::{Books, Ranges};
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::Place;
@@ -43,6 +43,34 @@ pub struct ClientLeaseFilter {
     pub series: Option<SeriesName>,
 }
 
+/// What came of ending a lease of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// It has ended, and this many positions are lost.
+    Ended(u64),
+    /// A range that was returned as unused is not wholly within the lease. The lease stays open.
+    Outside {
+        /// The range.
+        returned: Lease,
+        /// What the lease holds, ascending.
+        leased: Vec<Lease>,
+    },
+    /// There is no such lease, or it has ended before.
+    Unknown,
+}
+
+impl LeaseEnd {
+    /// Which positions of a lease are lost if these were not used; or why the lease does not end.
+    pub fn lost(leased: Vec<Lease>, unused: &[Lease]) -> Result<Ranges, Self> {
+        let held = Ranges::of(leased.iter().copied());
+        let is_outside = |range: &&Lease| !Ranges::of([**range]).without(&held).is_empty();
+        match unused.iter().find(is_outside) {
+            Some(returned) => Err(Self::Outside { returned: *returned, leased }),
+            None => Ok(Ranges::of(unused.iter().copied())),
+        }
+    }
+}
+
 /// A store that keeps leases of clients. What every one must do is tested in one place,
 /// `bates_testkit::exercise_client_leases`.
 pub trait ClientLeases: Books {
@@ -54,13 +82,13 @@ pub trait ClientLeases: Books {
         used: Vec<Uuid>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Ends a lease: what is `unused` of it is lost, `lease_lost`, and all else was used. Answers how many positions
-    /// are lost; `None`, and nothing written, if there is no such lease.
+    /// Ends a lease: what is `unused` of it is lost, `lease_lost`, and all else was used. Nothing is written unless it
+    /// has ended.
     fn end_client_lease(
         &self,
         id: Uuid,
         unused: Vec<Lease>,
-    ) -> impl Future<Output = Result<Option<u64>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<LeaseEnd, StoreError>> + Send;
 
     /// Leases that have not ended, in the order of their ids, after `after`, at most `limit`.
     fn client_leases(

@@ -137,6 +137,9 @@ table! {
     UNKNOWN_LEASE: "unknown_lease", 404, "ERR", exit 1, burns false,
         "There is no lease of this id, or it has ended before.",
         "Nothing is to be done: what became of its numbers is known, or the lease was never given.";
+    NOT_OF_LEASE: "not_of_lease", 422, "ERR", exit 2, burns false,
+        "A range that was returned is not wholly within the lease. The lease stays open.",
+        "Return only positions of the lease that were not used; the message names its ranges.";
     UNKNOWN_DOCUMENT: "unknown_document", 404, "ERR", exit 1, burns false,
         "There is no document or reservation of this number or id, or it was removed after its retention.",
         "Look it up by the number or the event id that was answered when it was numbered.";

@@ -40,7 +40,7 @@ mod store;
 
 pub use aside::{free_run, free_span};
 pub use audit::{Audit, Auditing, By, How, Record, RecordFilter, Taking};
-pub use client_lease::{CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases};
+pub use client_lease::{CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, LeaseEnd};
 pub use clock::{Clock, SystemClock};
 pub use code::Code;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
@@ -55,9 +55,9 @@ pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use machine::{
-    Advance, AssignRefused, Entry, Followed, Found, LeaseAsk, LeaseRefused, Leased, Machine, MachineError,
-    Made, NextError, NotAtHand, Numbers, Origin, Peek, PoolLook, PoolRefused, ReadSpec, ReadyScope, Recalled,
-    Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
+    Advance, AssignRefused, EndRefused, Entry, Followed, Found, LeaseAsk, LeaseRefused, Leased, Machine,
+    MachineError, Made, NextError, NotAtHand, Numbers, Origin, Peek, PoolLook, PoolRefused, ReadSpec,
+    ReadyScope, Recalled, Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
 };
 pub use moving::{
     Adopted, Departure, Kept, Mark, Movable, Move, MoveError, Moved, Page, Pinning, Request, SetAside,

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::audit::{Audit, Record, RecordFilter};
-use crate::client_lease::{ClientLease, ClientLeaseFilter, ClientLeases};
+use crate::client_lease::{ClientLease, ClientLeaseFilter, ClientLeases, LeaseEnd};
 use crate::document::{
     Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, Filter, Outbox, Settlement,
     State,
@@ -130,7 +130,7 @@ impl<S: ClientLeases> ClientLeases for Arc<S> {
         (**self).put_client_lease(lease, used).await
     }
 
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<Option<u64>, StoreError> {
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<LeaseEnd, StoreError> {
         (**self).end_client_lease(id, unused).await
     }
 

@@ -1,7 +1,7 @@
 //! Leases of clients in the shared store. Must never move a cursor, and may write what it wrote before.
 
 use bates_core::{
-    ClientLease, ClientLeaseFilter, ClientLeases, Lease, Place, Ranges, Reason, ScopeKey, SeriesName,
+    ClientLease, ClientLeaseFilter, ClientLeases, Lease, LeaseEnd, Place, Reason, ScopeKey, SeriesName,
     StoreError,
 };
 use jiff::Timestamp;
@@ -31,16 +31,15 @@ impl ClientLeases for PostgresStore {
         .await
     }
 
-    /// A try that was committed and not answered is made again, and that one finds no lease: its answer is `None`, which
-    /// says as much.
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<Option<u64>, StoreError> {
+    /// A try that was committed and not answered is made again, and that one finds no lease.
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<LeaseEnd, StoreError> {
         let unused = &unused;
         self.done(|session| async move {
             session.begin().await?;
-            let lost = end(&session, id, unused).await?;
+            let ended = end(&session, id, unused).await?;
             check_not_left(&session).await?;
             session.batch_execute("COMMIT").await?;
-            Ok(lost)
+            Ok(ended)
         })
         .await
     }
@@ -90,17 +89,21 @@ async fn put(session: &Session, lease: &ClientLease) -> Result<(), Failed> {
 }
 
 /// Invariant: a position leaves the table in the transaction that writes down that nobody has it, if nobody has.
-async fn end(session: &Session, id: Uuid, unused: &[Lease]) -> Result<Option<u64>, Failed> {
-    let sql = "DELETE FROM bates.client_lease WHERE id = $1 RETURNING series, scope, first, last";
+async fn end(session: &Session, id: Uuid, unused: &[Lease]) -> Result<LeaseEnd, Failed> {
+    let sql =
+        "SELECT series, scope, first, last FROM bates.client_lease WHERE id = $1 ORDER BY first FOR UPDATE";
     let rows = session.query_typed(sql, &[(&id, Type::UUID)]).await?;
-    let Some(first) = rows.first() else { return Ok(None) };
-    let leased = Ranges::of(rows.iter().filter_map(|row| Lease::new(whole(row, 2), whole(row, 3) + 1)));
-    let used = leased.without(&Ranges::of(unused.iter().copied()));
-    let unused = leased.without(&used);
+    let Some(first) = rows.first() else { return Ok(LeaseEnd::Unknown) };
+    let leased = rows.iter().filter_map(|row| Lease::new(whole(row, 2), whole(row, 3) + 1)).collect();
+    let lost = match LeaseEnd::lost(leased, unused) {
+        Ok(lost) => lost,
+        Err(outside) => return Ok(outside),
+    };
+    session.execute_typed("DELETE FROM bates.client_lease WHERE id = $1", &[(&id, Type::UUID)]).await?;
     let place = place(first.get(0), first.get(1))?;
-    let lost: Vec<(&Place, Lease)> = unused.iter().map(|range| (&place, range)).collect();
-    sql::write_lost(session, &lost, Reason::LeaseLost).await?;
-    Ok(Some(unused.count()))
+    let ranges: Vec<(&Place, Lease)> = lost.iter().map(|range| (&place, range)).collect();
+    sql::write_lost(session, &ranges, Reason::LeaseLost).await?;
+    Ok(LeaseEnd::Ended(lost.count()))
 }
 
 async fn list(

@@ -48,10 +48,18 @@ impl Written {
         self.stretch.end - 1
     }
 
-    /// Numbers of a lease, each with what lies between it and the one before.
-    fn all_of(lease: Uuid, numbers: Vec<(u64, Box<str>)>) -> impl Iterator<Item = Self> {
-        let mut after = None;
+    /// Numbers of a lease, each with what lies between it and the one before in the same range.
+    fn all_of(
+        lease: Uuid,
+        numbers: Vec<(u64, Box<str>)>,
+        ranges: Vec<Range<u64>>,
+    ) -> impl Iterator<Item = Self> {
+        let (mut after, mut ranges) = (None, ranges.into_iter().peekable());
         numbers.into_iter().map(move |(position, text)| {
+            // What lies between two ranges is not of this lease.
+            while ranges.next_if(|range| range.end <= position).is_some() {
+                after = None;
+            }
             let start = after.filter(|start| *start <= position).unwrap_or(position);
             after = Some(position + 1);
             Self { lease, text, stretch: start..position + 1 }
@@ -98,8 +106,8 @@ impl Rest {
     pub(crate) fn all_of(given: Given) -> Self {
         let unused = match given.numbers {
             Numbers::Positions(ranges, _) => ranges,
-            Numbers::Written(written) => {
-                stretches(Written::all_of(given.lease, written).map(|written| written.stretch))
+            Numbers::Written(written, ranges) => {
+                stretches(Written::all_of(given.lease, written, ranges).map(|written| written.stretch))
             }
         };
         Self { lease: given.lease, unused }
@@ -158,14 +166,14 @@ impl Buffer {
             return Err(Rest::all_of(given));
         }
         let Given { lease: id, numbers, good_for } = given;
-        let (ranges, written) = match numbers {
-            Numbers::Positions(ranges, _) => (ranges, Vec::new()),
-            Numbers::Written(written) => (Vec::new(), written),
+        let (ranges, written, around) = match numbers {
+            Numbers::Positions(ranges, _) => (ranges, Vec::new(), Vec::new()),
+            Numbers::Written(written, around) => (Vec::new(), written, around),
         };
         behind.size.refilled(at);
         let good_until = good_for.map(|good_for| at + good_for);
         behind.pieces.extend(ranges.iter().cloned());
-        behind.written.extend(Written::all_of(id, written).map(Box::new));
+        behind.written.extend(Written::all_of(id, written, around).map(Box::new));
         behind.leases.push(Lease { id, since: at, good_until, ranges });
         Ok(())
     }

@@ -41,6 +41,7 @@ pub struct Given {
 pub enum Numbers {
     /// Every position in these ranges is a number, which the scope renders. It is the same scope in all answers.
     Positions(Vec<Range<u64>>, Arc<Scope>),
-    /// Positions, ascending, with their numbers.
-    Written(Vec<(u64, Box<str>)>),
+    /// Positions, ascending, with their numbers; and the ranges that they lie in, ascending, with positions that are no
+    /// numbers.
+    Written(Vec<(u64, Box<str>)>, Vec<Range<u64>>),
 }

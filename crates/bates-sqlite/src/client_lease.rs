@@ -1,7 +1,7 @@
 //! Leases of clients in the embedded store. Must never move a cursor.
 
 use bates_core::{
-    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Lease, Missing, Place, Ranges, Reason,
+    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Lease, LeaseEnd, Missing, Place, Reason,
     ScopeKey, SeriesName, StoreError,
 };
 use jiff::Timestamp;
@@ -26,8 +26,8 @@ impl ClientLeases for SqliteStore {
         &self,
         id: Uuid,
         unused: Vec<Lease>,
-    ) -> std::result::Result<Option<u64>, StoreError> {
-        self.write(move |transaction| Ok(Ok(end(transaction, id, unused.iter().copied())?))).await
+    ) -> std::result::Result<LeaseEnd, StoreError> {
+        self.write(move |transaction| Ok(Ok(end(transaction, id, &unused)?))).await
     }
 
     async fn client_leases(
@@ -63,26 +63,25 @@ fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uuid]) -> Ref
 }
 
 /// Invariant: a position leaves the table in the transaction that writes down that nobody has it, if nobody has.
-fn end(
-    transaction: &Transaction<'_>,
-    id: Uuid,
-    unused: impl IntoIterator<Item = Lease>,
-) -> Result<Option<u64>> {
-    let mut statement = transaction
-        .prepare_cached("DELETE FROM client_lease WHERE id = ? RETURNING series_id, scope, first, last")?;
+fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[Lease]) -> Result<LeaseEnd> {
+    let mut statement = transaction.prepare_cached(
+        "SELECT series_id, scope, first, last FROM client_lease WHERE id = ? ORDER BY first",
+    )?;
     let rows = statement.query_map(params![id.as_bytes()], |row| {
         let range = Lease::new(whole(row.get(2)?), whole(row.get(3)?) + 1);
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, range))
     })?;
     let rows: Vec<(i64, String, Option<Lease>)> = rows.collect::<Result<_>>()?;
-    let Some((series_id, scope, _)) = rows.first() else { return Ok(None) };
-    let leased = Ranges::of(rows.iter().filter_map(|(_, _, range)| *range));
-    let used = leased.without(&Ranges::of(unused));
-    let unused = leased.without(&used);
-    for range in unused.iter() {
+    let Some((series_id, scope, _)) = rows.first() else { return Ok(LeaseEnd::Unknown) };
+    let lost = match LeaseEnd::lost(rows.iter().filter_map(|(_, _, range)| *range).collect(), unused) {
+        Ok(lost) => lost,
+        Err(outside) => return Ok(outside),
+    };
+    transaction.prepare_cached("DELETE FROM client_lease WHERE id = ?")?.execute(params![id.as_bytes()])?;
+    for range in lost.iter() {
         held::lose(transaction, (*series_id, scope), range, Reason::LeaseLost)?;
     }
-    Ok(Some(unused.count()))
+    Ok(LeaseEnd::Ended(lost.count()))
 }
 
 /// What clients have of a scope, and what those had of whom nothing was heard for too long.

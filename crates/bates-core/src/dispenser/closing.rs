@@ -56,7 +56,7 @@ impl<S: Store> Inner<S> {
     /// Gives tails back, many at a time, so that they share commits.
     pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
         // With a tail the store takes all that lies before it for handed out.
-        if !sealed.is_empty() && self.report_all().await.is_err() {
+        if !sealed.is_empty() && Box::pin(self.report_all()).await.is_err() {
             self.has_unknown_tails.store(true, Ordering::Release);
         }
         let mut closed = Closed { scopes: sealed.len() as u64, ..Closed::default() };

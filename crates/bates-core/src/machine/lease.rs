@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::audit::Drawn;
 use super::{Entry, Machine, NextError, Numbers, ScopeName, Wanted};
 use crate::audit::By;
-use crate::client_lease::{ClientLease, ClientLeaseFilter, ClientLeases};
+use crate::client_lease::{ClientLease, ClientLeaseFilter, ClientLeases, LeaseEnd};
 use crate::code::Code;
 use crate::error::IssueError;
 use crate::lease::{Lease, Taken};
@@ -51,6 +51,55 @@ impl LeaseRefused {
     }
 }
 
+/// Why a lease was not ended. Nothing was written, unless the store failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndRefused {
+    /// There is no such lease, or it has ended before.
+    #[error("there is no lease {0}, or it has ended before")]
+    Unknown(Uuid),
+    /// A range that was returned is not wholly within the lease.
+    #[error(
+        "positions {} to {} are not wholly within lease {lease}, which holds {}: nothing was returned and the lease stays open",
+        returned.from(), returned.to() - 1, listed(leased)
+    )]
+    Outside {
+        /// The lease.
+        lease: Uuid,
+        /// The range.
+        returned: Lease,
+        /// What the lease holds, ascending.
+        leased: Vec<Lease>,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl EndRefused {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Unknown(_) => Code::UNKNOWN_LEASE,
+            Self::Outside { .. } => Code::NOT_OF_LEASE,
+            Self::Store(error) if error.is_poisoned() => Code::STORE_POISONED,
+            Self::Store(_) => Code::STORE_UNAVAILABLE,
+        }
+    }
+}
+
+/// Ranges that a message names.
+const LISTED_MAX: usize = 5;
+
+fn listed(ranges: &[Lease]) -> String {
+    let named = ranges.iter().take(LISTED_MAX).map(|range| format!("{} to {}", range.from(), range.to() - 1));
+    let mut text = named.collect::<Vec<_>>().join(", ");
+    if let Some(more) = ranges.len().checked_sub(LISTED_MAX + 1) {
+        text = format!("{text} and {} more ranges", more + 1);
+    }
+    text
+}
+
 /// What a client asks for in advance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseAsk {
@@ -80,8 +129,9 @@ pub struct Leased {
 pub enum Advance {
     /// Every position is a number.
     Ranges(Vec<Lease>),
-    /// The series is shuffled, and the key stays here; or has rules, or a day, which are decided here.
-    Numbers(Numbers),
+    /// The series is shuffled, and the key stays here; or has rules, or a day, which are decided here. They lie in these
+    /// ranges, with positions that the rules reject.
+    Numbers(Numbers, Vec<Lease>),
 }
 
 impl<S: ClientLeases> Machine<S> {
@@ -106,7 +156,7 @@ impl<S: ClientLeases> Machine<S> {
             if self.is_audited(entry) {
                 self.record(entry, &key, (drawn, &numbers), by).await.map_err(NextError::from)?;
             }
-            (ranges, Advance::Numbers(numbers))
+            (ranges.clone(), Advance::Numbers(numbers, ranges))
         } else {
             let taken = self.up_to(entry, &key, ask.count).await.map_err(NextError::from)?;
             self.record_taken(entry, (&scope, &key), &taken, by).await.map_err(NextError::from)?;
@@ -115,7 +165,7 @@ impl<S: ClientLeases> Machine<S> {
         };
         let issued = match &what {
             Advance::Ranges(ranges) => ranges.iter().map(|range| range.count()).sum(),
-            Advance::Numbers(numbers) => numbers.len() as u64,
+            Advance::Numbers(numbers, _) => numbers.len() as u64,
         };
         let id = self.write_lease((entry, &key), ranges, ask.used, (by, now)).await?;
         entry.counts.add_issued(issued);
@@ -153,10 +203,15 @@ impl<S: ClientLeases> Machine<S> {
         Ok(id)
     }
 
-    /// Ends a lease of a client: what it did not use is a gap, all else was used. Answers how many positions are gaps;
-    /// `None` if there is no such lease.
-    pub async fn end_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<Option<u64>, StoreError> {
-        self.store().end_client_lease(id, unused).await
+    /// Ends a lease of a client: what it did not use is a gap, all else was used. Answers how many positions are gaps.
+    pub async fn end_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<u64, EndRefused> {
+        match self.store().end_client_lease(id, unused).await? {
+            LeaseEnd::Ended(gaps) => Ok(gaps),
+            LeaseEnd::Outside { returned, leased } => {
+                Err(EndRefused::Outside { lease: id, returned, leased })
+            }
+            LeaseEnd::Unknown => Err(EndRefused::Unknown(id)),
+        }
     }
 
     /// What clients hold, in the order of the ids, after `after`, at most `limit`.

@@ -53,7 +53,7 @@ pub use change::{Made, SERIES_MAX};
 pub use entry::{Entry, Origin, ScopeName, ScopeRefused, Value};
 pub use find::Found;
 pub use follow::{Followed, ReadSpec};
-pub use lease::{Advance, LeaseAsk, LeaseRefused, Leased};
+pub use lease::{Advance, EndRefused, LeaseAsk, LeaseRefused, Leased};
 pub use numbers::Numbers;
 pub use peek::Peek;
 pub use pools::{PoolLook, PoolRefused};

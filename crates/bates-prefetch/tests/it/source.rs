@@ -103,7 +103,11 @@ impl Source for Counting {
             Ok(range)
         })?;
         let numbers = if self.is_written {
-            Numbers::Written(range.map(|position| (position, format!("W-{position}").into())).collect())
+            let whole = vec![range.clone()];
+            Numbers::Written(
+                range.map(|position| (position, format!("W-{position}").into())).collect(),
+                whole,
+            )
         } else {
             Numbers::Positions(vec![range], self.scope.clone())
         };

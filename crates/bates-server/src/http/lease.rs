@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use bates_core::{Advance, By, ClientLeases, Code, Entry, Lease, LeaseAsk, LeaseRefused, Leased};
+use bates_core::{Advance, By, ClientLeases, Code, EndRefused, Entry, Lease, LeaseAsk, LeaseRefused, Leased};
 use bates_pattern::{Position, Reset};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -62,7 +62,8 @@ pub(super) struct LeaseRequest {
 pub(super) struct GivenLease {
     /// By what it is named when it ends.
     lease: String,
-    /// Every position in them is a number, which the template and the scope make of it.
+    /// Every position in them is a number, which the template and the scope make of it. With numbers: where they lie,
+    /// with positions that are no numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     ranges: Option<Vec<Range>>,
     /// The template of the series, with ranges.
@@ -105,7 +106,7 @@ pub(super) struct GivenNumber {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReturnRequest {
-    /// The positions of the lease that were not used, and never will be.
+    /// The positions of the lease that were not used, and never will be; each range wholly within the lease.
     unused: Vec<Range>,
 }
 
@@ -148,14 +149,21 @@ impl GivenLease {
                 construction: Some(pattern.construction().number()),
                 ..none
             },
-            Advance::Numbers(numbers) => {
+            Advance::Numbers(numbers, ranges) => {
                 let number = |(position, id): (Position, &str)| GivenNumber {
                     position: position.value(),
                     id: id.to_owned(),
                 };
-                Self { numbers: Some(numbers.iter().map(number).collect()), ..none }
+                let ranges = Some(ranges.into_iter().map(Range::of).collect());
+                Self { numbers: Some(numbers.iter().map(number).collect()), ranges, ..none }
             }
         }
+    }
+}
+
+impl From<EndRefused> for Problem {
+    fn from(error: EndRefused) -> Self {
+        Self::new(error.code(), error.to_string())
     }
 }
 
@@ -206,7 +214,8 @@ pub(super) async fn lease<S: ClientLeases>(
 
 /// End a lease
 ///
-/// What was not used of it is a gap from now on; all else was used.
+/// What was not used of it is a gap from now on; all else was used. A range that is not wholly within the lease is refused,
+/// and the lease stays open.
 #[utoipa::path(post, path = "/v1/leases/{lease}/return", tag = "numbers",
     params(("lease" = String, Path, description = "The `lease` that was answered")),
     request_body = ReturnRequest,
@@ -227,8 +236,7 @@ pub(super) async fn give_back<S: ClientLeases>(
     }
     let unused: Option<Vec<Lease>> = unused.into_iter().map(Range::lease).collect();
     let unused = unused.ok_or_else(|| Problem::new(Code::BAD_BODY, "a range ends before it begins"))?;
-    let gaps = context.machine.end_lease(id, unused).await?.ok_or_else(unknown)?;
-    Ok(Json(Returned { gaps }))
+    Ok(Json(Returned { gaps: context.machine.end_lease(id, unused).await? }))
 }
 
 pub(super) fn cut(text: &str) -> String {

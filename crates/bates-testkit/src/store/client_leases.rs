@@ -1,8 +1,8 @@
 //! The conformance suite of leases of clients: what every store must know of what programs outside hold.
 
 use bates_core::{
-    Account, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Lease, Missing, Place, Promise,
-    Ranges, Reason, Store as _, Want,
+    Account, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Lease, LeaseEnd, Missing,
+    Place, Promise, Ranges, Reason, Store as _, Want,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use super::exercise::{DataSet, definition, granted, lease, place, series, want};
 pub async fn exercise_client_leases<D: DataSet<Store: ClientLeases>>(fresh: impl AsyncFn() -> D) {
     what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost(&fresh().await).await;
     what_was_used_to_the_last_leaves_nothing(&fresh().await).await;
-    only_what_a_client_had_can_be_lost(&fresh().await).await;
+    a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_open(&fresh().await).await;
     a_lease_ends_once(&fresh().await).await;
     what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends(&fresh().await).await;
     a_crash_of_the_node_leaves_what_clients_have(&fresh().await).await;
@@ -86,7 +86,7 @@ async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost<
     assert_eq!(with_client.with_clients, held.ranges);
     assert_eq!(with_client.missing(Promise::Unique, 1001, None), []);
     let unused = vec![lease(1008, 1011), lease(1021, 1031)];
-    assert_eq!(store.end_client_lease(held.id, unused).await, Ok(Some(13)));
+    assert_eq!(store.end_client_lease(held.id, unused).await, Ok(LeaseEnd::Ended(13)));
     let ended = account(&store).await;
     assert_eq!((ended.with_clients.len(), ended.next), (0, 1041), "nothing went back");
     assert_eq!(ended.missing(Promise::Unique, 1001, None), [lost(1008, 1011), lost(1021, 1031)]);
@@ -107,25 +107,52 @@ async fn what_was_used_to_the_last_leaves_nothing<D: DataSet<Store: ClientLeases
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), []);
 }
 
-async fn only_what_a_client_had_can_be_lost<D: DataSet<Store: ClientLeases>>(data: &D) {
+async fn a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_open<
+    D: DataSet<Store: ClientLeases>,
+>(
+    data: &D,
+) {
     let store = opened(data).await;
-    granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
-    let held = held_by("a", &[(1011, 1021)]);
-    store.put_client_lease(held.clone(), vec![]).await.expect("a write");
-    let ended = store.end_client_lease(held.id, vec![lease(1, 1013), lease(1020, 5000)]).await;
-    assert_eq!(ended, Ok(Some(3)));
+    granted(&store, Want { held_from: Some(1061), ..want(place("a"), 60) }).await;
+    let held = held_by("a", &[(1011, 1021), (1021, 1031), (1041, 1051)]);
+    let another = held_by("a", &[(1031, 1041)]);
+    for lease in [&held, &another] {
+        store.put_client_lease(lease.clone(), vec![]).await.expect("a write");
+    }
+    for (from, to) in
+        [(1, 1013), (1050, 5000), (1010, 1011), (1051, 1052), (1030, 1042), (1035, 1036), (1, 9000)]
+    {
+        let returned = lease(from, to);
+        let ended = store.end_client_lease(held.id, vec![lease(1012, 1013), returned]).await;
+        let outside = LeaseEnd::Outside { returned, leased: held.ranges.clone() };
+        assert_eq!(ended, Ok(outside), "{returned}");
+    }
+    let mut open = vec![held.clone(), another];
+    open.sort_by_key(|lease| lease.id);
+    assert_eq!(all(&store).await, open, "both are as they were");
+    assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [], "and nothing is lost");
+    let unused = vec![lease(1015, 1026), lease(1041, 1043)];
+    assert_eq!(
+        store.end_client_lease(held.id, unused).await,
+        Ok(LeaseEnd::Ended(13)),
+        "ranges that touch are one"
+    );
     let missing = account(&store).await.missing(Promise::Unique, 1001, None);
-    assert_eq!(missing, [lost(1011, 1013), lost(1020, 1021)]);
+    assert_eq!(missing, [lost(1015, 1026), lost(1041, 1043)]);
 }
 
 async fn a_lease_ends_once<D: DataSet<Store: ClientLeases>>(data: &D) {
     let store = opened(data).await;
     granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
     let held = held_by("a", &[(1001, 1011)]);
-    assert_eq!(store.end_client_lease(held.id, held.ranges.clone()).await, Ok(None), "it was not there yet");
+    assert_eq!(
+        store.end_client_lease(held.id, held.ranges.clone()).await,
+        Ok(LeaseEnd::Unknown),
+        "it was not there yet"
+    );
     store.put_client_lease(held.clone(), vec![]).await.expect("a write");
-    assert_eq!(store.end_client_lease(held.id, vec![]).await, Ok(Some(0)));
-    assert_eq!(store.end_client_lease(held.id, held.ranges).await, Ok(None));
+    assert_eq!(store.end_client_lease(held.id, vec![]).await, Ok(LeaseEnd::Ended(0)));
+    assert_eq!(store.end_client_lease(held.id, held.ranges).await, Ok(LeaseEnd::Unknown));
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), []);
 }
 
@@ -141,7 +168,7 @@ async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<D: DataSe
     }
     let uncertain = Missing { range: lease(1001, 1011), reason: Reason::CrashSkip };
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [uncertain]);
-    assert_eq!(store.end_client_lease(old.id, vec![lease(1010, 1011)]).await, Ok(Some(1)));
+    assert_eq!(store.end_client_lease(old.id, vec![lease(1010, 1011)]).await, Ok(LeaseEnd::Ended(1)));
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [lost(1010, 1011)]);
 }
 
@@ -159,7 +186,7 @@ async fn a_crash_of_the_node_leaves_what_clients_have<D: DataSet<Store: ClientLe
     let missing = Ranges::of(missing.iter().map(|missing| missing.range));
     let client = Ranges::of(held.ranges.iter().copied());
     assert_eq!(missing.without(&client), missing, "nothing of what the client has is missing");
-    assert_eq!(store.end_client_lease(held.id, vec![lease(1011, 1021)]).await, Ok(Some(10)));
+    assert_eq!(store.end_client_lease(held.id, vec![lease(1011, 1021)]).await, Ok(LeaseEnd::Ended(10)));
     let missing = account(&store).await.missing(Promise::Unique, 1001, None);
     assert!(missing.contains(&lost(1011, 1021)), "{missing:?}");
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bates_core::{
     Account, Assign, AssignError, Assigned, Books, Claim, Claimed, ClientLease, ClientLeaseFilter,
-    ClientLeases, Decided, Decision, Document, Filter, Gap, GapFilter, Lease, Missing, Outbox, Place, Pool,
-    Pools, Renewal, ScopeKey, SeriesName, Settlement, Settling, State, StoreError,
+    ClientLeases, Decided, Decision, Document, Filter, Gap, GapFilter, Lease, LeaseEnd, Missing, Outbox,
+    Place, Pool, Pools, Renewal, ScopeKey, SeriesName, Settlement, Settling, State, StoreError,
 };
 use uuid::Uuid;
 
@@ -95,7 +95,7 @@ impl<S: ClientLeases> ClientLeases for FaultyStore<S> {
         self.inner.put_client_lease(lease, used).await
     }
 
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<Option<u64>, StoreError> {
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<LeaseEnd, StoreError> {
         self.inner.end_client_lease(id, unused).await
     }
 

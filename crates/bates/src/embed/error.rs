@@ -1,6 +1,8 @@
 //! Why a call failed: one enum for all of them, with the codes that servers answer.
 
-use bates_core::{AssignRefused, Code, Document, LeaseRefused, MachineError, NextError, StoreError};
+use bates_core::{
+    AssignRefused, Code, Document, EndRefused, LeaseRefused, MachineError, NextError, StoreError,
+};
 use bates_sqlite::OpenError;
 use uuid::Uuid;
 
@@ -33,6 +35,9 @@ pub enum Error {
     /// Nothing was given in advance.
     #[error(transparent)]
     Lease(#[from] LeaseRefused),
+    /// What was given in advance could not be given back.
+    #[error(transparent)]
+    EndLease(#[from] EndRefused),
     /// A document was not numbered, or no number reserved.
     #[error(transparent)]
     Assign(#[from] AssignRefused),
@@ -75,6 +80,7 @@ impl Error {
             Self::UnknownSeries(_) => Code::UNKNOWN_SERIES,
             Self::Next(error) => error.code(),
             Self::Lease(error) => error.code(),
+            Self::EndLease(error) => error.code(),
             Self::Assign(error) => error.code(),
             Self::Document(_) => Code::BAD_DOCUMENT,
             Self::Key => Code::BAD_ARGUMENTS,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bates_core::{Advance, By, Lease, LeaseAsk, Leased, ScopeName};
+use bates_core::{Advance, By, EndRefused, Lease, LeaseAsk, Leased, ScopeName};
 use bates_prefetch::{Given, Numbers, Prefetch, Source};
 use uuid::Uuid;
 
@@ -50,8 +50,9 @@ impl Source for Leases {
                 let ranges = ranges.into_iter().map(|range| range.from()..range.to()).collect();
                 Numbers::Positions(ranges, Arc::new(scope.into_scope()))
             }
-            Advance::Numbers(numbers) => Numbers::Written(
+            Advance::Numbers(numbers, ranges) => Numbers::Written(
                 numbers.iter().map(|(position, text)| (position.value(), text.into())).collect(),
+                ranges.into_iter().map(|range| range.from()..range.to()).collect(),
             ),
         };
         Ok(Given { lease: id, numbers, good_for })
@@ -59,7 +60,10 @@ impl Source for Leases {
 
     async fn give_back(&self, lease: Uuid, unused: Vec<Range<u64>>) -> Result<(), Error> {
         let unused = unused.into_iter().filter_map(|range| Lease::new(range.start, range.end)).collect();
-        self.0.machine.end_lease(lease, unused).await?;
-        Ok(())
+        match self.0.machine.end_lease(lease, unused).await {
+            // A call before this one was cut off when it had been done.
+            Ok(_) | Err(EndRefused::Unknown(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 }

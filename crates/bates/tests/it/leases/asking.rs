@@ -28,8 +28,11 @@ fn a_series_that_counts_is_leased_as_a_range_and_others_as_numbers() {
         let leased = stage.post(&format!("/v1/series/{series}/lease"), r#"{"count":20}"#);
         assert_eq!(ids(&leased).len(), 20, "{leased}");
         let all: Vec<&str> = leased.as_object().unwrap().keys().map(String::as_str).collect();
-        let expected: &[&str] =
-            if series == "daily" { &["good_for_ms", "lease", "numbers"] } else { &["lease", "numbers"] };
+        let expected: &[&str] = if series == "daily" {
+            &["good_for_ms", "lease", "numbers", "ranges"]
+        } else {
+            &["lease", "numbers", "ranges"]
+        };
         // On the last day of a year its numbers are good for that day only.
         assert!(all == expected || series == "fiscal", "nothing tells the key: {all:?}");
         for id in ids(&leased) {
@@ -76,6 +79,9 @@ fn bad_requests_change_nothing() {
         (&back, r#"{"unused":[{"first":5,"last":18446744073709551615}]}"#, 422, "bad_body"),
         (&back, &many, 422, "bad_body"),
         (&back, "{}", 422, "bad_body"),
+        (&back, r#"{"unused":[{"first":10,"last":11}]}"#, 422, "not_of_lease"),
+        (&back, r#"{"unused":[{"first":0,"last":5000}]}"#, 422, "not_of_lease"),
+        (&back, r#"{"unused":[{"first":5,"last":6},{"first":5000,"last":5000}]}"#, 422, "not_of_lease"),
         ("/v1/leases/x/return", r#"{"unused":[]}"#, 404, "unknown_lease"),
         ("/v1/leases/01a1e19c-cd3f-7336-a8ad-4c01672ab58a/return", r#"{"unused":[]}"#, 404, "unknown_lease"),
     ];
@@ -100,8 +106,14 @@ fn what_is_returned_is_a_gap_and_comes_to_nobody() {
         assert!(stage.gaps("ticket").is_empty(), "a client holds it");
         assert_eq!(stage.held(), [(id.to_owned(), 100)].into());
         let back = format!("/v1/leases/{id}/return");
-        let unused = r#"{"unused":[{"first":31,"last":40},{"first":91,"last":5000}]}"#;
-        assert_eq!(stage.post(&back, unused)["gaps"], 20, "what it never had it cannot return");
+        let (status, refused) = stage.ask("POST", &back, r#"{"unused":[{"first":91,"last":5000}]}"#);
+        assert_eq!((status, &refused["code"]), (422, &json!("not_of_lease")));
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains("positions 91 to 5000") && detail.contains("holds 1 to 100"), "{detail}");
+        assert_eq!(stage.held(), [(id.to_owned(), 100)].into(), "the lease is as it was");
+        assert!(stage.gaps("ticket").is_empty());
+        let unused = r#"{"unused":[{"first":31,"last":40},{"first":91,"last":100}]}"#;
+        assert_eq!(stage.post(&back, unused)["gaps"], 20);
         let (status, again) = stage.ask("POST", &back, unused);
         assert_eq!((status, &again["code"]), (404, &json!("unknown_lease")));
         let expected = (31..=40).chain(91..=100).map(|position| (position, "lease_lost".to_owned()));

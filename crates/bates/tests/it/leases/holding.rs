@@ -114,3 +114,45 @@ async fn a_wrong_secret_is_told_by_the_first_call() {
     assert!(matches!(&*error, Error::Refused { status: 401, .. }), "{error}");
     assert_eq!(series("sesame").prefetch(10).next().await.unwrap().position(), 1);
 }
+
+/// Numbers that the server writes may lie in several ranges, with those of others in between.
+#[tokio::test]
+async fn what_is_given_back_of_written_numbers_is_of_the_lease_alone() {
+    for home in [Home::folder(), Home::postgres()] {
+        let stage = Stage::on(home);
+        let series = stage.client().series("plain");
+        let first: u64 = series.next().await.unwrap().parse().unwrap();
+        let mut reserved = BTreeSet::new();
+        for _ in 0..3 {
+            let (status, number) = stage.ask("POST", "/v1/series/plain/reservations", "");
+            assert_eq!(status, 201, "{number}");
+            reserved.insert(number["id"].as_str().unwrap().parse::<u64>().unwrap());
+        }
+        let held = series.prefetch(Prefetch::from(600));
+        let taken: u64 = held.next().await.unwrap().to_string().parse().unwrap();
+        assert!(taken > first);
+        let (_, leases) = stage.ask("GET", "/v1/leases", "");
+        assert!(
+            leases["leases"][0]["ranges"].as_array().unwrap().len() > 1,
+            "others lie in between: {leases}"
+        );
+        held.close().await.unwrap();
+        assert!(stage.held().is_empty(), "the lease has ended");
+        let gaps = stage.gaps("plain");
+        assert!(gaps.len() > 100 && gaps.values().all(|reason| reason == "lease_lost"), "{gaps:?}");
+        assert!(!gaps.contains_key(&taken) && reserved.iter().all(|number| !gaps.contains_key(number)));
+    }
+}
+
+#[tokio::test]
+async fn a_return_that_the_server_refuses_is_told_with_its_code() {
+    let stage = Stage::on(Home::postgres());
+    let held = stage.client().series("ticket").prefetch(10);
+    held.next().await.unwrap();
+    // As if the client had mistaken what it holds.
+    stage.home.query("UPDATE bates.client_lease SET last = last - 1");
+    let error = held.close().await.unwrap_err();
+    assert!(matches!(error, Error::Refused { status: 422, .. }), "{error:?}");
+    assert_eq!((error.code(), error.is_retryable(), error.may_burn()), (Some("not_of_lease"), false, false));
+    assert_eq!(stage.held().len(), 1, "the lease is still open");
+}
