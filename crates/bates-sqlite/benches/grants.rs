@@ -26,7 +26,7 @@ async fn main() {
             ask(&store, *callers, grants / callers).await;
             let micros = u64::try_from(began.elapsed().as_micros()).unwrap();
             rates.push(grants * 1_000_000 / micros);
-            costs.push(u64::try_from((processor_time() - used).as_nanos()).unwrap() / grants);
+            costs.push(u64::try_from(processor_time().saturating_sub(used).as_nanos()).unwrap() / grants);
         }
     }
     for ((callers, _), (rates, costs)) in LOADS.iter().zip(&mut measured) {
