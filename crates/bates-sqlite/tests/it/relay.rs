@@ -139,7 +139,7 @@ impl Sink for HangsOnOne {
                     told.tell(at, outcome);
                 }
             }
-            std::future::pending().await
+            std::future::pending::<()>().await;
         })
     }
 
