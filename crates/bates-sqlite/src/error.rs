@@ -117,7 +117,9 @@ impl Damage {
     /// What an operator can do.
     fn advice(self) -> &'static str {
         if self == Self::Mixed {
-            return "Put bates.db, bates.db-wal and bates.state back undamaged, or bates.db of a backup without a log";
+            return "Put bates.db, bates.db-wal and bates.state back undamaged. If that is not possible, put bates.db of \
+                    a backup in its place and remove bates.db-wal and bates.state; then raise the cursors with `bates \
+                    floor`";
         }
         "Put bates.db, bates.db-wal and bates.state back undamaged. If that is not possible, raise the cursor of each \
          scope above what was issued with `bates floor`, then run `bates floor --accept-loss`"

@@ -49,8 +49,9 @@ pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result
     let how = How { opening, mark };
     let Judged { state, mut connection, has_log } =
         if folder.has_database() { judge(&folder, found, how)? } else { begin(&folder, &found, how)? };
-    folder.forget_earlier();
     let is_migrated = schema::migrate(&mut connection, mark)?;
+    // Not before: an earlier version that is started without its lock file now is refused by the schema.
+    folder.forget_earlier();
     let steady = Steady::new();
     let (run, commits) = begin_run(&mut connection, steady.now())?;
     let reader = connect(&folder)?;

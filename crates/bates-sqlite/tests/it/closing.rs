@@ -2,13 +2,15 @@
 //! store that opens, and has all that was answered.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 
-use bates_sqlite::{OpenError, Opening, SqliteStore};
+use bates_core::Store as _;
+use bates_sqlite::{Damage, OpenError, Opening, SqliteStore};
 use tempfile::TempDir;
 
 use super::damage::{Fault, LOG, copy};
-use super::granting::{Answered, Granting, repeated};
+use super::granting::{Answered, Granting, place, repeated};
 
 /// What a process that was killed leaves, at one call after the other, until it ends by itself: on a store that was
 /// closed before, and on a folder that becomes one.
@@ -82,4 +84,38 @@ async fn a_damaged_log_of_a_process_that_was_killed_at_any_write_is_refused_or_n
         }
     })
     .await;
+}
+
+/// Only a backup helps there, and the way that the error names leads out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_a_mixture_is_not_repaired_but_replaced() {
+    let backup = TempDir::new().unwrap();
+    assert!(Granting::start_once(backup.path(), &[]).wait().1);
+    let mixed = (1..).find_map(|nth| {
+        let folder = copy(backup.path());
+        let inject = format!("inject=pwrite64:signal=KILL:when={nth}");
+        let strace = ["-o", "/dev/null", "-e", &inject].map(OsStr::new);
+        let (answered, is_over) = Granting::start_once(folder.path(), &strace).wait();
+        assert!(!is_over, "the log is written into the database at some time");
+        let is_damaged = Fault::CutAt(0).befall(&folder.path().join(LOG));
+        let refused = SqliteStore::open(folder.path(), Opening::First).err();
+        let is_mixed = matches!(refused, Some(OpenError::Damaged { damage: Damage::Mixed, .. }));
+        (is_damaged && is_mixed).then_some((folder, answered))
+    });
+    let (folder, answered) = mixed.unwrap();
+    let path = |name: &str| folder.path().join(name);
+    assert!(SqliteStore::open(folder.path(), Opening::Stopped).is_err());
+    fs::copy(backup.path().join("bates.db"), path("bates.db")).unwrap();
+    for name in [LOG, "bates.state"] {
+        fs::remove_file(path(name)).unwrap();
+    }
+    let refused = SqliteStore::open(folder.path(), Opening::First).err().unwrap();
+    assert!(matches!(refused, OpenError::Damaged { damage: Damage::StateMissing, .. }), "{refused}");
+    let store = SqliteStore::open(folder.path(), Opening::Stopped).unwrap();
+    for (scope, to) in &answered {
+        store.raise_floor(place(*scope), *to).await.unwrap();
+    }
+    assert_eq!(store.accept_loss(), Ok(true));
+    drop(store);
+    opens_whole(folder.path(), &answered, "a write of the log into the database").await;
 }

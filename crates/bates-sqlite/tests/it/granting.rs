@@ -28,7 +28,7 @@ pub(crate) const SCOPES: usize = 64;
 /// Past the highest position that was answered, by scope.
 pub(crate) type Answered = BTreeMap<usize, u64>;
 
-fn place(scope: usize) -> Place {
+pub(crate) fn place(scope: usize) -> Place {
     let scope = ScopeKey::new([("name", &*format!("{scope:0>200}"))], None).unwrap();
     Place { series: "counter".parse().unwrap(), scope }
 }
