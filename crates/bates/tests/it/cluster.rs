@@ -23,17 +23,20 @@ series:
 pub(crate) struct Cluster {
     pub(crate) postgres: PrivatePostgres,
     folder: TempDir,
+    /// How long nodes wait for their store.
+    patience: &'static str,
 }
 
 impl Cluster {
     pub(crate) fn start() -> Self {
-        Self::start_with(CONFIGURATION)
+        Self { patience: "5000", ..Self::start_with(CONFIGURATION) }
     }
 
+    /// Nothing is claimed of how fast its nodes are.
     pub(crate) fn start_with(configuration: &str) -> Self {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("bates.yaml"), configuration).unwrap();
-        Self { postgres: PrivatePostgres::start().unwrap(), folder }
+        Self { postgres: PrivatePostgres::start().unwrap(), folder, patience: "20000" }
     }
 
     /// A file beside the configuration.
@@ -59,8 +62,11 @@ impl Cluster {
 
     pub(crate) fn node(&self) -> Server {
         let file = self.folder.path().join("bates.yaml");
-        let node =
-            Server::try_node(&self.postgres.url(), &["--new"], &[("BATES_CONFIG", file.to_str().unwrap())]);
+        let node = Server::try_node(
+            &self.postgres.url(),
+            &["--new"],
+            &[("BATES_CONFIG", file.to_str().unwrap()), ("BATES_STORE_PATIENCE_MS", self.patience)],
+        );
         node.unwrap_or_else(|said| panic!("no server: {said}"))
     }
 
