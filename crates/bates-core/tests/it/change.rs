@@ -162,11 +162,7 @@ async fn limits_and_rules_change_under_load_without_a_number_coming_twice() {
         }
     }
     assert_eq!(seen.len(), 8 * 200 * 3);
-    for other in [
-        SeriesSpec { promise: Promise::Ordered, ..tenant() },
-        SeriesSpec { value: Value::Seq, ..tenant() },
-        SeriesSpec { key: None, ..tenant() },
-    ] {
+    for other in [SeriesSpec { value: Value::Seq, ..tenant() }, SeriesSpec { key: None, ..tenant() }] {
         assert_eq!(amend(&machine, other).await.unwrap_err().code().name(), "series_exists");
     }
 }

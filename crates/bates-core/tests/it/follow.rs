@@ -153,7 +153,15 @@ async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before
         let before = other.named("tenant").unwrap();
         other.take(&before, (&[]).into(), 30, By::resp("test")).await.unwrap();
         one.retire(&name).await.unwrap();
-        one.create(promised(&name, promise).unwrap()).await.unwrap();
+        one.create(promised(&name, "unique").unwrap()).await.unwrap();
+        if promise != "unique" {
+            let from = bates_core::Promise::Unique;
+            let to = promise.parse().unwrap();
+            let described = bates_core::Redescription { before: "unique".into(), after: promise.into() };
+            bates_core::Store::change_promise(&*store, name.clone(), from, to, Some(described))
+                .await
+                .unwrap();
+        }
         // It cannot be sealed before its refill has ended, and the call that follows is cut off meanwhile.
         while Arc::ptr_eq(&other.named("tenant").unwrap(), &before) {
             let mut following = Box::pin(other.follow());

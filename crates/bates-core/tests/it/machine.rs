@@ -167,8 +167,11 @@ async fn a_series_that_changed_what_decides_its_text_is_refused() {
         let refused = Machine::open(store.clone(), vec![changed], Arc::new(SystemClock)).await.err().unwrap();
         assert!(matches!(refused, MachineError::Store(StoreError::Pinned { .. })), "{refused}");
     }
+    let ordered = SeriesSpec { promise: Promise::Ordered, ..document() };
+    let refused = Machine::open(store.clone(), vec![ordered], Arc::new(SystemClock)).await.err().unwrap();
+    assert!(matches!(refused, MachineError::Store(StoreError::PromisePinned { .. })), "{refused}");
     // What decides no text may change.
-    machine(&store, vec![SeriesSpec { promise: Promise::Ordered, key: None, ..document() }]).await;
+    machine(&store, vec![SeriesSpec { key: None, ..document() }]).await;
 }
 
 #[tokio::test]
