@@ -155,7 +155,7 @@ async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before
         one.retire(&name).await.unwrap();
         one.create(promised(&name, "unique").unwrap()).await.unwrap();
         if promise != "unique" {
-            let from = bates_core::Promise::Unique;
+            let from = Promise::Unique;
             let to = promise.parse().unwrap();
             let described = bates_core::Redescription { before: "unique".into(), after: promise.into() };
             bates_core::Store::change_promise(&*store, name.clone(), from, to, Some(described))
