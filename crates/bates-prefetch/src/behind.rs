@@ -3,19 +3,19 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Duration;
 
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::buffer::{Held, Rest, SHARDS, Written};
-use crate::shard::{CHUNK_MAX, Desk, Shard};
+use crate::moment::Moment;
+use crate::shard::{CHUNK_MAX, Shard};
 use crate::size::{Prefetch, Size};
 
 /// Of a piece, a shard gets one in so many.
 const SHARE: u64 = 4;
 
 pub(crate) struct Behind {
-    pub(crate) desks: [Desk; SHARDS],
     /// Positions that are in no shard.
     pub(crate) pieces: VecDeque<Range<u64>>,
     /// Numbers that came written.
@@ -29,8 +29,9 @@ pub(crate) struct Behind {
 
 pub(crate) struct Lease {
     pub(crate) id: Uuid,
-    pub(crate) since: Instant,
-    pub(crate) good_until: Option<Instant>,
+    pub(crate) since: Moment,
+    /// For how long its numbers are good; `None` for ever.
+    pub(crate) good_for: Option<Duration>,
     /// Its positions, unless its numbers came written.
     pub(crate) ranges: Vec<Range<u64>>,
 }
@@ -38,7 +39,6 @@ pub(crate) struct Lease {
 impl Behind {
     pub(crate) fn new(bounds: Prefetch) -> Self {
         Self {
-            desks: Default::default(),
             pieces: VecDeque::new(),
             written: VecDeque::new(),
             leases: Vec::new(),
@@ -48,16 +48,22 @@ impl Behind {
         }
     }
 
-    /// A number, and a chunk for the shard of whoever takes it.
-    pub(crate) fn take(&mut self, shards: &[Shard; SHARDS], at: usize) -> Option<Held> {
+    /// A number, and a chunk for the shard of the thread that takes it.
+    pub(crate) fn take(
+        &mut self,
+        shards: &[Shard; SHARDS],
+        at: usize,
+        now: impl Fn() -> Moment,
+    ) -> Option<Held> {
+        // Invariant: always, so that subtractions in vain are forgotten, also in a buffer that is closed. Another thread
+        // may have opened the shard meanwhile.
+        self.pieces.extend(shards[at].close());
         if self.is_closed {
             return None;
         }
-        if self.leases.iter().any(|lease| lease.good_until.is_some()) {
-            self.set_outdated_aside(Instant::now());
+        if self.leases.iter().any(|lease| lease.good_for.is_some()) {
+            self.set_outdated_aside(now());
         }
-        // Another thread of this shard may have exchanged its chunk meanwhile.
-        self.pieces.extend(self.desks[at].close(&shards[at]));
         if self.pieces.is_empty() {
             self.gather(shards);
         }
@@ -65,13 +71,15 @@ impl Behind {
             return self.written.pop_front().map(Held::Written);
         };
         let (from, length) = (piece.start, piece.end - piece.start);
-        let chunk = (length / SHARE).clamp(1, CHUNK_MAX);
-        piece.start += chunk;
-        if chunk == length {
-            self.pieces.pop_front();
+        let mut chunk = from + 1..from + (length / SHARE).clamp(1, CHUNK_MAX);
+        if chunk.is_empty() || !shards[at].can_hold(&chunk) {
+            chunk.end = chunk.start;
+        } else {
+            shards[at].open(&chunk);
         }
-        if chunk > 1 {
-            self.desks[at].open(&shards[at], from + 1..from + chunk);
+        piece.start = chunk.end;
+        if piece.is_empty() {
+            self.pieces.pop_front();
         }
         Some(Held::Position(from))
     }
@@ -94,22 +102,19 @@ impl Behind {
 
     /// Closes all shards.
     pub(crate) fn gather(&mut self, shards: &[Shard; SHARDS]) {
-        for (desk, shard) in self.desks.iter_mut().zip(shards) {
-            self.pieces.extend(desk.close(shard));
-        }
+        self.pieces.extend(shards.iter().filter_map(Shard::close));
     }
 
     /// How many numbers are at hand.
     pub(crate) fn left(&self, shards: &[Shard; SHARDS]) -> u64 {
         let length = |range: &Range<u64>| range.end - range.start;
-        let in_shards = self.desks.iter().zip(shards).filter_map(|(desk, shard)| desk.left(shard));
-        let in_shards: u64 = in_shards.map(|range| length(&range)).sum();
+        let in_shards: u64 = shards.iter().filter_map(Shard::left).map(|range| length(&range)).sum();
         in_shards + self.pieces.iter().map(length).sum::<u64>() + self.written.len() as u64
     }
 
     /// The leases of which nothing is left.
     pub(crate) fn used(&self, shards: &[Shard; SHARDS]) -> Vec<Uuid> {
-        let in_shards = self.desks.iter().zip(shards).filter_map(|(desk, shard)| desk.left(shard));
+        let in_shards = shards.iter().filter_map(Shard::left);
         let left: Vec<Range<u64>> = in_shards.chain(self.pieces.iter().cloned()).collect();
         let is_left = |lease: &&Lease| {
             let mut ranges = lease.ranges.iter();
@@ -120,8 +125,9 @@ impl Behind {
     }
 
     /// Only numbers that came written get out of date.
-    pub(crate) fn set_outdated_aside(&mut self, now: Instant) {
-        let is_over = |lease: &Lease| lease.good_until.is_some_and(|until| until <= now);
+    pub(crate) fn set_outdated_aside(&mut self, now: Moment) {
+        let is_over =
+            |lease: &Lease| lease.good_for.is_some_and(|good_for| now.is_past(lease.since, good_for));
         if self.leases.iter().any(is_over) {
             let (over, kept) = std::mem::take(&mut self.leases).into_iter().partition(is_over);
             self.leases = kept;
@@ -139,10 +145,12 @@ impl Behind {
                 kept.extend(outside);
             }
             self.pieces = kept;
+            let mut numbers = unused.iter().map(|range| range.end - range.start).sum();
             let of_lease = self.written.iter().filter(|written| written.lease == id);
-            unused.extend(stretches(of_lease.map(|written| written.stretch.clone())));
+            unused
+                .extend(stretches(of_lease.inspect(|_| numbers += 1).map(|written| written.stretch.clone())));
             self.written.retain(|written| written.lease != id);
-            self.outdated.push(Rest { lease: id, unused });
+            self.outdated.push(Rest { lease: id, unused, numbers });
         }
     }
 }

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::behind::{Behind, Lease, stretches};
-use crate::shard::{Claim, Shard};
+use crate::moment::Moment;
+use crate::shard::Shard;
 use crate::size::Prefetch;
 use crate::source::{Given, Numbers};
 
@@ -72,6 +73,8 @@ impl Written {
 pub(crate) struct Rest {
     pub(crate) lease: Uuid,
     pub(crate) unused: Vec<Range<u64>>,
+    /// How many numbers that is: fewer than positions where rules reject some.
+    pub(crate) numbers: u64,
 }
 
 /// What came of taking where the shard had nothing.
@@ -104,13 +107,16 @@ fn own_shard() -> usize {
 impl Rest {
     /// A lease of which nothing was used.
     pub(crate) fn all_of(given: Given) -> Self {
-        let unused = match given.numbers {
-            Numbers::Positions(ranges, _) => ranges,
-            Numbers::Written(written, ranges) => {
-                stretches(Written::all_of(given.lease, written, ranges).map(|written| written.stretch))
+        let (numbers, unused) = match given.numbers {
+            Numbers::Positions(ranges, _) => {
+                (ranges.iter().map(|range| range.end - range.start).sum(), ranges)
             }
+            Numbers::Written(written, ranges) => (
+                written.len() as u64,
+                stretches(Written::all_of(given.lease, written, ranges).map(|written| written.stretch)),
+            ),
         };
-        Self { lease: given.lease, unused }
+        Self { lease: given.lease, unused, numbers }
     }
 }
 
@@ -119,23 +125,18 @@ impl Buffer {
         Self { shards: std::array::from_fn(|_| Shard::new()), behind: Mutex::new(Behind::new(bounds)) }
     }
 
-    /// A position of the thread's own shard, or what the lock has to decide.
+    /// A position of the thread's own shard. If there is none, the caller must go on with [`Buffer::take_behind`].
     #[inline]
-    pub(crate) fn take(&self) -> Result<u64, (usize, Claim)> {
-        let shard = own_shard();
-        self.shards[shard].take().map_err(|claim| (shard, claim))
+    pub(crate) fn take(&self) -> Option<u64> {
+        self.shards[own_shard()].take()
     }
 
     /// The rest of [`Buffer::take`]: a new chunk for the shard, or what other shards have, or a number that came
     /// written.
     #[cold]
-    pub(crate) fn take_behind(&self, (at, claim): (usize, Claim)) -> Slow {
+    pub(crate) fn take_behind(&self, now: impl Fn() -> Moment) -> Slow {
         let mut behind = self.behind.lock();
-        let behind = &mut *behind;
-        let held = match behind.desks[at].recover(claim) {
-            Some(position) => Some(Held::Position(position)),
-            None => behind.take(&self.shards, at),
-        };
+        let held = behind.take(&self.shards, own_shard(), now);
         let is_low = behind.size.is_low(behind.left(&self.shards));
         Slow { held, is_low, is_closed: behind.is_closed }
     }
@@ -146,7 +147,7 @@ impl Buffer {
     }
 
     /// How many to ask for, if it is time, and which leases were used to the last.
-    pub(crate) fn refill(&self, now: Instant, waited_for: u64) -> Option<(u64, Vec<Uuid>)> {
+    pub(crate) fn refill(&self, now: Moment, waited_for: u64) -> Option<(u64, Vec<Uuid>)> {
         let mut behind = self.behind.lock();
         behind.set_outdated_aside(now);
         let left = behind.left(&self.shards);
@@ -154,12 +155,12 @@ impl Buffer {
             return None;
         }
         let used = behind.used(&self.shards);
-        Some((behind.size.ask(now, left, waited_for), used))
+        Some((behind.size.ask(now.steady, left, waited_for), used))
     }
 
     /// Holds what was leased at that moment, and forgets the leases that were used. If it was closed meanwhile, what was
     /// leased is the rest that has to be given back.
-    pub(crate) fn add(&self, given: Given, at: Instant, used: &[Uuid]) -> Result<(), Rest> {
+    pub(crate) fn add(&self, given: Given, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
         let mut behind = self.behind.lock();
         behind.leases.retain(|lease| !used.contains(&lease.id));
         if behind.is_closed {
@@ -170,18 +171,17 @@ impl Buffer {
             Numbers::Positions(ranges, _) => (ranges, Vec::new(), Vec::new()),
             Numbers::Written(written, around) => (Vec::new(), written, around),
         };
-        behind.size.refilled(at);
-        let good_until = good_for.map(|good_for| at + good_for);
+        behind.size.refilled(asked.steady);
         behind.pieces.extend(ranges.iter().cloned());
         behind.written.extend(Written::all_of(id, written, around).map(Box::new));
-        behind.leases.push(Lease { id, since: at, good_until, ranges });
+        behind.leases.push(Lease { id, since: asked, good_for, ranges });
         Ok(())
     }
 
     /// So many numbers at once, or none if there are fewer. Whether it is time for more.
-    pub(crate) fn take_all(&self, count: usize) -> (Option<Vec<Held>>, bool) {
+    pub(crate) fn take_all(&self, count: usize, now: Moment) -> (Option<Vec<Held>>, bool) {
         let mut behind = self.behind.lock();
-        behind.set_outdated_aside(Instant::now());
+        behind.set_outdated_aside(now);
         // Invariant: counted when nobody can take without the lock, so that all of them are there.
         behind.gather(&self.shards);
         let left = behind.left(&self.shards);
@@ -191,10 +191,10 @@ impl Buffer {
     }
 
     /// What is no longer good, or was held since that moment or longer: it is taken out, to be given back.
-    pub(crate) fn outdated(&self, now: Instant, since: Option<Instant>) -> Vec<Rest> {
+    pub(crate) fn outdated(&self, now: Moment, since: Option<Instant>) -> Vec<Rest> {
         let mut behind = self.behind.lock();
         behind.set_outdated_aside(now);
-        let old = |lease: &Lease| since.is_some_and(|since| lease.since <= since);
+        let old = |lease: &Lease| since.is_some_and(|since| lease.since.steady <= since);
         if behind.leases.iter().any(old) {
             behind.gather(&self.shards);
             let (old, kept) = std::mem::take(&mut behind.leases).into_iter().partition(old);
@@ -210,16 +210,18 @@ impl Buffer {
 
     /// Since when the oldest of what is held is.
     pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.behind.lock().leases.iter().map(|lease| lease.since).min()
+        self.behind.lock().leases.iter().map(|lease| lease.since.steady).min()
     }
 
-    /// Takes everything out, to be given back. Nothing is handed out any more.
-    pub(crate) fn close(&self) -> Vec<Rest> {
+    /// Takes everything out, to be given back. Nothing is handed out any more. `None` if it was closed before.
+    pub(crate) fn close(&self) -> Option<Vec<Rest>> {
         let mut behind = self.behind.lock();
-        behind.is_closed = true;
+        if std::mem::replace(&mut behind.is_closed, true) {
+            return None;
+        }
         behind.gather(&self.shards);
         let all = std::mem::take(&mut behind.leases);
         behind.set_aside(all);
-        std::mem::take(&mut behind.outdated)
+        Some(std::mem::take(&mut behind.outdated))
     }
 }

@@ -5,11 +5,13 @@
 //! that it handed out.
 //!
 //! The way of a number: leased by `refill.rs` in the background, held in `buffer.rs`, taken by a thread from its own
-//! `shard.rs`, rendered when somebody looks at it (`number.rs`).
+//! `shard.rs`, rendered when it is read (`number.rs`), or reported as unused by `close.rs`.
 
 mod behind;
 mod buffer;
+mod close;
 mod error;
+mod moment;
 mod number;
 mod prefetched;
 mod refill;
@@ -17,7 +19,7 @@ mod shard;
 mod size;
 mod source;
 
-pub use error::Empty;
+pub use error::{CloseError, Empty};
 pub use number::Number;
 pub use prefetched::Prefetched;
 pub use size::Prefetch;

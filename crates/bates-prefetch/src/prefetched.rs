@@ -4,13 +4,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bates_pattern::Scope;
+use forkguard::Guard as ForkGuard;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::buffer::{Buffer, Held, Rest};
-use crate::error::Empty;
+use crate::close::{Report, Writing, write_report};
+use crate::error::{CloseError, Empty};
+use crate::moment::Moment;
 use crate::number::Number;
 use crate::refill::{Ending, give_back, keep_filled};
 use crate::size::Prefetch;
@@ -22,7 +25,8 @@ const TAKE_MAX: usize = 1_000_000;
 /// Numbers of one scope, held in advance. Clones share what is held, and any thread may take from any of them.
 ///
 /// When the last clone is dropped, what was not used is reported in the background, and becomes a gap; a program that ends
-/// at once should [`close`](Prefetched::close) first. A crash loses what is held, and never repeats it.
+/// at once should [`close`](Prefetched::close) first. A crash loses what is held, and never repeats it. A process that is
+/// forked from this one holds nothing: every call there answers [`Empty::Forked`].
 pub struct Prefetched<S: Source>(Arc<Shared<S>>);
 
 impl<S: Source> Clone for Prefetched<S> {
@@ -45,11 +49,11 @@ pub(crate) struct Shared<S: Source> {
     waiter: Arc<Notify>,
     /// Held while something is leased or given back in the background.
     under_way: Arc<Mutex<()>>,
-    /// How many positions came after it was closed, and went back.
-    returned_late: AtomicU64,
+    report: Report<S::Error>,
     /// Told whenever a refill has ended; what it failed with, if it did.
     ended: watch::Sender<Option<Arc<S::Error>>>,
     runtime: Handle,
+    fork: ForkGuard,
 }
 
 impl<S: Source> Prefetched<S> {
@@ -65,9 +69,10 @@ impl<S: Source> Prefetched<S> {
             wanted: wanted.clone(),
             waiter: Arc::default(),
             under_way: Arc::default(),
-            returned_late: AtomicU64::new(0),
+            report: Report::new(),
             ended: watch::Sender::new(None),
             runtime: runtime.clone(),
+            fork: forkguard::new(),
         });
         runtime.spawn(keep_filled(Ending(Arc::downgrade(&shared)), wanted.clone()));
         wanted.notify_one();
@@ -77,12 +82,9 @@ impl<S: Source> Prefetched<S> {
     /// A number that is at hand. Never waits, and needs no runtime.
     #[inline]
     pub fn try_next(&self) -> Result<Number<'_>, Empty<S::Error>> {
-        match self.0.buffer.take() {
-            Ok(position) => Ok(Number::new(Held::Position(position), &self.0.scope)),
-            Err(claim) => match self.0.take_behind(claim) {
-                Some(held) => Ok(Number::new(held, &self.0.scope)),
-                None => Err(self.0.why_empty()),
-            },
+        match self.0.take() {
+            Some(held) => Ok(Number::new(held, &self.0.scope)),
+            None => Err(self.0.why_empty()),
         }
     }
 
@@ -100,13 +102,16 @@ impl<S: Source> Prefetched<S> {
         if count > TAKE_MAX {
             return Err(Empty::TooMany { most: TAKE_MAX });
         }
+        if self.0.is_forked() {
+            return Err(Empty::Forked);
+        }
         let held = self.0.wait_for(count).await?;
         Ok(held.into_iter().map(|held| Number::new(held, &self.0.scope)).collect())
     }
 
     /// How many numbers are at hand.
     pub fn at_hand(&self) -> u64 {
-        self.0.buffer.left()
+        if self.0.is_forked() { 0 } else { self.0.buffer.left() }
     }
 
     /// How often numbers were leased so far: each was a call to the source.
@@ -114,14 +119,19 @@ impl<S: Source> Prefetched<S> {
         self.0.leases.load(Ordering::Relaxed)
     }
 
-    /// Gives back what is held, here and in all clones, and waits until that is written. Answers how many positions are
-    /// gaps from now on. If the source could not be told, what was held is uncertain after a day.
-    pub async fn close(&self) -> Result<u64, S::Error> {
-        let rests = self.0.end();
-        let (returned, failed) = give_back(&*self.0.source, rests).await;
-        // What was on its way goes back by itself.
-        let _under_way = self.0.under_way.lock().await;
-        failed.map_or(Ok(returned + self.0.returned_late.swap(0, Ordering::Relaxed)), Err)
+    /// Reports all numbers that are held, here and in all clones, as unused, and waits until that is written. Answers how
+    /// many numbers are gaps from now on.
+    ///
+    /// There is one report. Every call waits for it and answers the same, also if an earlier call was cancelled. It may
+    /// take as long as the source allows for a call. A number that could not be reported is uncertain after a day.
+    pub async fn close(&self) -> Result<u64, CloseError<S::Error>> {
+        if self.0.is_forked() {
+            return Err(CloseError::Forked);
+        }
+        if let Some(rests) = self.0.end() {
+            self.0.runtime.spawn(write_report(Writing(self.0.clone()), rests));
+        }
+        self.0.report.outcome().await
     }
 }
 
@@ -142,25 +152,41 @@ impl<S: Source> Shared<S> {
         &self.under_way
     }
 
-    pub(crate) fn returned_late(&self, count: u64) {
-        self.returned_late.fetch_add(count, Ordering::Relaxed);
+    pub(crate) fn report(&self) -> &Report<S::Error> {
+        &self.report
     }
 
-    /// Takes everything out, and tells those who wait that there will be no more.
-    pub(crate) fn end(&self) -> Vec<Rest> {
-        let rests = self.buffer.close();
+    /// Takes everything out, and tells those who wait that there will be no more. `None` if that was done before.
+    pub(crate) fn end(&self) -> Option<Vec<Rest>> {
+        let rests = self.buffer.close()?;
+        self.report.expect(&rests);
         self.ended.send_replace(None);
-        rests
+        Some(rests)
+    }
+
+    /// Whether this process was forked from the one that made the buffer. Invariant: such a process takes nothing, reports
+    /// nothing and takes no lock, which a thread that it does not have may hold.
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.fork.clone().detected_fork()
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        Moment { steady: Instant::now(), wall: self.source.now() }
     }
 
     pub(crate) fn waited_for(&self) -> u64 {
         self.waited_for.load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn take(&self) -> Option<Held> {
+        if self.is_forked() {
+            return None;
+        }
         match self.buffer.take() {
-            Ok(position) => Some(Held::Position(position)),
-            Err(claim) => self.take_behind(claim),
+            Some(position) => Some(Held::Position(position)),
+            None => self.take_behind(),
         }
     }
 
@@ -171,7 +197,7 @@ impl<S: Source> Shared<S> {
         loop {
             // Before the look, so that no end is missed.
             let mut ended = self.ended.subscribe();
-            let (taken, is_low) = self.buffer.take_all(count);
+            let (taken, is_low) = self.buffer.take_all(count, self.now());
             if let Some(taken) = taken {
                 if is_low {
                     self.wanted.notify_one();
@@ -193,8 +219,8 @@ impl<S: Source> Shared<S> {
     }
 
     #[cold]
-    fn take_behind(&self, claim: (usize, crate::shard::Claim)) -> Option<Held> {
-        let slow = self.buffer.take_behind(claim);
+    fn take_behind(&self) -> Option<Held> {
+        let slow = self.buffer.take_behind(|| self.now());
         if slow.is_low && !slow.is_closed {
             self.wanted.notify_one();
         }
@@ -203,6 +229,9 @@ impl<S: Source> Shared<S> {
 
     #[cold]
     fn why_empty(&self) -> Empty<S::Error> {
+        if self.is_forked() {
+            return Empty::Forked;
+        }
         if self.is_closed() {
             return Empty::Closed;
         }
@@ -214,13 +243,13 @@ impl<S: Source> Shared<S> {
     }
 
     /// Holds what was leased. If it was closed meanwhile, that is what has to be given back.
-    pub(crate) fn add(&self, given: Given, at: Instant, used: &[Uuid]) -> Result<(), Rest> {
+    pub(crate) fn add(&self, given: Given, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
         self.leases.fetch_add(1, Ordering::Relaxed);
         if let Numbers::Positions(_, scope) = &given.numbers {
             // Invariant: the scope is there before the first position can be taken.
             self.scope.get_or_init(|| scope.clone());
         }
-        self.buffer.add(given, at, used)?;
+        self.buffer.add(given, asked, used)?;
         self.ended.send_replace(None);
         Ok(())
     }
@@ -232,10 +261,13 @@ impl<S: Source> Shared<S> {
 
 impl<S: Source> Drop for Shared<S> {
     fn drop(&mut self) {
-        // The task finds that nobody has a handle any more.
+        if self.is_forked() {
+            return;
+        }
+        // The task finds that there is no handle any more.
         self.wanted.notify_one();
         self.waiter.notify_one();
-        let rests = self.buffer.close();
+        let rests = self.buffer.close().unwrap_or_default();
         if !rests.is_empty() {
             let source = self.source.clone();
             self.runtime.spawn(async move { give_back(&*source, rests).await });

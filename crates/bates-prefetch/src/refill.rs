@@ -41,14 +41,16 @@ pub(crate) async fn keep_filled<S: Source>(ending: Ending<S>, wanted: Arc<Notify
     }
 }
 
-/// Closes what nobody refills any more: its runtime was shut down, perhaps before the task ever ran, and who waited would
-/// wait for ever.
+/// Closes a buffer whose refill task was dropped with its runtime, perhaps before it ever ran: a caller would wait for
+/// ever.
 pub(crate) struct Ending<S: Source>(pub(crate) Weak<Shared<S>>);
 
 impl<S: Source> Drop for Ending<S> {
     fn drop(&mut self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.end();
+        if let Some(shared) = self.0.upgrade().filter(|shared| !shared.is_forked())
+            && shared.end().is_some()
+        {
+            shared.report().runtime_ended();
         }
     }
 }
@@ -64,12 +66,12 @@ async fn at(moment: Option<Instant>) {
 ///
 /// While the source is asked no handle is kept: the last one may be dropped meanwhile, and what comes then goes back.
 async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
-    let strong = shared.upgrade()?;
-    let (source, now) = (strong.source().clone(), Instant::now());
+    let strong = shared.upgrade().filter(|shared| !shared.is_forked())?;
+    let (source, now) = (strong.source().clone(), strong.now());
     // Whoever closes waits for the end of this.
     let under_way = strong.under_way().clone();
     let _under_way = under_way.lock().await;
-    let outdated = strong.buffer().outdated(now, now.checked_sub(HELD_MAX));
+    let outdated = strong.buffer().outdated(now, now.steady.checked_sub(HELD_MAX));
     let wants = strong.buffer().refill(now, strong.waited_for());
     drop(strong);
     give_back(&*source, outdated).await;
@@ -79,7 +81,9 @@ async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
     let failed = match (given, &strong) {
         (Ok(given), Some(strong)) => {
             if let Err(rest) = strong.add(given, now, &used) {
-                strong.returned_late(give_back(&*source, [rest]).await.0);
+                let rests = vec![rest];
+                strong.report().expect(&rests);
+                strong.report().send(&*source, rests).await;
             }
             false
         }
@@ -96,19 +100,9 @@ async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
     strong.map(|_| failed)
 }
 
-/// Tells the source what was not used: how many positions, and the first error. What it cannot be told, it learns from not
-/// hearing of it for a day.
-pub(crate) async fn give_back<S: Source>(
-    source: &S,
-    rests: impl IntoIterator<Item = Rest>,
-) -> (u64, Option<S::Error>) {
-    let (mut given_back, mut failed) = (0, None);
-    for Rest { lease, unused } in rests {
-        let count: u64 = unused.iter().map(|range| range.end - range.start).sum();
-        match source.give_back(lease, unused).await {
-            Ok(()) => given_back += count,
-            Err(error) => failed = failed.or(Some(error)),
-        }
+/// Reports leases that end. Numbers of a report that fails are uncertain after a day.
+pub(crate) async fn give_back<S: Source>(source: &S, rests: impl IntoIterator<Item = Rest>) {
+    for Rest { lease, unused, .. } in rests {
+        let _ = source.give_back(lease, unused).await;
     }
-    (given_back, failed)
 }

@@ -1,36 +1,43 @@
-//! The part of the buffer that a thread takes from: one atomic addition a position, and no lock.
+//! One shard of the buffer: a chunk of positions that threads take with one atomic subtraction and without the lock.
 //!
-//! A shard holds a chunk of positions at a time. Whoever adds one to its word has claimed an index of the chunk; which
-//! position that is, `end` and `delta` say, as long as they are of the same generation as the word. A chunk is exchanged
-//! by whoever has the lock of the buffer, who moves the generation on. A claim that was made before and looked up after
-//! is not lost: the one who exchanged the chunk remembers it, see [`Desk::recover`].
+//! The word of a shard says everything about its chunk: where the chunk ends, as an offset from a base that never
+//! changes, and how many positions are left. A thread subtracts one, and the value before the subtraction is its answer:
+//! a position, or "the chunk is used up". Nothing is looked up afterwards, so a thread may sleep for any time between two
+//! instructions and still has its position, or still has none.
 //!
-//! What could go wrong, and why it does not. A position twice: an index of a generation is claimed once, by an addition,
-//! and what is taken out of a closed shard begins behind the last claim, which the closing itself read. The wrong
-//! position for an index: `end` is written before `delta` and read after it, so that who sees the `delta` of another
-//! generation sees its `end` too, and turns to the desk. Loom walks all interleavings of it in the tests.
+//! Invariant: a position leaves a chunk once, by a subtraction or by the swap in [`Shard::close`], which returns what no
+//! subtraction took. Only the holder of the buffer's lock opens and closes.
+//!
+//! Invariant: threads that find a chunk used up subtract all the same, and must reset the word under the lock before
+//! they try again, see [`Shard::close`]. So at most as many subtractions come in vain as there are threads, and a word
+//! tolerates [`IN_VAIN_MAX`] of them.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The low bits of a word are an index, the others a generation.
-const INDEX_BITS: u32 = 20;
-const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
+/// The low bits of a word count the positions that are left; the others are the offset of the chunk's end.
+const LEFT_BITS: u32 = 24;
+const LEFT_MASK: u64 = (1 << LEFT_BITS) - 1;
 
-/// Positions in a chunk. A closed word stands here, so that indexes above are claims of nothing; there are as many of
-/// them as threads that find it closed at the same time.
+/// Offsets are below this. Positions outside the window are taken under the lock.
+const WINDOW: u64 = 1 << (u64::BITS - LEFT_BITS);
+
+/// Max positions in a chunk.
 pub(crate) const CHUNK_MAX: u64 = 1 << 16;
 
-/// Generations that are remembered: a claim is looked up some nanoseconds after it was made.
-const REMEMBERED: usize = 64;
+/// Max subtractions in vain. Linux allows 2^22 threads.
+const IN_VAIN_MAX: u64 = LEFT_MASK - CHUNK_MAX;
+const _: () = assert!(IN_VAIN_MAX > 1 << 23);
+
+/// A word without positions.
+const CLOSED: u64 = 0;
 
 /// An atomic integer: the standard one, or loom's.
 pub(crate) trait Word {
     fn new(value: u64) -> Self;
     fn load(&self) -> u64;
     fn store(&self, value: u64);
-    fn add_one(&self) -> u64;
+    fn subtract_one(&self) -> u64;
     fn swap(&self, value: u64) -> u64;
 }
 
@@ -41,16 +48,16 @@ impl Word for AtomicU64 {
 
     #[inline]
     fn load(&self) -> u64 {
-        self.load(Ordering::Acquire)
+        self.load(Ordering::Relaxed)
     }
 
     fn store(&self, value: u64) {
-        self.store(value, Ordering::Release);
+        self.store(value, Ordering::Relaxed);
     }
 
     #[inline]
-    fn add_one(&self) -> u64 {
-        self.fetch_add(1, Ordering::AcqRel)
+    fn subtract_one(&self) -> u64 {
+        self.fetch_sub(1, Ordering::AcqRel)
     }
 
     fn swap(&self, value: u64) -> u64 {
@@ -58,90 +65,75 @@ impl Word for AtomicU64 {
     }
 }
 
-/// What a thread takes from. On cache lines of its own.
+/// A chunk of positions, on cache lines of its own.
 #[repr(align(128))]
 pub(crate) struct Shard<W = AtomicU64> {
-    /// The generation, and the first index that nobody has claimed.
     word: W,
-    /// The generation, and how many indexes there are.
-    end: W,
-    /// What makes a position of a word.
-    delta: W,
+    /// Set by the first chunk. Invariant: written before the word that needs it, and never changed.
+    base: W,
 }
 
-/// An index of a generation that may be somebody's, or past the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Claim(u64);
-
-/// What the holder of the lock knows of a shard.
-#[derive(Default)]
-pub(crate) struct Desk {
-    generation: u64,
-    /// The chunk that the shard has, if it is open.
-    open: Option<Range<u64>>,
-    /// Generations that ended, and what was claimed of each.
-    ended: VecDeque<(u64, Range<u64>)>,
-}
+/// No base yet: positions are far below.
+const NO_BASE: u64 = u64::MAX;
 
 impl<W: Word> Shard<W> {
-    /// One without positions.
+    /// A shard without positions.
     pub(crate) fn new() -> Self {
-        Self { word: W::new(CHUNK_MAX), end: W::new(0), delta: W::new(0) }
+        Self { word: W::new(CLOSED), base: W::new(NO_BASE) }
     }
 
-    /// A position, or a claim to bring to the desk.
+    /// A position of the chunk, or `None` if the chunk is used up; the caller then turns to the lock.
     #[inline]
-    pub(crate) fn take(&self) -> Result<u64, Claim> {
-        let word = self.word.add_one();
-        let delta = self.delta.load();
-        let end = self.end.load();
-        // From 1 to the length of the chunk: an end of another generation is below the word, or further away.
-        let left = end.wrapping_sub(word);
-        if left.wrapping_sub(1) < CHUNK_MAX { Ok(word.wrapping_add(delta)) } else { Err(Claim(word)) }
-    }
-}
-
-impl Desk {
-    /// Gives a closed shard a chunk, of [`CHUNK_MAX`] positions at the most.
-    pub(crate) fn open<W: Word>(&mut self, shard: &Shard<W>, chunk: Range<u64>) {
-        debug_assert!(self.open.is_none() && chunk.start < chunk.end && chunk.end - chunk.start <= CHUNK_MAX);
-        self.generation += 1;
-        let word = self.generation << INDEX_BITS;
-        shard.end.store(word | (chunk.end - chunk.start));
-        shard.delta.store(chunk.start.wrapping_sub(word));
-        shard.word.swap(word);
-        self.open = Some(chunk);
+    pub(crate) fn take(&self) -> Option<u64> {
+        let word = self.word.subtract_one();
+        let left = word & LEFT_MASK;
+        (left.wrapping_sub(1) < CHUNK_MAX).then(|| self.position(word, left))
     }
 
-    /// Closes a shard, if it is open, and takes what nobody has claimed out of it.
-    pub(crate) fn close<W: Word>(&mut self, shard: &Shard<W>) -> Option<Range<u64>> {
-        let closed = self.generation << INDEX_BITS | CHUNK_MAX;
-        let Some(chunk) = self.open.take() else {
-            // So that those who come in vain never count up to the next generation.
-            shard.word.swap(closed);
+    /// Whether a chunk lies in the window of this shard.
+    pub(crate) fn can_hold(&self, chunk: &Range<u64>) -> bool {
+        let base = self.base_for(chunk.start);
+        base <= chunk.start && chunk.end - base < WINDOW && chunk.end - chunk.start <= CHUNK_MAX
+    }
+
+    /// Gives a closed shard a chunk that it can hold. The caller has the lock.
+    pub(crate) fn open(&self, chunk: &Range<u64>) {
+        debug_assert!(self.can_hold(chunk) && self.left().is_none());
+        let base = self.base_for(chunk.start);
+        self.base.store(base);
+        self.word.swap((chunk.end - base) << LEFT_BITS | (chunk.end - chunk.start));
+    }
+
+    /// Closes the shard and takes out what is left of its chunk. The caller has the lock.
+    pub(crate) fn close(&self) -> Option<Range<u64>> {
+        self.rest_of(self.word.swap(CLOSED))
+    }
+
+    /// What is left of the chunk at this moment.
+    pub(crate) fn left(&self) -> Option<Range<u64>> {
+        self.rest_of(self.word.load())
+    }
+
+    fn rest_of(&self, word: u64) -> Option<Range<u64>> {
+        let left = word & LEFT_MASK;
+        if left.wrapping_sub(1) >= CHUNK_MAX {
             return None;
-        };
-        let claimed = (shard.word.swap(closed) & INDEX_MASK).min(chunk.end - chunk.start);
-        let at = chunk.start + claimed;
-        if self.ended.len() == REMEMBERED {
-            self.ended.pop_front();
         }
-        self.ended.push_back((self.generation, chunk.start..at));
-        (at < chunk.end).then_some(at..chunk.end)
+        let first = self.position(word, left);
+        Some(first..first + left)
     }
 
-    /// What nobody has claimed, now or a moment ago.
-    pub(crate) fn left<W: Word>(&self, shard: &Shard<W>) -> Option<Range<u64>> {
-        let chunk = self.open.as_ref()?;
-        let at = chunk.start.saturating_add(shard.word.load() & INDEX_MASK);
-        (at < chunk.end).then_some(at..chunk.end)
+    #[inline]
+    fn position(&self, word: u64, left: u64) -> u64 {
+        self.base.load() + (word >> LEFT_BITS) - left
     }
 
-    /// The position that a claim is to, if it is one.
-    pub(crate) fn recover(&self, Claim(word): Claim) -> Option<u64> {
-        let (generation, index) = (word >> INDEX_BITS, word & INDEX_MASK);
-        let (_, claimed) = self.ended.iter().rev().find(|(ended, _)| *ended == generation)?;
-        (index < claimed.end - claimed.start).then(|| claimed.start + index)
+    /// The base, or what it becomes with a first chunk: half a window lies on either side of that.
+    fn base_for(&self, first: u64) -> u64 {
+        match self.base.load() {
+            NO_BASE => first.saturating_sub(WINDOW / 2),
+            base => base,
+        }
     }
 }
 
@@ -155,15 +147,15 @@ mod tests {
         }
 
         fn load(&self) -> u64 {
-            self.load(Ordering::Acquire)
+            self.load(Ordering::Relaxed)
         }
 
         fn store(&self, value: u64) {
-            self.store(value, Ordering::Release);
+            self.store(value, Ordering::Relaxed);
         }
 
-        fn add_one(&self) -> u64 {
-            self.fetch_add(1, Ordering::AcqRel)
+        fn subtract_one(&self) -> u64 {
+            self.fetch_sub(1, Ordering::AcqRel)
         }
 
         fn swap(&self, value: u64) -> u64 {
@@ -171,57 +163,50 @@ mod tests {
         }
     }
 
-    /// A shard, and what lies behind its lock: the desk, and positions that are in no shard.
+    /// A shard, and the positions behind its lock.
     struct Model {
         shard: Shard<loom::sync::atomic::AtomicU64>,
-        behind: loom::sync::Mutex<(Desk, Vec<Range<u64>>)>,
+        behind: loom::sync::Mutex<Vec<Range<u64>>>,
     }
 
     impl Model {
         fn new(chunks: &[Range<u64>]) -> loom::sync::Arc<Self> {
-            let behind = loom::sync::Mutex::new((Desk::default(), chunks.to_vec()));
+            let behind = loom::sync::Mutex::new(chunks.to_vec());
             loom::sync::Arc::new(Self { shard: Shard::new(), behind })
         }
 
         fn take(&self) -> Option<u64> {
-            let claim = match self.shard.take() {
-                Ok(position) => return Some(position),
-                Err(claim) => claim,
-            };
-            let mut behind = self.behind.lock().expect("nobody panicked");
-            let (desk, chunks) = &mut *behind;
-            if let Some(position) = desk.recover(claim) {
+            if let Some(position) = self.shard.take() {
                 return Some(position);
             }
-            let rest = desk.close(&self.shard);
-            chunks.extend(rest);
+            let mut chunks = self.behind.lock().expect("no thread panicked");
+            chunks.extend(self.shard.close());
             let mut chunk = chunks.pop()?;
             let position = chunk.start;
             chunk.start += 1;
             if chunk.start < chunk.end {
-                desk.open(&self.shard, chunk);
+                self.shard.open(&chunk);
             }
             Some(position)
         }
 
-        /// What another thread does that has found everything else empty.
+        /// What another thread does that found everything else empty.
         fn steal(&self) -> Option<Range<u64>> {
-            let mut behind = self.behind.lock().expect("nobody panicked");
-            behind.0.close(&self.shard)
+            let _behind = self.behind.lock().expect("no thread panicked");
+            self.shard.close()
         }
     }
 
     fn assert_each_once(model: &Model, mut taken: Vec<u64>, expected: std::ops::RangeInclusive<u64>) {
         taken.extend(model.steal().into_iter().flatten());
-        let behind = model.behind.lock().expect("nobody panicked");
-        taken.extend(behind.1.iter().cloned().flatten());
+        let behind = model.behind.lock().expect("no thread panicked");
+        taken.extend(behind.iter().cloned().flatten());
         taken.sort_unstable();
         assert_eq!(taken, expected.collect::<Vec<_>>());
     }
 
-    /// Two threads take while chunks are exchanged under them.
     #[test]
-    fn every_position_is_taken_once_whatever_the_interleaving() {
+    fn two_threads_take_every_position_once_while_chunks_are_exchanged() {
         loom::model(|| {
             let model = Model::new(&[5..7, 3..5, 1..3]);
             let other = model.clone();
@@ -232,16 +217,15 @@ mod tests {
         });
     }
 
-    /// One takes while another closes the shard, takes the rest out of it, and gives it back.
     #[test]
-    fn what_is_stolen_is_not_taken_whatever_the_interleaving() {
+    fn a_stolen_rest_is_not_taken_as_well() {
         loom::model(|| {
             let model = Model::new(std::slice::from_ref(&(1..5)));
             let first = model.take();
             let other = model.clone();
             let thread = loom::thread::spawn(move || {
                 let stolen = other.steal();
-                other.behind.lock().unwrap().1.extend(stolen);
+                other.behind.lock().unwrap().extend(stolen);
                 other.take()
             });
             let mine = [first, model.take(), model.take()];
@@ -250,36 +234,47 @@ mod tests {
         });
     }
 
+    /// A thread may sleep between its subtraction and the next instruction while the chunk is exchanged any number of
+    /// times.
     #[test]
-    fn an_end_of_another_generation_is_never_taken_for_that_of_the_word() {
-        let word = |generation: u64, index: u64| generation << INDEX_BITS | index;
-        let indexes = [0, 1, 2, CHUNK_MAX - 1, CHUNK_MAX, CHUNK_MAX + 10_000];
-        for (generation, other) in (0..4).flat_map(|one| (0..4).map(move |other| (one, other))) {
-            for (index, length) in
-                indexes.into_iter().flat_map(|index| [1, 2, CHUNK_MAX].map(|it| (index, it)))
-            {
-                let shard = Shard::<AtomicU64> {
-                    word: AtomicU64::new(word(generation, index)),
-                    end: AtomicU64::new(word(other, length)),
-                    delta: AtomicU64::new(0),
-                };
-                assert_eq!(shard.take().is_ok(), generation == other && index < length);
-            }
+    fn a_position_that_was_taken_stays_taken_through_ten_thousand_exchanges() {
+        let shard = Shard::<AtomicU64>::new();
+        shard.open(&(10..20));
+        let word = shard.word.subtract_one();
+        let mut others = shard.close().expect("nine are left");
+        for _ in 0..10_000 {
+            shard.open(&others);
+            others = shard.close().expect("none of them was taken");
         }
+        let left = word & LEFT_MASK;
+        assert_eq!((left, shard.position(word, left), others), (10, 10, 11..20));
     }
 
     #[test]
-    fn those_who_come_in_vain_never_reach_the_next_generation() {
-        let (shard, mut desk) = (Shard::<AtomicU64>::new(), Desk::default());
-        desk.open(&shard, 10..12);
-        for _ in 0..3 {
-            let _ = shard.take();
+    fn subtractions_in_vain_yield_nothing_and_are_forgotten_when_the_shard_is_closed() {
+        let shard = Shard::<AtomicU64>::new();
+        shard.open(&(10..12));
+        assert_eq!([shard.take(), shard.take()], [Some(10), Some(11)]);
+        for _ in 0..IN_VAIN_MAX {
+            assert_eq!((shard.take(), shard.left()), (None, None));
         }
-        for _ in 0..INDEX_MASK {
-            assert!(shard.take().is_err() && shard.take().is_err());
-            assert_eq!(desk.close(&shard), None);
+        assert_eq!(shard.close(), None);
+        shard.open(&(20..22));
+        assert_eq!([shard.take(), shard.take(), shard.take()], [Some(20), Some(21), None]);
+    }
+
+    #[test]
+    fn a_shard_holds_positions_up_to_half_a_window_away_from_its_first() {
+        let shard = Shard::<AtomicU64>::new();
+        let first = WINDOW * 3;
+        shard.open(&(first..first + 1));
+        assert_eq!((shard.take(), shard.close()), (Some(first), None));
+        let (lowest, highest) = (first - WINDOW / 2, first + WINDOW / 2 - 1);
+        assert!(!shard.can_hold(&(lowest - 1..lowest)) && !shard.can_hold(&(highest..highest + 1)));
+        for chunk in [lowest..lowest + 2, highest - 2..highest] {
+            assert!(shard.can_hold(&chunk));
+            shard.open(&chunk);
+            assert_eq!((shard.take(), shard.close()), (Some(chunk.start), Some(chunk.start + 1..chunk.end)));
         }
-        desk.open(&shard, 20..22);
-        assert_eq!((shard.take(), shard.take()), (Ok(20), Ok(21)));
     }
 }

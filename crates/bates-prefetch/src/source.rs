@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bates_pattern::Scope;
 use uuid::Uuid;
@@ -23,6 +23,14 @@ pub trait Source: Send + Sync + 'static {
         lease: Uuid,
         unused: Vec<Range<u64>>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// How long a report of everything that is unused may take when the buffer is closed.
+    fn report_time(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+
+    /// The clock that decides whether dated numbers are still good.
+    fn now(&self) -> SystemTime;
 }
 
 /// What was leased.

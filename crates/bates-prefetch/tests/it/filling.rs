@@ -3,12 +3,12 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use bates_prefetch::{Empty, Number, Prefetch, Prefetched};
+use bates_prefetch::{Empty, Number, Prefetch};
 
 use super::source::{Away, Counting};
 
 /// Lets other tasks run until something is the case.
-async fn until(mut is_so: impl FnMut() -> bool) {
+pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         tokio::task::yield_now().await;
     }
@@ -100,52 +100,6 @@ async fn what_comes_after_the_last_handle_was_dropped_goes_back() {
     assert!(source.used().is_empty() && source.books(|books| books.open.is_empty()));
 }
 
-#[tokio::test]
-async fn closing_waits_until_all_is_given_back_and_ends_every_handle() {
-    let source = Counting::new();
-    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
-    numbers.next().await.unwrap();
-    let other = numbers.clone();
-    assert_eq!(numbers.close().await, Ok(99));
-    assert_eq!(source.used(), [1]);
-    assert!(matches!(other.try_next(), Err(Empty::Closed)));
-    assert!(matches!(other.next().await, Err(Empty::Closed)));
-}
-
-#[tokio::test]
-async fn closing_waits_also_for_what_is_on_its_way() {
-    let source = Counting::new();
-    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
-    until(|| numbers.at_hand() == 100).await;
-    source.answers.forget_permits(usize::MAX);
-    while source.books(|books| books.asked.len()) < 2 {
-        numbers.try_next().unwrap();
-        tokio::task::yield_now().await;
-    }
-    let taken = 100 - numbers.at_hand();
-    let (closed, ()) = tokio::join!(numbers.close(), async { source.answers.add_permits(1) });
-    assert!(closed.as_ref().is_ok_and(|closed| *closed > 100 - taken), "{closed:?}");
-    assert_eq!(source.used(), (1..=taken).collect::<Vec<_>>());
-    assert!(source.books(|books| books.open.is_empty()));
-}
-
-/// Somebody else's runtime may still ask, and is told instead of waiting for ever.
-#[test]
-fn what_nobody_refills_any_more_is_closed() {
-    let source = Counting::new();
-    let gone = tokio::runtime::Runtime::new().unwrap();
-    let numbers = gone.block_on(async { source.prefetch(Prefetch::of(10)) });
-    gone.block_on(numbers.next()).unwrap();
-    drop(gone);
-    let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    assert!(matches!(other.block_on(numbers.take(1_000)), Err(Empty::Closed)));
-    let handle = other.handle().clone();
-    drop(other);
-    let never_ran = Prefetched::new(source, Prefetch::of(10), &handle);
-    let other = tokio::runtime::Runtime::new().unwrap();
-    assert!(matches!(other.block_on(never_ran.next()), Err(Empty::Closed)));
-}
-
 /// What a call that is given up could have had is there for others, who are woken for it.
 #[tokio::test]
 async fn who_gives_up_keeps_nobody_waiting() {
@@ -160,7 +114,7 @@ async fn who_gives_up_keeps_nobody_waiting() {
     assert_eq!(numbers.next().await.unwrap().position(), 1);
     drop(many);
     assert!(matches!(numbers.take(usize::MAX).await, Err(Empty::TooMany { most: 1_000_000 })));
-    assert_eq!(numbers.close().await, Ok(99));
+    assert_eq!(numbers.close().await.unwrap(), 99);
     assert_eq!(source.used(), [1], "nobody used anything else");
 }
 
@@ -184,15 +138,6 @@ async fn what_was_used_is_never_reported_whoever_gives_up() {
         numbers.close().await.unwrap();
         assert_eq!((source.used(), used.len()), (used, 50));
     }
-}
-
-#[tokio::test]
-async fn closing_says_if_the_source_could_not_be_told() {
-    let source = Counting::new();
-    let numbers = source.prefetch(Prefetch::of(10));
-    numbers.next().await.unwrap();
-    source.books(|books| books.is_away = true);
-    assert_eq!(numbers.close().await, Err(Away::Away));
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,19 +189,6 @@ async fn who_asks_for_more_than_is_held_gets_it_and_who_gives_up_loses_nothing()
     numbers.close().await.unwrap();
     until(|| source.books(|books| books.open.is_empty())).await;
     assert_eq!(source.used(), (1..=500).collect::<Vec<_>>());
-}
-
-#[tokio::test(start_paused = true)]
-async fn numbers_of_a_day_that_is_over_are_given_back() {
-    let source = Counting::written(Some(Duration::from_mins(1)));
-    let numbers = source.prefetch(Prefetch::of(10).at_most(10));
-    assert_eq!(numbers.next().await.unwrap().position(), 1);
-    tokio::time::advance(Duration::from_secs(59)).await;
-    assert_eq!(numbers.try_next().unwrap().position(), 2);
-    tokio::time::advance(Duration::from_secs(1)).await;
-    assert!(numbers.try_next().is_err(), "it was good for a minute");
-    assert_eq!(numbers.next().await.unwrap().position(), 11);
-    until(|| source.books(|books| books.unused.len() == 8)).await;
 }
 
 #[tokio::test(start_paused = true)]

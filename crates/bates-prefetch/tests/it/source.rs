@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bates_pattern::{Options, Pattern, Scope};
 use bates_prefetch::{Given, Numbers, Prefetch, Prefetched, Source};
@@ -23,6 +23,9 @@ pub(crate) struct Books {
     under_way: usize,
     pub(crate) under_way_max: usize,
     pub(crate) is_away: bool,
+    reports_waiting: usize,
+    /// How far the wall clock was set forward or back, in seconds.
+    pub(crate) clock_offset: i64,
 }
 
 #[derive(Clone)]
@@ -30,10 +33,17 @@ pub(crate) struct Counting {
     pub(crate) books: Arc<Mutex<Books>>,
     /// A lease needs one of them.
     pub(crate) answers: Arc<Semaphore>,
+    /// A report needs one of them.
+    pub(crate) reports: Arc<Semaphore>,
     scope: Arc<Scope>,
     is_written: bool,
     good_for: Option<Duration>,
+    /// Of written numbers, every so many positions is one.
+    every: u64,
 }
+
+/// How long a report may take.
+pub(crate) const REPORT_TIME: Duration = Duration::from_secs(7);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum Away {
@@ -48,8 +58,18 @@ impl Counting {
         let pattern = Pattern::compile("N-{seq:9}", Options::default()).expect("a pattern");
         let scope = Arc::new(pattern.scope([("", ""); 0], None).expect("a scope"));
         let books = Books { next: 1, end: u64::MAX, ..Books::default() };
-        let answers = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
-        Self { books: Arc::new(Mutex::new(books)), answers, scope, is_written: false, good_for: None }
+        let all = || Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+        let (answers, reports, books) = (all(), all(), Arc::new(Mutex::new(books)));
+        Self { books, answers, reports, scope, is_written: false, good_for: None, every: 1 }
+    }
+
+    /// Written numbers at every third position; the rules reject the others.
+    pub(crate) fn with_every_third() -> Self {
+        Self { every: 3, ..Self::written(None) }
+    }
+
+    pub(crate) fn reports_waiting(&self) -> usize {
+        self.books(|books| books.reports_waiting)
     }
 
     pub(crate) fn written(good_for: Option<Duration>) -> Self {
@@ -91,7 +111,7 @@ impl Source for Counting {
             if books.is_away {
                 return Err(Away::Away);
             }
-            let range = books.next..(books.next + count).min(books.end);
+            let range = books.next..(books.next + count * self.every).min(books.end);
             if range.is_empty() {
                 return Err(Away::Exhausted);
             }
@@ -105,7 +125,10 @@ impl Source for Counting {
         let numbers = if self.is_written {
             let whole = vec![range.clone()];
             Numbers::Written(
-                range.map(|position| (position, format!("W-{position}").into())).collect(),
+                range
+                    .filter(|position| position % self.every == 0)
+                    .map(|position| (position, format!("W-{position}").into()))
+                    .collect(),
                 whole,
             )
         } else {
@@ -118,7 +141,10 @@ impl Source for Counting {
         if self.books(|books| books.is_away) {
             return Err(Away::Away);
         }
+        self.books(|books| books.reports_waiting += 1);
+        self.reports.acquire().await.expect("it is never closed").forget();
         self.books(|books| {
+            books.reports_waiting -= 1;
             // One that was used may have ended with a lease that was under way.
             let Some(range) = books.open.remove(&lease) else {
                 assert_eq!(unused, [], "a lease ends once");
@@ -131,4 +157,17 @@ impl Source for Counting {
         });
         Ok(())
     }
+
+    fn report_time(&self) -> Duration {
+        REPORT_TIME
+    }
+
+    fn now(&self) -> SystemTime {
+        let offset = self.books(|books| books.clock_offset);
+        let set = Duration::from_secs(offset.unsigned_abs());
+        if offset < 0 { SystemTime::UNIX_EPOCH + DAY - set } else { SystemTime::UNIX_EPOCH + DAY + set }
+    }
 }
+
+/// What the wall clock says at first. It stands still unless it is set.
+const DAY: Duration = Duration::from_hours(24);

@@ -1,0 +1,38 @@
+//! A forked process holds none of its parent's numbers.
+
+use bates_prefetch::{CloseError, Empty, Prefetch};
+use fork::{Fork, WEXITSTATUS, WIFEXITED};
+use tokio::runtime::{Builder, Runtime};
+
+use super::source::Counting;
+
+#[test]
+fn a_forked_process_gets_errors_and_takes_reports_and_locks_nothing() {
+    for source in [Counting::new(), Counting::written(None)] {
+        let runtime = Runtime::new().unwrap();
+        let numbers = runtime.block_on(async { source.prefetch(Prefetch::of(100).at_most(100)) });
+        assert_eq!(runtime.block_on(numbers.next()).unwrap().position(), 1);
+        let child = match fork::fork().unwrap() {
+            Fork::Parent(child) => child,
+            Fork::Child => {
+                let own = Builder::new_current_thread().enable_all().build().unwrap();
+                let wrong = [
+                    !matches!(numbers.try_next(), Err(Empty::Forked)),
+                    !matches!(own.block_on(numbers.next()), Err(Empty::Forked)),
+                    !matches!(own.block_on(numbers.take(3)), Err(Empty::Forked)),
+                    !matches!(own.block_on(numbers.close()), Err(CloseError::Forked)),
+                    numbers.at_hand() != 0,
+                ];
+                drop(numbers);
+                let unused = source.books(|books| books.unused.len());
+                let failed = wrong.iter().position(|wrong| *wrong).map_or(0, |at| at + 1);
+                std::process::exit(i32::try_from(failed + 10 * unused).unwrap_or(255));
+            }
+        };
+        let status = fork::waitpid(child).unwrap();
+        assert_eq!((WIFEXITED(status), WEXITSTATUS(status)), (true, 0), "which call was not refused");
+        assert_eq!(numbers.try_next().unwrap().position(), 2, "the parent goes on");
+        assert_eq!(runtime.block_on(numbers.close()).unwrap(), 98);
+        assert_eq!(source.used(), [1, 2]);
+    }
+}
