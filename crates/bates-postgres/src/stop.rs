@@ -6,6 +6,7 @@ use tokio_postgres::types::Type;
 
 use crate::batch::lose::lose_leases;
 use crate::error::{Failed, OpenError};
+use crate::moving::lock_unmarked;
 use crate::session::Session;
 
 /// Stops all nodes, for a reason that each of them tells. One that is there already stays.
@@ -16,19 +17,21 @@ pub(crate) async fn stop(session: &Session, reason: &str) -> Result<(), Failed> 
     Ok(session.batch_execute("COMMIT").await?)
 }
 
-/// Lets all nodes go on with the database as it is, unless it was left for another store. Answers with its timeline.
+/// Lets all nodes go on with the database as it is. Refused if it was left for another store, or is being filled from
+/// one. Answers with its timeline.
 /// Acceptances go by the clock: one after a restore must be above those that the restored database knows nothing of.
 pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
     // Of what was taken back, something may be in a pool: each is begun anew.
     let sql = "WITH pools AS (UPDATE bates.pool SET server_run = NULL, server_replication = NULL)
                UPDATE bates.store SET
                    acceptances = greatest(acceptances + 1, (extract(epoch FROM now()) * 1000000)::bigint),
-                   stopped = CASE WHEN mark IS NULL THEN NULL ELSE stopped END,
+                   stopped = NULL,
                    timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
                RETURNING timeline";
     session.begin().await?;
     // A batch under way may have been granted a lease that the next statement does not see.
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
+    lock_unmarked(session).await?;
     let rows = session.query_typed(sql, &[]).await?;
     lose_leases(session, "DELETE FROM bates.lease", &[]).await?;
     session.batch_execute("COMMIT").await?;

@@ -8,6 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
+use crate::moving::lock_unmarked;
 use crate::pool;
 use crate::read;
 use crate::session::Session;
@@ -26,6 +27,7 @@ pub(crate) async fn pin(
         None => {}
     }
     session.begin().await?;
+    lock_unmarked(session).await?;
     let is_new = insert(session, asked, fresh_key).await?;
     session.batch_execute("COMMIT").await?;
     let Some(pinned) = read::pinned(session, &asked.series).await? else {
@@ -50,6 +52,7 @@ async fn pin_first_promise(session: &Session, asked: &Definition) -> Result<(), 
     let sql = "UPDATE bates.series SET promise = $2 WHERE name = $1 AND promise IS NULL";
     let promise = asked.promise.map(Promise::name);
     session.begin().await?;
+    lock_unmarked(session).await?;
     session.query_typed(sql, &[(&asked.series.as_str(), Type::TEXT), (&promise, Type::TEXT)]).await?;
     Ok(session.batch_execute("COMMIT").await?)
 }
@@ -69,6 +72,7 @@ pub(crate) async fn change_promise(
     let name: (&(dyn ToSql + Sync), Type) = (&series.as_str(), Type::TEXT);
     session.begin().await?;
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
+    lock_unmarked(session).await?;
     let before = session
         .query_typed("SELECT promise FROM bates.series WHERE name = $1", std::slice::from_ref(&name))
         .await?;
@@ -124,6 +128,7 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
                    version = found.version + CASE WHEN found.next < excluded.next THEN 4294967296 ELSE 0 END
                RETURNING next, version, (xmax = 0)";
     session.begin().await?;
+    lock_unmarked(session).await?;
     let series = place.series.as_str();
     if sql::lock_series(session, &[series]).await?.is_empty() {
         return Err(Failed::Lasting(StoreError::UnknownSeries(series.into())));
@@ -152,6 +157,7 @@ pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) ->
 pub(crate) async fn set_aside(session: &Session, place: &Place, positions: &[u64]) -> Result<u64, Failed> {
     let series = place.series.as_str();
     session.begin().await?;
+    lock_unmarked(session).await?;
     if sql::lock_series(session, &[series]).await?.is_empty() {
         return Err(Failed::Lasting(StoreError::UnknownSeries(series.into())));
     }
@@ -193,8 +199,7 @@ pub(crate) async fn describe(
     before: Option<&str>,
     description: Option<&str>,
 ) -> Result<bool, Failed> {
-    // The row of the store before that of a series, as in a recall: neither waits for the other.
-    session.batch_execute("SELECT FROM bates.store FOR NO KEY UPDATE").await?;
+    lock_unmarked(session).await?;
     let sql = "SELECT description FROM bates.series WHERE name = $1 FOR NO KEY UPDATE";
     let rows = session.query_typed(sql, &[(&series.as_str(), Type::TEXT)]).await?;
     let found = rows.first().ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;

@@ -83,8 +83,10 @@ pub(crate) fn surrender(
     }
     let returned = transaction
         .prepare_cached(
-            "UPDATE cursor SET next = ?, version = version + 1, held_from = NULL
-             WHERE series_id = ? AND scope = ? AND next = ? AND version = ?",
+            // The scope is gapless from there: what lies above was never handed out.
+            "UPDATE cursor SET next = ?1, version = version + 1, held_from = NULL,
+                 gapless_from = min(gapless_from, ?1)
+             WHERE series_id = ?2 AND scope = ?3 AND next = ?4 AND version = ?5",
         )?
         .execute(params![
             integer(tail.lease.from()),

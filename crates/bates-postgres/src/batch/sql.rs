@@ -63,10 +63,12 @@ pub(crate) async fn lock_cursors(session: &Session, places: &[&Place]) -> Result
     Ok(rows.iter().map(read).collect())
 }
 
-/// Moves cursors, all of them locked or new.
+/// Moves cursors, all of them locked or new. A cursor that goes back takes the position from which its scope is gapless
+/// along: what lies above was never handed out.
 pub(crate) async fn move_cursors(session: &Session, moved: &[(&Place, Cursor)]) -> Result<(), Error> {
     let sql = "INSERT INTO bates.cursor (series, scope, next, version) SELECT * FROM UNNEST($1, $2, $3, $4)
-               ON CONFLICT (series, scope) DO UPDATE SET next = excluded.next, version = excluded.version";
+               ON CONFLICT (series, scope) DO UPDATE SET next = excluded.next, version = excluded.version,
+                   gapless_from = least(cursor.gapless_from, excluded.next)";
     let (series, scopes) = columns(moved.iter().map(|(place, _)| *place));
     let next: Vec<i64> = moved.iter().map(|(_, cursor)| integer(cursor.next)).collect();
     let version: Vec<i64> = moved.iter().map(|(_, cursor)| integer(cursor.version)).collect();

@@ -145,6 +145,19 @@ pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
     }
 }
 
+/// Refuses to write what a move must not miss, such as a floor, in a store that was left or is being filled. Locks the
+/// row of the store until the transaction ends, so that a mark waits for this transaction and copies what it wrote.
+///
+/// Locks are taken in one order everywhere: the table of commits, the row of the store, series, cursors.
+pub(crate) async fn lock_unmarked(session: &Session) -> Result<(), Failed> {
+    let rows = session.query_typed("SELECT mark, stopped FROM bates.store FOR NO KEY UPDATE", &[]).await?;
+    let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
+    match (row.get::<_, Option<&str>>(0), row.get::<_, Option<&str>>(1)) {
+        (None, _) => Ok(()),
+        (Some(mark), stopped) => Err(StoreError::Poisoned(stopped.unwrap_or(mark).into()).into()),
+    }
+}
+
 /// Invariant: when it is committed, no batch is under way that did not see it. Each batch enters itself into
 /// `last_commit` with the statement that reads whether the store is stopped, so whoever locks that table waits for
 /// all that read too early, and keeps out all that would. So it is with documents that are claimed or decided on, with

@@ -72,7 +72,8 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
     let left = open("first", Opening::Existing).await.err().unwrap().to_string();
     assert!(left.contains("was left for to"), "{left}");
     // A node that runs notices it with its next grant, and no operator can undo it by mistake.
-    from.accept().await.unwrap();
+    let refused = from.accept().await.unwrap_err().to_string();
+    assert!(refused.contains("was left for to"), "{refused}");
     let place = bates_core::Place {
         series: "short".parse().unwrap(),
         scope: bates_core::ScopeKey::new([], None).unwrap(),

@@ -6,6 +6,7 @@ mod conformance;
 mod documents;
 mod ending;
 mod keys;
+mod moving;
 mod notices;
 mod opening;
 mod pools;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bates_core::{
-    Account, Books, Claim, Content, Decision, GapFilter, GrantError, Lease, Missing, Outbox as _, Place,
-    Promise, Purpose, Ranges, Reason, ScopeKey, Settlement, Store as _, Surrendered, Tail, Verdict, Want,
+    Account, Books, Claim, Content, Decision, Definition, GapFilter, GrantError, Lease, Missing, Outbox as _,
+    Place, Promise, Purpose, Ranges, Reason, ScopeKey, Settlement, Store as _, Surrendered, Tail, Verdict,
+    Want,
 };
 
 use super::exercise::{DataSet, definition, granted, lease, place, series, want};
@@ -18,6 +19,7 @@ pub async fn exercise_books<D: DataSet<Store: Books>>(fresh: impl AsyncFn() -> D
     what_is_held_is_known_and_what_was_handed_out_is_not_missing(&fresh().await).await;
     what_cannot_be_given_back_is_lost(&fresh().await).await;
     a_late_give_back_leaves_what_was_granted_since(&fresh().await).await;
+    a_tail_given_back_after_the_promise_changed_is_issued_without_gaps(&fresh().await).await;
     what_was_handed_out_to_the_last_is_held_by_nobody(&fresh().await).await;
     what_became_of_documents_is_in_the_account(&fresh().await).await;
     what_a_sink_may_have_taken_is_uncertain(&fresh().await).await;
@@ -79,6 +81,22 @@ async fn a_late_give_back_leaves_what_was_granted_since<D: DataSet<Store: Books>
     assert_eq!(held(&account), [lease(1011, 1021)]);
     let lost: Vec<Lease> = account.lost.iter().map(|lost| lost.range).collect();
     assert_eq!(lost, [lease(1005, 1011)]);
+}
+
+/// A node may hold a range while its series becomes gapless, and gives the end of it back afterwards.
+async fn a_tail_given_back_after_the_promise_changed_is_issued_without_gaps<D: DataSet<Store: Books>>(
+    data: &D,
+) {
+    let store = data.open().await;
+    let unique = Definition { promise: Some(Promise::Unique), ..definition("document") };
+    store.pin(unique, None).await.expect("a first pin");
+    let held = granted(&store, want(place("a"), 10)).await;
+    let changed = store.change_promise(series("document"), Promise::Unique, Promise::Gapless, None).await;
+    assert_eq!((changed, account(&store, "a").await.gapless_from), (Ok(true), 1011));
+    let tail = Tail { place: place("a"), lease: lease(1003, 1011), version: held.version, lost: vec![] };
+    assert_eq!(store.surrender(tail).await, Ok(Surrendered::Returned));
+    granted(&store, Want { promise: Some(Promise::Gapless), ..want(place("a"), 1) }).await;
+    assert_eq!(account(&store, "a").await.gapless_from, 1003, "1003 is issued as a gapless number");
 }
 
 async fn what_was_handed_out_to_the_last_is_held_by_nobody<D: DataSet<Store: Books>>(data: &D) {

@@ -1,0 +1,92 @@
+//! What an operator commands while a store is left for another one is refused, or moves with the store.
+
+use std::time::Duration;
+
+use bates_core::{Definition, Movable as _, Place, Promise, ScopeKey, SeriesName, Store as _, leave_store};
+use bates_postgres::{Address, Opening, PostgresStore, Settings};
+use bates_testkit::PrivatePostgres;
+
+fn name() -> SeriesName {
+    "ticket".parse().unwrap()
+}
+
+fn place() -> Place {
+    Place { series: name(), scope: ScopeKey::new([], None).unwrap() }
+}
+
+fn definition(series: &str) -> Definition {
+    Definition {
+        series: series.parse().unwrap(),
+        template: "{seq}".into(),
+        parameters: "".into(),
+        shuffled: false,
+        start: 1,
+        reset: "never".into(),
+        time_zone: "UTC".into(),
+        construction: 1,
+        promise: Some(Promise::Unique),
+    }
+}
+
+async fn open(address: &Address) -> PostgresStore {
+    // Nothing is claimed of how fast it is.
+    let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+    PostgresStore::open(address, patient, Opening::New).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_descriptions() {
+    let server = PrivatePostgres::start().unwrap();
+    let store = open(&Address::parse(&server.url()).unwrap()).await;
+    store.pin(definition("ticket"), None).await.unwrap();
+    leave_store((&store, "here"), "there").await.unwrap();
+    let refusals = [
+        store.raise_floor(place(), 1_000).await.unwrap_err(),
+        store.set_aside(place(), vec![7]).await.unwrap_err(),
+        store.change_promise(name(), Promise::Unique, Promise::Gapless, None).await.unwrap_err(),
+        store.describe(name(), None, Some("{}".into())).await.unwrap_err(),
+        store.pin(definition("other"), None).await.unwrap_err(),
+        store.recall(name()).await.unwrap_err(),
+        store.accept().await.unwrap_err(),
+    ];
+    for refused in refusals {
+        assert!(refused.to_string().contains("was left for there"), "{refused}");
+    }
+    assert_eq!(store.cursor(place()).await, Ok(None));
+    assert_eq!(store.definitions().await.unwrap().len(), 1);
+}
+
+/// The copy begins when the mark is written, so a floor that was answered must be there by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with_the_store() {
+    let server = PrivatePostgres::start().unwrap();
+    for round in 0..24 {
+        let url = super::database(&server, &format!("round{round}")).await;
+        let address = Address::parse(&url).unwrap();
+        let (operator, mover) = (open(&address).await, open(&address).await);
+        operator.pin(definition("ticket"), None).await.unwrap();
+        let command = async {
+            match round % 3 {
+                0 => operator.raise_floor(place(), 1_000).await.map(drop),
+                1 => operator.set_aside(place(), vec![999]).await.map(drop),
+                _ => {
+                    let change = operator.change_promise(name(), Promise::Unique, Promise::Gapless, None);
+                    change.await.map(drop)
+                }
+            }
+        };
+        let leave = async {
+            // As if the move began a little later each time.
+            for _ in 0..round * 8 {
+                tokio::task::yield_now().await;
+            }
+            leave_store((&mover, "here"), "there").await.unwrap();
+            let cursor = mover.cursor(place()).await.unwrap().map_or(1, |cursor| cursor.next);
+            let aside = mover.all_aside(name(), None, 10).await.unwrap().len();
+            let promise = mover.definitions().await.unwrap()[0].0.promise;
+            cursor == 1_000 || aside == 1 || promise == Some(Promise::Gapless)
+        };
+        let (answer, is_copied) = tokio::join!(command, leave);
+        assert_eq!(answer.is_ok(), is_copied, "round {round}: {answer:?}");
+    }
+}
