@@ -228,6 +228,7 @@ pub async fn move_store<A: Movable, B: Movable>(
     copying.requests().await?;
     copying.gaps().await?;
     copying.records().await?;
+    copying.client_leases().await?;
     copying.write(Page::Descriptions(from.descriptions().await?)).await?;
     let moved = copying.moved;
     if to.mark(Some(arriving), None).await? { Ok(moved) } else { Err(MoveError::Overtaken(to_name.into())) }

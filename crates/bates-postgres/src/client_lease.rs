@@ -69,7 +69,7 @@ async fn end_used(session: &Session, place: &Place, used: &[Uuid]) -> Result<(),
     Ok(())
 }
 
-async fn put(session: &Session, lease: &ClientLease) -> Result<(), Failed> {
+pub(crate) async fn put(session: &Session, lease: &ClientLease) -> Result<(), Failed> {
     let sql = "INSERT INTO bates.client_lease (id, series, scope, first, last, who, leased_at)
                SELECT $1, $2, $3, range.first, range.last, $6, to_timestamp($7::bigint / 1000.0)
                FROM UNNEST($4, $5) AS range (first, last) ON CONFLICT DO NOTHING";

@@ -40,7 +40,11 @@ impl ClientLeases for SqliteStore {
     }
 }
 
-fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uuid]) -> Refusable<(), StoreError> {
+pub(crate) fn put(
+    transaction: &Transaction<'_>,
+    lease: &ClientLease,
+    used: &[Uuid],
+) -> Refusable<(), StoreError> {
     let Some((series_id, _)) = write::series(transaction, &lease.place.series)? else {
         return Ok(Err(write::unknown(&lease.place)));
     };

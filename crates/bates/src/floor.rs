@@ -78,7 +78,8 @@ async fn open_and_raise(args: &FloorArgs) -> anyhow::Result<Answer> {
             }
             raise_past_pools(store.clone(), config, args).await?;
             tell(if store.accept_loss()? {
-                "the commits that are missing are given up: the store issues again"
+                "the commits that are missing are given up: the store issues again. Numbers issued in these commits \
+                 come again in every scope that `bates floor` did not raise before"
             } else {
                 "no commits are missing: the store issues as before"
             })
@@ -92,7 +93,10 @@ async fn open_and_raise(args: &FloorArgs) -> anyhow::Result<Answer> {
             }
             raise_past_pools(store.clone(), config, args).await?;
             let timeline = store.accept().await?;
-            tell(&format!("timeline {timeline} is accepted: nodes issue again"))
+            tell(&format!(
+                "timeline {timeline} is accepted: nodes issue again. If the database lost commits, their numbers come \
+                 again in every scope that `bates floor` did not raise before"
+            ))
         }
     }
 }
@@ -184,9 +188,11 @@ async fn raise(store: impl Pools, config: Config, args: &FloorArgs) -> anyhow::R
     let mut out = Output::new();
     match before {
         Some(before) if now > before => {
-            out.line(format_args!("raised from {before} to {now}: nothing below {now} is issued any more"))?;
+            out.line(format_args!(
+                "{place}: raised from {before} to {now}: nothing below {now} is issued any more"
+            ))?;
         }
-        _ => out.line(format_args!("stays at {now}, which is not below {floor}"))?,
+        _ => out.line(format_args!("{place}: stays at {now}, which is not below {floor}"))?,
     }
     out.flush()?;
     // Numbers issued meanwhile may have moved the cursor further than the floor.

@@ -20,6 +20,10 @@ const PAGE: usize = 1_000;
 /// Holders that are named; of the others only the number is told.
 const NAMED_MAX: usize = 5;
 
+/// What a refused command did all the same.
+const UNCHANGED: &str = "No cursor was changed. Nodes that answered gave up the numbers that they held of the series, \
+                         which are gaps now.";
+
 /// How long to wait for holders, and whether to go on without them.
 #[derive(Debug, Args)]
 pub(crate) struct RecallArgs {
@@ -65,7 +69,7 @@ impl RecallArgs {
             return Ok(());
         }
         let state = match stage {
-            Stage::Before => "Nothing was changed.",
+            Stage::Before => UNCHANGED,
             Stage::After => "The cursors are raised, but these numbers may still be issued.",
         };
         bail!(
@@ -102,9 +106,9 @@ impl RecallArgs {
             return Ok(());
         }
         bail!(
-            "{count} of series {:?} hold numbers that must not be issued:{held}\nNothing was changed. Have these \
-             clients close, which returns what they did not use, or go on with --accept-risk: the numbers that they \
-             hold may then come twice. `bates leases` lists all of them",
+            "{count} of series {:?} hold numbers that must not be issued:{held}\n{UNCHANGED} Have these \
+             clients close, which returns what they did not use (`bates leases` lists them, with the server running), \
+             or go on with --accept-risk: the numbers that they hold may then come twice",
             series.as_str()
         )
     }

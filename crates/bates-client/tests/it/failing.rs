@@ -51,7 +51,7 @@ async fn a_killed_redis_costs_no_call_and_its_successor_is_taken_from() {
     }
     stage.redis.restart().unwrap();
     taken.until_redis(&pool).await;
-    assert_eq!(stage.bates.seen.kept.lock().await.epoch, 2);
+    assert!(stage.bates.seen.kept.lock().await.epoch > 1, "its list is another one");
 }
 
 #[tokio::test(flavor = "multi_thread")]

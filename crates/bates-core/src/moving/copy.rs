@@ -4,10 +4,11 @@ use uuid::Uuid;
 
 use super::{Movable, MoveError, Moved, Page};
 use crate::audit::RecordFilter;
+use crate::client_lease::ClientLeaseFilter;
 use crate::gap::GapFilter;
 use crate::name::SeriesName;
 
-/// Scopes, documents, keys, gaps, pools or records that are copied in one commit.
+/// Scopes, documents, keys, gaps, pools, records or client leases that are copied in one commit.
 const PAGE_MAX: usize = 1_000;
 
 /// Adopted positions that are copied in one commit: there may be millions, and each is one integer.
@@ -101,6 +102,16 @@ impl<A: Movable, B: Movable> Copying<'_, A, B> {
             after = Some((last.taking.at, last.id));
             self.moved.records += page.len() as u64;
             self.write(Page::Records(page)).await?;
+        }
+    }
+
+    pub(super) async fn client_leases(&mut self) -> Result<(), MoveError> {
+        let mut after = None;
+        loop {
+            let page = self.from.client_leases(ClientLeaseFilter::default(), after, PAGE_MAX).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.id);
+            self.write(Page::ClientLeases(page)).await?;
         }
     }
 

@@ -7,6 +7,7 @@ use std::fmt;
 use uuid::Uuid;
 
 use crate::audit::Record;
+use crate::client_lease::ClientLease;
 use crate::document::{Document, Idempotency, State};
 use crate::gap::{Gap, Missing};
 use crate::lease::Lease;
@@ -33,6 +34,8 @@ pub enum Page {
     Gaps(Vec<Gap>),
     /// Records of the audit.
     Records(Vec<Record>),
+    /// Leases of clients, which they go on using and return to the new store.
+    ClientLeases(Vec<ClientLease>),
     /// The series that were made at run time, with their descriptions. Last: with them a series is in use.
     Descriptions(Vec<(SeriesName, Box<str>)>),
 }

@@ -12,6 +12,7 @@ use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use crate::PostgresStore;
+use crate::client_lease;
 use crate::error::{Failed, OpenError};
 use crate::session::Session;
 
@@ -68,6 +69,11 @@ impl Movable for PostgresStore {
                 Page::Requests(requests) => write::requests(&session, requests).await?,
                 Page::Gaps(gaps) => write::gaps(&session, gaps).await?,
                 Page::Records(records) => write::records(&session, records).await?,
+                Page::ClientLeases(leases) => {
+                    for lease in leases {
+                        client_lease::put(&session, lease).await?;
+                    }
+                }
                 Page::Descriptions(descriptions) => write::descriptions(&session, descriptions).await?,
             }
             session.batch_execute("COMMIT").await?;
@@ -161,11 +167,12 @@ pub(crate) async fn lock_unmarked(session: &Session) -> Result<(), Failed> {
 /// Invariant: when it is committed, no batch is under way that did not see it. Each batch enters itself into
 /// `last_commit` with the statement that reads whether the store is stopped, so whoever locks that table waits for
 /// all that read too early, and keeps out all that would. So it is with documents that are claimed or decided on, with
-/// pools, and with records.
+/// pools, records and leases of clients.
 async fn put_mark(session: &Session, expected: Option<&Mark>, mark: Option<&Mark>) -> Result<bool, Failed> {
     session
         .batch_execute(
-            "LOCK TABLE bates.last_commit, bates.document, bates.pool, bates.audit IN EXCLUSIVE MODE",
+            "LOCK TABLE bates.last_commit, bates.document, bates.pool, bates.audit, bates.client_lease
+             IN EXCLUSIVE MODE",
         )
         .await?;
     let found = marked(session).await?;

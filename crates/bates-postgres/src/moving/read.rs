@@ -20,7 +20,7 @@ use crate::session::Session;
 
 /// Everything of scopes but their cursors: ranges with what each is. Ranges of the ledger that touch are one, which
 /// keeps an answer small where each commit added one. What shared pools hold is lost, as if each was begun anew; what was
-/// not pushed yet its filler may have pushed. What clients hold they may use, and nobody will be told.
+/// not pushed yet its filler may have pushed. What clients hold moves with their leases.
 const RANGES: &str = "
     SELECT scope, min(first), max(last), 'issued' FROM (
         SELECT scope, first, last, sum(step) OVER (PARTITION BY scope ORDER BY first) AS run FROM (
@@ -35,7 +35,7 @@ const RANGES: &str = "
     SELECT scope, first, last, CASE WHEN is_pushed THEN 'pool_invalidated' ELSE 'crash_skip' END FROM bates.pooled
         WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
-    SELECT scope, first, last, 'crash_skip' FROM bates.client_lease WHERE series = $1 AND scope BETWEEN $2 AND $3
+    SELECT scope, first, last, 'with_client' FROM bates.client_lease WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
     SELECT scope, first, last, 'burned' FROM bates.burned WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
@@ -63,6 +63,7 @@ const REQUESTS: &str = "
 struct Found {
     ledger: Vec<Lease>,
     held: Vec<Lease>,
+    with_clients: Vec<Lease>,
     lost: Vec<Missing>,
     gapless_from: u64,
 }
@@ -86,24 +87,28 @@ pub(super) async fn leaving(
         match row.get(3) {
             "issued" => found.ledger.push(range),
             "held" => found.held.push(range),
+            "with_client" => found.with_clients.push(range),
             "gapless_from" => found.gapless_from = range.from(),
             reason => found.lost.extend(Reason::named(reason).map(|reason| Missing { range, reason })),
         }
     }
     let adopted = cursors.into_iter().map(|(scope, cursor)| {
-        let Found { mut ledger, held, mut lost, gapless_from } =
+        let Found { mut ledger, held, with_clients, mut lost, gapless_from } =
             ranges.remove(scope.as_str()).unwrap_or_default();
         ledger.sort_unstable();
-        lost.extend(uncertain(held, &lost));
+        lost.extend(uncertain(held, with_clients, &lost));
         Adopted { scope, cursor, ledger, lost: Missing::each_once(&lost), gapless_from }
     });
     Ok(adopted.collect())
 }
 
 /// What nodes held is uncertain from here on, whether they live or not: they may hand it out until they look at the
-/// store. What was burned was granted to nobody, even if it stands among their leases.
-fn uncertain(held: Vec<Lease>, lost: &[Missing]) -> Vec<Missing> {
-    let held = Ranges::of(held).without(&Ranges::of(lost.iter().map(|lost| lost.range)));
+/// store. What was burned was granted to nobody, and what clients have left the nodes, even if it stands among the
+/// ranges of nodes.
+fn uncertain(held: Vec<Lease>, with_clients: Vec<Lease>, lost: &[Missing]) -> Vec<Missing> {
+    let held = Ranges::of(held)
+        .without(&Ranges::of(lost.iter().map(|lost| lost.range)))
+        .without(&Ranges::of(with_clients));
     held.iter().map(|range| Missing { range, reason: Reason::CrashSkip }).collect()
 }
 

@@ -43,6 +43,8 @@ impl Series {
         let mut description = read(entry.spec())?;
         let (start, end) = (entry.series().start().value(), entry.series().end());
         description.start = Some(start);
+        // Of a series of the file, the promise may have been changed since.
+        entry.series().promise().name().clone_into(&mut description.promise);
         Ok(Self {
             name: entry.series().name().to_string(),
             description,

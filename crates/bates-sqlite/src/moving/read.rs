@@ -36,18 +36,15 @@ fn gapless_from(connection: &Connection, place: &Place) -> Result<u64> {
     statement.query_row([place.series.as_str(), place.scope.as_str()], |row| Ok(whole(row.get(0)?)))
 }
 
-/// What is known to be nobody's, what some process or client held, and what shared pools hold: it is gone, and nobody knows what
-/// was handed out of it. What was popped was.
+/// Lost positions: those known to be lost, and those that a process or a shared pool held, of which nobody knows how many
+/// were handed out. What was popped was. Positions that clients hold move with their leases.
 fn lost(connection: &Connection, place: &Place, next: u64) -> Result<Vec<Missing>> {
     let mut statement = connection.prepare_cached(
         "SELECT first, last, reason FROM lost
          WHERE series_id = (SELECT id FROM series WHERE name = ?1) AND scope = ?2
          UNION ALL
          SELECT first, last, iif(state = 'pushed', 'pool_invalidated', 'crash_skip') FROM pooled
-         WHERE series_id = (SELECT id FROM series WHERE name = ?1) AND scope = ?2 AND state IN ('granted', 'pushed')
-         UNION ALL
-         SELECT first, last, 'crash_skip' FROM client_lease
-         WHERE series_id = (SELECT id FROM series WHERE name = ?1) AND scope = ?2",
+         WHERE series_id = (SELECT id FROM series WHERE name = ?1) AND scope = ?2 AND state IN ('granted', 'pushed')",
     )?;
     let mut rows = statement.query(params![place.series.as_str(), place.scope.as_str()])?;
     let mut lost = Vec::new();

@@ -9,6 +9,7 @@ use rusqlite::{Result, Transaction, params};
 
 use crate::aside;
 use crate::audit;
+use crate::client_lease;
 use crate::held;
 use crate::pin;
 use crate::write::{self, Refusable, integer};
@@ -36,6 +37,14 @@ pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<(),
         Page::Requests(requests) => each(transaction, requests, |request| &request.place.series, request),
         Page::Gaps(gaps) => each(transaction, gaps, |gap| &gap.place.series, gap),
         Page::Records(records) => each(transaction, records, |record| &record.place.series, audit::insert),
+        Page::ClientLeases(leases) => {
+            for lease in leases {
+                if let Err(error) = client_lease::put(transaction, lease, &[])? {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(()))
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The conformance suite of leases of clients: what every store must know of what programs outside hold.
 
 use bates_core::{
-    Account, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Lease, LeaseEnd, Missing,
-    Place, Promise, Ranges, Reason, Store as _, Want,
+    Account, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, LeaseEnd, Missing, Place,
+    Promise, Ranges, Reason, Store as _, Want,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -32,26 +32,33 @@ fn held_by(scope: &str, ranges: &[(u64, u64)]) -> ClientLease {
     ClientLease { id: Uuid::now_v7(), place: place(scope), ranges, who: "shop".into(), at: now }
 }
 
-/// Puts leases of clients onto a store, one in two ranges: for a move.
-pub(super) async fn fill_client_leases<S: ClientLeases>(store: &S) -> Vec<Lease> {
+/// Puts a lease of a client onto a store, in two ranges: for a move.
+pub(super) async fn fill_client_leases<S: ClientLeases>(store: &S) -> ClientLease {
     store.pin(definition("leased"), None).await.expect("a first pin");
     let place = Place { series: series("leased"), ..place("a") };
     granted(store, want(place.clone(), 100)).await;
     let held = ClientLease { place, ..held_by("a", &[(1011, 1021), (1031, 1041)]) };
     store.put_client_lease(held.clone(), vec![]).await.expect("a write");
-    held.ranges
+    held
 }
 
-/// Whether it is not known what became of these, all of them.
-pub(super) async fn are_uncertain<S: ClientLeases>(store: &S, ranges: &[Lease]) -> bool {
-    let accounts = store.accounts(series("leased"), None, 10).await.expect("a read");
-    let lost: Vec<Missing> = accounts.into_iter().flat_map(|(_, account)| account.lost).collect();
-    let all = Ranges::of(lost.iter().map(|missing| missing.range));
-    let each: u64 = lost.iter().map(|missing| missing.range.count()).sum();
-    assert_eq!(each, all.count(), "nothing is said twice of a position");
-    let lost = lost.into_iter();
-    let uncertain = lost.filter(|missing| missing.reason == Reason::CrashSkip).map(|missing| missing.range);
-    Ranges::of(ranges.iter().copied()).without(&Ranges::of(uncertain)).is_empty()
+/// After a move the client still holds its lease, and what it returns is accounted for.
+pub(super) async fn client_leases_go_on<S: ClientLeases>(store: &S, held: &ClientLease) {
+    assert_eq!(&all(store).await, std::slice::from_ref(held));
+    let lost = async || -> Vec<Missing> {
+        let accounts = store.accounts(series("leased"), None, 10).await.expect("a read");
+        accounts.into_iter().flat_map(|(_, account)| account.missing(Promise::Unique, 1001, None)).collect()
+    };
+    let of_nodes = lost().await;
+    let with_client = Ranges::of(held.ranges.iter().copied());
+    let missing = Ranges::of(of_nodes.iter().map(|missing| missing.range));
+    assert_eq!(missing.without(&with_client), missing, "a client may still use what it holds");
+    let returned = store.end_client_lease(held.id, vec![lease(1015, 1021)]).await;
+    assert_eq!(returned, Ok(LeaseEnd::Ended(6)));
+    let mut expected = of_nodes;
+    expected.push(Missing { range: lease(1015, 1021), reason: Reason::LeaseLost });
+    expected.sort_unstable();
+    assert_eq!(lost().await, expected, "the others were used");
 }
 
 async fn account(store: &impl ClientLeases) -> Account {

@@ -120,9 +120,12 @@ fn a_floor_is_raised_on_a_stopped_server_and_nothing_below_it_comes() {
     server.stop();
     assert_eq!(
         floor(&["counter", "name=a", "500"]).1,
-        "raised from 2 to 500: nothing below 500 is issued any more\n"
+        "series \"counter\" in scope name=a: raised from 2 to 500: nothing below 500 is issued any more\n"
     );
-    assert_eq!(floor(&["counter", "name=a", "100"]).1, "stays at 500, which is not below 100\n");
+    assert_eq!(
+        floor(&["counter", "name=a", "100"]).1,
+        "series \"counter\" in scope name=a: stays at 500, which is not below 100\n"
+    );
     assert_eq!(floor(&["document", "project=P", "type=1", "2000"]).0, 0, "a scope that is not there yet");
     for (arguments, words) in [
         (["counter", "name=a", "x"].as_slice(), "no position"),

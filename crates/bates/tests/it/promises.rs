@@ -81,6 +81,10 @@ fn a_file_that_disagrees_with_the_promise_of_a_series_is_refused_and_told_the_co
         assert!(number > last, "{number} after {last}: the node that runs has the old promise");
         last = number;
     }
+    for node in [&node, &second] {
+        let (_, listed) = ask(node.http, "GET", "/v1/series/ticket", "");
+        assert_eq!(listed["promise"], "ordered", "a client decides by it whether to ask again");
+    }
 }
 
 /// Positions issued before count as handed out, and none that is issued afterwards is missing from the ledger.
