@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bates_pattern::{Construction, Options, Pattern, Reset, Scope};
 use bates_prefetch::{Given, Numbers, Prefetch, Source};
@@ -136,6 +136,15 @@ impl Source for Leases {
             Err(error) if error.code() == Some("unknown_lease") => Ok(()),
             told => told.map(drop),
         }
+    }
+
+    fn report_time(&self) -> Duration {
+        self.series.client.transport.patience.total
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the wall clock says whether this machine slept")]
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
     }
 }
 

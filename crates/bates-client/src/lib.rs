@@ -36,7 +36,7 @@ mod stock;
 mod tap;
 mod transport;
 
-pub use bates_prefetch::{Empty, Number, Prefetch};
+pub use bates_prefetch::{CloseError, Empty, Number, Prefetch};
 pub use client::{Client, ClientBuilder};
 pub use document::{Assigned, Document, KnownDocument};
 pub use error::{Code, Error, OpenError, PopError};

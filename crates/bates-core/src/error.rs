@@ -54,7 +54,7 @@ pub enum IssueError {
         place: Place,
     },
     /// The dispenser is closing. Nothing was taken.
-    #[error("the server is stopping")]
+    #[error("the numbering machine is stopping")]
     Stopping,
     /// The store failed. A number may be burned.
     #[error("{place}: {error}")]

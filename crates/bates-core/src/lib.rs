@@ -31,6 +31,7 @@ mod name;
 mod place;
 mod pointed;
 mod pool;
+mod process;
 mod promise;
 mod reach;
 mod recall;
@@ -61,7 +62,7 @@ pub use machine::{
 };
 pub use moving::{
     Adopted, Departure, Kept, Mark, Movable, Move, MoveError, Moved, Page, Pinning, Request, SetAside,
-    leave_store, move_store, stay_in_store,
+    leave_store, move_store, release_nodes, stay_in_store,
 };
 pub use name::{NameError, SeriesName};
 pub use place::{Place, ScopeKey, ScopeKeyError};
@@ -69,6 +70,7 @@ pub use pool::{
     Amount, Asking, FillError, Filled, Filler, KeptPools, ListLook, Looked, Pool, PoolSettings, PoolTally,
     Pools, Push, Refusal, Renewal, ScopeMatch, Server, Settling, SharedPool, Telling,
 };
+pub use process::ProcessGuard;
 pub use promise::Promise;
 pub use recall::{Holder, Recall};
 pub use relay::{CLAIM_LASTS, Relay, RelaySettings};

@@ -185,6 +185,10 @@ impl<S: Store> Store for Measured<S> {
         self.store.give_up(series, epoch, unused).await
     }
 
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+        self.store.burn(burned).await
+    }
+
     async fn leave(&self) -> Result<(), StoreError> {
         self.store.leave().await
     }

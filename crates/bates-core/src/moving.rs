@@ -10,12 +10,15 @@ mod copy;
 mod page;
 
 use std::future::Future;
+use std::time::Duration;
 
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use crate::name::SeriesName;
 use crate::place::ScopeKey;
 use crate::pool::Pools;
+use crate::recall::{Holder, POLL, holders_alive};
 use crate::store::{Definition, StoreError};
 
 use copy::Copying;
@@ -187,6 +190,34 @@ pub async fn leave_store<A: Movable>(
             Err(MoveError::Arriving { store: from_name.into(), from: found.other })
         }
         None => Err(MoveError::Overtaken(from_name.into())),
+    }
+}
+
+/// Has every node give up what it holds of a store that was left, and waits for them, at most `wait`. Answers with the
+/// nodes that stayed silent, each with a series: they may hand out numbers until they see that the store was left, and a
+/// floor in the new store would not know of them.
+pub async fn release_nodes<A: Movable>(
+    from: &A,
+    wait: Duration,
+) -> Result<Vec<(SeriesName, Holder)>, StoreError> {
+    let mut recalled = Vec::new();
+    for (definition, _) in from.definitions().await? {
+        let series = definition.series;
+        if !from.holders(series.clone(), u64::MAX).await?.is_empty() {
+            recalled.push((series.clone(), from.recall(series).await?));
+        }
+    }
+    let deadline = Instant::now() + wait;
+    loop {
+        let mut silent = Vec::new();
+        for (series, epoch) in &recalled {
+            let holders = holders_alive(from, series, *epoch).await?;
+            silent.extend(holders.into_iter().map(|holder| (series.clone(), holder)));
+        }
+        if silent.is_empty() || Instant::now() >= deadline {
+            return Ok(silent);
+        }
+        sleep(POLL).await;
     }
 }
 

@@ -261,6 +261,10 @@ impl<S: Store> Store for Arc<S> {
         (**self).give_up(series, epoch, unused).await
     }
 
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+        (**self).burn(burned).await
+    }
+
     async fn leave(&self) -> Result<(), StoreError> {
         (**self).leave().await
     }

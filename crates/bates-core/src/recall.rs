@@ -11,6 +11,10 @@ use uuid::Uuid;
 use crate::lease::Lease;
 use crate::name::SeriesName;
 use crate::place::ScopeKey;
+use crate::store::{Store, StoreError};
+
+/// How often the store is asked who has not answered.
+pub(crate) const POLL: Duration = Duration::from_millis(50);
 
 /// A demand to give up what was granted of a series before an epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,4 +40,19 @@ pub struct Holder {
     pub positions: u64,
     /// Some of its ranges, the first ones.
     pub ranges: Vec<(ScopeKey, Lease)>,
+}
+
+/// The processes that hold ranges granted before an epoch and have not ended. Those that have are written off.
+pub(crate) async fn holders_alive<S: Store>(
+    store: &S,
+    series: &SeriesName,
+    epoch: u64,
+) -> Result<Vec<Holder>, StoreError> {
+    let (ended, alive): (Vec<Holder>, Vec<Holder>) =
+        store.holders(series.clone(), epoch).await?.into_iter().partition(|holder| holder.has_ended);
+    if !ended.is_empty() {
+        let nodes = ended.iter().map(|holder| holder.node).collect();
+        store.write_off(series.clone(), epoch, nodes).await?;
+    }
+    Ok(alive)
 }

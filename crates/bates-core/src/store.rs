@@ -141,6 +141,10 @@ pub trait Store: Audit {
         async { Ok(()) }
     }
 
+    /// Writes down that positions which were granted to this process, or handed out by it, reached no caller: they are
+    /// gaps, `burned`. May be called twice without harm.
+    fn burn(&self, burned: Vec<(Place, Lease)>) -> impl Future<Output = Result<(), StoreError>> + Send;
+
     /// Reports that this process holds nothing any more: what is left of its ranges was handed out.
     fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
         async { Ok(()) }

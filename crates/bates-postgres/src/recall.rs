@@ -14,7 +14,6 @@ use uuid::Uuid;
 
 use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
-use crate::moving::lock_unmarked;
 use crate::node;
 use crate::session::Session;
 
@@ -86,7 +85,6 @@ pub(crate) async fn read(session: &Session, recalls: &Recalls, epoch: i64) -> Re
 pub(crate) async fn recall(session: &Session, series: &SeriesName) -> Result<u64, Failed> {
     session.begin().await?;
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
-    lock_unmarked(session).await?;
     let sql = "WITH counted AS (UPDATE bates.store SET floors = floors + 1 RETURNING floors)
                UPDATE bates.series SET epoch = counted.floors FROM counted WHERE name = $1 RETURNING epoch";
     let rows = session.query_typed(sql, &[(&series.as_str(), Type::TEXT)]).await?;

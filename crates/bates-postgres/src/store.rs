@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Holder, Lease, Pinned, Place, Promise, Recall, Redescription,
-    ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Holder, Lease, Pinned, Place, Promise, Reason, Recall,
+    Redescription, ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
 };
 use uuid::Uuid;
 
 use crate::audit::Recorder;
-use crate::batch::{Ask, Outcome, Shared};
+use crate::batch::{Ask, Outcome, Shared, sql};
 use crate::error::Failed;
 use crate::node::{self, Process};
 use crate::notice::Notices;
@@ -216,6 +216,19 @@ impl Store for PostgresStore {
             self.recalls.answered(&series, epoch);
         }
         Ok(())
+    }
+
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+        let ranges: Vec<(&Place, Lease)> = burned.iter().map(|(place, range)| (place, *range)).collect();
+        let ranges = &*ranges;
+        self.done(|session| async move {
+            session.begin().await?;
+            // In a database that was taken back, the same positions may be others' by now.
+            self.ask(&session).await?;
+            sql::write_lost(&session, ranges, Reason::Burned).await?;
+            Ok(session.batch_execute("COMMIT").await?)
+        })
+        .await
     }
 
     async fn leave(&self) -> Result<(), StoreError> {

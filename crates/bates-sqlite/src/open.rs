@@ -77,6 +77,24 @@ pub(crate) fn reserve(path: &Path) -> Result<bool, OpenError> {
     Ok(false)
 }
 
+pub(crate) fn unreserve(path: &Path) -> Result<(), OpenError> {
+    let folder = match Folder::open(path, Opening::First) {
+        Err(OpenError::InUse(_)) => return Ok(()),
+        folder => folder?,
+    };
+    let state = folder.state_file();
+    let is_reserved = match StateFile::find(&state).map_err(failed("read", &state))? {
+        Found::Readable(found) => found.content().phase == Phase::Arriving,
+        Found::Missing | Found::Unreadable => false,
+    };
+    if is_reserved && !folder.has_database() {
+        std::fs::remove_file(&state).map_err(failed("remove", &state))?;
+        // A folder that was there before may hold other files.
+        let _ = std::fs::remove_dir(path);
+    }
+    Ok(())
+}
+
 /// What may be opened, and the mark of a store that is made.
 #[derive(Clone, Copy)]
 struct How<'m> {

@@ -6,8 +6,8 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, Promise, Redescription, ScopeKey,
-    SeriesName, Store, StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, Promise, Reason, Redescription,
+    ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction};
@@ -15,6 +15,7 @@ use rusqlite::{Connection, Transaction};
 use crate::aside;
 use crate::error::{Damage, OpenError, of_read};
 use crate::folder::{Folder, Opening, failed};
+use crate::held;
 use crate::open::{self, Opened};
 use crate::outbox::Steady;
 use crate::progress;
@@ -58,6 +59,12 @@ impl SqliteStore {
     /// is killed leaves no folder that becomes a new store. Answers whether it was made just now.
     pub fn reserve(path: &Path) -> Result<bool, OpenError> {
         open::reserve(path)
+    }
+
+    /// Takes a reservation back, and removes the folder if nothing else is in it. Does nothing if another run of the move
+    /// uses the folder by now.
+    pub fn unreserve(path: &Path) -> Result<(), OpenError> {
+        open::unreserve(path)
     }
 
     /// Opens the store that a move fills. Where there is none, one is made that has the mark from the beginning: it is
@@ -153,6 +160,19 @@ impl Store for SqliteStore {
     async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
         let run = self.run;
         self.write(move |transaction| write::surrender(transaction, &tail, run)).await
+    }
+
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+        self.write(move |transaction| {
+            for (place, range) in &burned {
+                let Some((series_id, _)) = write::series(transaction, &place.series)? else {
+                    return Ok(Err(write::unknown(place)));
+                };
+                held::lose(transaction, (series_id, place.scope.as_str()), *range, Reason::Burned)?;
+            }
+            Ok(Ok(()))
+        })
+        .await
     }
 
     async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {

@@ -73,28 +73,23 @@ pub(crate) fn surrender(
     let Some((series_id, _)) = series(transaction, &tail.place.series)? else {
         return Ok(Err(unknown(&tail.place)));
     };
+    let at = (series_id, tail.place.scope.as_str());
     let mut expected = Cursor { next: tail.lease.to(), version: tail.version };
     if is_planted(Bug::GiveBackWithoutCompare) {
-        expected = cursor(transaction, series_id, tail.place.scope.as_str())?.unwrap_or(expected);
+        expected = cursor(transaction, at.0, at.1)?.unwrap_or(expected);
     }
-    let at = (series_id, tail.place.scope.as_str());
     for range in &tail.lost {
         held::lose(transaction, at, *range, Reason::LeaseLost)?;
     }
+    let from = integer(tail.lease.from());
     let returned = transaction
         .prepare_cached(
-            // The scope is gapless from there: what lies above was never handed out.
+            // Gapless from there on, as what lies above was never handed out.
             "UPDATE cursor SET next = ?1, version = version + 1, held_from = NULL,
                  gapless_from = min(gapless_from, ?1)
              WHERE series_id = ?2 AND scope = ?3 AND next = ?4 AND version = ?5",
         )?
-        .execute(params![
-            integer(tail.lease.from()),
-            series_id,
-            tail.place.scope.as_str(),
-            integer(expected.next),
-            integer(expected.version)
-        ])?;
+        .execute(params![from, at.0, at.1, integer(expected.next), integer(expected.version)])?;
     if returned == 1 {
         return Ok(Ok(Surrendered::Returned));
     }

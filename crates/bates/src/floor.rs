@@ -175,26 +175,24 @@ async fn raise(store: impl Pools, config: Config, args: &FloorArgs) -> anyhow::R
     args.recall.recall(&machine, &series, Stage::Before).await?;
     let place = machine.place(&entry, name)?;
     let is_below = |at: &Place, range: Lease| *at == place && range.from() < floor;
-    args.recall.check_clients(&machine, &series, is_below).await?;
+    args.recall.check_clients(&machine, &series, Stage::Before, is_below).await?;
     // A series with a pool shows no date.
     let scope = ScopeKey::new(parameters.iter().copied(), None)?;
     let pushed_to = emptied(&machine, &entry, &scope, args.without_pools).await?;
     let floor = past_what_was_pushed(floor, pushed_to);
     let now = machine.raise_floor(&entry, name, floor).await?;
     args.recall.recall(&machine, &series, Stage::After).await?;
+    // A client may have been given numbers in between.
+    args.recall.check_clients(&machine, &series, Stage::After, is_below).await?;
     // A filler may have been faster.
     emptied(&machine, &entry, &scope, args.without_pools).await?;
     machine.close().await;
-    let mut out = Output::new();
-    match before {
+    tell(&match before {
         Some(before) if now > before => {
-            out.line(format_args!(
-                "{place}: raised from {before} to {now}: nothing below {now} is issued any more"
-            ))?;
+            format!("{place}: raised from {before} to {now}: nothing below {now} is issued any more")
         }
-        _ => out.line(format_args!("{place}: stays at {now}, which is not below {floor}"))?,
-    }
-    out.flush()?;
+        _ => format!("{place}: stays at {now}, which is not below {floor}"),
+    })?;
     // Numbers issued meanwhile may have moved the cursor further than the floor.
     Ok(if now >= floor { Answer::Yes } else { Answer::No })
 }

@@ -37,7 +37,7 @@ pub use bates_core::{
 pub use bates_pattern::{Date, Position, Reset, Verdict};
 /// A number that was held in advance: a position, which is written out when somebody looks at it.
 pub use bates_prefetch::Number as HeldNumber;
-pub use bates_prefetch::{Empty, Prefetch};
+pub use bates_prefetch::{CloseError, Empty, Prefetch};
 pub use bates_sqlite::{Damage, OpenError, Opening, SqliteStore};
 pub use embed::{Bates, Error, Leases, Number, Numbering, Prefetched, Series, Settings};
 /// The id of a document or reservation.

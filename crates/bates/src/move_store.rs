@@ -1,23 +1,27 @@
 //! `bates move-store`: everything from one store to another, where numbering goes on.
 
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
 
 use anyhow::anyhow;
-use bates_core::{Departure, Mark, Movable, MoveError, Moved, leave_store, move_store, stay_in_store};
+use bates_core::{
+    Departure, Mark, Movable, MoveError, Moved, leave_store, move_store, release_nodes, stay_in_store,
+};
 use bates_postgres::PostgresStore;
 use bates_sqlite::SqliteStore;
 use clap::Args;
 
 use crate::config::StoreAt;
-use crate::output::{Answer, Output, counted, grouped};
+use crate::output::{self, Answer, Output, counted, grouped};
+use crate::recall::{RecallArgs, listed_nodes};
 
 /// Move everything from one store to another, where numbering goes on
 ///
-/// Cursors, permutation keys, the ledger, documents and reservations in every state, idempotency keys, gaps, and the
-/// series that were made at run time. The old store is marked as left before anything is copied, and is never served
+/// Cursors, permutation keys, the ledger, documents and reservations in every state, idempotency keys, gaps, leases of
+/// clients, and the series that were made at run time. The old store is marked as left before anything is copied, and is never served
 /// again; the new one is not served until everything is there. A move that was interrupted is finished by running it
-/// again. Servers on a folder must be stopped; nodes on PostgreSQL stop issuing and delivering by themselves, and what
-/// they hold in memory becomes a gap: stop them first, and there is none.
+/// again. Servers on a folder must be stopped. Nodes on PostgreSQL stop issuing and delivering by themselves, and the
+/// numbers that they hold in memory become gaps: stop them first, and there are none.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates move-store sqlite:bates-data postgres://bates@db/numbers\n  \
@@ -29,6 +33,9 @@ pub(crate) struct MoveStoreArgs {
 
     /// The new store, which must be empty
     to: String,
+
+    #[command(flatten)]
+    recall: RecallArgs,
 }
 
 pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
@@ -43,12 +50,12 @@ pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
         match &old {
             StoreAt::Folder(path) => {
                 let store = SqliteStore::open_to_move(path, bates_sqlite::Opening::Existing)?;
-                into(&store, &from, &new, &to).await
+                into(&store, &from, (&new, &to), &args.recall).await
             }
             StoreAt::Postgres(address, settings) => {
                 let opening = bates_postgres::Opening::Stopped;
                 let store = PostgresStore::open(address, *settings, opening).await?;
-                into(&store, &from, &new, &to).await
+                into(&store, &from, (&new, &to), &args.recall).await
             }
         }
     })?;
@@ -64,19 +71,23 @@ pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
 
 /// The old store is left before the new one is made. If the new one is refused it has got nothing, and the old one is as
 /// it was before.
-async fn into(from: &impl Movable, from_name: &str, to: &StoreAt, to_name: &str) -> anyhow::Result<Moved> {
+async fn into(
+    from: &impl Movable,
+    from_name: &str,
+    (to, to_name): (&StoreAt, &str),
+    recall: &RecallArgs,
+) -> anyhow::Result<Moved> {
     let reserved = match to {
         StoreAt::Folder(path) => SqliteStore::reserve(path)?.then_some(path),
         StoreAt::Postgres(..) => None,
     };
-    let departure = match leave_store((from, from_name), to_name).await {
+    let departure = match leave((from, from_name), to_name, recall).await {
         Ok(departure) => departure,
         Err(error) => {
             if let Some(folder) = reserved {
-                // It was made just now and holds nothing but the reservation.
-                std::fs::remove_dir_all(folder)?;
+                SqliteStore::unreserve(folder)?;
             }
-            return Err(error.into());
+            return Err(error);
         }
     };
     let mark = Mark::Arriving(departure.toward(from_name));
@@ -98,6 +109,40 @@ async fn into(from: &impl Movable, from_name: &str, to: &StoreAt, to_name: &str)
         }
         moved => Ok(moved?),
     }
+}
+
+/// Marks the old store as left, and waits until no node holds numbers of it.
+async fn leave(
+    (from, from_name): (&impl Movable, &str),
+    to_name: &str,
+    recall: &RecallArgs,
+) -> anyhow::Result<Departure> {
+    let departure = leave_store((from, from_name), to_name).await?;
+    if let Err(error) = release(from, recall).await {
+        stay_in_store(from, to_name, &departure).await?;
+        return Err(error);
+    }
+    Ok(departure)
+}
+
+async fn release(from: &impl Movable, recall: &RecallArgs) -> anyhow::Result<()> {
+    let silent = release_nodes(from, Duration::from_secs(recall.wait)).await?;
+    let held = listed_nodes(&silent);
+    if silent.is_empty() {
+        return Ok(());
+    }
+    if recall.accept_risk {
+        output::print_note(&format!(
+            "these nodes did not answer, and may issue the numbers that they hold until they see that the store was \
+             left; floors in the new store do not know of them:{held}"
+        ));
+        return Ok(());
+    }
+    Err(anyhow!(
+        "nodes did not give up numbers of the old store within {} s:{held}\nStop these nodes and run the command again, or \
+         go on with --accept-risk: they may then issue these numbers until they see that the store was left",
+        recall.wait
+    ))
 }
 
 async fn refused(

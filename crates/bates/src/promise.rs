@@ -70,18 +70,38 @@ async fn change(store: impl Pools, config: Config, args: &PromiseArgs) -> anyhow
     let machine = Machine::open(store, specs, Arc::new(SystemClock)).await?;
     machine.restore(Description::read_spec).await?;
     let Some(entry) = machine.named(name.as_str()) else { bail!("there is no series {:?}", name.as_str()) };
-    let from = entry.spec().promise;
+    let (from, keeps_order) = (entry.spec().promise, to != Promise::Unique);
+    if keeps_order && config.pools.iter().any(|pool| pool.series == name) {
+        bail!(
+            "series {:?} has a shared pool, whose numbers are not taken in order: take the pool out of the configuration, \
+             and change the promise then",
+            name.as_str()
+        );
+    }
     if from != to {
         args.recall.recall(&machine, &name, Stage::Before).await?;
-        if to != Promise::Unique {
-            args.recall.check_clients(&machine, &name, |_, _| true).await?;
+        if keeps_order {
+            args.recall.check_clients(&machine, &name, Stage::Before, |_, _| true).await?;
         }
         match entry.origin() {
             Origin::File => machine.change_promise(&name, to).await?,
             Origin::Api => machine.amend(&name, |spec| described_as(spec, to)).await?,
         }
     }
+    if keeps_order {
+        // Also where it promises so already: an earlier run may have been broken off here.
+        args.recall.recall(&machine, &name, Stage::After).await?;
+        args.recall.check_clients(&machine, &name, Stage::After, |_, _| true).await?;
+    }
     machine.close().await;
+    tell(&name, (from, to), described)
+}
+
+fn tell(
+    name: &SeriesName,
+    (from, to): (Promise, Promise),
+    described: Option<Promise>,
+) -> anyhow::Result<Answer> {
     let mut out = Output::new();
     if from == to {
         out.line(format_args!("series {name} promises {to}, as before"))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bates_core::{
-    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Holder, Lease, Machine, Place,
+    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Holder, Lease, Machine, Place, ScopeKey,
     SeriesName, Store,
 };
 use clap::Args;
@@ -20,20 +20,16 @@ const PAGE: usize = 1_000;
 /// Holders that are named; of the others only the number is told.
 const NAMED_MAX: usize = 5;
 
-/// What a refused command did all the same.
-const UNCHANGED: &str = "No cursor was changed. Nodes that answered gave up the numbers that they held of the series, \
-                         which are gaps now.";
-
 /// How long to wait for holders, and whether to go on without them.
 #[derive(Debug, Args)]
 pub(crate) struct RecallArgs {
     /// How long to wait for nodes on PostgreSQL to give up what they hold of the series
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    wait: u64,
+    pub(crate) wait: u64,
 
     /// Go on although a node does not answer or a client holds numbers that must not be issued: they may come twice
     #[arg(long)]
-    accept_risk: bool,
+    pub(crate) accept_risk: bool,
 }
 
 /// How far a command has come when it recalls a series.
@@ -43,6 +39,19 @@ pub(crate) enum Stage {
     Before,
     /// Everything was written; what was granted before is recalled.
     After,
+}
+
+impl Stage {
+    /// What a command did that is refused at this stage.
+    const fn told(self) -> &'static str {
+        match self {
+            Self::Before => {
+                "Nothing else was changed: nodes that answered gave up the numbers that they held of the series, which \
+                 are gaps now."
+            }
+            Self::After => "The change is written, but these numbers may still be issued.",
+        }
+    }
 }
 
 impl RecallArgs {
@@ -68,10 +77,7 @@ impl RecallArgs {
             ));
             return Ok(());
         }
-        let state = match stage {
-            Stage::Before => UNCHANGED,
-            Stage::After => "The cursors are raised, but these numbers may still be issued.",
-        };
+        let state = stage.told();
         bail!(
             "{nodes} did not give up numbers of series {:?} within {} s:{held}\n{state} Stop these nodes and run the \
              command again, or go on with --accept-risk: the numbers that they hold may then come twice",
@@ -85,6 +91,7 @@ impl RecallArgs {
         &self,
         machine: &Machine<S>,
         series: &SeriesName,
+        stage: Stage,
         concerns: impl Fn(&Place, Lease) -> bool,
     ) -> anyhow::Result<()> {
         let leases = client_leases(machine, series, concerns).await?;
@@ -106,10 +113,11 @@ impl RecallArgs {
             return Ok(());
         }
         bail!(
-            "{count} of series {:?} hold numbers that must not be issued:{held}\n{UNCHANGED} Have these \
+            "{count} of series {:?} hold numbers that must not be issued:{held}\n{} Have these \
              clients close, which returns what they did not use (`bates leases` lists them, with the server running), \
              or go on with --accept-risk: the numbers that they hold may then come twice",
-            series.as_str()
+            series.as_str(),
+            stage.told()
         )
     }
 }
@@ -143,8 +151,19 @@ fn listed(lines: impl ExactSizeIterator<Item = String>) -> String {
     text
 }
 
+/// A line for each node that holds numbers of a store.
+pub(crate) fn listed_nodes(silent: &[(SeriesName, Holder)]) -> String {
+    listed(silent.iter().map(|(series, holder)| {
+        format!("series {series:?}: {}", told_of_node(holder), series = series.as_str())
+    }))
+}
+
 fn told_of_node(holder: &Holder) -> String {
-    let ranges: Vec<String> = holder.ranges.iter().map(|(scope, range)| format!("{scope} {range}")).collect();
+    let range = |(scope, range): &(ScopeKey, Lease)| match scope.as_str() {
+        "" => range.to_string(),
+        scope => format!("{scope} {range}"),
+    };
+    let ranges: Vec<String> = holder.ranges.iter().map(range).collect();
     format!(
         "{}, last heard of {} s ago: up to {} in {}",
         holder.name,

@@ -53,7 +53,7 @@ pub(crate) struct Transport {
     client: reqwest::Client,
     address: Address,
     secret: Option<HeaderValue>,
-    patience: Patience,
+    pub(crate) patience: Patience,
 }
 
 /// What is asked about a series before numbers of it may be burned.

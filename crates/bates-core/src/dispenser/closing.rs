@@ -53,8 +53,18 @@ impl<S: Store> Inner<S> {
         sealed
     }
 
-    /// Gives tails back, many at a time, so that they share commits.
+    /// Gives tails back, in a task: they are in no cell any more, and a caller that stops waiting must not lose them.
     pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
+        let (inner, scopes) = (self.clone(), sealed.len() as u64);
+        let given_back = self.runtime.spawn(async move { inner.give_back_together(sealed).await }).await;
+        given_back.unwrap_or_else(|_| {
+            self.has_unknown_tails.store(true, Ordering::Release);
+            Closed { scopes, ..Closed::default() }
+        })
+    }
+
+    /// Gives tails back, many at a time, so that they share commits.
+    async fn give_back_together(self: &Arc<Self>, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
         // With a tail the store takes all that lies before it for handed out.
         if !sealed.is_empty() && Box::pin(self.report_all()).await.is_err() {
             self.has_unknown_tails.store(true, Ordering::Release);

@@ -3,6 +3,7 @@
 
 use tokio::sync::SemaphorePermit;
 
+use super::burned::DirectGrant;
 use super::{Dispenser, want};
 use crate::error::IssueError;
 use crate::grant::Purpose;
@@ -69,7 +70,8 @@ impl<S: Store> Dispenser<S> {
             return Err(self.refusal(series, scope));
         }
         let _permit = self.permit(&place)?;
-        let granted = self.inner.store.grant(want(place.clone(), series, count, purpose)).await;
+        let want = want(place.clone(), series, count, purpose);
+        let granted = DirectGrant::new(&self.inner, want).await;
         self.inner.keep_up();
         match granted {
             Ok(grant) => Ok(Taken { first: grant.lease, rest: Vec::new() }),

@@ -8,6 +8,7 @@
 //!   back.
 
 mod account;
+mod burned;
 mod cell;
 mod closing;
 mod direct;
@@ -15,6 +16,7 @@ mod era;
 mod held;
 mod line;
 mod recall;
+mod refill;
 mod refills;
 mod run;
 mod shards;
@@ -24,6 +26,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::error::IssueError;
@@ -31,11 +34,13 @@ use crate::grant::{Purpose, Want};
 use crate::lease::Taken;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
+use crate::process::ProcessGuard;
 use crate::series::Series;
 use crate::store::{Store, StoreError};
+use burned::{Awaited, Burned};
 use cell::{Cell, Fetch, Outcome};
 use recall::GivenUp;
-use refills::{Counted, Refills};
+use refills::Refills;
 use shards::{At, Shards};
 
 pub use account::{Closed, Level};
@@ -60,14 +65,23 @@ struct Inner<S> {
     /// The era of the store in which all that is held was granted.
     era: AtomicU64,
     given_up: GivenUp,
+    burned: Burned,
     /// Whether the store did not say what became of a tail that was given back.
     has_unknown_tails: AtomicBool,
     /// How many recalls were answered.
     recalls_answered: AtomicU64,
+    /// The runtime that refills. A caller may be in another one that ends before the refill does, or in none.
+    runtime: Handle,
+    process: ProcessGuard,
 }
 
 impl<S: Store> Dispenser<S> {
-    /// A dispenser in front of a store, with nothing in memory.
+    /// A dispenser in front of a store, with nothing in memory. It refills in the runtime of the caller, which must live
+    /// as long as the dispenser.
+    ///
+    /// # Panics
+    ///
+    /// Outside a Tokio runtime.
     pub fn new(store: S) -> Self {
         let inner = Inner {
             era: AtomicU64::new(store.era()),
@@ -77,8 +91,11 @@ impl<S: Store> Dispenser<S> {
             is_closing: AtomicBool::new(false),
             refills: Arc::default(),
             given_up: GivenUp::default(),
+            burned: Burned::default(),
             has_unknown_tails: AtomicBool::new(false),
             recalls_answered: AtomicU64::new(0),
+            runtime: Handle::current(),
+            process: ProcessGuard::current(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -89,6 +106,7 @@ impl<S: Store> Dispenser<S> {
     /// Panics on a count of 0, which no answer could be.
     pub async fn take(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
         assert!(count > 0, "at least one position is asked for");
+        self.check_process(series, scope)?;
         if let Some(purpose) = self.direct(series) {
             return self.issue(series, scope, count, purpose).await;
         }
@@ -101,16 +119,23 @@ impl<S: Store> Dispenser<S> {
                 None => Err(self.refusal(series, scope)),
             };
         };
-        self.answer(seen).await
+        self.answer(at, seen).await
     }
 
     /// Starts what has to be fetched, and waits for the answer if it is not there.
-    async fn answer(&self, (outcome, fetch): (Outcome, Option<Fetch>)) -> Result<Taken, IssueError> {
+    async fn answer(
+        &self,
+        at: At<'_>,
+        (outcome, fetch): (Outcome, Option<Fetch>),
+    ) -> Result<Taken, IssueError> {
         self.inner.start_refill(fetch);
-        match outcome {
-            Outcome::Answered(answer) => answer,
-            Outcome::Waits(receiver) => receiver.await.unwrap_or(Err(IssueError::Stopping)),
-        }
+        let receiver = match outcome {
+            Outcome::Answered(answer) => return answer,
+            Outcome::Waits(receiver) => receiver,
+        };
+        let place = Place { series: at.series.name().clone(), scope: ScopeKey::from_store(at.scope) };
+        let mut awaited = Awaited { inner: &self.inner, place, receiver };
+        (&mut awaited.receiver).await.unwrap_or(Err(IssueError::Stopping))
     }
 
     /// The next `count` positions of a scope if they are held in memory and nobody waits for them, without
@@ -127,12 +152,30 @@ impl<S: Store> Dispenser<S> {
     /// Whether positions of a series may be held in memory.
     #[inline]
     fn may_hold(&self, series: &Series) -> bool {
-        !self.is_closing() && !series.is_retired() && !series.is_out_of_memory()
+        !self.is_closing() && !series.is_retired() && !series.is_out_of_memory() && !self.is_forked()
+    }
+
+    /// Whether this process is a fork of the one that made the dispenser. Invariant: it then takes and gives back nothing,
+    /// and takes no lock.
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.inner.process.is_forked()
+    }
+
+    fn check_process(&self, series: &Series, scope: &ScopeKey) -> Result<(), IssueError> {
+        if !self.is_forked() {
+            return Ok(());
+        }
+        let place = Place { series: series.name().clone(), scope: scope.clone() };
+        Err(IssueError::Store { place, error: StoreError::Forked })
     }
 
     /// Fetches the first positions of a scope that is not in memory and is about to be asked for, without waiting
     /// and without taking any: whoever has many questions lets their answers share a commit this way.
     pub fn warm(&self, series: &Series, scope: &ScopeKey) {
+        if self.is_forked() {
+            return;
+        }
         let at = At { series, scope: scope.as_str() };
         let is_held = self.direct(series).is_none();
         let may_make = || is_held && self.may_hold(series);
@@ -160,6 +203,9 @@ impl<S: Store> Dispenser<S> {
     /// The first position of a scope that was not handed out yet: the next one, unless others are asked in
     /// between. `None` if the scope does not exist. Never creates one.
     pub async fn peek(&self, series: &Series, scope: &ScopeKey) -> Result<Option<u64>, StoreError> {
+        if self.is_forked() {
+            return Err(StoreError::Forked);
+        }
         let at = At { series, scope: scope.as_str() };
         let held = self.inner.shards.look(at, |cell| cell.first_held()).flatten();
         if held.is_some() {
@@ -176,6 +222,9 @@ impl<S: Store> Dispenser<S> {
 
     /// Evicts the scopes that nobody asked for since the last call, and gives their tails back.
     pub async fn evict_idle(&self) -> Closed {
+        if self.is_forked() {
+            return Closed::default();
+        }
         let sealed = self.inner.seal(None, true);
         self.inner.give_back(sealed).await
     }
@@ -183,6 +232,9 @@ impl<S: Store> Dispenser<S> {
     /// Refuses new calls, lets those under way end, and gives all tails back. Afterwards nothing in the background
     /// has the store any more.
     pub async fn close(&self) -> Closed {
+        if self.is_forked() {
+            return Closed::default();
+        }
         self.inner.is_closing.store(true, Ordering::Release);
         let closed = self.close_all(None).await;
         self.inner.refills.all_ended().await;
@@ -225,50 +277,4 @@ fn want(place: Place, series: &Series, count: u64, purpose: Purpose) -> Want {
         promise: Some(series.promise()),
         held_from: None,
     }
-}
-
-impl<S: Store> Inner<S> {
-    /// Fetches positions in the background, and goes on as long as the cell asks for more.
-    #[inline]
-    fn start_refill(self: &Arc<Self>, fetch: Option<Fetch>) {
-        if let Some(fetch) = fetch {
-            self.spawn_refill(fetch);
-        }
-    }
-
-    #[cold]
-    fn spawn_refill(self: &Arc<Self>, fetch: Fetch) {
-        let running = Refill { inner: self.clone(), _counted: self.refills.begin() };
-        tokio::spawn(async move {
-            let mut next = Some(fetch);
-            while let Some(Fetch { place, series, count, least, held_from, give_back }) = next {
-                let scope = place.scope.clone();
-                let held_from = running.inner.given_up.held_from(&place, held_from);
-                let want = Want { least, held_from, ..want(place, &series, count, Purpose::Lease) };
-                let outcome = match running.inner.give_back_first(give_back).await {
-                    Ok(()) => running.inner.store.grant(want).await,
-                    Err(error) => Err(error.into()),
-                };
-                let at = At { series: &series, scope: scope.as_str() };
-                running.inner.keep_up();
-                // Invariant: a cell with a refill under way is not removed, so it is there. One that was refused
-                // its first positions leaves no trace: a careless client fills no memory.
-                let refilled = |cell: &mut Cell| {
-                    if let (true, Ok(grant)) = (cell.is_refill_discarded(), &outcome) {
-                        running.inner.given_up.add(cell.place(), [grant.lease]);
-                    }
-                    cell.refilled(outcome)
-                };
-                next = running.inner.shards.look_and_tidy(at, refilled).flatten();
-                running.inner.refills.arrived();
-            }
-        });
-    }
-}
-
-/// A refill that is under way.
-struct Refill<S> {
-    inner: Arc<Inner<S>>,
-    // Invariant: last, so that it counts until it has let go of the store.
-    _counted: Counted,
 }

@@ -117,7 +117,7 @@ impl<S: Store> Inner<S> {
         for series in self.given_up.series() {
             self.report(&series, None).await?;
         }
-        Ok(())
+        self.report_burned().await
     }
 
     async fn report(&self, series: &SeriesName, epoch: Option<u64>) -> Result<(), StoreError> {

@@ -25,6 +25,7 @@ impl<S: Store> Dispenser<S> {
         if count <= 1 {
             return self.take(series, scope, count).await;
         }
+        self.check_process(series, scope)?;
         if let Some(purpose) = self.direct(series) {
             return self.issue_run(series, scope, count, purpose).await;
         }
@@ -68,7 +69,7 @@ impl<S: Store> Dispenser<S> {
                 None => Err(self.refusal(series, scope)),
             });
         };
-        Some(self.answer(seen?).await)
+        Some(self.answer(at, seen?).await)
     }
 
     /// A run that the store grants for this very call. Where an adopted number follows too soon, what lies before it is

@@ -25,6 +25,11 @@ pub enum NotAtHand {
     /// ordered and has documents.
     #[error("each number of this series has to be waited for")]
     Never,
+    /// This process is a fork of the one that opened the store.
+    #[error(
+        "the numbers are held by the process that this one was forked from: only that process hands them out"
+    )]
+    Forked,
     /// The machine is closing.
     #[error("the numbering machine is closed")]
     Stopping,
@@ -62,6 +67,9 @@ impl<S: Store> Machine<S> {
                 entry.counts.add_issued(1);
                 return Ok((position, text));
             }
+        }
+        if self.dispenser.is_forked() {
+            return Err(NotAtHand::Forked);
         }
         if self.dispenser.is_closing() {
             return Err(NotAtHand::Stopping);

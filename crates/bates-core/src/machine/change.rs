@@ -81,6 +81,8 @@ impl<S: Store> Machine<S> {
             spec.check()?;
             let (before, after) = (entry.spec.description.clone(), spec.description.clone());
             self.pin_promise(name, (from, to), Some(Redescription { before, after })).await?;
+        } else if self.dispenser.store().is_shared() && to != Promise::Unique {
+            self.keep_order(name).await?;
         }
         let publication = self.prepare(spec, Some(entry.spec.description.clone())).await?;
         // What is in memory has the old limits; it comes back with the new ones. Callers wait for those meanwhile.

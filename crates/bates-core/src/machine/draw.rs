@@ -4,6 +4,7 @@
 use bates_pattern::Scope;
 
 use super::audit::Drawn;
+use super::unclaimed::Unclaimed;
 use super::{Entry, Machine, NextError, Numbers, Wanted};
 use crate::error::IssueError;
 use crate::place::ScopeKey;
@@ -17,21 +18,23 @@ const REJECTED_MAX: u64 = 1_000_000;
 
 impl<S: Store> Machine<S> {
     /// Takes numbers, and notes from where, if that has to be recorded before they are answered.
-    pub(super) async fn draw(
-        &self,
-        entry: &Entry,
-        (scope, key): (&Scope, &ScopeKey),
+    pub(super) async fn draw<'m>(
+        &'m self,
+        entry: &'m Entry,
+        (scope, key): (&Scope, &'m ScopeKey),
         count: u64,
         drawn: &mut Drawn,
-    ) -> Result<Numbers, NextError> {
-        let (mut numbers, mut asked, mut rejected) = (Numbers::of(entry.spec.value), count.min(CHUNK), 0);
-        while numbers.len() as u64 != count {
+    ) -> Result<Unclaimed<'m, S, Numbers>, NextError> {
+        let mut unclaimed = Unclaimed::new(self, (entry, key), Numbers::of(entry.spec.value));
+        let (mut asked, mut rejected) = (count.min(CHUNK), 0);
+        while unclaimed.get().len() as u64 != count {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left over.
             match self.positions(entry, key, Wanted::Any(asked)).await {
                 Ok(taken) => {
+                    let numbers = unclaimed.get_mut();
                     let before = numbers.len();
                     numbers.add(scope, &taken);
-                    self.note(entry, drawn, (&taken, &numbers, before));
+                    self.note(entry, drawn, (&taken, numbers, before));
                     rejected = if numbers.len() > before { 0 } else { rejected + taken.count() };
                 }
                 // The last few are given to whoever asks for more.
@@ -42,19 +45,19 @@ impl<S: Store> Machine<S> {
                     continue;
                 }
                 // What was taken is given, not burned.
-                Err(_) if !numbers.is_empty() => break,
+                Err(_) if !unclaimed.get().is_empty() => break,
                 Err(error) => return Err(error.into()),
             }
             if rejected > REJECTED_MAX {
                 let all = NextError::AllRejected { positions: rejected };
-                return if numbers.is_empty() { Err(all) } else { Ok(numbers) };
+                return if unclaimed.get().is_empty() { Err(all) } else { Ok(unclaimed) };
             }
-            asked = (count - numbers.len() as u64).min(CHUNK);
+            asked = (count - unclaimed.get().len() as u64).min(CHUNK);
             if asked > 0 {
                 // Other callers of this thread come in between.
                 tokio::task::yield_now().await;
             }
         }
-        Ok(numbers)
+        Ok(unclaimed)
     }
 }

@@ -11,6 +11,7 @@ use jiff::{Timestamp, Unit};
 use uuid::Uuid;
 
 use super::audit::Drawn;
+use super::unclaimed::Unclaimed;
 use super::{Entry, Machine, NextError, Numbers, ScopeName, Wanted};
 use crate::audit::By;
 use crate::client_lease::{ClientLease, ClientLeaseFilter, ClientLeases, LeaseEnd};
@@ -149,26 +150,28 @@ impl<S: ClientLeases> Machine<S> {
         }
         let now = self.clock.now();
         let (scope, key) = entry.scope(name, || now).map_err(NextError::from)?;
-        let (ranges, what) = if ask.as_numbers || entry.is_rendered_here(name.date) {
+        let (id, what) = if ask.as_numbers || entry.is_rendered_here(name.date) {
             let (count, mut drawn) = (ask.count.min(ask.numbers_max), Drawn::always());
-            let numbers = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
+            let unclaimed = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
             let ranges = drawn.ranges();
             if self.is_audited(entry) {
-                self.record(entry, &key, (drawn, &numbers), by).await.map_err(NextError::from)?;
+                self.record(entry, &key, (drawn, unclaimed.get()), by).await.map_err(NextError::from)?;
             }
-            (ranges.clone(), Advance::Numbers(numbers, ranges))
+            let id = self.write_lease((entry, &key), ranges.clone(), ask.used, (by, now)).await?;
+            (id, Advance::Numbers(unclaimed.claim(), ranges))
         } else {
             let taken = self.up_to(entry, &key, ask.count).await.map_err(NextError::from)?;
-            self.record_taken(entry, (&scope, &key), &taken, by).await.map_err(NextError::from)?;
-            let ranges: Vec<Lease> = taken.leases().collect();
-            (ranges.clone(), Advance::Ranges(ranges))
+            let unclaimed = Unclaimed::new(self, (entry, &key), taken);
+            self.record_taken(entry, (&scope, &key), unclaimed.get(), by).await.map_err(NextError::from)?;
+            let ranges: Vec<Lease> = unclaimed.get().leases().collect();
+            let id = self.write_lease((entry, &key), ranges.clone(), ask.used, (by, now)).await?;
+            drop(unclaimed.claim());
+            (id, Advance::Ranges(ranges))
         };
-        let issued = match &what {
+        entry.counts.add_issued(match &what {
             Advance::Ranges(ranges) => ranges.iter().map(|range| range.count()).sum(),
             Advance::Numbers(numbers, _) => numbers.len() as u64,
-        };
-        let id = self.write_lease((entry, &key), ranges, ask.used, (by, now)).await?;
-        entry.counts.add_issued(issued);
+        });
         let good_for = if name.date.is_none() { entry.good_for(name, (&scope, &key), now) } else { None };
         Ok(Leased { id, what, good_for })
     }

@@ -21,6 +21,7 @@ mod recall;
 mod reconcile;
 mod registry;
 mod spec;
+mod unclaimed;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -46,6 +47,7 @@ use crate::series::{Memory, Series};
 use crate::store::Store;
 use audit::Drawn;
 use follow::Follower;
+use unclaimed::Unclaimed;
 
 pub use assign::AssignRefused;
 pub use at_hand::{NotAtHand, ReadyScope};
@@ -172,8 +174,9 @@ impl<S: Store> Machine<S> {
     ) -> Result<Numbers, NextError> {
         let (scope, key) = entry.scope(name, || self.clock.now())?;
         let mut drawn = Drawn::default();
-        let numbers = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
-        self.record(entry, &key, (drawn, &numbers), by).await?;
+        let unclaimed = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
+        self.record(entry, &key, (drawn, unclaimed.get()), by).await?;
+        let numbers = unclaimed.claim();
         entry.counts.add_issued(numbers.len() as u64);
         Ok(numbers)
     }
@@ -188,9 +191,10 @@ impl<S: Store> Machine<S> {
     ) -> Result<Taken, NextError> {
         let (scope, key) = entry.scope(name, || self.clock.now())?;
         let taken = self.positions(entry, &key, Wanted::Run(count)).await?;
-        self.record_taken(entry, (&scope, &key), &taken, by).await?;
+        let unclaimed = Unclaimed::new(self, (entry, &key), taken);
+        self.record_taken(entry, (&scope, &key), unclaimed.get(), by).await?;
         entry.counts.add_issued(count);
-        Ok(taken)
+        Ok(unclaimed.claim())
     }
 
     /// Positions out of memory, or else from the store, which is waited for.

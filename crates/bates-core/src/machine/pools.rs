@@ -46,7 +46,7 @@ impl PoolRefused {
             Self::Scope(refused) => refused.code(),
             Self::Elsewhere => Code::POOL_ELSEWHERE,
             Self::Fill(..) => Code::POOL_UNAVAILABLE,
-            Self::Store(StoreError::Poisoned(_)) => Code::STORE_POISONED,
+            Self::Store(error) if error.is_poisoned() => Code::STORE_POISONED,
             Self::Store(_) => Code::STORE_UNAVAILABLE,
         }
     }

@@ -11,11 +11,8 @@ use uuid::Uuid;
 use super::{Machine, MachineError, SeriesSpec};
 use crate::name::SeriesName;
 use crate::promise::Promise;
-use crate::recall::Holder;
+use crate::recall::{Holder, POLL, holders_alive};
 use crate::store::{Redescription, Store, StoreError};
-
-/// How often the store is asked who has not answered.
-const POLL: Duration = Duration::from_millis(50);
 
 /// How long a change of a promise waits for processes that hold numbers.
 const HOLDERS_WAIT: Duration = Duration::from_secs(10);
@@ -48,7 +45,7 @@ impl<S: Store> Machine<S> {
             // This process may hold ranges itself.
             store.watch().await?;
             self.dispenser.answer_recalls().await?;
-            recalled.silent = self.holders_alive(series, recalled.epoch).await?;
+            recalled.silent = holders_alive(store, series, recalled.epoch).await?;
             if recalled.silent.is_empty() || Instant::now() >= deadline {
                 return Ok(recalled);
             }
@@ -70,38 +67,36 @@ impl<S: Store> Machine<S> {
         (from, to): (Promise, Promise),
         described: Option<Redescription>,
     ) -> Result<(), MachineError> {
-        self.recall_all(series).await?;
+        let held = |holders| MachineError::Held { series: series.clone(), holders };
+        self.recall_all(series, held).await?;
         if !self.dispenser.store().change_promise(series.clone(), from, to, described).await? {
             return Err(MachineError::ChangedMeanwhile(series.clone()));
         }
-        // What was granted in between was granted under the old promise.
-        self.recall_all(series).await
+        self.keep_order(series).await
     }
 
-    async fn recall_all(&self, series: &SeriesName) -> Result<(), MachineError> {
+    /// Waits until no process holds numbers that were granted before the promise of a series was changed. Asked for also
+    /// where the promise stays: an earlier change may have been broken off at this point.
+    pub(super) async fn keep_order(&self, series: &SeriesName) -> Result<(), MachineError> {
+        self.recall_all(series, |holders| MachineError::StillHeld { series: series.clone(), holders }).await
+    }
+
+    async fn recall_all(
+        &self,
+        series: &SeriesName,
+        held: impl FnOnce(Box<str>) -> MachineError,
+    ) -> Result<(), MachineError> {
         let recalled = self.recall(series, HOLDERS_WAIT).await?;
         if recalled.silent.is_empty() {
             return Ok(());
         }
         let holders: Vec<&str> = recalled.silent.iter().map(|holder| &*holder.name).collect();
-        Err(MachineError::Held { series: series.clone(), holders: holders.join(", ").into() })
+        Err(held(holders.join(", ").into()))
     }
 
     /// Writes off the processes that stayed silent: what they hold is uncertain, and they may still hand it out.
     pub async fn write_off(&self, recalled: &Recalled) -> Result<(), StoreError> {
         let nodes: Vec<Uuid> = recalled.silent.iter().map(|holder| holder.node).collect();
         self.dispenser.store().write_off(recalled.series.clone(), recalled.epoch, nodes).await
-    }
-
-    /// The holders that have not ended; the others are written off.
-    async fn holders_alive(&self, series: &SeriesName, epoch: u64) -> Result<Vec<Holder>, StoreError> {
-        let store = self.dispenser.store();
-        let (ended, alive): (Vec<Holder>, Vec<Holder>) =
-            store.holders(series.clone(), epoch).await?.into_iter().partition(|holder| holder.has_ended);
-        if !ended.is_empty() {
-            let nodes = ended.iter().map(|holder| holder.node).collect();
-            store.write_off(series.clone(), epoch, nodes).await?;
-        }
-        Ok(alive)
     }
 }

@@ -191,11 +191,23 @@ pub enum MachineError {
         /// Why.
         problem: &'static str,
     },
-    /// Nodes hold numbers of the series and do not answer, so its promise cannot be changed.
+    /// Nodes hold numbers of the series and do not answer, so its promise was not changed.
     #[error(
-        "{holders} of series {series:?} hold numbers in memory and do not answer: stop them, and change its promise then"
+        "the promise of series {series:?} was not changed: {holders} hold numbers of it in memory and do not answer. \
+         Stop these nodes and try again"
     )]
     Held {
+        /// The series.
+        series: SeriesName,
+        /// Which nodes.
+        holders: Box<str>,
+    },
+    /// The promise was changed, and nodes still hold numbers that were granted before.
+    #[error(
+        "the promise of series {series:?} is changed but not kept yet: {holders} hold numbers that were granted before, \
+         may issue them out of order, and do not answer. Stop these nodes and try again"
+    )]
+    StillHeld {
         /// The series.
         series: SeriesName,
         /// Which nodes.
@@ -260,8 +272,10 @@ impl MachineError {
             Self::TooMany(_) => Code::TOO_MANY_SERIES,
             Self::Stopping => Code::STOPPING,
             Self::Store(StoreError::Pinned { .. } | StoreError::PromisePinned { .. }) => Code::SERIES_PINNED,
-            Self::Store(StoreError::Poisoned(_)) => Code::STORE_POISONED,
-            Self::Store(_) | Self::NoRandomness(_) | Self::Held { .. } => Code::STORE_UNAVAILABLE,
+            Self::Store(error) if error.is_poisoned() => Code::STORE_POISONED,
+            Self::Store(_) | Self::NoRandomness(_) | Self::Held { .. } | Self::StillHeld { .. } => {
+                Code::STORE_UNAVAILABLE
+            }
         }
     }
 }

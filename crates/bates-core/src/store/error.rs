@@ -13,6 +13,17 @@ pub enum StoreError {
     /// A write may or may not have reached the disk. Nothing is issued until the store is opened anew.
     #[error("the store issues nothing: {0}")]
     Poisoned(Box<str>),
+    /// This process is a fork of the one that opened the store. Nothing was done.
+    #[error(
+        "the store was opened by the process that this one was forked from: only that process issues numbers of it"
+    )]
+    Forked,
+    /// The runtime in which the store was opened has ended. Nothing is issued until it is opened anew.
+    #[error(
+        "the Tokio runtime in which the store was opened has ended: open the store again, in a runtime that lives as \
+         long as the store"
+    )]
+    RuntimeEnded,
     /// The series was pinned with another definition.
     #[error(
         "series {series:?} was pinned with {what} {pinned:?} and is now configured with {found:?}: numbers could come twice"
@@ -68,6 +79,6 @@ impl StoreError {
 
     /// Whether the store issues nothing until it is opened anew.
     pub const fn is_poisoned(&self) -> bool {
-        matches!(self, Self::Poisoned(_))
+        matches!(self, Self::Poisoned(_) | Self::Forked | Self::RuntimeEnded)
     }
 }

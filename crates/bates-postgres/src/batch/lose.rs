@@ -10,8 +10,8 @@ use tokio_postgres::types::{ToSql, Type};
 use super::sql::{self, whole};
 use crate::session::Session;
 
-/// Takes leases out, by a `DELETE` that tells which, and writes them down as uncertain. What a client gave back may lie
-/// within the lease of a node, and is known.
+/// Takes leases out, by a `DELETE` that tells which, and writes them down as uncertain. What a client holds or gave back
+/// may lie within the lease of a node, and is known.
 pub(crate) async fn lose_leases(
     session: &Session,
     delete: &str,
@@ -23,7 +23,11 @@ pub(crate) async fn lose_leases(
          UNION ALL
          SELECT series, scope, first, last, false FROM bates.lost WHERE EXISTS (
              SELECT FROM gone WHERE gone.series = lost.series AND gone.scope = lost.scope
-             AND lost.first <= gone.last AND lost.last >= gone.first)"
+             AND lost.first <= gone.last AND lost.last >= gone.first)
+         UNION ALL
+         SELECT series, scope, first, last, false FROM bates.client_lease WHERE EXISTS (
+             SELECT FROM gone WHERE gone.series = client_lease.series AND gone.scope = client_lease.scope
+             AND client_lease.first <= gone.last AND client_lease.last >= gone.first)"
     );
     let mut places: BTreeMap<Place, [Vec<Lease>; 2]> = BTreeMap::new();
     for row in session.query_typed(&take, parameters).await? {

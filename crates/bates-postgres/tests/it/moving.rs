@@ -46,7 +46,6 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
         store.change_promise(name(), Promise::Unique, Promise::Gapless, None).await.unwrap_err(),
         store.describe(name(), None, Some("{}".into())).await.unwrap_err(),
         store.pin(definition("other"), None).await.unwrap_err(),
-        store.recall(name()).await.unwrap_err(),
         store.accept().await.unwrap_err(),
     ];
     for refused in refusals {

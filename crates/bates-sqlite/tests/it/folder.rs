@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use bates_core::{Audit as _, Definition, Place, Purpose, RecordFilter, ScopeKey, Store, Want};
+use bates_core::{
+    Audit as _, Definition, Mark, Movable as _, Move, Place, Purpose, RecordFilter, ScopeKey, Store, Want,
+};
 use bates_sqlite::{Damage, OpenError, Opening, SqliteStore};
 use tempfile::TempDir;
 
@@ -278,4 +280,25 @@ async fn the_tables_explain_themselves_and_every_commit_is_synced() {
     assert_eq!(row, ("counter".to_owned(), "name=a".to_owned(), 11));
     let mode: String = database.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
+}
+
+/// Two runs of a move meet in one folder: the one that reserved it may be overtaken by the one that fills it.
+#[tokio::test]
+async fn a_reservation_that_is_taken_back_leaves_the_store_of_another_run_alone() {
+    let parent = TempDir::new().unwrap();
+    let folder = parent.path().join("new");
+    assert!(SqliteStore::reserve(&folder).unwrap());
+    assert!(SqliteStore::open(&folder, Opening::First).is_err(), "it is only for the move");
+    SqliteStore::unreserve(&folder).unwrap();
+    assert!(!folder.exists());
+    assert!(SqliteStore::reserve(&folder).unwrap());
+    let (id, run) = (uuid::Uuid::now_v7(), uuid::Uuid::now_v7());
+    let mark = Mark::Arriving(Move { id, run, other: "old".into() });
+    let filled = SqliteStore::open_arriving(&folder, &mark).unwrap();
+    SqliteStore::unreserve(&folder).unwrap();
+    assert!(folder.join("bates.db").exists(), "another run fills it");
+    drop(filled);
+    SqliteStore::unreserve(&folder).unwrap();
+    let filled = SqliteStore::open_arriving(&folder, &mark).unwrap();
+    assert_eq!(filled.marked().await, Ok(Some(mark)), "and it is still there when that run was interrupted");
 }

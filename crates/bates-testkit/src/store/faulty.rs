@@ -238,6 +238,10 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.give_up(series, epoch, unused).await
     }
 
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+        self.inner.burn(burned).await
+    }
+
     async fn leave(&self) -> Result<(), StoreError> {
         self.inner.leave().await
     }

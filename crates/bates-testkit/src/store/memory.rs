@@ -30,6 +30,7 @@ pub(super) struct State {
     epochs: BTreeMap<SeriesName, u64>,
     unanswered: BTreeMap<SeriesName, u64>,
     pub(super) given_up: Vec<(Place, Lease)>,
+    burned: Vec<(Place, Lease)>,
     aside: BTreeMap<Place, BTreeSet<u64>>,
     pub(super) records: BTreeMap<(Timestamp, Uuid), Record>,
 }
@@ -40,7 +41,12 @@ impl MemoryStore {
         Self { is_shared: true, ..Self::default() }
     }
 
-    /// The ranges that were given up unused.
+    /// Positions that reached no caller.
+    pub fn burned(&self) -> Vec<(Place, Lease)> {
+        self.state().burned.clone()
+    }
+
+    /// Ranges that were given up unused.
     pub fn given_up(&self) -> Vec<(Place, Lease)> {
         self.state().given_up.clone()
     }
@@ -255,6 +261,11 @@ impl Store for MemoryStore {
         }
         let place = |scope| Place { series: series.clone(), scope };
         state.given_up.extend(unused.into_iter().map(|(scope, range)| (place(scope), range)));
+        Ok(())
+    }
+
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+        self.state().burned.extend(burned);
         Ok(())
     }
 

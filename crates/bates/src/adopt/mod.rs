@@ -118,7 +118,9 @@ async fn adopt<S: Pools>(
             earlier.entry.series().name()
         );
     }
-    recall(machine, args, &all).await?;
+    for earlier in &all {
+        released(machine, args, earlier, Stage::Before).await?;
+    }
     let mut out = Output::new();
     for earlier in &all {
         empty_pools(machine, earlier, args).await?;
@@ -127,7 +129,7 @@ async fn adopt<S: Pools>(
         } else {
             raise(machine, earlier).await?
         };
-        args.recall.recall(machine, earlier.entry.series().name(), Stage::After).await?;
+        released(machine, args, earlier, Stage::After).await?;
         // A filler may have been granted adopted numbers before.
         empty_pools(machine, earlier, args).await?;
         let (numbers, scopes) =
@@ -140,15 +142,17 @@ async fn adopt<S: Pools>(
     Ok(Answer::Yes)
 }
 
-/// No node and no client holds what is adopted, or nothing is.
-async fn recall<S: Pools>(machine: &Machine<S>, args: &AdoptArgs, all: &[Earlier]) -> anyhow::Result<()> {
-    for earlier in all {
-        let series = earlier.entry.series().name();
-        args.recall.recall(machine, series, Stage::Before).await?;
-        let is_adopted = |at: &Place, range: Lease| earlier.has_any_of(&at.scope, range);
-        args.recall.check_clients(machine, series, is_adopted).await?;
-    }
-    Ok(())
+/// Waits until no node holds numbers of the series, and refuses if a client holds adopted ones.
+async fn released<S: Pools>(
+    machine: &Machine<S>,
+    args: &AdoptArgs,
+    earlier: &Earlier,
+    stage: Stage,
+) -> anyhow::Result<()> {
+    let series = earlier.entry.series().name();
+    args.recall.recall(machine, series, stage).await?;
+    let is_adopted = |at: &Place, range: Lease| earlier.has_any_of(&at.scope, range);
+    args.recall.check_clients(machine, series, stage, is_adopted).await
 }
 
 async fn empty_pools<S: Pools>(

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bates_core::{Advance, By, EndRefused, Lease, LeaseAsk, Leased, ScopeName};
 use bates_prefetch::{Given, Numbers, Prefetch, Source};
@@ -65,5 +66,9 @@ impl Source for Leases {
             Ok(_) | Err(EndRefused::Unknown(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn now(&self) -> SystemTime {
+        self.0.machine.now().into()
     }
 }

@@ -125,3 +125,26 @@ fn a_move_into_a_store_that_is_in_use_is_refused_and_the_old_one_goes_on() {
     assert!(!is_done && said.contains("has series of its own"), "{said}");
     assert_eq!(node(&from).unwrap().redis_cli(&["INCR", "seq:a"]), "2", "nothing was changed");
 }
+
+/// A node that stands still holds numbers, and a floor in the new store would not know of them.
+#[test]
+fn a_move_beside_a_node_that_stands_still_is_refused_unless_the_risk_is_accepted() {
+    let server = PrivatePostgres::start().unwrap();
+    let (from, to) = (database(&server, "before"), database(&server, "after"));
+    let (still, other) = (Server::node(&from), Server::node(&from));
+    assert_eq!(still.redis_cli(&["INCR", "seq:a"]), "1");
+    assert_eq!(other.redis_cli(&["INCR", "seq:b"]), "1");
+    still.redis_cli(&["LPOP", "short"]);
+    still.signal("STOP");
+    let with = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+        command.arg("move-store").args(more).args([&from, &to]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finished(command.spawn().unwrap())
+    };
+    let (is_done, said) = with(&["--wait", "3"]);
+    assert!(!is_done && said.contains(&format!("process {}", still.pid())), "{said}");
+    assert!(!said.contains(&format!("process {}", other.pid())), "the other one has answered: {said}");
+    assert_eq!(other.redis_cli(&["INCR", "seq:b"]), "2", "the old store goes on");
+    let (is_done, said) = with(&["--wait", "1", "--accept-risk"]);
+    assert!(is_done && said.contains(&format!("process {}", still.pid())), "{said}");
+}

@@ -87,6 +87,37 @@ fn a_file_that_disagrees_with_the_promise_of_a_series_is_refused_and_told_the_co
     }
 }
 
+/// The command may be killed when the promise is changed and a node still holds numbers from before.
+#[test]
+fn a_change_that_was_broken_off_is_finished_by_the_same_command_and_not_called_done() {
+    let cluster = Cluster::start_with(UNIQUE);
+    let (still, other) = (cluster.node(), cluster.node());
+    assert_eq!(still.redis_cli(&["INCR", "ticket:a"]), "1");
+    still.signal("STOP");
+    cluster.query("UPDATE bates.series SET promise = 'ordered' WHERE name = 'ticket'");
+    cluster.query("UPDATE bates.store SET revision = revision + 1");
+    let (is_done, said) = cluster.bates(&["series", "promise", "ticket", "ordered", "--wait", "1"]);
+    assert!(!is_done && said.contains(&format!("process {}", still.pid())), "{said}");
+    still.signal("CONT");
+    let (is_done, said) = cluster.bates(&["series", "promise", "ticket", "ordered", "--wait", "60"]);
+    assert!(is_done && said.contains("promises ordered, as before"), "{said}");
+    let number = |node: &Server| node.redis_cli(&["INCR", "ticket:a"]).parse::<u64>().unwrap();
+    let (first, second) = (number(&other), number(&still));
+    assert!(first < second, "{first}, then {second}");
+}
+
+#[test]
+fn a_series_with_a_shared_pool_stays_unique() {
+    let pooled = "series:\n  ticket: { pattern: \"{seq}\", pool: { redis: \"redis://127.0.0.1:1\", key: t, size: 9 } }\n";
+    let cluster = Cluster::start_with(pooled);
+    assert!(cluster.bates(&["migrate"]).0);
+    for promise in ["ordered", "gapless"] {
+        let (is_done, said) = cluster.bates(&["series", "promise", "ticket", promise]);
+        assert!(!is_done && said.contains("has a shared pool"), "{said}");
+    }
+    assert_eq!(cluster.query("SELECT promise FROM bates.series"), "unique");
+}
+
 /// Positions issued before count as handed out, and none that is issued afterwards is missing from the ledger.
 #[test]
 fn a_series_that_becomes_gapless_under_load_is_so_from_then_on_and_reports_no_loss_from_before() {

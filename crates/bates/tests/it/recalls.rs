@@ -33,7 +33,7 @@ fn a_floor_beside_a_node_that_stands_still_is_refused_names_it_and_changes_nothi
     let (is_done, said) = floor(&cluster, "1000", &["--wait", "3"]);
     assert!(!is_done, "{said}");
     let expected =
-        [&format!("process {}", still.pid()), "name=a [1, 33)", "--accept-risk", "No cursor was changed"];
+        [&format!("process {}", still.pid()), "name=a [1, 33)", "--accept-risk", "Nothing else was changed"];
     assert!(expected.iter().all(|word| said.contains(word)), "{said}");
     assert!(!said.contains(&format!("process {}", other.pid())), "the other has answered: {said}");
     assert_eq!(cluster.query("SELECT next FROM bates.cursor"), "65");
@@ -210,7 +210,7 @@ fn numbers_below_a_floor_that_a_client_holds_are_named_and_the_floor_refused() {
     assert_eq!(status, 200, "{lease}");
     let id = lease["lease"].as_str().unwrap();
     let (is_done, said) = floor(&cluster, "1000", &["--wait", "60"]);
-    assert!(!is_done && said.contains(id) && said.contains("No cursor was changed"), "{said}");
+    assert!(!is_done && said.contains(id) && said.contains("Nothing else was changed"), "{said}");
     let (is_done, said) = cluster.bates(&["floor", "ticket", "name=b", "1000"]);
     assert!(is_done, "it holds nothing of that scope: {said}");
     let (is_done, said) = floor(&cluster, "1000", &["--wait", "60", "--accept-risk"]);

@@ -160,13 +160,14 @@ fn a_floor_and_a_move_leave_what_is_known_as_it_is_known() {
         let command = command.args(arguments).env("BATES_STORE", &urls[0]);
         let done = command.env("BATES_CONFIG", home.path("bates.yaml")).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        // What the client still holds is its own until the store is left.
+        // The client still holds 11 to 14, before and after.
         let lost = "SELECT first, last, reason FROM bates.lost WHERE series = 'ticket' ORDER BY first";
         let (at, expected) = match arguments[0] {
             // A floor concerns its own series.
             "floor" => (&home, "1|5|lease_lost"),
-            _ => (&other, "1|5|lease_lost\n6|32|crash_skip"),
+            _ => (&other, "1|5|lease_lost\n6|10|crash_skip\n15|32|crash_skip"),
         };
         assert_eq!(at.query(lost).trim_end(), expected, "{arguments:?}");
     }
+    assert_eq!(other.query("SELECT first, last FROM bates.client_lease").trim_end(), "11|14");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bates_client::{Empty, Error, Number, Prefetch};
+use bates_client::{CloseError, Empty, Error, Number, Prefetch};
 
 use super::super::client::proxy::Proxy;
 use super::super::documents::Home;
@@ -151,8 +151,10 @@ async fn a_return_that_the_server_refuses_is_told_with_its_code() {
     held.next().await.unwrap();
     // As if the client had mistaken what it holds.
     stage.home.query("UPDATE bates.client_lease SET last = last - 1");
-    let error = held.close().await.unwrap_err();
-    assert!(matches!(error, Error::Refused { status: 422, .. }), "{error:?}");
+    let CloseError::Failed { numbers: 9, error } = held.close().await.unwrap_err() else {
+        panic!("the server refused it")
+    };
+    assert!(matches!(*error, Error::Refused { status: 422, .. }), "{error:?}");
     assert_eq!((error.code(), error.is_retryable(), error.may_burn()), (Some("not_of_lease"), false, false));
     assert_eq!(stage.held().len(), 1, "the lease is still open");
 }

@@ -1,0 +1,121 @@
+//! Positions that were taken and reached no caller: it stopped waiting, or what had to be written first was not. They are
+//! never handed out again, and the store writes them down as gaps.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::cell::Answer;
+use super::{Dispenser, Inner};
+use crate::grant::{Grant, GrantError, Want};
+use crate::lease::Lease;
+use crate::place::Place;
+use crate::store::{Store, StoreError};
+
+/// Burned positions that the store has not written down yet.
+#[derive(Default)]
+pub(super) struct Burned(Mutex<Vec<(Place, Lease)>>);
+
+impl<S: Store> Dispenser<S> {
+    /// Has the store write down, in the background, that positions reached no caller. What fails is tried again later.
+    pub(crate) fn burn(&self, place: &Place, ranges: impl IntoIterator<Item = Lease>) {
+        if !self.is_forked() {
+            self.inner.burn(place, ranges);
+        }
+    }
+}
+
+impl<S: Store> Inner<S> {
+    fn burn(self: &Arc<Self>, place: &Place, ranges: impl IntoIterator<Item = Lease>) {
+        let ranges = ranges.into_iter().map(|range| (place.clone(), range));
+        self.burned.0.lock().extend(ranges);
+        let inner = self.clone();
+        self.runtime.spawn(async move { inner.report_burned().await });
+    }
+
+    pub(super) async fn report_burned(&self) -> Result<(), StoreError> {
+        let mut reporting =
+            Reporting { burned: &self.burned, ranges: std::mem::take(&mut *self.burned.0.lock()) };
+        if !reporting.ranges.is_empty() {
+            self.store.burn(reporting.ranges.clone()).await?;
+            reporting.ranges.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Ranges on their way to the store. They go back to the others if the report fails or is cancelled.
+struct Reporting<'b> {
+    burned: &'b Burned,
+    ranges: Vec<(Place, Lease)>,
+}
+
+impl Drop for Reporting<'_> {
+    fn drop(&mut self) {
+        if !self.ranges.is_empty() {
+            self.burned.0.lock().append(&mut self.ranges);
+        }
+    }
+}
+
+/// Waits for positions of a cell. If the caller stops waiting when they have just been sent, they are burned.
+pub(super) struct Awaited<'d, S: Store> {
+    pub(super) inner: &'d Arc<Inner<S>>,
+    pub(super) place: Place,
+    pub(super) receiver: oneshot::Receiver<Answer>,
+}
+
+impl<S: Store> Drop for Awaited<'_, S> {
+    fn drop(&mut self) {
+        self.receiver.close();
+        if let Ok(Ok(taken)) = self.receiver.try_recv() {
+            self.inner.burn(&self.place, taken.leases());
+        }
+    }
+}
+
+type Granting = Pin<Box<dyn Future<Output = Result<Grant, GrantError>> + Send>>;
+
+/// A grant for one call. If the caller stops waiting, the grant goes on in a task, and what it brings is burned.
+pub(super) struct DirectGrant<S: Store> {
+    inner: Arc<Inner<S>>,
+    place: Place,
+    granting: Option<Granting>,
+}
+
+impl<S: Store> DirectGrant<S> {
+    pub(super) fn new(inner: &Arc<Inner<S>>, want: Want) -> Self {
+        let (place, store) = (want.place.clone(), inner.clone());
+        let granting: Granting = Box::pin(async move { store.store.grant(want).await });
+        Self { inner: inner.clone(), place, granting: Some(granting) }
+    }
+}
+
+impl<S: Store> Future for DirectGrant<S> {
+    type Output = Result<Grant, GrantError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let granting = self.granting.as_mut().expect("it is not polled after it has ended");
+        let granted = granting.as_mut().poll(context);
+        if granted.is_ready() {
+            self.granting = None;
+        }
+        granted
+    }
+}
+
+impl<S: Store> Drop for DirectGrant<S> {
+    fn drop(&mut self) {
+        let Some(granting) = self.granting.take() else { return };
+        let (inner, place) = (self.inner.clone(), self.place.clone());
+        self.inner.runtime.spawn(async move {
+            if let Ok(grant) = granting.await {
+                inner.burn(&place, [grant.lease]);
+            }
+        });
+    }
+}
