@@ -4,6 +4,8 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bates_core::ProcessGuard;
+
 use crate::error::OpenError;
 use crate::state_file::Phase;
 
@@ -41,6 +43,7 @@ pub(crate) struct Folder {
     lock: File,
     /// The lock file of an earlier version, which may be running.
     earlier: Option<(File, Phase)>,
+    process: ProcessGuard,
 }
 
 impl Folder {
@@ -53,7 +56,7 @@ impl Folder {
         let lock = File::open(path).map_err(failed("open the folder", path))?;
         try_lock(&lock, path)?;
         let earlier = lock_earlier(path)?;
-        Ok(Self { path: path.to_owned(), lock, earlier })
+        Ok(Self { path: path.to_owned(), lock, earlier, process: ProcessGuard::current() })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -95,9 +98,12 @@ impl Folder {
 }
 
 /// A process that is being started by this one has a copy of the descriptor until it is another program: closing alone
-/// would leave the lock to it for that moment.
+/// would leave the lock to it for that moment. A fork leaves the lock to the process that it was forked from.
 impl Drop for Folder {
     fn drop(&mut self) {
+        if self.process.is_forked() {
+            return;
+        }
         let _ = self.lock.unlock();
         if let Some((file, _)) = &self.earlier {
             let _ = file.unlock();

@@ -6,8 +6,8 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, Promise, Reason, Redescription,
-    ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, ProcessGuard, Promise, Reason,
+    Redescription, ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction};
@@ -35,6 +35,7 @@ pub struct SqliteStore {
     pub(crate) steady: Steady,
     /// Which opening of the store this is.
     pub(crate) run: i64,
+    process: ProcessGuard,
     // Invariant: last, so that the lock is given up after the database is closed.
     folder: Folder,
 }
@@ -83,7 +84,8 @@ impl SqliteStore {
             .spawn(move || writer.run(&waiting))
             .map_err(failed("start the writer of", path))?;
         let reader = Mutex::new(Some(reader));
-        Ok(Self { writes: Some(writes), writer: Some(writer), reader, state, steady, run, folder })
+        let process = ProcessGuard::current();
+        Ok(Self { writes: Some(writes), writer: Some(writer), reader, state, steady, run, process, folder })
     }
 
     /// Lets a store that was opened with [`Opening::Stopped`] issue again, with the commits that it has. Numbers that
@@ -116,6 +118,9 @@ impl SqliteStore {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
+        if self.process.is_forked() {
+            return Err(StoreError::Forked.into());
+        }
         let gone = || StoreError::Poisoned("the writer is gone".into());
         let (awaited, answer) = Awaited::new(work);
         let writes = self.writes.as_ref().ok_or_else(gone)?;
@@ -127,6 +132,9 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
+        if self.process.is_forked() {
+            return Err(StoreError::Forked);
+        }
         let reader = self.reader.lock();
         let reader = reader.as_ref().ok_or_else(|| StoreError::Unavailable("the store is closed".into()))?;
         work(reader).map_err(|error| of_read(&error))
@@ -136,6 +144,11 @@ impl SqliteStore {
 /// What was sent is still written; then the database is closed and the lock given up.
 impl Drop for SqliteStore {
     fn drop(&mut self) {
+        if self.process.is_forked() {
+            // The database is open in the other process. To close it here would write to it.
+            std::mem::forget((self.writes.take(), self.writer.take(), self.reader.get_mut().take()));
+            return;
+        }
         drop(self.writes.take());
         // A writer that panicked has said so already. One that failed leaves everything as a crash does.
         let writer = self.writer.take().and_then(|writer| writer.join().ok().flatten());

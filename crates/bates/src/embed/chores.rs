@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{Machine, Relay, RelaySettings, SeriesName, Sink};
+use bates_core::{Machine, ProcessGuard, Relay, RelaySettings, SeriesName, Sink};
 use bates_sqlite::SqliteStore;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -23,6 +23,16 @@ pub(super) struct Chores {
     stopping: watch::Sender<bool>,
     relays: JoinSet<()>,
     others: JoinSet<()>,
+    process: ProcessGuard,
+}
+
+/// In a fork the tasks are not there, and what they share with their runtime may be locked for ever.
+impl Drop for Chores {
+    fn drop(&mut self) {
+        if self.process.is_forked() {
+            std::mem::forget((std::mem::take(&mut self.relays), std::mem::take(&mut self.others)));
+        }
+    }
 }
 
 impl Chores {
@@ -41,11 +51,14 @@ impl Chores {
             let entry = machine.named(name.as_str()).expect("a series that was just opened is there");
             relays.spawn(Relay::new(machine.clone(), entry, sink, how).run(stopped.clone()));
         }
-        Self { stopping, relays, others }
+        Self { stopping, relays, others, process: ProcessGuard::current() }
     }
 
     /// Ends what is under way. Afterwards no task has the machine any more.
     pub(super) async fn stop(mut self) {
+        if self.process.is_forked() {
+            return;
+        }
         // Those that have ended already need not hear of it.
         let _ = self.stopping.send(true);
         while self.relays.join_next().await.is_some() {}

@@ -129,7 +129,7 @@ impl Bates {
     pub async fn close(self) -> Closed {
         self.chores.stop().await;
         let closed = self.machine.close().await;
-        // The last one to go waits for the disk.
+        // The last one to go waits for the disk, but in a fork, where there is nothing to write.
         let machine = self.machine;
         let _ = spawn_blocking(move || drop(machine)).await;
         closed

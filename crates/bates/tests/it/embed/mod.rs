@@ -2,11 +2,14 @@
 //! ends in whatever way.
 
 mod calls;
+mod cancelled;
 mod crash;
 mod documents;
 mod folder;
+mod forks;
 mod prefetch;
 mod refused;
+mod runtimes;
 mod threads;
 
 use std::path::Path;

@@ -1,0 +1,55 @@
+//! Calls that are given up: their numbers come to nobody else, and each that was taken is a gap with a reason.
+
+use std::collections::BTreeSet;
+
+use bates::{Bates, GapFilter, Limits, Promise, Reason, Series};
+use tempfile::tempdir;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_number_of_a_call_that_was_given_up_is_explained() {
+    let limits = Limits { lease_min: 4, lease_max: 64, ..Limits::default() };
+    let gapless = || Series::new("gapless", "{seq}").promise(Promise::Gapless);
+    let audited = || Series::new("audited", "{seq}").limits(limits).audited();
+    let folder = tempdir().unwrap();
+    let other = Series::new("other", "{seq}").promise(Promise::Gapless);
+    let bates = Bates::open(folder.path(), [gapless(), audited(), other]).await.unwrap();
+    // A call that takes about as long: the two share a commit, so the other one is often given up just after it.
+    let other = bates.series("other").unwrap();
+    for name in ["gapless", "audited"] {
+        let numbering = bates.series(name).unwrap();
+        let (mut taken, mut given_up) = (BTreeSet::new(), 0);
+        for call in 0..600_usize {
+            tokio::select! {
+                biased;
+                () = async { if call % 3 == 0 { std::future::pending().await } else { drop(other.next().await) } } => {
+                    given_up += 1;
+                }
+                numbers = numbering.take(1 + call as u64 % 3) => {
+                    taken.extend(numbers.unwrap().iter().map(|(position, _)| position.value()));
+                }
+            }
+        }
+        assert!(given_up > 50 && taken.len() > 50, "{given_up} were given up, {} taken", taken.len());
+        let next = numbering.peek().await.unwrap().next.unwrap();
+        drop(numbering);
+        let missing: BTreeSet<u64> = (1..next).filter(|position| !taken.contains(position)).collect();
+        assert!(!missing.is_empty(), "some were taken and not received");
+        // They are written down in the background.
+        for look in 0.. {
+            bates.reconcile().await.unwrap();
+            let of = GapFilter { series: Some(name.parse().unwrap()), ..GapFilter::default() };
+            let gaps = bates.gaps(of, None, 100_000).await.unwrap();
+            assert!(gaps.iter().all(|gap| gap.missing.reason == Reason::Burned), "{gaps:?}");
+            let explained: BTreeSet<u64> =
+                gaps.iter().flat_map(|gap| gap.missing.range.from()..gap.missing.range.to()).collect();
+            assert!(explained.is_disjoint(&taken), "a number that was given is called a gap");
+            if explained == missing {
+                break;
+            }
+            assert!(look < 1_000, "unexplained: {:?}", missing.difference(&explained));
+            tokio::task::yield_now().await;
+        }
+    }
+    drop(other);
+    bates.close().await;
+}

@@ -1,0 +1,51 @@
+//! A process that is forked from one with an open folder: it gets no number, and leaves the folder to the other.
+
+use bates::{Bates, CloseError, Empty, NotAtHand, Series};
+use fork::{Fork, WEXITSTATUS, WIFEXITED};
+use tempfile::tempdir;
+use tokio::runtime::{Builder, Runtime};
+
+#[test]
+fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
+    let (folder, runtime) = (tempdir().unwrap(), Runtime::new().unwrap());
+    let bates = runtime.block_on(Bates::open(folder.path(), [Series::new("n", "{seq}")])).unwrap();
+    let numbering = bates.series("n").unwrap();
+    assert_eq!(runtime.block_on(numbering.next()).unwrap(), "1");
+    let held = numbering.prefetch(5);
+    assert_eq!(runtime.block_on(held.next()).unwrap().position(), 2);
+    let child = match fork::fork().unwrap() {
+        Fork::Parent(child) => child,
+        Fork::Child => {
+            let own = Builder::new_current_thread().enable_all().build().unwrap();
+            let is_forked = |error: &dyn std::error::Error| error.to_string().contains("forked from");
+            let wrong = [
+                !matches!(numbering.try_next(), Err(NotAtHand::Forked)),
+                !own.block_on(numbering.next()).is_err_and(|error| is_forked(&error)),
+                !own.block_on(numbering.take(40)).is_err_and(|error| is_forked(&error)),
+                !own.block_on(numbering.peek()).is_err_and(|error| is_forked(&error)),
+                !own.block_on(bates.reconcile()).is_err_and(|error| is_forked(&error)),
+                !matches!(held.try_next(), Err(Empty::Forked)),
+                !matches!(own.block_on(held.close()), Err(CloseError::Forked)),
+                own.block_on(Bates::open(folder.path(), [])).is_ok(),
+            ];
+            drop((held, numbering));
+            own.block_on(bates.close());
+            let is_unlocked = own.block_on(Bates::open(folder.path(), [])).is_ok();
+            let wrong = wrong.iter().chain([&is_unlocked]).position(|wrong| *wrong);
+            std::process::exit(wrong.map_or(0, |at| i32::try_from(at).unwrap_or(100) + 1));
+        }
+    };
+    let status = fork::waitpid(child).unwrap();
+    assert_eq!((WIFEXITED(status), WEXITSTATUS(status)), (true, 0), "which of them was wrong");
+    let second = runtime.block_on(Bates::open(folder.path(), []));
+    assert!(second.is_err(), "the folder is still locked");
+    assert_eq!(held.try_next().unwrap().position(), 3, "this process goes on");
+    runtime.block_on(held.close()).unwrap();
+    let next: u64 = runtime.block_on(numbering.next()).unwrap().to_string().parse().unwrap();
+    assert!(next > 6);
+    drop((held, numbering));
+    runtime.block_on(bates.close());
+    let again = runtime.block_on(Bates::open(folder.path(), [Series::new("n", "{seq}")])).unwrap();
+    assert!(runtime.block_on(again.series("n").unwrap().next()).unwrap().position().value() > next);
+    runtime.block_on(again.close());
+}

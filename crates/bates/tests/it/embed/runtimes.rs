@@ -1,0 +1,114 @@
+//! Calls from threads with another runtime, with one that ends, or with none.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use bates::{Bates, Limits, Numbering, Series};
+use tempfile::tempdir;
+use tokio::runtime::{Builder, Runtime};
+
+/// One that fetches with nearly every call.
+fn greedy() -> Series {
+    let limits = Limits { lease_min: 1, lease_max: 8, ..Limits::default() };
+    Series::new("n", "{seq}").limits(limits)
+}
+
+/// Takes all of them, and never waits longer than anybody would.
+async fn take(numbering: &Numbering, count: u64) -> Vec<u64> {
+    let taken = tokio::time::timeout(Duration::from_mins(5), numbering.take(count));
+    let taken = taken.await.expect("it must not wait for ever").unwrap();
+    taken.iter().map(|(position, _)| position.value()).collect()
+}
+
+#[test]
+fn runtimes_that_come_and_go_leave_the_scope_usable() {
+    let (folder, owner) = (tempdir().unwrap(), Runtime::new().unwrap());
+    let bates = owner.block_on(Bates::open(folder.path(), [greedy()])).unwrap();
+    let numbering = bates.series("n").unwrap();
+    let mut taken: Vec<u64> = Vec::new();
+    for round in 0..60 {
+        let numbering = &numbering;
+        let each = thread::scope(|threads| {
+            let call = || {
+                let own = Builder::new_current_thread().enable_time().build().unwrap();
+                let taken = own.block_on(take(numbering, 20));
+                // Whatever it was about to do for others ends with it.
+                drop(own);
+                taken
+            };
+            let calls: Vec<_> = (0..3).map(|_| threads.spawn(call)).collect();
+            calls.into_iter().flat_map(|call| call.join().unwrap()).collect::<Vec<u64>>()
+        });
+        taken.extend(each);
+        // One that is dropped while it waits.
+        let gone = Builder::new_current_thread().enable_time().build().unwrap();
+        let waits = gone.block_on(async {
+            let mut call = pin!(numbering.take(50 + round));
+            std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_pending())).await
+        });
+        assert!(waits, "so many are not at hand");
+    }
+    taken.extend(owner.block_on(take(&numbering, 100)));
+    let count = taken.len();
+    taken.sort_unstable();
+    taken.dedup();
+    assert_eq!((taken.len(), count), (60 * 60 + 100, 60 * 60 + 100), "a number came twice");
+    drop(numbering);
+    owner.block_on(bates.close());
+}
+
+#[test]
+fn a_thread_without_a_runtime_may_wait_for_numbers() {
+    let (folder, owner) = (tempdir().unwrap(), Runtime::new().unwrap());
+    let bates = owner.block_on(Bates::open(folder.path(), [greedy()])).unwrap();
+    let numbering = bates.series("n").unwrap();
+    let taken =
+        thread::scope(|threads| threads.spawn(|| block_on(numbering.take(100)).unwrap().len()).join());
+    assert_eq!(taken.unwrap(), 100);
+    drop(numbering);
+    owner.block_on(bates.close());
+}
+
+#[test]
+fn when_the_opening_runtime_has_ended_calls_are_refused_and_the_folder_can_be_opened_again() {
+    let (folder, owner) = (tempdir().unwrap(), Runtime::new().unwrap());
+    let bates = owner.block_on(Bates::open(folder.path(), [greedy()])).unwrap();
+    let numbering = bates.series("n").unwrap();
+    let first = owner.block_on(take(&numbering, 1));
+    drop(owner);
+    let other = Runtime::new().unwrap();
+    for _ in 0..3 {
+        let refused = other.block_on(numbering.take(50)).unwrap_err();
+        assert!(refused.to_string().contains("runtime in which the store was opened has ended"), "{refused}");
+    }
+    drop(numbering);
+    other.block_on(bates.close());
+    let bates = other.block_on(Bates::open(folder.path(), [greedy()])).unwrap();
+    let next = other.block_on(take(&bates.series("n").unwrap(), 1));
+    assert!(next > first);
+    other.block_on(bates.close());
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for a future as a thread can that knows no runtime.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
