@@ -171,3 +171,27 @@ fn a_floor_and_a_move_leave_what_is_known_as_it_is_known() {
     }
     assert_eq!(other.query("SELECT first, last FROM bates.client_lease").trim_end(), "11|14");
 }
+
+/// A lease or a record that cannot be written gives no number, and those that were taken for it are gaps.
+#[test]
+fn numbers_whose_lease_or_record_could_not_be_written_are_burned_and_reported() {
+    let stage = Stage::on(Home::postgres());
+    for (table, series, path) in [
+        ("client_lease", "ticket", "/v1/series/ticket/lease"),
+        ("audit", "audited", "/v1/series/audited/next"),
+    ] {
+        stage.post(&format!("/v1/series/{series}/next"), r#"{"count":1}"#);
+        stage.home.query(&format!("ALTER TABLE bates.{table} RENAME TO hidden"));
+        let (status, refused) = stage.ask("POST", path, r#"{"count":10}"#);
+        assert!(status >= 500, "{status} {refused}");
+        stage.home.query(&format!("ALTER TABLE bates.hidden RENAME TO {table}"));
+        stage.post(&format!("/v1/series/{series}/next"), r#"{"count":1}"#);
+        // They are written down in the background.
+        while stage.home.query(&format!("SELECT count(*) FROM bates.lost WHERE series = '{series}'")).trim()
+            == "0"
+        {}
+        let gaps = stage.gaps(series);
+        assert_eq!(gaps.keys().copied().collect::<Vec<u64>>(), (2..=11).collect::<Vec<u64>>(), "{gaps:?}");
+        assert!(gaps.values().all(|reason| reason == "burned"), "{gaps:?}");
+    }
+}
