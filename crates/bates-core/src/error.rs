@@ -93,6 +93,14 @@ impl IssueError {
         Self::Exhausted { place, last, left, wanted }
     }
 
+    /// How many positions are left where there are too few; else 0.
+    pub(crate) const fn left(&self) -> u64 {
+        match self {
+            Self::Exhausted { left, .. } | Self::HeldElsewhere { left, .. } => *left,
+            _ => 0,
+        }
+    }
+
     /// Whether another description, or another promise, has taken the place of the series: the one in its place is asked.
     pub(crate) const fn is_outdated(&self) -> bool {
         matches!(self, Self::Retired { .. } | Self::Store { error: StoreError::PromiseChanged { .. }, .. })

@@ -6,7 +6,6 @@ use bates_pattern::Scope;
 use super::audit::Drawn;
 use super::unclaimed::Unclaimed;
 use super::{Entry, Machine, NextError, Numbers, Wanted};
-use crate::error::IssueError;
 use crate::place::ScopeKey;
 use crate::store::Store;
 
@@ -38,10 +37,8 @@ impl<S: Store> Machine<S> {
                     rejected = if numbers.len() > before { 0 } else { rejected + taken.count() };
                 }
                 // The last few are given to whoever asks for more.
-                Err(IssueError::Exhausted { left, .. } | IssueError::HeldElsewhere { left, .. })
-                    if left > 0 =>
-                {
-                    asked = left.min(asked);
+                Err(error) if error.left() > 0 => {
+                    asked = error.left().min(asked);
                     continue;
                 }
                 // What was taken is given, not burned.

@@ -180,11 +180,7 @@ impl<S: ClientLeases> Machine<S> {
     async fn up_to(&self, entry: &Entry, key: &ScopeKey, mut count: u64) -> Result<Taken, IssueError> {
         loop {
             match self.positions(entry, key, Wanted::Any(count)).await {
-                Err(IssueError::Exhausted { left, .. } | IssueError::HeldElsewhere { left, .. })
-                    if (1..count).contains(&left) =>
-                {
-                    count = left;
-                }
+                Err(error) if (1..count).contains(&error.left()) => count = error.left(),
                 answer => return answer,
             }
         }
