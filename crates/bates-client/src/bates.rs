@@ -8,6 +8,7 @@ use reqwest::{Client, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::error::{BatesError, OpenError};
 use crate::list::Server;
@@ -41,6 +42,7 @@ pub(crate) struct Bates {
 pub(crate) struct Attached {
     pub(crate) key: String,
     pub(crate) epoch: u64,
+    pub(crate) store: Uuid,
 }
 
 #[derive(Serialize)]

@@ -9,17 +9,19 @@ use tokio::time::timeout;
 use crate::bates::Attached;
 use crate::error::TapError;
 
-/// Pops, if the list is the one that Bates filled. Keys: list, marker. Arguments: epoch, run, replication, count.
+/// Pops, if the list is the one that Bates filled. Keys: list, marker. Arguments: epoch, run, replication, count,
+/// store.
 ///
 /// Invariant: what is compared is compared in the step that pops. A server that restarted, took over or was rewound has
 /// another run or another replication, whatever stands between it and the client; a list that was begun anew has a
-/// marker of another epoch, and one that was flushed has none. (`LPOP` takes a count only since Redis 6.2.)
+/// marker of another epoch or store, and one that was flushed has none. (`LPOP` takes a count only since Redis 6.2.)
 const POP: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
 if run ~= ARGV[2] or replication ~= ARGV[3] then return {'server'} end
-local epoch = redis.call('HGET', KEYS[2], 'epoch')
-if epoch ~= ARGV[1] then return {'epoch', epoch or 'none'} end
+local marker = redis.call('HMGET', KEYS[2], 'epoch', 'store')
+if marker[2] and marker[2] ~= ARGV[5] then return {'store'} end
+if marker[1] ~= ARGV[1] then return {'epoch', marker[1] or 'none'} end
 local numbers = redis.call('LRANGE', KEYS[1], 0, ARGV[4] - 1)
 if #numbers > 0 then redis.call('LTRIM', KEYS[1], #numbers, -1) end
 return {'popped', numbers}";
@@ -95,6 +97,7 @@ impl Link {
         let mut command = redis::cmd("EVAL");
         command.arg(self.script).arg(2).arg(&list.key).arg(format!("{{{}}}:bates", list.key));
         command.arg(list.epoch).arg(&*server.run).arg(&*server.replication).arg(count);
+        command.arg(list.store.to_string());
         let asked = self.connection.req_packed_command(&command);
         let answer = timeout(patience, asked).await.map_err(|_| TapError::Late("in time"))??;
         read(answer)
@@ -121,6 +124,7 @@ fn read(answer: Value) -> Result<Popped, TapError> {
                 numbers.iter().map(|number| text(number).map(Into::into)).collect();
             numbers.map(Popped::Numbers).ok_or_else(|| strange(&answer))
         }
+        (Some("store"), _) => Ok(Popped::Other("another installation of Bates fills it".into())),
         (Some("server"), _) => Ok(Popped::Other("the server is another one".into())),
         (Some("epoch"), Some(epoch)) => {
             Ok(Popped::Other(format!("its epoch is {}", text(epoch).unwrap_or("none")).into()))

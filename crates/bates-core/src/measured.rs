@@ -89,6 +89,10 @@ impl<S: Store> Store for Measured<S> {
         granted
     }
 
+    fn identity(&self) -> Uuid {
+        self.store.identity()
+    }
+
     fn is_shared(&self) -> bool {
         self.store.is_shared()
     }

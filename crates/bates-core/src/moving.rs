@@ -247,6 +247,7 @@ pub async fn move_store<A: Movable, B: Movable>(
     }
     let run = departure.run;
     let mut copying = Copying { from, to, to_name, run, moved: Moved::default(), progress: &mut progress };
+    copying.write(Page::Identity(from.identity())).await?;
     for (definition, key) in from.definitions().await? {
         let series = definition.series.clone();
         copying.write(Page::Definition(definition, key)).await?;

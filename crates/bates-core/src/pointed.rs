@@ -168,6 +168,10 @@ impl<S: Pools> Pools for Arc<S> {
 }
 
 impl<S: Store> Store for Arc<S> {
+    fn identity(&self) -> Uuid {
+        (**self).identity()
+    }
+
     fn is_shared(&self) -> bool {
         (**self).is_shared()
     }

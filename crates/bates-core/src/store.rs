@@ -24,6 +24,9 @@ pub use error::StoreError;
 /// Invariant: when a call answers with a grant, the cursor past it is on disk. A call that was cancelled or
 /// failed may have moved a cursor all the same: its range is then lost, never granted again.
 pub trait Store: Audit {
+    /// Which store this is: made with it, the same after a move, and for all nodes.
+    fn identity(&self) -> Uuid;
+
     /// Whether other nodes issue from the same cursors: then no lease in memory keeps an order.
     fn is_shared(&self) -> bool {
         false

@@ -50,15 +50,17 @@ impl PostgresStore {
                 learned => learned?,
             }
             node::be_seen(&session, truth.node, &process).await?;
+            let rows = session.query_typed("SELECT id FROM bates.store", &[]).await?;
+            let identity = rows.first().map(|row| row.get::<_, Uuid>(0));
             session.give_back();
-            Ok(())
+            identity.ok_or(Failed::Refused(OpenError::Emptied))
         });
-        opened.await.map_err(|failed| failed.into_open_error(address))?;
+        let identity = opened.await.map_err(|failed| failed.into_open_error(address))?;
         let notices = Notices::new(address, settings, truth.node)?;
         let recalls = Recalls::default();
         recalls.begin(truth.last_recall());
         let shared = Arc::new(Shared::new(pool, settings, truth));
-        Ok(Self { shared, notices, recorder: Recorder::default(), process, recalls })
+        Ok(Self { shared, notices, recorder: Recorder::default(), process, recalls, identity })
     }
 
     /// Makes the schema, or brings it up to date. Answers with the version that was there before.

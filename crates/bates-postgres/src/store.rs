@@ -26,6 +26,7 @@ pub struct PostgresStore {
     pub(crate) recorder: Recorder,
     pub(crate) process: Process,
     pub(crate) recalls: Recalls,
+    pub(crate) identity: Uuid,
 }
 
 impl PostgresStore {
@@ -86,6 +87,10 @@ fn gone() -> StoreError {
 }
 
 impl Store for PostgresStore {
+    fn identity(&self) -> Uuid {
+        self.identity
+    }
+
     fn is_shared(&self) -> bool {
         true
     }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::{Amount, KeyTemplate, KeyTemplateError, PoolSettings, ScopeMatch, Value};
+use bates_core::{Amount, KeyTemplate, KeyTemplateError, PoolSettings, ScopeMatch, SharedPool as _, Value};
 use serde::Deserialize;
+use uuid::Uuid;
 
 use crate::RedisPool;
 
@@ -58,14 +59,19 @@ pub enum PoolError {
 }
 
 impl Description {
-    /// Where the pools are. Whether the server is there shows when they are filled.
-    pub fn open(&self) -> Result<RedisPool, PoolError> {
-        RedisPool::new(&self.redis)
+    /// Whether the address can be used, and what it is, without a password.
+    pub fn address(&self) -> Result<String, PoolError> {
+        self.open(Uuid::nil()).map(|pool| pool.describe())
+    }
+
+    /// The pools of a store. Whether the server is there shows when they are filled.
+    pub fn open(&self, store: Uuid) -> Result<RedisPool, PoolError> {
+        RedisPool::new(&self.redis, store)
     }
 
     /// Whether both are on the same server, as far as their addresses tell.
     pub fn is_beside(&self, other: &Self) -> bool {
-        let address = |of: &Self| of.open().map(|pool| pool.address()).ok();
+        let address = |of: &Self| of.open(Uuid::nil()).map(|pool| pool.address()).ok();
         address(self) == address(other)
     }
 

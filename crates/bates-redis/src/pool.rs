@@ -7,6 +7,7 @@ use bates_core::{Asking, ListLook, Looked, Push, Refusal, Server, SharedPool};
 use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Cmd, Pipeline, Value};
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::description::PoolError;
 use crate::keys::Keys;
@@ -24,13 +25,16 @@ pub struct RedisPool {
     client: Client,
     /// Made with the first question, because it needs a runtime.
     connection: OnceLock<ConnectionManager>,
+    /// The store whose numbers the lists hold, as markers name it.
+    store: Box<str>,
 }
 
 impl RedisPool {
-    /// Pools on the server of this address.
-    pub fn new(address: &str) -> Result<Self, PoolError> {
+    /// Pools of a store on the server of this address.
+    pub fn new(address: &str, store: Uuid) -> Result<Self, PoolError> {
         let refused = |problem: redis::RedisError| PoolError::Address(problem.to_string().into());
-        Ok(Self { client: Client::open(address).map_err(refused)?, connection: OnceLock::new() })
+        let (client, store) = (Client::open(address).map_err(refused)?, store.to_string().into());
+        Ok(Self { client, connection: OnceLock::new(), store })
     }
 
     /// Which database of which server, without a password.
@@ -81,7 +85,7 @@ impl RedisPool {
                 .arg(0)
                 .cmd("HMGET")
                 .arg(marker)
-                .arg(&["epoch", "to"])
+                .arg(&["epoch", "to", "store"])
                 .cmd("TYPE")
                 .arg(list);
         }
@@ -91,15 +95,19 @@ impl RedisPool {
         };
         let server = server(about_server, about_replication)?;
         let read = |list: &[Value]| {
-            let marker = |at: usize| match list.get(2) {
-                Some(Value::Array(fields)) => fields.get(at).and_then(whole),
+            let field = |at: usize| match list.get(2) {
+                Some(Value::Array(fields)) => fields.get(at),
                 _ => None,
             };
+            let marker = |at: usize| field(at).and_then(whole);
+            let store = field(2).and_then(text);
             ListLook {
+                is_foreign: store.is_some_and(|store| *store != *self.store),
                 // What is no list has none of our numbers, and a push will say so.
                 level: list.first().and_then(whole).unwrap_or_default(),
                 head: list.get(1).and_then(text).map(Into::into),
-                epoch: marker(0),
+                // A marker that names no store is of an earlier version: the list is begun anew.
+                epoch: marker(0).filter(|_| store.is_some()),
                 pushed_to: marker(1),
                 is_other: matches!(list.get(2), Some(Value::ServerError(_)))
                     || list.get(3).and_then(text).is_some_and(|kind| kind != "list" && kind != "none"),
@@ -114,7 +122,7 @@ impl RedisPool {
         for (key, epoch) in lists {
             let keys = Keys::of(key);
             let mut command = push::script(scripts::DISCARD, &[keys.list, &keys.marker]);
-            command.arg(*epoch).arg(&*server.run).arg(&*server.replication);
+            command.arg(*epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store);
             commands.add_command(command);
         }
         let replies = self.all(&commands).await?;
@@ -124,7 +132,7 @@ impl RedisPool {
     async fn renewed(&self, key: &str, epoch: u64, server: &Server) -> Result<Result<(), Refusal>, Box<str>> {
         let keys = Keys::of(key);
         let mut command = push::script(scripts::RENEW, &[keys.list, &keys.marker, &keys.stage]);
-        command.arg(epoch).arg(&*server.run).arg(&*server.replication);
+        command.arg(epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store);
         judged(&self.one(&command).await?)
     }
 
@@ -173,7 +181,7 @@ impl SharedPool for RedisPool {
     }
 
     fn push<'a>(&'a self, key: &str, push: Push<'_>) -> Asking<'a, Result<(), Refusal>> {
-        let commands = push::commands(key, &push);
+        let commands = push::commands(key, &push, &self.store);
         Box::pin(async move { push::outcome(&self.all(&commands).await?) })
     }
 

@@ -16,7 +16,7 @@ use crate::scripts;
 const VALUES_MAX: usize = 1_000;
 
 /// The commands of a push.
-pub(crate) fn commands(key: &str, push: &Push<'_>) -> Pipeline {
+pub(crate) fn commands(key: &str, push: &Push<'_>, store: &str) -> Pipeline {
     let keys = Keys::of(key);
     let open = if pushes_without_fence() { scripts::OPEN_UNFENCED } else { scripts::OPEN };
     let mut pipeline = Pipeline::new();
@@ -30,6 +30,7 @@ pub(crate) fn commands(key: &str, push: &Push<'_>) -> Pipeline {
             .arg(push.from)
             .arg(push.to)
             .arg(push.token)
+            .arg(store)
             .take(),
     );
     let mut values = push.numbers.values().peekable();

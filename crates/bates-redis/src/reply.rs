@@ -40,6 +40,7 @@ pub(crate) fn judged(value: &Value) -> Result<Result<(), Refusal>, Box<str>> {
         "open" | "again" => Ok(Ok(())),
         "epoch" => Ok(Err(Refusal::Epoch(part(1).parse().ok()))),
         "server" => Ok(Err(Refusal::Server(Server { run: part(1).into(), replication: part(2).into() }))),
+        "foreign" => Ok(Err(Refusal::Foreign)),
         "fenced" => Ok(Err(Refusal::Fenced)),
         "type" => Ok(Err(Refusal::NotAList)),
         _ => Err(strange(value)),

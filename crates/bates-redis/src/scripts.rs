@@ -1,7 +1,8 @@
 //! What Redis runs as one step. Each script names the memory of the server that it is for: a server that restarted,
 //! took over or follows another history has another one, and its lists may be old.
 
-/// Before a push. Keys: list, marker, stage, lock. Arguments: epoch, run, replication, fence, from, to, token.
+/// Before a push. Keys: list, marker, stage, lock. Arguments: epoch, run, replication, fence, from, to, token,
+/// store.
 ///
 /// Moves the marker and puts the list on the stage, where the numbers that follow are appended; what is refused leaves
 /// the stage empty, and numbers are appended to nothing. The marker is written first: where Redis has no memory left,
@@ -13,7 +14,9 @@ end
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
 if run ~= ARGV[2] or replication ~= ARGV[3] then return {'server', run, replication} end
-local marker = redis.call('HMGET', KEYS[2], 'epoch', 'fence', 'to')
+local marker = redis.call('HMGET', KEYS[2], 'epoch', 'fence', 'to', 'store')
+if marker[4] and marker[4] ~= ARGV[8] then return {'foreign'} end
+if not marker[4] then return {'epoch', ''} end
 if marker[1] ~= ARGV[1] then return {'epoch', marker[1] or ''} end
 local kind = redis.call('TYPE', KEYS[1])['ok']
 if kind ~= 'list' and kind ~= 'none' then return {'type'} end
@@ -41,25 +44,29 @@ if redis.call('LINDEX', KEYS[2], 0) == '' then redis.call('LPOP', KEYS[2]) end
 if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('RENAME', KEYS[2], KEYS[1]) end
 return 1";
 
-/// Begins an epoch. Keys: list, marker, stage. Arguments: epoch, run, replication.
+/// Begins an epoch. Keys: list, marker, stage. Arguments: epoch, run, replication, store.
 pub(crate) const RENEW: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
 if run ~= ARGV[2] or replication ~= ARGV[3] then return {'server', run, replication} end
+local store = redis.call('HGET', KEYS[2], 'store')
+if store and store ~= ARGV[4] then return {'foreign'} end
 local epoch = redis.call('HGET', KEYS[2], 'epoch')
 if epoch and (tonumber(epoch) or 0) >= tonumber(ARGV[1]) then return {'epoch', epoch} end
 local kind = redis.call('TYPE', KEYS[1])['ok']
 if kind ~= 'list' and kind ~= 'none' then return {'type'} end
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
-redis.call('HSET', KEYS[2], 'epoch', ARGV[1], 'fence', 0, 'to', 0)
+redis.call('HSET', KEYS[2], 'epoch', ARGV[1], 'fence', 0, 'to', 0, 'store', ARGV[4])
 return {'open'}";
 
 /// Empties a list that is of this epoch or an older one, or of none. Keys: list, marker. Arguments: epoch, run,
-/// replication.
+/// replication, store.
 pub(crate) const DISCARD: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
 if run ~= ARGV[2] or replication ~= ARGV[3] then return 0 end
+local store = redis.call('HGET', KEYS[2], 'store')
+if store and store ~= ARGV[4] then return 0 end
 local epoch = redis.call('HGET', KEYS[2], 'epoch')
 if epoch and (tonumber(epoch) or 0) > tonumber(ARGV[1]) then return 0 end
 if redis.call('TYPE', KEYS[1])['ok'] ~= 'list' then return redis.call('DEL', KEYS[2]) end

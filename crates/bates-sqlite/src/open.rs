@@ -9,6 +9,7 @@ use bates_core::Mark;
 use rusqlite::config::DbConfig;
 use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, TransactionBehavior};
+use uuid::Uuid;
 
 use crate::checkpoint::{self, CheckpointError};
 use crate::error::{Damage, OpenError};
@@ -17,7 +18,7 @@ use crate::outbox::{Steady, deliver};
 use crate::planted::{Bug, is_planted};
 use crate::progress::{self, Progress};
 use crate::state_file::{Content, Found, Phase, StateFile};
-use crate::{held, log, schema};
+use crate::{held, log, read, schema};
 
 /// Only an operator with `sqlite3` can be in the way; that is waited for, not failed on.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,6 +41,7 @@ pub(crate) struct Opened {
     pub(crate) run: i64,
     /// How many commits there were.
     pub(crate) commits: u64,
+    pub(crate) identity: Uuid,
 }
 
 /// With a mark, a store that is made has it from the beginning.
@@ -55,13 +57,14 @@ pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result
     let steady = Steady::new();
     let (run, commits) = begin_run(&mut connection, steady.now())?;
     let reader = connect(&folder)?;
+    let identity = read::identity(&connection)?;
     if has_log || is_migrated {
         // What an earlier version wrote into the log does not say which commit it belongs to.
         empty_log(&folder, &connection, &state)?;
     }
     state.open(commits).map_err(failed("write", &folder.state_file()))?;
     folder.sync()?;
-    Ok(Opened { folder, state: Arc::new(state), connection, reader, steady, run, commits })
+    Ok(Opened { folder, state: Arc::new(state), connection, reader, steady, run, commits, identity })
 }
 
 /// Makes a folder that only a move fills, if it holds nothing yet. Answers whether it was made just now.

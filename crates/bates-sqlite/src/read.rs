@@ -2,6 +2,7 @@
 
 use bates_core::{Cursor, Lease, Place, ScopeKey, SeriesName};
 use rusqlite::{Connection, OptionalExtension, Result, params};
+use uuid::Uuid;
 
 use crate::write::{self, whole};
 
@@ -64,4 +65,9 @@ pub(crate) fn ledger(connection: &Connection, place: &Place) -> Result<Vec<Lease
 fn series_id(connection: &Connection, series: &SeriesName) -> Result<Option<i64>> {
     let mut statement = connection.prepare_cached("SELECT id FROM series WHERE name = ?")?;
     statement.query_row([series.as_str()], |row| row.get(0)).optional()
+}
+
+/// Which store this is.
+pub(crate) fn identity(connection: &Connection) -> Result<Uuid> {
+    connection.query_row("SELECT id FROM identity", [], |row| row.get(0).map(Uuid::from_bytes))
 }

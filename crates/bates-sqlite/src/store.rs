@@ -11,6 +11,7 @@ use bates_core::{
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction};
+use uuid::Uuid;
 
 use crate::aside;
 use crate::error::{Damage, OpenError, of_read};
@@ -35,6 +36,7 @@ pub struct SqliteStore {
     pub(crate) steady: Steady,
     /// Which opening of the store this is.
     pub(crate) run: i64,
+    identity: Uuid,
     process: ProcessGuard,
     // Invariant: last, so that the lock is given up after the database is closed.
     folder: Folder,
@@ -75,7 +77,7 @@ impl SqliteStore {
     }
 
     fn open_marked(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result<Self, OpenError> {
-        let Opened { folder, state, connection, reader, steady, run, commits } =
+        let Opened { folder, state, connection, reader, steady, run, commits, identity } =
             open::open(path, opening, mark)?;
         let (writes, waiting) = mpsc::channel();
         let writer = Writer { connection, state: state.clone(), steady, commits };
@@ -85,7 +87,8 @@ impl SqliteStore {
             .map_err(failed("start the writer of", path))?;
         let reader = Mutex::new(Some(reader));
         let process = ProcessGuard::current();
-        Ok(Self { writes: Some(writes), writer: Some(writer), reader, state, steady, run, process, folder })
+        let (writes, writer) = (Some(writes), Some(writer));
+        Ok(Self { writes, writer, reader, state, steady, run, identity, process, folder })
     }
 
     /// Lets a store that was opened with [`Opening::Stopped`] issue again, with the commits that it has. Numbers that
@@ -160,6 +163,10 @@ impl Drop for SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn identity(&self) -> Uuid {
+        self.identity
+    }
+
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
         self.write(move |transaction| pin::pin(transaction, &definition, fresh_key.as_deref())).await
     }

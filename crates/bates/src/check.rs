@@ -1,7 +1,7 @@
 //! `bates check`: what a configuration amounts to.
 
 use anyhow::bail;
-use bates_core::{Amount, Auditing, Promise, SeriesSpec, SharedPool as _, Value};
+use bates_core::{Amount, Auditing, Promise, SeriesSpec, Value};
 use bates_pattern::{Capacity, Pattern, Position, Scope};
 use bates_server::series::Description;
 use clap::Args;
@@ -131,7 +131,7 @@ fn audit(audit: Auditing) -> Option<String> {
 
 /// Where the pools of a series are, and how large.
 fn pool(PoolOf { pool, settings, .. }: &PoolOf) -> anyhow::Result<String> {
-    let (low, key, server) = (grouped(settings.low), &settings.key, pool.open()?.describe());
+    let (low, key, server) = (grouped(settings.low), &settings.key, pool.address()?);
     Ok(match settings.amount {
         Amount::UpTo(size) => {
             format!("{key} on Redis at {server}, filled up to {} when {low} are left", grouped(size))

@@ -13,6 +13,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
 pub(crate) const KEY: &str = "id-pool:PROJ:9012";
+/// The store whose numbers are in the list.
+pub(crate) const STORE: &str = "0b9b0b1e-6d1e-4d7e-9d1c-0f3f3e6f2a01";
 pub(crate) const MARKER: &str = "{id-pool:PROJ:9012}:bates";
 
 /// A Bates that can be taken away and brought back.
@@ -114,13 +116,13 @@ async fn attach(State(seen): State<Arc<Seen>>, Json(ask): Json<Value>) -> Json<V
         *kept = Kept { server, epoch: kept.epoch + 1 };
         let mut renew = redis::pipe();
         renew.atomic().cmd("DEL").arg(KEY).arg(MARKER);
-        renew.cmd("HSET").arg(MARKER).arg("epoch").arg(kept.epoch);
+        renew.cmd("HSET").arg(MARKER).arg("epoch").arg(kept.epoch).arg("store").arg(STORE);
         for number in seen.taken(seen.fill) {
             renew.cmd("RPUSH").arg(KEY).arg(format!("R-{number}"));
         }
         renew.exec_async(&mut redis).await.unwrap();
     }
-    Json(json!({ "key": KEY, "epoch": kept.epoch }))
+    Json(json!({ "key": KEY, "epoch": kept.epoch, "store": STORE }))
 }
 
 async fn next(State(seen): State<Arc<Seen>>, Json(ask): Json<Value>) -> (StatusCode, Json<Value>) {

@@ -208,6 +208,9 @@ impl<S: Pools> Machine<S> {
         let looked = kept.list.look(&keys).await.map_err(FillError::Server)?;
         let Some(list) = looked.lists.first() else { return Ok(None) };
         let [key] = keys;
+        if list.is_foreign {
+            return Ok(None);
+        }
         // What has no marker is no list of ours.
         if let Some(epoch) = list.epoch {
             kept.list.discard(&[(key, epoch)], &looked.server).await.map_err(FillError::Server)?;

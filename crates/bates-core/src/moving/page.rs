@@ -18,6 +18,8 @@ use crate::store::{Cursor, Definition};
 /// A page that is written in one commit. Written twice, it is the same as written once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Page {
+    /// Which store it is.
+    Identity(Uuid),
     /// What decides how the positions of a series read, and its permutation key.
     Definition(Definition, Option<Vec<u8>>),
     /// Scopes of a series.

@@ -127,6 +127,9 @@ impl<S: Pools> Filling<'_, S> {
     /// The pool as the store knows it, if the list is of its epoch and the server has the memory of then; else begun
     /// anew.
     async fn trusted(&self, server: &Server, list: &ListLook) -> Result<(Pool, Begun), FillError> {
+        if list.is_foreign {
+            return Err(FillError::OtherStore(self.key.clone()));
+        }
         let pool = self.store.pool(self.place.clone()).await?;
         if list.is_other || pool.epoch == 0 && list.epoch.is_none() && list.level > 0 {
             return Err(FillError::Foreign(self.key.clone()));

@@ -39,6 +39,12 @@ pub enum FillError {
         "there is something under {0:?} that Bates did not make: remove it first, or give the pool another key"
     )]
     Foreign(Box<str>),
+    /// A list of another store.
+    #[error(
+        "another installation of Bates fills the list {0:?}, and its numbers are not of this store: give the pool another \
+         key or another Redis database"
+    )]
+    OtherStore(Box<str>),
     /// More was pushed than the store knows of having granted.
     #[error(
         "numbers up to position {pushed_to} were pushed into {key:?}, and the cursor stands at {next}: the store was taken \

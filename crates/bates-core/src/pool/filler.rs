@@ -173,7 +173,9 @@ impl<S: Pools> Filler<S> {
         let mut rewound = Vec::new();
         for (scope, list) in scopes.iter().zip(lists) {
             let Some(watched) = all.get_mut(scope) else { continue };
-            let (Some(epoch), Some(to)) = (list.epoch, list.pushed_to) else { continue };
+            let (Some(epoch), Some(to), false) = (list.epoch, list.pushed_to, list.is_foreign) else {
+                continue;
+            };
             if watched.pushed_to.0 == epoch && to < watched.pushed_to.1 {
                 rewound.push((watched.key.clone(), epoch));
             }

@@ -58,6 +58,8 @@ pub struct ListLook {
     pub level: u64,
     /// The one that is taken next.
     pub head: Option<Box<str>>,
+    /// Whether its marker names another store: another installation fills it.
+    pub is_foreign: bool,
     /// The epoch that it is of, if it is of any.
     pub epoch: Option<u64>,
     /// The first position past all that were pushed in this epoch.
@@ -94,6 +96,8 @@ pub enum Refusal {
     Server(Server),
     /// Something that was granted later was pushed before.
     Fenced,
+    /// Its marker names another store.
+    Foreign,
     /// What is there is no list.
     NotAList,
     /// The server could not, and surely did nothing.
@@ -106,6 +110,7 @@ impl fmt::Display for Refusal {
             Self::Epoch(_) => f.write_str("its list was begun anew, or forgotten"),
             Self::Server(_) => f.write_str("its server restarted, or another one took over"),
             Self::Fenced => f.write_str("another filler was faster"),
+            Self::Foreign => f.write_str("another installation fills its list"),
             Self::NotAList => f.write_str("something that is no list has its key"),
             Self::Unable(why) => f.write_str(why),
         }

@@ -30,7 +30,7 @@ pub(super) struct Watched {
 impl Watched {
     /// Whether its list is the one that the store knows.
     pub(super) fn is_trusted(&self, server: &Server, list: &ListLook) -> bool {
-        self.pool.server.as_ref() == Some(server) && list.epoch == Some(self.pool.epoch)
+        self.pool.server.as_ref() == Some(server) && list.epoch == Some(self.pool.epoch) && !list.is_foreign
     }
 }
 

@@ -59,6 +59,9 @@ impl Movable for PostgresStore {
                 return Ok(false);
             }
             match page {
+                Page::Identity(id) => {
+                    session.query_typed("UPDATE bates.store SET id = $1", &[(id, Type::UUID)]).await?;
+                }
                 Page::Definition(definition, key) => {
                     write::definition(&session, definition, key.as_deref()).await?;
                 }

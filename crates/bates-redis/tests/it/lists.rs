@@ -6,8 +6,10 @@ use bates_core::{Lease, ListLook, Looked, Numbers, Push, Refusal, Server, Shared
 use bates_pattern::{Options, Pattern};
 use bates_redis::RedisPool;
 use bates_testkit::PrivateRedis;
+use uuid::Uuid;
 
 const KEY: &str = "id-pool:PROJ:9012";
+const STORE: Uuid = Uuid::from_u128(1);
 const LASTS: Duration = Duration::from_mins(5);
 
 /// A server, and what is asked of it besides.
@@ -19,7 +21,7 @@ struct Redis {
 impl Redis {
     fn start_with(settings: &'static [&'static str]) -> Self {
         let server = PrivateRedis::start_with(settings).unwrap();
-        let pool = RedisPool::new(&server.url()).unwrap();
+        let pool = RedisPool::new(&server.url(), STORE).unwrap();
         Self { server, pool }
     }
 
@@ -228,8 +230,33 @@ async fn lists_are_looked_at_together_and_one_that_is_none_keeps_no_other_from_i
         epoch: marker.map(|(epoch, _)| epoch),
         pushed_to: marker.map(|(_, to)| to),
         is_other: false,
+        is_foreign: false,
     };
     let other = ListLook { is_other: true, ..ListLook::default() };
     let expected = [other, list(2, Some("a"), None), list(2, Some("P-7"), Some((1, 9)))];
     assert_eq!(looked.lists, expected);
+}
+
+/// Two installations fill lists of one key, and both count their epochs from 1.
+#[tokio::test]
+async fn a_list_of_another_store_is_left_alone_whatever_its_epoch() {
+    let redis = Redis::start();
+    redis.renewed(1).await.unwrap();
+    redis.push(1, 5, 7, 9).await.unwrap();
+    let other = RedisPool::new(&redis.server.url(), Uuid::from_u128(2)).unwrap();
+    let looked = other.look(&[KEY.into()]).await.unwrap();
+    assert!(looked.lists[0].is_foreign && !redis.looked().await.lists[0].is_foreign);
+    for epoch in [1, 2] {
+        let numbers = numbers(20, 22);
+        let (server, token) = (&looked.server, "filler");
+        let push = Push { epoch, server, token, fence: 9, from: 20, to: 22, numbers: &numbers };
+        assert_eq!(other.push(KEY, push).await, Ok(Err(Refusal::Foreign)));
+        assert_eq!(other.renew(KEY, epoch, server).await, Ok(Err(Refusal::Foreign)));
+        other.discard(&[(KEY.into(), epoch)], server).await.unwrap();
+    }
+    assert_eq!(redis.all().await, ["P-7", "P-8"]);
+    let _: u64 = redis.command(&["HDEL", &format!("{{{KEY}}}:bates"), "store"]).await;
+    assert_eq!(redis.looked().await.lists[0].epoch, None, "a marker without a store is begun anew");
+    redis.renewed(2).await.unwrap();
+    redis.push(2, 6, 9, 10).await.unwrap();
 }

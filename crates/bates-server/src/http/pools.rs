@@ -10,6 +10,7 @@ use axum::response::IntoResponse;
 use bates_core::{By, Code, PoolLook, PoolRefused, Pools, Server};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::ask::{self, Pairs};
 use super::problem::Problem;
@@ -110,6 +111,9 @@ pub(super) struct Attached {
     key: String,
     /// The epoch that the marker must have.
     epoch: u64,
+    /// The store that the marker must name: the field `store`.
+    #[schema(value_type = String, example = "6f0c1f3e-8f1d-4f43-9c41-2b6f2b7f1a55")]
+    store: Uuid,
 }
 
 /// Numbers as the list of a pool holds them.
@@ -177,7 +181,7 @@ pub(super) async fn attach<S: Pools>(
     let server = Server { run: ask.run_id, replication: ask.replication_id };
     let parameters = ask.scope.parameters();
     let (key, epoch) = context.machine.attach(&entry, ask::name(&parameters, None), &server).await?;
-    Ok(Json(Attached { key: key.into(), epoch }))
+    Ok(Json(Attached { key: key.into(), epoch, store: context.machine.identity() }))
 }
 
 /// Take numbers as the list of a pool holds them, without Redis

@@ -16,6 +16,10 @@ use crate::write::{self, Refusable, integer};
 
 pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<(), StoreError> {
     match page {
+        Page::Identity(id) => {
+            transaction.execute("UPDATE identity SET id = ?", [id.as_bytes()])?;
+            Ok(Ok(()))
+        }
         Page::Definition(definition, key) => {
             Ok(pin::pin(transaction, definition, key.as_deref())?.and_then(|pinned| {
                 let differs = || StoreError::UnknownSeries(definition.series.as_str().into());

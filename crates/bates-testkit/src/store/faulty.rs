@@ -128,6 +128,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<S: Store> Store for FaultyStore<S> {
+    fn identity(&self) -> Uuid {
+        self.inner.identity()
+    }
+
     fn is_shared(&self) -> bool {
         self.inner.is_shared()
     }

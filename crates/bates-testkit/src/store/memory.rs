@@ -92,6 +92,10 @@ impl State {
 }
 
 impl Store for MemoryStore {
+    fn identity(&self) -> Uuid {
+        Uuid::nil()
+    }
+
     fn is_shared(&self) -> bool {
         self.is_shared
     }

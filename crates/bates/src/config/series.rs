@@ -57,7 +57,7 @@ pub(super) fn read(node: Option<&Node>, mistakes: &mut Vec<Mistake>) -> Describe
         let documents = documents.and_then(|node| opened(name, node, "documents: ", open, mistakes));
         let pool = node
             .get("pool")
-            .map(|pool| (pool, opened(name, pool, "pool: ", bates_redis::Description::open, mistakes)));
+            .map(|pool| (pool, opened(name, pool, "pool: ", bates_redis::Description::address, mistakes)));
         let plain = node.without("sink").without("documents").without("pool");
         let Some(spec) = one(name, &plain, mistakes) else { continue };
         let spec = SeriesSpec { has_sink: sink.is_some(), ..spec };

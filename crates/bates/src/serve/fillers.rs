@@ -15,7 +15,9 @@ use crate::output;
 pub(crate) fn know_pools<S: Store>(machine: &Machine<S>, pools: &[PoolOf]) -> anyhow::Result<()> {
     let mut known = HashMap::new();
     for PoolOf { series, pool, settings } in pools {
-        let list = pool.open().with_context(|| format!("the pool of series {:?}", series.as_str()))?;
+        let list = pool
+            .open(machine.identity())
+            .with_context(|| format!("the pool of series {:?}", series.as_str()))?;
         known.insert(series.clone(), Arc::new(KeptPools::new(Box::new(list), settings.clone())));
     }
     machine.know_pools(known);

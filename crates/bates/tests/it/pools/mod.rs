@@ -1,5 +1,6 @@
 //! Shared pools, on real servers: Bates fills, programs take, and Redis forgets.
 
+mod apart;
 mod filling;
 mod forgetting;
 mod guarded;
