@@ -94,27 +94,29 @@ impl RedisPool {
             return Err("Redis answered nothing".into());
         };
         let server = server(about_server, about_replication)?;
-        let read = |list: &[Value]| {
-            let field = |at: usize| match list.get(2) {
-                Some(Value::Array(fields)) => fields.get(at),
-                _ => None,
-            };
-            let marker = |at: usize| field(at).and_then(whole);
-            let store = field(2).and_then(text);
-            ListLook {
-                is_foreign: store.is_some_and(|store| *store != *self.store),
-                // What is no list has none of our numbers, and a push will say so.
-                level: list.first().and_then(whole).unwrap_or_default(),
-                head: list.get(1).and_then(text).map(Into::into),
-                // A marker that names no store is of an earlier version: the list is begun anew.
-                epoch: marker(0).filter(|_| store.is_some()),
-                pushed_to: marker(1),
-                is_other: matches!(list.get(2), Some(Value::ServerError(_)))
-                    || list.get(3).and_then(text).is_some_and(|kind| kind != "list" && kind != "none"),
-            }
-        };
-        let lists = replies[2..].chunks(LOOK_COMMANDS).map(read).collect();
+        let lists = replies[2..].chunks(LOOK_COMMANDS).map(|list| self.read(list)).collect();
         Ok(Looked { server, lists })
+    }
+
+    /// What the commands of one list were answered.
+    fn read(&self, list: &[Value]) -> ListLook {
+        let field = |at: usize| match list.get(2) {
+            Some(Value::Array(fields)) => fields.get(at),
+            _ => None,
+        };
+        let marker = |at: usize| field(at).and_then(whole);
+        let store = field(2).and_then(text);
+        ListLook {
+            is_foreign: store.is_some_and(|store| *store != *self.store),
+            // What is no list has none of our numbers, and a push will say so.
+            level: list.first().and_then(whole).unwrap_or_default(),
+            head: list.get(1).and_then(text).map(Into::into),
+            // A marker that names no store is of an earlier version: the list is begun anew.
+            epoch: marker(0).filter(|_| store.is_some()),
+            pushed_to: marker(1),
+            is_other: matches!(list.get(2), Some(Value::ServerError(_)))
+                || list.get(3).and_then(text).is_some_and(|kind| kind != "list" && kind != "none"),
+        }
     }
 
     async fn discarded(&self, lists: &[(Box<str>, u64)], server: &Server) -> Result<(), Box<str>> {

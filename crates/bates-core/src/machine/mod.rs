@@ -263,11 +263,6 @@ impl<S: Store> Machine<S> {
         self.dispenser.store().inner()
     }
 
-    /// Which store the machine issues from. The markers of its shared pools name it.
-    pub fn identity(&self) -> uuid::Uuid {
-        self.dispenser.store().identity()
-    }
-
     /// Whether other nodes issue from the same store.
     pub fn is_shared(&self) -> bool {
         self.dispenser.store().is_shared()

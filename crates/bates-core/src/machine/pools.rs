@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use uuid::Uuid;
+
 use super::{Entry, Machine, ScopeName, ScopeRefused};
 use crate::code::Code;
 use crate::name::SeriesName;
@@ -66,6 +68,11 @@ pub struct PoolLook {
 }
 
 impl<S: Store> Machine<S> {
+    /// Which store the machine issues from. The markers of its shared pools name it.
+    pub fn identity(&self) -> Uuid {
+        self.dispenser.store().identity()
+    }
+
     /// From now on these series have shared pools. Only the first call counts.
     pub fn know_pools(&self, pools: HashMap<SeriesName, Arc<KeptPools>>) {
         let _ = self.pools.set(pools);
