@@ -8,6 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 mod bench;
 mod cargo;
+mod hunt;
 mod libraries;
 mod machine;
 mod step;
@@ -24,7 +25,8 @@ mod tidy;
   cargo xtask test -- -p bates-pattern   the tests of one crate
   cargo xtask tidy                       check the style rules
   cargo xtask tidy --bless               lower the recorded sizes to what they have shrunk to
-  cargo xtask bench pattern              run one benchmark"
+  cargo xtask bench pattern              run one benchmark
+  cargo xtask hunt --seconds 600         look for broken promises at random, for as long as is said"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -39,6 +41,8 @@ enum Command {
     Tidy(tidy::Arguments),
     /// Run a benchmark by its name
     Bench(bench::Arguments),
+    /// Look for broken promises at random: calls given up, runtimes that end, lost answers, a Redis that forgets
+    Hunt(hunt::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +57,7 @@ fn run() -> Result<ExitCode> {
         Some(Command::Test(arguments)) => test::run(&arguments),
         Some(Command::Tidy(arguments)) => tidy::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
+        Some(Command::Hunt(arguments)) => hunt::run(&arguments),
         None => {
             Arguments::command().print_help()?;
             Ok(ExitCode::SUCCESS)

@@ -13,6 +13,9 @@ pub enum OpenError {
     /// Another process has it open.
     #[error("{0} is in use by another process: two would hand out the same numbers")]
     InUse(PathBuf),
+    /// This process has it open.
+    #[error("{0} is open in this process already: use the handle that has it open, or close that first")]
+    InUseHere(PathBuf),
     /// There is no store where one must be.
     #[error("{0} holds no store: no bates.db is in it")]
     NoStore(PathBuf),

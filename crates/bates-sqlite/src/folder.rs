@@ -1,10 +1,13 @@
 //! The folder of a store: made durably, locked against a second process, and the names of what is in it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use bates_core::ProcessGuard;
+use parking_lot::Mutex;
 
 use crate::error::OpenError;
 use crate::state_file::Phase;
@@ -43,7 +46,18 @@ pub(crate) struct Folder {
     lock: File,
     /// The lock file of an earlier version, which may be running.
     earlier: Option<(File, Phase)>,
+    id: FolderId,
     process: ProcessGuard,
+}
+
+/// The device and the inode of a folder.
+type FolderId = (u64, u64);
+
+/// The folders that this process has open, only to say so. Never waited for: after a fork nobody might give the lock back.
+static OPEN: Mutex<BTreeMap<FolderId, ProcessGuard>> = Mutex::new(BTreeMap::new());
+
+fn id_of(folder: &File) -> io::Result<FolderId> {
+    folder.metadata().map(|found| (found.dev(), found.ino()))
 }
 
 impl Folder {
@@ -54,9 +68,14 @@ impl Folder {
         }
         make(path)?;
         let lock = File::open(path).map_err(failed("open the folder", path))?;
-        try_lock(&lock, path)?;
-        let earlier = lock_earlier(path)?;
-        Ok(Self { path: path.to_owned(), lock, earlier, process: ProcessGuard::current() })
+        let id = id_of(&lock).map_err(failed("look at the folder", path))?;
+        try_lock(&lock, path, id)?;
+        let earlier = lock_earlier(path, id)?;
+        let process = ProcessGuard::current();
+        if let Some(mut open) = OPEN.try_lock() {
+            open.insert(id, process.clone());
+        }
+        Ok(Self { path: path.to_owned(), lock, earlier, id, process })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -104,6 +123,9 @@ impl Drop for Folder {
         if self.process.is_forked() {
             return;
         }
+        if let Some(mut open) = OPEN.try_lock() {
+            open.remove(&self.id);
+        }
         let _ = self.lock.unlock();
         if let Some((file, _)) = &self.earlier {
             let _ = file.unlock();
@@ -132,21 +154,23 @@ fn make(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn try_lock(file: &File, folder: &Path) -> Result<(), OpenError> {
+fn try_lock(file: &File, folder: &Path, id: FolderId) -> Result<(), OpenError> {
+    let is_open_here = || OPEN.try_lock().is_some_and(|open| open.get(&id).is_some_and(|by| !by.is_forked()));
     match file.try_lock() {
         Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) if is_open_here() => Err(OpenError::InUseHere(folder.to_owned())),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_owned())),
         Err(TryLockError::Error(error)) => Err(failed("lock the folder", folder)(error)),
     }
 }
 
-fn lock_earlier(folder: &Path) -> Result<Option<(File, Phase)>, OpenError> {
+fn lock_earlier(folder: &Path, id: FolderId) -> Result<Option<(File, Phase)>, OpenError> {
     let path = folder.join(LOCK);
     let file = match File::options().read(true).write(true).open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(failed("open", &path))?,
     };
-    try_lock(&file, folder)?;
+    try_lock(&file, folder, id)?;
     let said = fs::read_to_string(&path).map_err(failed("read", &path))?;
     let phase = match said.as_str() {
         "" => Phase::New,

@@ -82,7 +82,7 @@ pub(crate) fn reserve(path: &Path) -> Result<bool, OpenError> {
 
 pub(crate) fn unreserve(path: &Path) -> Result<(), OpenError> {
     let folder = match Folder::open(path, Opening::First) {
-        Err(OpenError::InUse(_)) => return Ok(()),
+        Err(OpenError::InUse(_) | OpenError::InUseHere(_)) => return Ok(()),
         folder => folder?,
     };
     let state = folder.state_file();

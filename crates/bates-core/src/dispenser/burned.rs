@@ -33,8 +33,14 @@ impl<S: Store> Inner<S> {
     fn burn(self: &Arc<Self>, place: &Place, ranges: impl IntoIterator<Item = Lease>) {
         let ranges = ranges.into_iter().map(|range| (place.clone(), range));
         self.burned.0.lock().extend(ranges);
-        let inner = self.clone();
-        self.runtime.spawn(async move { inner.report_burned().await });
+        let (inner, counted) = (self.clone(), self.refills.begin());
+        self.runtime.spawn(async move {
+            // What fails stays in the list.
+            let _ = inner.report_burned().await;
+            // Invariant: in this order, because a dispenser that closes waits until no task has the store.
+            drop(inner);
+            drop(counted);
+        });
     }
 
     pub(super) async fn report_burned(&self) -> Result<(), StoreError> {
@@ -111,11 +117,14 @@ impl<S: Store> Future for DirectGrant<S> {
 impl<S: Store> Drop for DirectGrant<S> {
     fn drop(&mut self) {
         let Some(granting) = self.granting.take() else { return };
-        let (inner, place) = (self.inner.clone(), self.place.clone());
+        let (inner, place, counted) = (self.inner.clone(), self.place.clone(), self.inner.refills.begin());
         self.inner.runtime.spawn(async move {
             if let Ok(grant) = granting.await {
                 inner.burn(&place, [grant.lease]);
             }
+            // Invariant: in this order, as above.
+            drop(inner);
+            drop(counted);
         });
     }
 }

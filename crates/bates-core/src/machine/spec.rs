@@ -229,7 +229,7 @@ pub enum MachineError {
     #[error("there are {0} series, the limit")]
     TooMany(usize),
     /// The machine is closing.
-    #[error("the server is stopping")]
+    #[error("the numbering machine is stopping")]
     Stopping,
     /// The store refused.
     #[error(transparent)]

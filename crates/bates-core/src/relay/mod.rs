@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::document::{Claim, Claimed, Outbox, Outcomes, Settlement, Sink, Undelivered, Verdict};
 use crate::machine::{Entry, Machine};
@@ -50,6 +50,8 @@ pub struct RelaySettings {
     pub tries_max: u32,
     /// How long a claim lasts; what takes longer may be delivered twice.
     pub claim_lasts: Duration,
+    /// How long a batch that is under way may take once the relay is told to stop. After that its outcome is unknown.
+    pub stop_lasts: Duration,
     /// Batches that are under way together.
     pub lanes: usize,
     /// How long nobody looks whether something is due that this node was not told of: written by another node, or
@@ -59,7 +61,13 @@ pub struct RelaySettings {
 
 impl Default for RelaySettings {
     fn default() -> Self {
-        Self { tries_max: 5, claim_lasts: CLAIM_LASTS, lanes: 2, poll: Duration::from_secs(1) }
+        Self {
+            tries_max: 5,
+            claim_lasts: CLAIM_LASTS,
+            stop_lasts: Duration::from_secs(5),
+            lanes: 2,
+            poll: Duration::from_secs(1),
+        }
     }
 }
 
@@ -110,10 +118,10 @@ impl<S: Outbox> Relay<S> {
             }
             let pause = self.breaker.lock().pause();
             let is_done = match pause {
-                None => self.round(self.limit()).await.unwrap_or(false),
+                None => self.round(self.limit(), stopped.clone()).await.unwrap_or(false),
                 Some(pause) => {
                     tokio::select! {
-                        () = self.probe(pause) => true,
+                        () = self.probe(pause, stopped.clone()) => true,
                         _ = stopped.changed() => return,
                     }
                 }
@@ -136,24 +144,24 @@ impl<S: Outbox> Relay<S> {
     }
 
     /// Waits, and tries the sink with one document.
-    async fn probe(&self, pause: Duration) {
+    async fn probe(&self, pause: Duration, stopped: watch::Receiver<bool>) {
         let _alone = self.probing.lock().await;
         if self.breaker.lock().pause().is_some() {
             sleep(pause).await;
             // A store that fails is asked again after the next pause.
-            let _ = self.round(1).await;
+            let _ = self.round(1, stopped).await;
         }
     }
 
     /// Claims, delivers, settles. Answers whether there was anything to deliver.
-    async fn round(&self, limit: usize) -> Result<bool, StoreError> {
+    async fn round(&self, limit: usize, stopped: watch::Receiver<bool>) -> Result<bool, StoreError> {
         let lasts = self.settings.claim_lasts + SETTLING;
         let claim = Claim { series: self.entry.series().name().clone(), limit, bytes: BYTES_AT_ONCE, lasts };
         let claimed = self.machine.store().claim(claim).await?;
         if claimed.is_empty() {
             return Ok(false);
         }
-        let outcomes = self.deliver(&claimed).await;
+        let outcomes = self.deliver(&claimed, stopped).await;
         self.breaker.lock().saw(&outcomes);
         let settled = claimed.iter().zip(outcomes).map(|(claimed, outcome)| Settlement {
             event: claimed.event,
@@ -166,17 +174,31 @@ impl<S: Outbox> Relay<S> {
         Ok(true)
     }
 
-    /// What takes longer than the claim was not answered: another node may be at it by then. What the sink has told of
-    /// before counts.
-    async fn deliver(&self, claimed: &[Claimed]) -> Vec<Result<(), Undelivered>> {
+    /// What takes longer than the claim was not answered: another node may be at it by then. Nor is what takes longer
+    /// than a stop waits. What the sink has told of before counts.
+    async fn deliver(
+        &self,
+        claimed: &[Claimed],
+        stopped: watch::Receiver<bool>,
+    ) -> Vec<Result<(), Undelivered>> {
         let outcomes = Outcomes::unknown(claimed.len());
-        let ended = timeout(self.settings.claim_lasts, self.ended(claimed, &outcomes)).await;
-        self.pace.lock().saw(claimed.len(), ended == Ok(true));
+        let ended = tokio::select! {
+            ended = self.ended(claimed, &outcomes) => Some(ended),
+            () = sleep(self.settings.claim_lasts) => None,
+            () = self.stop_is_over(stopped) => None,
+        };
+        self.pace.lock().saw(claimed.len(), ended == Some(true));
         outcomes.known(match ended {
-            Ok(true) => "the sink ended and told nothing of it",
-            Ok(false) => "the sink panicked",
-            Err(_) => "the sink did not answer within the time of its claim",
+            Some(true) => "the sink ended and told nothing of it",
+            Some(false) => "the sink panicked",
+            None => "the sink did not answer within the time of its claim, or before the process stopped",
         })
+    }
+
+    /// Ends when a stop was asked for and has waited long enough. A sender that is gone asked for one, too.
+    async fn stop_is_over(&self, mut stopped: watch::Receiver<bool>) {
+        let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
+        sleep(self.settings.stop_lasts).await;
     }
 
     /// Whether the sink ended the batch; if not, it panicked, which has been said.

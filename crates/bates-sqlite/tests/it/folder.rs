@@ -54,7 +54,7 @@ fn undo_migrations(folder: &TempDir, version: u32, said: &str) -> rusqlite::Conn
     let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
     let undo = "DROP TABLE audit; DROP TABLE client_lease; DROP TABLE progress;
                 ALTER TABLE document DROP COLUMN in_doubt; ALTER TABLE series DROP COLUMN promise;
-                ALTER TABLE cursor DROP COLUMN gapless_from; ALTER TABLE mark DROP COLUMN move;
+                DROP TABLE identity; ALTER TABLE cursor DROP COLUMN gapless_from; ALTER TABLE mark DROP COLUMN move;
                 ALTER TABLE mark DROP COLUMN run;
                 CREATE TABLE probe (count INTEGER NOT NULL) STRICT; INSERT INTO probe VALUES (0)";
     database.execute_batch(undo).unwrap();
@@ -84,8 +84,8 @@ fn damage(folder: &TempDir, opening: Opening) -> Damage {
 fn a_folder_is_opened_once_at_a_time() {
     let folder = TempDir::new().unwrap();
     let first = open(&folder, Opening::First).unwrap();
-    assert!(matches!(open(&folder, Opening::First), Err(OpenError::InUse(_))));
-    assert!(matches!(open(&folder, Opening::New), Err(OpenError::InUse(_))), "not even on purpose");
+    assert!(matches!(open(&folder, Opening::First), Err(OpenError::InUseHere(_))));
+    assert!(matches!(open(&folder, Opening::New), Err(OpenError::InUseHere(_))), "not even on purpose");
     drop(first);
     assert!(open(&folder, Opening::First).is_ok());
 }
@@ -200,7 +200,7 @@ async fn a_state_file_that_is_removed_while_the_store_is_open_comes_back() {
         if round == 1 {
             fs::copy(elsewhere.path().join("bates.state"), &state).unwrap();
         }
-        assert!(matches!(open(&folder, Opening::First), Err(OpenError::InUse(_))));
+        assert!(matches!(open(&folder, Opening::First), Err(OpenError::InUseHere(_))));
         assert_eq!(grant(&store).await, 11 + round * 20);
     }
 }

@@ -171,3 +171,43 @@ async fn only_the_document_that_a_sink_hangs_on_is_tried_again() {
     let dead = machine.1.documents(dead, None, 10).await.unwrap();
     assert!(dead[0].in_doubt, "the sink may have taken it");
 }
+
+/// A sink that never answers.
+struct Hanging(Arc<tokio::sync::Notify>);
+
+impl Sink for Hanging {
+    fn deliver<'a>(&'a self, _: &'a [Delivery]) -> Delivering<'a> {
+        self.0.notify_one();
+        Box::pin(std::future::pending())
+    }
+
+    fn batch_max(&self) -> usize {
+        1_000
+    }
+
+    fn describe(&self) -> String {
+        "one that hangs".to_owned()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_that_hangs_does_not_hold_up_a_stop_and_its_document_is_in_doubt() {
+    let (_folder, machine) = with_documents(1).await;
+    let hour = Duration::from_hours(1);
+    let settings =
+        RelaySettings { claim_lasts: hour, stop_lasts: Duration::ZERO, ..RelaySettings::default() };
+    let (stop, stopped) = watch::channel(false);
+    let begun = Arc::default();
+    let sink = Box::new(Hanging(Arc::clone(&begun)));
+    let relay = Relay::new(machine.clone(), machine.named("document").unwrap(), sink, settings);
+    let running = tokio::spawn(relay.run(stopped));
+    begun.notified().await;
+    stop.send(true).unwrap();
+    running.await.unwrap();
+    let documents = machine.documents(Filter::default(), None, 10).await.unwrap();
+    assert_eq!(
+        (documents[0].state, documents[0].in_doubt),
+        (State::Pending, true),
+        "the sink may have taken it"
+    );
+}

@@ -15,6 +15,10 @@ use super::Settings;
 /// How late a reservation is voided at the most. A look that finds nothing writes nothing.
 const TIDY_PERIOD: Duration = Duration::from_secs(1);
 
+/// How long `close` waits for a sink that is being delivered to. A document of which the sink then said nothing is in
+/// doubt, and delivered again.
+const STOP_LASTS: Duration = Duration::from_secs(1);
+
 /// Old records are looked for once in so many times.
 const PRUNE_EVERY: u64 = 60;
 
@@ -46,7 +50,11 @@ impl Chores {
         // Begun here and not in their tasks: a runtime without timers is told to whoever opens the folder.
         others.spawn(evict(machine.clone(), ticks(settings.idle.max(Duration::from_millis(1)))));
         others.spawn(tidy(machine.clone(), ticks(TIDY_PERIOD), settings.retention));
-        let how = RelaySettings { tries_max: settings.tries_max, ..RelaySettings::default() };
+        let how = RelaySettings {
+            tries_max: settings.tries_max,
+            stop_lasts: STOP_LASTS,
+            ..RelaySettings::default()
+        };
         for (name, sink) in sinks {
             let entry = machine.named(name.as_str()).expect("a series that was just opened is there");
             relays.spawn(Relay::new(machine.clone(), entry, sink, how).run(stopped.clone()));

@@ -19,6 +19,7 @@ mod errors;
 mod examples;
 mod failing;
 mod http;
+mod hunts;
 mod leases;
 mod load;
 mod metrics;

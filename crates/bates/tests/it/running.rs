@@ -61,8 +61,10 @@ impl Server {
         Self::run(command)
     }
 
+    /// A node of whose speed nothing is claimed.
     pub(crate) fn node(store: &str) -> Self {
-        Self::try_node(store, &["--new"], &[]).unwrap_or_else(|said| panic!("no server: {said}"))
+        let patient = [("BATES_STORE_PATIENCE_MS", "20000")];
+        Self::try_node(store, &["--new"], &patient).unwrap_or_else(|said| panic!("no server: {said}"))
     }
 
     pub(crate) fn run(mut command: Command) -> Result<Self, String> {

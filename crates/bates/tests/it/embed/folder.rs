@@ -44,7 +44,7 @@ async fn a_second_opening_is_refused_until_the_last_numbering_is_gone() {
     let documents = bates.series("document").unwrap().scope(PLAN);
     documents.next().await.unwrap();
     let refused = Bates::open(folder.path(), series()).await.err().unwrap();
-    assert!(matches!(&refused, Error::Open(OpenError::InUse(_))), "{refused}");
+    assert!(matches!(&refused, Error::Open(OpenError::InUseHere(_))), "{refused}");
     assert_eq!((refused.code(), refused.may_burn()), (Code::STORE_UNAVAILABLE, false));
     bates.close().await;
     let refused = documents.next().await.unwrap_err();

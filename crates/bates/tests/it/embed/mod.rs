@@ -9,7 +9,7 @@ mod folder;
 mod forks;
 mod prefetch;
 mod refused;
-mod runtimes;
+pub(crate) mod runtimes;
 mod threads;
 
 use std::path::Path;

@@ -104,7 +104,7 @@ impl Wake for Unpark {
 }
 
 /// Waits for a future as a thread can that knows no runtime.
-fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
     loop {

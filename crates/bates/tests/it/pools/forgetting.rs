@@ -15,7 +15,7 @@ use crate::running::{Client, Server};
 
 /// Numbers that a load has taken, and whether it goes on.
 #[derive(Default)]
-struct Load {
+pub(crate) struct Load {
     numbers: Mutex<Vec<String>>,
     count: AtomicU64,
     stop: AtomicBool,
@@ -42,7 +42,7 @@ impl Load {
     }
 
     /// Waits until it has taken so many more.
-    fn wait_for(&self, more: u64) {
+    pub(crate) fn wait_for(&self, more: u64) {
         let enough = self.count.load(Ordering::Relaxed) + more;
         while self.count.load(Ordering::Relaxed) < enough {
             assert!(!self.has_failed.load(Ordering::Relaxed), "a call failed");
@@ -65,10 +65,10 @@ impl Load {
 }
 
 /// Everybody who takes numbers of one scope.
-struct Loads {
+pub(crate) struct Loads {
     own: Arc<Load>,
-    safe: Arc<Load>,
-    plain: Arc<Load>,
+    pub(crate) safe: Arc<Load>,
+    pub(crate) plain: Arc<Load>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -139,7 +139,7 @@ fn pop_safely(load: &Load, settings: &Settings) {
 }
 
 /// A server, a Redis and a load that has begun. `fault` breaks Redis, and mends it if it can be mended.
-fn survive(name: &str, forgets: bool, fault: impl FnOnce(&mut Redis, &Loads)) -> usize {
+pub(crate) fn survive(name: &str, forgets: bool, fault: impl FnOnce(&mut Redis, &Loads)) -> usize {
     survive_on(&Home::folder(), name, forgets, fault)
 }
 

@@ -2,7 +2,7 @@
 
 mod apart;
 mod filling;
-mod forgetting;
+pub(crate) mod forgetting;
 mod guarded;
 mod many;
 mod popping;
@@ -24,8 +24,8 @@ pub(super) fn series(redis: &str, size: &str, scopes: &str) -> String {
 }
 
 /// A Redis, and what is asked of it. It may be away at any time.
-pub(super) struct Redis {
-    pub(super) server: PrivateRedis,
+pub(crate) struct Redis {
+    pub(crate) server: PrivateRedis,
 }
 
 impl Redis {
@@ -43,7 +43,7 @@ impl Redis {
         redis::cmd(words[0]).arg(&words[1..]).query(&mut connection).ok()
     }
 
-    pub(super) fn command<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+    pub(crate) fn command<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
         Self::try_command(&self.url(), words).unwrap_or_else(|| panic!("{words:?} got no answer"))
     }
 

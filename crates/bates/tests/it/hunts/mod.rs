@@ -1,0 +1,44 @@
+//! Hunts: claims that other tests make once are tried at random. They last two seconds among the other tests, and as long
+//! as is asked with `cargo xtask hunt`, which sets `BATES_HUNT_SECONDS` and `BATES_HUNT_SEED`. Each prints what it checked.
+
+mod answers;
+mod calls;
+mod redis;
+mod runtimes;
+
+use std::time::{Duration, Instant};
+
+/// A hunt under way: how long it lasts, and what happens next.
+pub(super) struct Hunt {
+    until: Instant,
+    state: u64,
+}
+
+impl Hunt {
+    pub(super) fn begin() -> Self {
+        let number = |name: &str, default: u64| {
+            std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+        };
+        let seconds = number("BATES_HUNT_SECONDS", 2);
+        Self { until: Instant::now() + Duration::from_secs(seconds), state: number("BATES_HUNT_SEED", 1) }
+    }
+
+    pub(super) fn goes_on(&self) -> bool {
+        Instant::now() < self.until
+    }
+
+    /// A number below another one.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        // SplitMix64.
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % end
+    }
+
+    /// Another hunt of the same length, for a thread of its own.
+    pub(super) fn branch(&mut self) -> Self {
+        Self { until: self.until, state: self.below(u64::MAX) }
+    }
+}

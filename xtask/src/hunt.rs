@@ -1,0 +1,29 @@
+//! `cargo xtask hunt`: the long hunts of `crates/bates/tests/it/hunts`, one after the other.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::cargo;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// How long each hunt lasts
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    seconds: u64,
+    /// What happens at random is the same with the same seed, as far as threads allow
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only hunts whose name contains this
+    name: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let name = arguments.name.as_deref().unwrap_or("hunts::");
+    let words = ["test", "-p", "bates", "--test", "it", "--", "--nocapture", "--test-threads=1", name];
+    let mut command = cargo::command();
+    command.args(words);
+    command.env("BATES_HUNT_SECONDS", arguments.seconds.to_string());
+    command.env("BATES_HUNT_SEED", arguments.seed.to_string());
+    Ok(cargo::exit_code(command.status()?))
+}
