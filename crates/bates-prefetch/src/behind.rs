@@ -107,9 +107,8 @@ impl Behind {
 
     /// How many numbers are at hand.
     pub(crate) fn left(&self, shards: &[Shard; SHARDS]) -> u64 {
-        let length = |range: &Range<u64>| range.end - range.start;
-        let in_shards: u64 = shards.iter().filter_map(Shard::left).map(|range| length(&range)).sum();
-        in_shards + self.pieces.iter().map(length).sum::<u64>() + self.written.len() as u64
+        let in_shards: u64 = shards.iter().filter_map(Shard::left).map(|range| count([&range])).sum();
+        in_shards + count(&self.pieces) + self.written.len() as u64
     }
 
     /// The leases of which nothing is left.
@@ -145,7 +144,7 @@ impl Behind {
                 kept.extend(outside);
             }
             self.pieces = kept;
-            let mut numbers = unused.iter().map(|range| range.end - range.start).sum();
+            let mut numbers = count(&unused);
             let of_lease = self.written.iter().filter(|written| written.lease == id);
             unused
                 .extend(stretches(of_lease.inspect(|_| numbers += 1).map(|written| written.stretch.clone())));
@@ -153,6 +152,11 @@ impl Behind {
             self.outdated.push(Rest { lease: id, unused, numbers });
         }
     }
+}
+
+/// How many positions ranges hold.
+pub(crate) fn count<'r>(ranges: impl IntoIterator<Item = &'r Range<u64>>) -> u64 {
+    ranges.into_iter().map(|range| range.end - range.start).sum()
 }
 
 /// Stretches as ranges, those that touch as one.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::behind::{Behind, Lease, stretches};
+use crate::behind::{Behind, Lease, count, stretches};
 use crate::moment::Moment;
 use crate::shard::Shard;
 use crate::size::Prefetch;
@@ -108,9 +108,7 @@ impl Rest {
     /// A lease of which nothing was used.
     pub(crate) fn all_of(given: Given) -> Self {
         let (numbers, unused) = match given.numbers {
-            Numbers::Positions(ranges, _) => {
-                (ranges.iter().map(|range| range.end - range.start).sum(), ranges)
-            }
+            Numbers::Positions(ranges, _) => (count(&ranges), ranges),
             Numbers::Written(written, ranges) => (
                 written.len() as u64,
                 stretches(Written::all_of(given.lease, written, ranges).map(|written| written.stretch)),
@@ -125,7 +123,7 @@ impl Buffer {
         Self { shards: std::array::from_fn(|_| Shard::new()), behind: Mutex::new(Behind::new(bounds)) }
     }
 
-    /// A position of the thread's own shard. If there is none, the caller must go on with [`Buffer::take_behind`].
+    /// A position of the thread's own shard. `None` means that the caller must go on with [`Buffer::take_behind`].
     #[inline]
     pub(crate) fn take(&self) -> Option<u64> {
         self.shards[own_shard()].take()
