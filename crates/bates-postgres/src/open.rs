@@ -25,9 +25,9 @@ use crate::{cluster, connect, schema};
 pub enum Opening {
     /// A store that is there is opened; a database without one is refused.
     Existing,
-    /// Where there is none, one is made. One that is there is opened as it is.
+    /// Makes the store if it is missing; else opens it as it is.
     New,
-    /// As [`Opening::Existing`], but also if it has stopped issuing: for whoever puts it right.
+    /// As [`Opening::Existing`], but also if it has stopped issuing: for a repair.
     Stopped,
 }
 
@@ -68,7 +68,7 @@ impl PostgresStore {
         Self::migrate_marked(address, settings, None).await
     }
 
-    /// Opens the store that a move fills. Where there is none, one is made that has the mark from the beginning: it is
+    /// Opens the store that a move fills. A missing store is made with the mark from the beginning: it is
     /// never served before everything has arrived.
     pub async fn open_arriving(
         address: &Address,

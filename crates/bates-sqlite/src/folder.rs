@@ -53,7 +53,7 @@ pub(crate) struct Folder {
 /// The device and the inode of a folder.
 type FolderId = (u64, u64);
 
-/// The folders that this process has open, only to say so. Never waited for: after a fork nobody might give the lock back.
+/// The folders that this process has open, only to say so. Never waited for: in a fork the holder of the lock may not exist.
 static OPEN: Mutex<BTreeMap<FolderId, ProcessGuard>> = Mutex::new(BTreeMap::new());
 
 fn id_of(folder: &File) -> io::Result<FolderId> {

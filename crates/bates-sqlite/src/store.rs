@@ -70,7 +70,7 @@ impl SqliteStore {
         open::unreserve(path)
     }
 
-    /// Opens the store that a move fills. Where there is none, one is made that has the mark from the beginning: it is
+    /// Opens the store that a move fills. A missing store is made with the mark from the beginning: it is
     /// never served before everything has arrived.
     pub fn open_arriving(path: &Path, mark: &Mark) -> Result<Self, OpenError> {
         Self::open_marked(path, Opening::First, Some(mark))

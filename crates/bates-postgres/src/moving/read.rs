@@ -103,7 +103,7 @@ pub(super) async fn leaving(
 }
 
 /// What nodes held is uncertain from here on, whether they live or not: they may hand it out until they look at the
-/// store. What was burned was granted to nobody, and what clients have left the nodes, even if it stands among the
+/// store. Burned positions reached no caller, and clients have their own, even if they stand among the
 /// ranges of nodes.
 fn uncertain(held: Vec<Lease>, with_clients: Vec<Lease>, lost: &[Missing]) -> Vec<Missing> {
     let held = Ranges::of(held)

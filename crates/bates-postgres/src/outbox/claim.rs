@@ -12,7 +12,7 @@ use crate::error::Failed;
 use crate::moving::check_not_left;
 use crate::session::Session;
 
-/// What others are just claiming is skipped: nobody waits, and nobody gets the same. A claim that was never settled may
+/// Skips documents that other relays are claiming, so that none waits and none is claimed twice. A claim that was never settled may
 /// have ended with a delivery.
 const CLAIM: &str = "WITH due AS MATERIALIZED (
         SELECT event, tries, due_at, octet_length(body) AS bytes FROM bates.document

@@ -38,7 +38,7 @@ pub(crate) struct Counting {
     scope: Arc<Scope>,
     is_written: bool,
     good_for: Option<Duration>,
-    /// Of written numbers, every so many positions is one.
+    /// Every n-th position is a written number.
     every: u64,
 }
 

@@ -36,8 +36,8 @@ fn gapless_from(connection: &Connection, place: &Place) -> Result<u64> {
     statement.query_row([place.series.as_str(), place.scope.as_str()], |row| Ok(whole(row.get(0)?)))
 }
 
-/// Lost positions: those known to be lost, and those that a process or a shared pool held, of which nobody knows how many
-/// were handed out. What was popped was. Positions that clients hold move with their leases.
+/// Lost positions: those known to be lost, and those that a process or a shared pool held, some of which
+/// may have been handed out. What was popped was. Positions that clients hold move with their leases.
 fn lost(connection: &Connection, place: &Place, next: u64) -> Result<Vec<Missing>> {
     let mut statement = connection.prepare_cached(
         "SELECT first, last, reason FROM lost

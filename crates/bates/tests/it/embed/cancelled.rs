@@ -1,4 +1,4 @@
-//! Calls that are given up: their numbers come to nobody else, and each that was taken is a gap with a reason.
+//! Calls that are given up: no other caller gets their numbers, and each that was taken is a gap with a reason.
 
 use std::collections::BTreeSet;
 

@@ -44,7 +44,7 @@ fn runtimes_that_come_and_go_leave_the_scope_usable() {
             calls.into_iter().flat_map(|call| call.join().unwrap()).collect::<Vec<u64>>()
         });
         taken.extend(each);
-        // One that is dropped while it waits, unless so many are at hand.
+        // A call that is dropped while it waits, unless it can be served from memory.
         let gone = Builder::new_current_thread().enable_time().build().unwrap();
         let polled = gone.block_on(async {
             let mut call = pin!(numbering.take(50 + round));
