@@ -46,8 +46,13 @@ pub struct ClientLeaseFilter {
 /// What came of ending a lease of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseEnd {
-    /// It has ended, and this many positions are lost.
-    Ended(u64),
+    /// It has ended.
+    Ended {
+        /// Where its positions are.
+        place: Place,
+        /// Those that are lost.
+        lost: Ranges,
+    },
     /// A range that was returned as unused is not wholly within the lease. The lease stays open.
     Outside {
         /// The range.

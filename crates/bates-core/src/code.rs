@@ -102,20 +102,20 @@ table! {
         "The series has as many scopes as it may have.",
         "Look for a client that makes scopes by mistake, or raise `scopes_max`.";
     STOPPING: "stopping", 503, "ERR", exit 3, burns false,
-        "The server is stopping.",
-        "Ask another server, or this one once it is back.";
+        "The numbering machine is stopping.",
+        "Ask another node, or this one once it is open again.";
     STORE_UNAVAILABLE: "store_unavailable", 503, "ERR", exit 3, burns true,
         "The store cannot be written now: no room, or no connection.",
         "It recovers by itself once the cause is gone; make room, and look at the store.";
     STORE_POISONED: "store_poisoned", 503, "ERR", exit 3, burns true,
         "The store cannot be trusted: a write may or may not be on disk, or the database was restored, failed over or moved. Nothing is issued.",
-        "The error says which. After a failed write look at the disk and start the server again; after a restore raise the cursors with bates floor and accept the database.";
+        "The error says which. After a failed write look at the disk and open the store again; after a restore raise the cursors with bates floor and accept the database.";
     BAD_SCOPE: "bad_scope", 422, "ERR", exit 2, burns false,
         "The parameters are not those of the series, or a value is against its rule.",
         "Name each parameter of the series once, with a value that its rule admits.";
     NO_SINK: "no_sink", 409, "ERR", exit 2, burns false,
-        "The configuration names no sink for the series, so its documents could not be delivered.",
-        "Give the series a sink in the configuration, or reserve a number and save the document yourself.";
+        "The series has no sink, so its documents could not be delivered.",
+        "Give the series a sink where it is described, or reserve a number and save the document yourself.";
     NO_POOL: "no_pool", 404, "ERR", exit 2, burns false,
         "The configuration gives the series no shared pool, or the scope cannot have one.",
         "Give the series a pool in the configuration; a value in the key of a pool holds letters, digits and _ - . : @.";

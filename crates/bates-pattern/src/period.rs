@@ -171,6 +171,12 @@ pub struct Period {
 }
 
 impl Period {
+    /// Its first day and its last.
+    pub(crate) fn bounds(self) -> Option<(Date, Date)> {
+        let first = Date::new(self.year, self.month, self.day).ok()?;
+        Some((first, self.days().last()?))
+    }
+
     /// Its days, from the first to the last.
     pub(crate) fn days(self) -> impl Iterator<Item = Date> {
         let first = Date::new(self.year, self.month, self.day).ok();

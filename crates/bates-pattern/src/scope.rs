@@ -46,6 +46,23 @@ impl Pattern {
         Ok(Scope::new(self.clone(), values, date.map(DateParts::of).unwrap_or_default(), period))
     }
 
+    /// The scope of a period, if its numbers are the same on each day of it.
+    pub fn scope_in<N: AsRef<str>, V: AsRef<str>>(
+        &self,
+        parameters: impl IntoIterator<Item = (N, V), IntoIter: Clone>,
+        period: Option<&str>,
+    ) -> Option<Scope> {
+        let parameters = parameters.into_iter();
+        if !self.needs_date() {
+            return self.scope(parameters, None).ok();
+        }
+        let (first, last) = self.reset().named(period?)?.bounds()?;
+        let scope = self.scope(parameters.clone(), Some(first)).ok()?;
+        let same = self.scope(parameters, Some(last)).ok()?;
+        let texts = |scope: &Scope| [scope.head.clone(), scope.between.clone(), scope.tail.clone()];
+        (texts(&scope) == texts(&same)).then_some(scope)
+    }
+
     fn values<N: AsRef<str>, V: AsRef<str>>(
         &self,
         parameters: impl IntoIterator<Item = (N, V)>,

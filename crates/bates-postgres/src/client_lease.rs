@@ -103,7 +103,7 @@ async fn end(session: &Session, id: Uuid, unused: &[Lease]) -> Result<LeaseEnd, 
     let place = place(first.get(0), first.get(1))?;
     let ranges: Vec<(&Place, Lease)> = lost.iter().map(|range| (&place, range)).collect();
     sql::write_lost(session, &ranges, Reason::LeaseLost).await?;
-    Ok(LeaseEnd::Ended(lost.count()))
+    Ok(LeaseEnd::Ended { place, lost })
 }
 
 async fn list(

@@ -68,24 +68,21 @@ pub(crate) fn put(
 
 /// Invariant: a position leaves the table in the transaction that writes down that nobody has it, if nobody has.
 fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[Lease]) -> Result<LeaseEnd> {
-    let mut statement = transaction.prepare_cached(
-        "SELECT series_id, scope, first, last FROM client_lease WHERE id = ? ORDER BY first",
-    )?;
-    let rows = statement.query_map(params![id.as_bytes()], |row| {
-        let range = Lease::new(whole(row.get(2)?), whole(row.get(3)?) + 1);
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, range))
-    })?;
-    let rows: Vec<(i64, String, Option<Lease>)> = rows.collect::<Result<_>>()?;
-    let Some((series_id, scope, _)) = rows.first() else { return Ok(LeaseEnd::Unknown) };
-    let lost = match LeaseEnd::lost(rows.iter().filter_map(|(_, _, range)| *range).collect(), unused) {
+    let mut statement = transaction.prepare_cached(&format!("{SELECT} WHERE id = ? ORDER BY first"))?;
+    let rows = statement.query_map(params![id.as_bytes()], |row| Ok((read(row)?, row.get::<_, i64>(7)?)))?;
+    let rows: Vec<((ClientLease, Lease), i64)> = rows.collect::<Result<_>>()?;
+    let Some(((ClientLease { place, .. }, _), series_id)) = rows.first() else {
+        return Ok(LeaseEnd::Unknown);
+    };
+    let lost = match LeaseEnd::lost(rows.iter().map(|((_, range), _)| *range).collect(), unused) {
         Ok(lost) => lost,
         Err(outside) => return Ok(outside),
     };
     transaction.prepare_cached("DELETE FROM client_lease WHERE id = ?")?.execute(params![id.as_bytes()])?;
     for range in lost.iter() {
-        held::lose(transaction, (*series_id, scope), range, Reason::LeaseLost)?;
+        held::lose(transaction, (*series_id, place.scope.as_str()), range, Reason::LeaseLost)?;
     }
-    Ok(LeaseEnd::Ended(lost.count()))
+    Ok(LeaseEnd::Ended { place: place.clone(), lost })
 }
 
 /// What clients have of a scope, and what those had of whom nothing was heard for too long.
@@ -117,14 +114,13 @@ fn list(
     after: Option<Uuid>,
     limit: usize,
 ) -> Result<Vec<ClientLease>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, (SELECT name FROM series WHERE series.id = series_id), scope, first, last, who, leased_at
-         FROM client_lease WHERE id IN (
+    let mut statement = connection.prepare_cached(&format!(
+        "{SELECT} WHERE id IN (
              SELECT DISTINCT id FROM client_lease
              WHERE (?1 IS NULL OR series_id = (SELECT id FROM series WHERE name = ?1)) AND (?2 IS NULL OR id > ?2)
              ORDER BY id LIMIT ?3)
          ORDER BY id, first",
-    )?;
+    ))?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let after = after.as_ref().map(Uuid::as_bytes);
     let mut rows = statement.query(params![of.series.as_ref().map(SeriesName::as_str), after, limit])?;
@@ -138,6 +134,10 @@ fn list(
     }
     Ok(leases)
 }
+
+const SELECT: &str =
+    "SELECT id, (SELECT name FROM series WHERE series.id = series_id), scope, first, last, who, leased_at,
+    series_id FROM client_lease";
 
 /// A row: the lease without its ranges, and one of them.
 fn read(row: &Row<'_>) -> Result<(ClientLease, Lease)> {

@@ -10,6 +10,7 @@ use bates_pattern::{Date, Position, Scope};
 use jiff::{Timestamp, Unit};
 use uuid::Uuid;
 
+use super::accepted::Accepted;
 use super::audit::Drawn;
 use super::unclaimed::Unclaimed;
 use super::{Entry, Machine, NextError, Numbers, ScopeName, Wanted};
@@ -17,6 +18,7 @@ use crate::audit::By;
 use crate::client_lease::{ClientLease, ClientLeaseFilter, ClientLeases, LeaseEnd};
 use crate::code::Code;
 use crate::error::IssueError;
+use crate::gap::Ranges;
 use crate::lease::{Lease, Taken};
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
@@ -202,15 +204,24 @@ impl<S: ClientLeases> Machine<S> {
         Ok(id)
     }
 
-    /// Ends a lease of a client: what it did not use is a gap, all else was used. Answers how many positions are gaps.
+    /// Ends a lease of a client: what it did not use is a gap, all else was used. Answers how many numbers are gaps.
     pub async fn end_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<u64, EndRefused> {
         match self.store().end_client_lease(id, unused).await? {
-            LeaseEnd::Ended(gaps) => Ok(gaps),
+            LeaseEnd::Ended { place, lost } => Ok(self.numbers_of(&place, &lost)),
             LeaseEnd::Outside { returned, leased } => {
                 Err(EndRefused::Outside { lease: id, returned, leased })
             }
             LeaseEnd::Unknown => Err(EndRefused::Unknown(id)),
         }
+    }
+
+    /// How many of these positions are numbers.
+    fn numbers_of(&self, place: &Place, positions: &Ranges) -> u64 {
+        let Some(entry) = self.registry().named(place.series.as_str()).cloned() else {
+            return positions.count();
+        };
+        let accepted = Accepted::of(&entry, &place.scope);
+        positions.iter().flat_map(|range| accepted.within(range)).map(Lease::count).sum()
     }
 
     /// What clients hold, in the order of the ids, after `after`, at most `limit`.

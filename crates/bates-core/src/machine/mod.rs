@@ -3,6 +3,7 @@
 //! Owns what every front end needs and none may decide: which series a key belongs to, what a scope is, what
 //! a number reads like.
 
+mod accepted;
 mod assign;
 mod at_hand;
 mod audit;

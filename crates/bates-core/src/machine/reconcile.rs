@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 
-use bates_pattern::Position;
-
+use super::accepted::Accepted;
 use super::{Entry, Machine};
 use crate::gap::{Account, Books, Gap, GapFilter, Missing, Ranges, Saved, SavedPositions};
 use crate::lease::Lease;
@@ -18,9 +17,6 @@ const SCOPES_AT_ONCE: usize = 1_000;
 
 /// Numbers of an earlier system that are read together.
 const ASIDE_AT_ONCE: usize = 10_000;
-
-/// A range of more positions is not walked to find those that the rules reject.
-const WALK_MAX: u64 = 1_000_000;
 
 /// What a reconciliation found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,35 +163,15 @@ impl Reconciled {
 }
 
 impl Entry {
-    /// What is missing of a scope.
+    /// What is missing of a scope: positions that the rules reject are no gaps.
     fn missing(&self, key: ScopeKey, account: &Account, saved: Option<&Ranges>) -> (ScopeKey, Vec<Missing>) {
         let missing = account.missing(self.series.promise(), self.series.start().value(), saved);
-        let accepted = missing.into_iter().filter_map(|missing| self.accepted_of(&key, missing)).collect();
-        (key, accepted)
-    }
-
-    /// From the first to the last position of a gap that the rules accept: those that they reject are no gaps.
-    fn accepted_of(&self, key: &ScopeKey, missing: Missing) -> Option<Missing> {
-        let pattern = self.series.pattern();
-        if pattern.reject().is_empty() || pattern.needs_date() || missing.range.count() > WALK_MAX {
-            return Some(missing);
-        }
-        // Parameters that the pattern does not show are the key's affair.
-        let shown: Vec<&str> = pattern.parameters().collect();
-        let (parameters, _) = key.parts();
-        let parameters = parameters.filter(|(name, _)| shown.contains(name));
-        let Ok(scope) = pattern.scope(parameters, None) else { return Some(missing) };
-        let bounds = (Position::new(missing.range.from()), Position::new(missing.range.to() - 1));
-        let (Some(first), Some(last)) = bounds else { return Some(missing) };
-        let mut walk = scope.accepted(first, last);
-        let mut text = Vec::new();
-        let mut accepted: Option<(u64, u64)> = None;
-        while let Some(position) = walk.next_into(&mut text) {
-            let position = position.value();
-            accepted = Some(accepted.map_or((position, position + 1), |(from, _)| (from, position + 1)));
-            text.clear();
-        }
-        let range = accepted.and_then(|(from, to)| Lease::new(from, to))?;
-        Some(Missing { range, ..missing })
+        let accepted = Accepted::of(self, &key);
+        let numbers = |missing: Missing| {
+            let ranges = accepted.within(missing.range);
+            ranges.into_iter().map(move |range| Missing { range, ..missing })
+        };
+        let missing = missing.into_iter().flat_map(numbers).collect();
+        (key, missing)
     }
 }

@@ -26,7 +26,7 @@ pub enum StoreError {
     RuntimeEnded,
     /// The series was pinned with another definition.
     #[error(
-        "series {series:?} was pinned with {what} {pinned:?} and is now configured with {found:?}: numbers could come twice"
+        "series {series:?} was pinned with {what} {pinned:?} and is now described with {found:?}: numbers could come twice"
     )]
     Pinned {
         /// The series.

@@ -121,3 +121,32 @@ fn each_period_is_shuffled_in_an_order_of_its_own() {
     let order = |date: &str| (0..20).map(|at| number(&pattern, date, at).split_off(5)).collect::<Vec<_>>();
     assert_eq!(order("2026-01-01"), order("2027-01-01"));
 }
+
+#[test]
+fn a_period_is_a_scope_where_no_number_shows_a_day_of_it() {
+    let rendered = |template: &str, reset: &str, period: Option<&str>| {
+        let scope = resetting(template, reset).scope_in([("", ""); 0], period)?;
+        Some(scope.number(position(7)).unwrap())
+    };
+    let same = [
+        ("{seq}", "never", None, "7"),
+        ("{date:%Y}-{seq}", "yearly", Some("2026"), "2026-7"),
+        ("{date:%Y%m}-{seq}", "monthly", Some("2026-02"), "202602-7"),
+        ("{date:%Y%j}-{seq}", "daily", Some("2026-02-01"), "2026032-7"),
+        ("{period}-{seq}", "fiscal-04-01", Some("2026-27"), "2026-27-7"),
+    ];
+    for (template, reset, period, number) in same {
+        assert_eq!(rendered(template, reset, period).as_deref(), Some(number), "{template} {reset}");
+    }
+    let others = [
+        ("{date:%Y}-{seq}", "never", None),
+        ("{date:%Y%m}-{seq}", "yearly", Some("2026")),
+        ("{date:%Y%m%d}-{seq}", "monthly", Some("2026-02")),
+        ("{period}-{date:%Y}-{seq}", "fiscal-04-01", Some("2026-27")),
+        ("{date:%Y}-{seq}", "yearly", None),
+        ("{date:%Y}-{seq}", "yearly", Some("2026-02")),
+    ];
+    for (template, reset, period) in others {
+        assert_eq!(rendered(template, reset, period), None, "{template} {reset}");
+    }
+}

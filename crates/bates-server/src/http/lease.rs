@@ -113,7 +113,7 @@ pub(super) struct ReturnRequest {
 /// A lease that has ended.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Returned {
-    /// How many positions are gaps from now on: `lease_lost`.
+    /// How many numbers are gaps from now on: `lease_lost`.
     gaps: u64,
 }
 

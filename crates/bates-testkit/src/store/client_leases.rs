@@ -1,8 +1,8 @@
 //! The conformance suite of leases of clients: what every store must know of what programs outside hold.
 
 use bates_core::{
-    Account, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, LeaseEnd, Missing, Place,
-    Promise, Ranges, Reason, Store as _, Want,
+    Account, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Lease, LeaseEnd, Missing,
+    Place, Promise, Ranges, Reason, Store as _, Want,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -42,6 +42,11 @@ pub(super) async fn fill_client_leases<S: ClientLeases>(store: &S) -> ClientLeas
     held
 }
 
+/// A lease has ended, and these positions are lost.
+fn ended(held: &ClientLease, lost: &[Lease]) -> LeaseEnd {
+    LeaseEnd::Ended { place: held.place.clone(), lost: Ranges::of(lost.iter().copied()) }
+}
+
 /// After a move the client still holds its lease, and what it returns is accounted for.
 pub(super) async fn client_leases_go_on<S: ClientLeases>(store: &S, held: &ClientLease) {
     assert_eq!(&all(store).await, std::slice::from_ref(held));
@@ -54,7 +59,7 @@ pub(super) async fn client_leases_go_on<S: ClientLeases>(store: &S, held: &Clien
     let missing = Ranges::of(of_nodes.iter().map(|missing| missing.range));
     assert_eq!(missing.without(&with_client), missing, "a client may still use what it holds");
     let returned = store.end_client_lease(held.id, vec![lease(1015, 1021)]).await;
-    assert_eq!(returned, Ok(LeaseEnd::Ended(6)));
+    assert_eq!(returned, Ok(ended(held, &[lease(1015, 1021)])));
     let mut expected = of_nodes;
     expected.push(Missing { range: lease(1015, 1021), reason: Reason::LeaseLost });
     expected.sort_unstable();
@@ -93,7 +98,7 @@ async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost<
     assert_eq!(with_client.with_clients, held.ranges);
     assert_eq!(with_client.missing(Promise::Unique, 1001, None), []);
     let unused = vec![lease(1008, 1011), lease(1021, 1031)];
-    assert_eq!(store.end_client_lease(held.id, unused).await, Ok(LeaseEnd::Ended(13)));
+    assert_eq!(store.end_client_lease(held.id, unused.clone()).await, Ok(ended(&held, &unused)));
     let ended = account(&store).await;
     assert_eq!((ended.with_clients.len(), ended.next), (0, 1041), "nothing went back");
     assert_eq!(ended.missing(Promise::Unique, 1001, None), [lost(1008, 1011), lost(1021, 1031)]);
@@ -140,8 +145,8 @@ async fn a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_open<
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [], "and nothing is lost");
     let unused = vec![lease(1015, 1026), lease(1041, 1043)];
     assert_eq!(
-        store.end_client_lease(held.id, unused).await,
-        Ok(LeaseEnd::Ended(13)),
+        store.end_client_lease(held.id, unused.clone()).await,
+        Ok(ended(&held, &unused)),
         "ranges that touch are one"
     );
     let missing = account(&store).await.missing(Promise::Unique, 1001, None);
@@ -158,7 +163,7 @@ async fn a_lease_ends_once<D: DataSet<Store: ClientLeases>>(data: &D) {
         "it was not there yet"
     );
     store.put_client_lease(held.clone(), vec![]).await.expect("a write");
-    assert_eq!(store.end_client_lease(held.id, vec![]).await, Ok(LeaseEnd::Ended(0)));
+    assert_eq!(store.end_client_lease(held.id, vec![]).await, Ok(ended(&held, &[])));
     assert_eq!(store.end_client_lease(held.id, held.ranges).await, Ok(LeaseEnd::Unknown));
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), []);
 }
@@ -175,7 +180,8 @@ async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<D: DataSe
     }
     let uncertain = Missing { range: lease(1001, 1011), reason: Reason::CrashSkip };
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [uncertain]);
-    assert_eq!(store.end_client_lease(old.id, vec![lease(1010, 1011)]).await, Ok(LeaseEnd::Ended(1)));
+    let unused = vec![lease(1010, 1011)];
+    assert_eq!(store.end_client_lease(old.id, unused.clone()).await, Ok(ended(&old, &unused)));
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [lost(1010, 1011)]);
 }
 
@@ -193,7 +199,8 @@ async fn a_crash_of_the_node_leaves_what_clients_have<D: DataSet<Store: ClientLe
     let missing = Ranges::of(missing.iter().map(|missing| missing.range));
     let client = Ranges::of(held.ranges.iter().copied());
     assert_eq!(missing.without(&client), missing, "nothing of what the client has is missing");
-    assert_eq!(store.end_client_lease(held.id, vec![lease(1011, 1021)]).await, Ok(LeaseEnd::Ended(10)));
+    let unused = vec![lease(1011, 1021)];
+    assert_eq!(store.end_client_lease(held.id, unused.clone()).await, Ok(ended(&held, &unused)));
     let missing = account(&store).await.missing(Promise::Unique, 1001, None);
     assert!(missing.contains(&lost(1011, 1021)), "{missing:?}");
 }

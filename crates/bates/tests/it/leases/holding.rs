@@ -144,6 +144,35 @@ async fn what_is_given_back_of_written_numbers_is_of_the_lease_alone() {
     }
 }
 
+/// Positions that the rules reject lie among those of a lease, and are no gaps.
+#[tokio::test]
+async fn what_is_given_back_is_counted_in_numbers() {
+    for home in [Home::folder(), Home::postgres()] {
+        let stage = Stage::on(home);
+        for series in ["plain", "dated"] {
+            let held = stage.client().series(series).prefetch(Prefetch::from(600));
+            held.next().await.unwrap();
+            let unused = held.at_hand();
+            assert_eq!(held.close().await.unwrap(), unused);
+            assert_eq!(stage.gaps(series).len() as u64, unused, "{series}");
+            let given = stage.post(&format!("/v1/series/{series}/lease"), "{\"count\":300}");
+            let numbers: Vec<u64> = given["numbers"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| it["position"].as_u64().unwrap())
+                .collect();
+            assert_eq!(numbers.len(), 300);
+            let path = format!("/v1/leases/{}/return", given["lease"].as_str().unwrap());
+            let returned = stage.post(&path, &serde_json::json!({"unused": given["ranges"]}).to_string());
+            assert_eq!(returned["gaps"], 300, "{series}");
+            let gaps = stage.gaps(series);
+            assert_eq!(gaps.len() as u64, unused + 300, "{series}");
+            assert!(numbers.iter().all(|position| gaps.contains_key(position)), "{series}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_return_that_the_server_refuses_is_told_with_its_code() {
     let stage = Stage::on(Home::postgres());

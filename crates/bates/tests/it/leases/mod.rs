@@ -22,6 +22,7 @@ const SERIES: &str = "  ticket: { pattern: \"T-{seq}\" }
   short: { pattern: \"{seq:base62:6}\", order: shuffled }
   farmer: { pattern: \"{seq:11}{check:verhoeff}\", order: shuffled, reject: openg2p }
   plain: { pattern: \"{seq:4}\", reject: openg2p, start: 1000 }
+  dated: { pattern: \"{date:%Y}-{seq:4}\", reset: yearly, reject: openg2p, start: 1000 }
   daily: { pattern: \"{date:%Y%m%d}-{seq}\", reset: daily }
   fiscal: { pattern: \"{date:%Y}-{seq}\", reset: yearly }
   audited: { pattern: \"A-{seq}\", audit: true }
