@@ -22,7 +22,7 @@ pub enum OpenError {
     /// The folder was a store before, and its database is gone.
     #[error(
         "{0} was a store before, but bates.db is missing or empty: numbers would come twice. Bring the files of the \
-         store back together, or begin again at the first number, on purpose, with --new"
+         store back together, or begin again at the first number, on purpose: with --new, or with Opening::New in a program"
     )]
     Gone(PathBuf),
     /// Commits are missing whose answers were sent, or it cannot be told whether any are.

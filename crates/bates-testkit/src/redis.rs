@@ -53,6 +53,11 @@ impl PrivateRedis {
         self.port
     }
 
+    /// Its port was changed by a command.
+    pub fn moved_to(&mut self, port: u16) {
+        self.port = port;
+    }
+
     /// The id of the server's process; another one after a restart.
     pub fn pid(&self) -> u32 {
         self.process.pid()

@@ -130,9 +130,14 @@ impl Server {
 
     /// Sends a signal by name: `STOP`, `CONT`.
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("sh").args(["-c", "kill -s $1 $0", &pid, name]).status().unwrap().success());
+        signal(self.child.id(), name);
     }
+}
+
+/// Sends a process a signal by name.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let pid = pid.to_string();
+    assert!(Command::new("sh").args(["-c", "kill -s $1 $0", &pid, name]).status().unwrap().success());
 }
 
 /// SIGKILL, also when a test fails: no server is left behind.

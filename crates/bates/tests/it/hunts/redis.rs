@@ -1,34 +1,32 @@
-//! A Redis with shared pools that is flushed, stopped, killed, restarted and replaced, beside load.
+//! A Redis with shared pools that stands still, is flushed, restarted, replaced and switched, beside load.
 
 use super::Hunt;
 use crate::pools::Redis;
+use crate::pools::faults::Fault;
 use crate::pools::forgetting::{Loads, survive};
 
 #[test]
 fn a_redis_that_forgets_in_every_way_repeats_nothing_to_safe_consumers() {
-    let (mut hunt, mut faults) = (Hunt::begin(), 0);
+    let (mut hunt, mut struck) = (Hunt::begin(), [0_u64; Fault::ALL.len()]);
     while hunt.goes_on() {
-        let rounds = 1 + hunt.below(3);
-        let kind = hunt.below(3);
-        survive("hunt", true, |redis: &mut Redis, loads: &Loads| {
-            for _ in 0..rounds {
-                match kind {
-                    0 => redis.command::<()>(&["FLUSHALL"]),
-                    1 => {
-                        redis.server.kill().unwrap();
-                        redis.server.restart().unwrap();
-                    }
-                    _ => {
-                        let _: String = redis.command(&["SAVE"]);
-                        loads.plain.wait_for(50);
-                        redis.server.kill().unwrap();
-                        redis.server.restart().unwrap();
-                    }
+        let fault = |_| usize::try_from(hunt.below(struck.len() as u64)).unwrap();
+        let faults: Vec<usize> = (0..3).map(fault).collect();
+        let forgets = faults.iter().any(|fault| Fault::ALL[*fault].forgets());
+        survive("hunt", forgets, |redis: &mut Redis, loads: &Loads| {
+            for fault in &faults {
+                let epoch = redis.epoch("pool:A");
+                Fault::ALL[*fault].strike(redis, loads);
+                while Fault::ALL[*fault].forgets() && redis.epoch("pool:A") <= epoch {
+                    std::thread::yield_now();
                 }
                 loads.safe.wait_for(100);
             }
         });
-        faults += rounds;
+        for fault in faults {
+            struck[fault] += 1;
+        }
     }
-    println!("redis: {faults} faults survived");
+    for (fault, times) in Fault::ALL.iter().zip(struck) {
+        println!("redis: {fault:?} {times} times survived");
+    }
 }

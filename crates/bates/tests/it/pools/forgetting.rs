@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use bates_client::{Pool, Settings};
-use bates_testkit::PrivateRedis;
 
+use super::faults::Fault;
 use super::{Home, Redis, gaps, series};
 use crate::documents::send;
 use crate::running::{Client, Server};
@@ -97,6 +97,12 @@ impl Loads {
             }
         }));
         Self { own, safe, plain, threads }
+    }
+
+    /// Waits until so many more were taken from the list, also by those who pop directly.
+    pub(crate) fn taken_from_list(&self, more: u64) {
+        self.safe.wait_for(more);
+        self.plain.wait_for(more);
     }
 
     /// Ends all of it, and tells how many repeats those saw who pop directly. Nobody else may see any.
@@ -223,20 +229,13 @@ fn redis_is_restarted_from_an_old_snapshot() {
 
 #[test]
 fn redis_is_replaced_by_a_replica_that_lagged() {
-    let mut replica = None;
     survive("replaced by a lagging replica", true, |redis, loads| {
-        let other = PrivateRedis::start().unwrap();
-        let command = |words: &[&str]| Redis::try_command::<String>(&other.url(), words);
-        let port = redis.server.port().to_string();
-        command(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
-        while !command(&["INFO", "replication"]).unwrap().contains("master_link_status:up") {}
-        // From here on it hears of nothing.
-        command(&["REPLICAOF", "NO", "ONE"]).unwrap();
-        for load in [&loads.safe, &loads.plain] {
-            load.wait_for(300);
-        }
-        redis.server.kill().unwrap();
-        command(&["CONFIG", "SET", "port", &port]).unwrap();
-        replica = Some(other);
+        Fault::ReplacedByALaggingReplica.strike(redis, loads);
     });
+}
+
+/// Programs that are still connected with the old one take what the new one has as well.
+#[test]
+fn redis_is_switched_while_the_old_one_is_still_taken_from() {
+    survive("switched", true, |redis, loads| Fault::Switched.strike(redis, loads));
 }

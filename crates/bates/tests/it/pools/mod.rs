@@ -1,6 +1,7 @@
 //! Shared pools, on real servers: Bates fills, programs take, and Redis forgets.
 
 mod apart;
+pub(crate) mod faults;
 mod filling;
 pub(crate) mod forgetting;
 mod guarded;

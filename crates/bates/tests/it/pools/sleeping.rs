@@ -1,16 +1,12 @@
 //! A filler that sleeps through its lock.
 
 use std::collections::HashSet;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use super::{Home, Redis, bates, command, gaps, series};
+use crate::running::signal;
 
 const SIZE: u64 = 300_000;
-
-fn signal(child: &Child, name: &str) {
-    let pid = child.id().to_string();
-    assert!(Command::new("sh").args(["-c", "kill -s $1 $0", &pid, name]).status().unwrap().success());
-}
 
 /// A filler that is stopped when it has pushed a part, and its lock ended as if its time were over.
 fn asleep(home: &Home, redis: &Redis, environment: &[(&str, &str)]) -> Child {
@@ -24,7 +20,7 @@ fn asleep(home: &Home, redis: &Redis, environment: &[(&str, &str)]) -> Child {
     while redis.level("pool:A") < 20_000 {
         assert!(filler.try_wait().unwrap().is_none(), "it ended before it was stopped");
     }
-    signal(&filler, "STOP");
+    signal(filler.id(), "STOP");
     assert!(redis.level("pool:A") < SIZE, "it was stopped on its way");
     let _: u64 = redis.command(&["DEL", "{pool:A}:bates:lock"]);
     filler
@@ -46,7 +42,7 @@ fn a_filler_that_wakes_behind_another_one_pushes_nothing_and_says_what_it_did_no
     assert!(other.status.success(), "{other:?}");
     let full = redis.level("pool:A");
     assert_eq!(full, SIZE);
-    signal(&sleeper, "CONT");
+    signal(sleeper.id(), "CONT");
     let ended = sleeper.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(!ended.status.success() && said.contains("another filler was faster"), "{said}");
@@ -67,7 +63,7 @@ fn without_a_fence_a_stale_push_goes_through() {
     let sleeper = asleep(&home, &redis, &unfenced);
     let mut other = command(&home, &["fill", "ticket", "p=A"]);
     assert!(other.envs(unfenced).output().unwrap().status.success());
-    signal(&sleeper, "CONT");
+    signal(sleeper.id(), "CONT");
     sleeper.wait_with_output().unwrap();
     assert!(redis.level("pool:A") > SIZE);
 }
