@@ -11,7 +11,6 @@
 //! databases and time stand.
 //! Must never know a database, a socket or a wire format.
 
-mod aside;
 mod audit;
 mod client_lease;
 mod clock;
@@ -24,6 +23,7 @@ mod gap;
 mod grant;
 mod key;
 mod lease;
+pub mod ledger;
 mod machine;
 mod measured;
 mod moving;
@@ -39,7 +39,6 @@ mod relay;
 mod series;
 mod store;
 
-pub use aside::{free_run, free_span};
 pub use audit::{Audit, Auditing, By, How, Record, RecordFilter, Taking};
 pub use client_lease::{CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, LeaseEnd};
 pub use clock::{Clock, SystemClock};

@@ -1,8 +1,8 @@
 //! Leases of clients in the shared store. Must never move a cursor, and may write what it wrote before.
 
 use bates_core::{
-    ClientLease, ClientLeaseFilter, ClientLeases, Lease, LeaseEnd, Place, Reason, ScopeKey, SeriesName,
-    StoreError,
+    ClientLease, ClientLeaseFilter, ClientLeases, Lease, LeaseEnd, Missing, Place, Reason, ScopeKey,
+    SeriesName, StoreError,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
@@ -101,8 +101,9 @@ async fn end(session: &Session, id: Uuid, unused: &[Lease]) -> Result<LeaseEnd, 
     };
     session.execute_typed("DELETE FROM bates.client_lease WHERE id = $1", &[(&id, Type::UUID)]).await?;
     let place = place(first.get(0), first.get(1))?;
-    let ranges: Vec<(&Place, Lease)> = lost.iter().map(|range| (&place, range)).collect();
-    sql::write_lost(session, &ranges, Reason::LeaseLost).await?;
+    let missing: Vec<(&Place, Missing)> =
+        Missing::all(lost.iter(), Reason::LeaseLost).map(|missing| (&place, missing)).collect();
+    sql::write_lost(session, &missing).await?;
     Ok(LeaseEnd::Ended { place, lost })
 }
 

@@ -5,7 +5,8 @@
 //! only in the transaction that writes down what became of it.
 
 use bates_core::{
-    Lease, Place, Pool, Pools, Ranges, Reason, Renewal, ScopeKey, SeriesName, Server, Settling, StoreError,
+    Lease, Missing, Place, Pool, Pools, Ranges, Reason, Renewal, ScopeKey, SeriesName, Server, Settling,
+    StoreError,
 };
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
@@ -252,6 +253,7 @@ async fn put(session: &Session, place: &Place, is_pushed: bool, parts: &[Part]) 
 }
 
 async fn lose(session: &Session, place: &Place, ranges: &Ranges, reason: Reason) -> Result<(), Error> {
-    let lost: Vec<(&Place, Lease)> = ranges.iter().map(|range| (place, range)).collect();
-    sql::write_lost(session, &lost, reason).await
+    let lost: Vec<(&Place, Missing)> =
+        Missing::all(ranges.iter(), reason).map(|missing| (place, missing)).collect();
+    sql::write_lost(session, &lost).await
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bates_core::{Holder, Lease, Place, Ranges, Reason, Recall, ScopeKey, SeriesName, StoreError};
+use bates_core::{Holder, Lease, Missing, Place, Ranges, Reason, Recall, ScopeKey, SeriesName, StoreError};
 use parking_lot::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -155,12 +155,14 @@ async fn lose(
         let place = Place { series: series.clone(), scope: ScopeKey::from_store(scope) };
         let lease = Ranges::of([lease]);
         let kept = lease.without(given);
-        lost.extend(lease.without(&kept).iter().map(|range| (place.clone(), range)));
+        let gone = lease.without(&kept);
+        let gone = Missing::all(gone.iter(), Reason::LeaseLost);
+        lost.extend(gone.map(|missing| (place.clone(), missing)));
         let (batch, epoch): (Uuid, i64) = (row.get(3), row.get(4));
         left.extend(kept.iter().map(|range| (place.scope.clone(), range, batch, epoch)));
     }
-    let lost: Vec<(&Place, Lease)> = lost.iter().map(|(place, range)| (place, *range)).collect();
-    sql::write_lost(session, &lost, Reason::LeaseLost).await?;
+    let lost: Vec<(&Place, Missing)> = lost.iter().map(|(place, missing)| (place, *missing)).collect();
+    sql::write_lost(session, &lost).await?;
     put_back(session, node, series, &left).await
 }
 

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use bates_core::ledger::{Outcome, Request};
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Holder, Lease, Pinned, Place, Promise, Reason, Recall,
+    Cursor, Definition, Grant, GrantError, Holder, Lease, Missing, Pinned, Place, Promise, Reason, Recall,
     Redescription, ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
 };
 use uuid::Uuid;
 
 use crate::audit::Recorder;
-use crate::batch::{Ask, Outcome, Shared, sql};
+use crate::batch::{Shared, sql};
 use crate::error::Failed;
 use crate::node::{self, Process};
 use crate::notice::Notices;
@@ -64,6 +65,12 @@ impl PostgresStore {
         self.shared.truth.watch(session).await.map(drop)
     }
 
+    /// Decides a request of an operator. It may be decided twice: what is raised or adopted stays so.
+    async fn operate(&self, place: Place, request: Request) -> Result<Outcome, StoreError> {
+        let (place, request) = (&place, &request);
+        self.done(|session| async move { write::operate(&session, place, request).await }).await
+    }
+
     /// Does something that may be done twice, on a connection.
     pub(crate) async fn done<T, F>(&self, work: impl Fn(Arc<Session>) -> F + Sync) -> Result<T, StoreError>
     where
@@ -101,17 +108,13 @@ impl Store for PostgresStore {
     }
 
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
-        match self.shared.ask(want.place.clone(), Ask::Grant(want)).await {
-            Some(Outcome::Grant(granted)) => granted,
-            _ => Err(gone().into()),
-        }
+        let asked = self.shared.ask(want.place.clone(), Request::Grant(want)).await;
+        asked.map_or_else(|| Err(gone().into()), Outcome::into_grant)
     }
 
     async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        match self.shared.ask(tail.place.clone(), Ask::Surrender(tail)).await {
-            Some(Outcome::Surrender(surrendered)) => surrendered,
-            _ => Err(gone()),
-        }
+        let asked = self.shared.ask(tail.place.clone(), Request::Release(tail)).await;
+        asked.map_or_else(|| Err(gone()), Outcome::into_release)
     }
 
     async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
@@ -120,13 +123,11 @@ impl Store for PostgresStore {
     }
 
     async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
-        let place = &place;
-        self.done(|session| async move { write::raise_floor(&session, place, floor).await }).await
+        self.operate(place, Request::RaiseFloor(floor)).await?.into_floor()
     }
 
     async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
-        let (place, positions) = (&place, &*positions);
-        self.done(|session| async move { write::set_aside(&session, place, positions).await }).await
+        self.operate(place, Request::Adopt(positions)).await?.into_adopted()
     }
 
     async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
@@ -224,13 +225,15 @@ impl Store for PostgresStore {
     }
 
     async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
-        let ranges: Vec<(&Place, Lease)> = burned.iter().map(|(place, range)| (place, *range)).collect();
+        let missing = |range| Missing { range, reason: Reason::Burned };
+        let ranges: Vec<(&Place, Missing)> =
+            burned.iter().map(|(place, range)| (place, missing(*range))).collect();
         let ranges = &*ranges;
         self.done(|session| async move {
             session.begin().await?;
             // In a database that was taken back, the same positions may be others' by now.
             self.ask(&session).await?;
-            sql::write_lost(&session, ranges, Reason::Burned).await?;
+            sql::write_lost(&session, ranges).await?;
             Ok(session.batch_execute("COMMIT").await?)
         })
         .await

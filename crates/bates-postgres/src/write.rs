@@ -1,12 +1,11 @@
 //! What is written besides grants: seldom, one at a time, and each may be done twice without harm, so that whatever
 //! fails is simply tried again.
 
-use bates_core::{
-    Cursor, Definition, Lease, Pinned, Place, Promise, Reason, Redescription, SeriesName, StoreError,
-};
+use bates_core::ledger::{Decision, Keys, Outcome, Request, ScopeBefore, decide};
+use bates_core::{Definition, Pinned, Place, Promise, Redescription, SeriesName, StoreError};
 use tokio_postgres::types::{ToSql, Type};
 
-use crate::batch::sql::{self, integer, whole};
+use crate::batch::sql::{self, integer};
 use crate::error::Failed;
 use crate::moving::lock_unmarked;
 use crate::pool;
@@ -119,77 +118,44 @@ pub(crate) async fn insert(
     Ok(!rows.is_empty())
 }
 
-/// The version rises by more than there ever were grants: who was granted a lease in a history that a restore took
-/// back must not mistake the cursor for the one it knew.
-pub(crate) async fn raise_floor(session: &Session, place: &Place, floor: u64) -> Result<Cursor, Failed> {
-    let sql = "INSERT INTO bates.cursor AS found (series, scope, next, version) VALUES ($1, $2, $3, 1)
-               ON CONFLICT (series, scope) DO UPDATE SET
-                   next = greatest(found.next, excluded.next),
-                   version = found.version + CASE WHEN found.next < excluded.next THEN 4294967296 ELSE 0 END
-               RETURNING next, version, (xmax = 0)";
+/// Decides a request of an operator and writes the change. The locks are those of a batch that makes scopes.
+pub(crate) async fn operate(session: &Session, place: &Place, request: &Request) -> Result<Outcome, Failed> {
+    let series = place.series.as_str();
     session.begin().await?;
     lock_unmarked(session).await?;
-    let series = place.series.as_str();
-    if sql::lock_series(session, &[series]).await?.is_empty() {
-        return Err(Failed::Lasting(StoreError::UnknownSeries(series.into())));
-    }
-    let before = sql::lock_cursors(session, &[place]).await?;
-    let next = match before.first() {
-        Some(locked) => locked.cursor.next,
-        None => start(session, series).await?,
+    let locked = sql::lock_series(session, &[series]).await?;
+    let before = ScopeBefore {
+        series: locked.first().map(|(_, series)| series.before),
+        cursor: sql::lock_cursors(session, &[place]).await?.first().map(|locked| locked.cursor),
+        ..ScopeBefore::default()
     };
-    if let Some(passed) = Lease::new(next, floor) {
-        sql::write_lost(session, &[(place, passed)], Reason::FloorRaised).await?;
+    let Decision { mut outcomes, change } = decide(&before, place, [request], &mut Keys::default());
+    let lost: Vec<_> = change.lost.iter().map(|missing| (place, *missing)).collect();
+    sql::write_lost(session, &lost).await?;
+    if let Some(cursor) = change.cursor {
+        sql::move_cursors(session, &[(place, cursor)]).await?;
+        sql::count_scopes(session, &[(series, u64::from(change.is_new))]).await?;
     }
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series, Type::TEXT), (&place.scope.as_str(), Type::TEXT), (&integer(floor), Type::INT8)];
-    let rows = session.query_typed(sql, &parameters).await?;
-    let Some(row) = rows.first() else { return Err(Failed::Passing("a floor was not written".into())) };
-    pool::forget_server(session, place).await?;
-    if row.get(2) {
-        sql::count_scopes(session, &[(series, 1)]).await?;
+    adopt(session, place, &change.adopted).await?;
+    if change.forgets_pool_server {
+        pool::forget_server(session, place).await?;
     }
     session.batch_execute("COMMIT").await?;
-    Ok(Cursor { next: whole(row, 0), version: whole(row, 1) })
+    Ok(outcomes.remove(0))
 }
 
-/// Sets positions aside, and answers how many of them were granted before. The version rises as with a floor.
-pub(crate) async fn set_aside(session: &Session, place: &Place, positions: &[u64]) -> Result<u64, Failed> {
-    let series = place.series.as_str();
-    session.begin().await?;
-    lock_unmarked(session).await?;
-    if sql::lock_series(session, &[series]).await?.is_empty() {
-        return Err(Failed::Lasting(StoreError::UnknownSeries(series.into())));
-    }
-    let before = sql::lock_cursors(session, &[place]).await?;
-    let next = match before.first() {
-        Some(locked) => locked.cursor.next,
-        None => start(session, series).await?,
-    };
-    let past = positions.iter().max().map_or(0, |last| last + 1);
-    let raise = "INSERT INTO bates.cursor AS found (series, scope, next, version, aside_to) VALUES ($1, $2, $3, 1, $4)
-                 ON CONFLICT (series, scope) DO UPDATE SET version = found.version + 4294967296,
-                     aside_to = greatest(found.aside_to, excluded.aside_to)";
+/// Writes adopted positions of a scope that has a cursor.
+async fn adopt(session: &Session, place: &Place, positions: &[u64]) -> Result<(), Failed> {
+    let Some(last) = positions.iter().max() else { return Ok(()) };
     let insert = "INSERT INTO bates.aside (series, scope, position) SELECT $1, $2, * FROM UNNEST($3)
                   ON CONFLICT DO NOTHING";
-    let at: [(&(dyn ToSql + Sync), Type); 2] = [(&series, Type::TEXT), (&place.scope.as_str(), Type::TEXT)];
-    let [name, scope] = at;
-    let raised = [name.clone(), scope.clone(), (&integer(next), Type::INT8), (&integer(past), Type::INT8)];
-    session.query_typed(raise, &raised).await?;
+    let raise = "UPDATE bates.cursor SET aside_to = greatest(aside_to, $3) WHERE series = $1 AND scope = $2";
+    let [series, scope]: [(&(dyn ToSql + Sync), Type); 2] =
+        [(&place.series.as_str(), Type::TEXT), (&place.scope.as_str(), Type::TEXT)];
     let all: Vec<i64> = positions.iter().map(|position| integer(*position)).collect();
-    session.query_typed(insert, &[name, scope, (&all, Type::INT8_ARRAY)]).await?;
-    pool::forget_server(session, place).await?;
-    sql::count_scopes(session, &[(series, u64::from(before.is_empty()))]).await?;
-    session.batch_execute("COMMIT").await?;
-    Ok(positions.iter().filter(|position| **position < next).count() as u64)
-}
-
-/// Where the scopes of a series begin.
-async fn start(session: &Session, series: &str) -> Result<u64, Failed> {
-    let sql = "SELECT start FROM bates.series WHERE name = $1";
-    let rows = session.query_typed(sql, &[(&series, Type::TEXT)]).await?;
-    let row = rows.first().ok_or_else(|| Failed::Lasting(StoreError::UnknownSeries(series.into())))?;
-    Ok(whole(row, 0))
+    session.query_typed(insert, &[series.clone(), scope.clone(), (&all, Type::INT8_ARRAY)]).await?;
+    session.query_typed(raise, &[series, scope, (&integer(last + 1), Type::INT8)]).await?;
+    Ok(())
 }
 
 /// Describes a series if it has the description `before`, or this one already; answers whether it is described so now.

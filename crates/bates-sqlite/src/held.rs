@@ -21,25 +21,6 @@ pub(crate) fn begin(connection: &Connection) -> Result<i64> {
     Ok(connection.last_insert_rowid())
 }
 
-/// What this run still holds. What another run held is written down as lost: its process crashed.
-pub(crate) fn settle(
-    transaction: &Transaction<'_>,
-    (series_id, scope): (i64, &str),
-    next: u64,
-    held: Option<Held>,
-    run: i64,
-) -> Result<Option<Held>> {
-    match held {
-        Some(held) if held.run != run => {
-            for range in left(transaction, (series_id, scope), held, next)?.iter() {
-                lose(transaction, (series_id, scope), range, Reason::CrashSkip)?;
-            }
-            Ok(None)
-        }
-        held => Ok(held),
-    }
-}
-
 /// What is held of a scope whose cursor stands at `next`.
 pub(crate) fn left(
     connection: &Connection,

@@ -5,6 +5,7 @@
 
 mod aside;
 mod audit;
+mod batch;
 mod books;
 mod checkpoint;
 mod client_lease;
@@ -21,6 +22,7 @@ mod pool;
 mod progress;
 mod read;
 mod schema;
+mod scope;
 mod state_file;
 mod store;
 mod write;

@@ -8,7 +8,7 @@ use bates_core::Record;
 use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::writer::Write;
+use crate::batch::{Batch, Job};
 
 /// A rule that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,15 +63,17 @@ pub(crate) fn held_back(records: Vec<Record>) -> Vec<Record> {
 }
 
 /// Writes as the writer does, but answers first and commits when the next write comes.
-pub(crate) fn run_answering_early(connection: &mut Connection, writes: &Receiver<Box<dyn Write>>) {
-    let mut next = writes.recv().ok();
-    while let Some(mut write) = next.take() {
+pub(crate) fn run_answering_early(connection: &mut Connection, run: i64, jobs: &Receiver<Job>) {
+    let mut next = jobs.recv().ok();
+    while let Some(job) = next.take() {
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .expect("a planted bug meets no other fault");
-        write.apply(&transaction).expect("a planted bug meets no other fault");
-        write.answer(Ok(()));
-        next = writes.recv().ok();
+        let mut batch = Batch::default();
+        batch.push(job);
+        batch.apply(&transaction, run).expect("a planted bug meets no other fault");
+        batch.answer(&Ok(()));
+        next = jobs.recv().ok();
         transaction.commit().expect("a planted bug meets no other fault");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
+use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, ProcessGuard, Promise, Reason,
     Redescription, ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
@@ -14,6 +15,7 @@ use rusqlite::{Connection, Transaction};
 use uuid::Uuid;
 
 use crate::aside;
+use crate::batch::{Call, Job};
 use crate::error::{Damage, OpenError, of_read};
 use crate::folder::{Folder, Opening, failed};
 use crate::held;
@@ -22,13 +24,13 @@ use crate::outbox::Steady;
 use crate::progress;
 use crate::state_file::StateFile;
 use crate::write::Refusable;
-use crate::writer::{Awaited, Write, Writer};
+use crate::writer::{Awaited, Writer};
 use crate::{moving, pin, read, write};
 
 /// Cursors in a folder of this machine.
 pub struct SqliteStore {
     /// `None` once the store is being dropped, which is how the writer learns of it.
-    writes: Option<Sender<Box<dyn Write>>>,
+    writes: Option<Sender<Job>>,
     writer: Option<JoinHandle<Option<Writer>>>,
     /// `None` once the store is being dropped.
     reader: Mutex<Option<Connection>>,
@@ -80,7 +82,7 @@ impl SqliteStore {
         let Opened { folder, state, connection, reader, steady, run, commits, identity } =
             open::open(path, opening, mark)?;
         let (writes, waiting) = mpsc::channel();
-        let writer = Writer { connection, state: state.clone(), steady, commits };
+        let writer = Writer { connection, state: state.clone(), steady, run, commits };
         let writer = thread::Builder::new()
             .name("bates-writer".to_owned())
             .spawn(move || writer.run(&waiting))
@@ -121,14 +123,23 @@ impl SqliteStore {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        if self.process.is_forked() {
-            return Err(StoreError::Forked.into());
-        }
-        let gone = || StoreError::Poisoned("the writer is gone".into());
         let (awaited, answer) = Awaited::new(work);
-        let writes = self.writes.as_ref().ok_or_else(gone)?;
-        writes.send(Box::new(awaited)).map_err(|_| gone())?;
+        self.send(Job::Write(Box::new(awaited)))?;
         answer.await.unwrap_or_else(|_| Err(gone().into()))
+    }
+
+    /// Has the ledger decide a request, together with those that wait just now.
+    pub(crate) async fn ask(&self, place: Place, request: Request) -> Result<Outcome, StoreError> {
+        let (call, answer) = Call::new(place, request, self.steady.now());
+        self.send(Job::Call(call))?;
+        answer.await.map_err(|_| gone())
+    }
+
+    fn send(&self, job: Job) -> Result<(), StoreError> {
+        if self.process.is_forked() {
+            return Err(StoreError::Forked);
+        }
+        self.writes.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
     }
 
     pub(crate) fn read<T>(
@@ -142,6 +153,10 @@ impl SqliteStore {
         let reader = reader.as_ref().ok_or_else(|| StoreError::Unavailable("the store is closed".into()))?;
         work(reader).map_err(|error| of_read(&error))
     }
+}
+
+fn gone() -> StoreError {
+    StoreError::Poisoned("the writer has stopped: the store must be opened again".into())
 }
 
 /// What was sent is still written; then the database is closed and the lock given up.
@@ -173,13 +188,11 @@ impl Store for SqliteStore {
 
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
         self.check_complete()?;
-        let run = self.run;
-        self.write(move |transaction| write::grant(transaction, &want, run)).await
+        self.ask(want.place.clone(), Request::Grant(want)).await?.into_grant()
     }
 
     async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        let run = self.run;
-        self.write(move |transaction| write::surrender(transaction, &tail, run)).await
+        self.ask(tail.place.clone(), Request::Release(tail)).await?.into_release()
     }
 
     async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
@@ -200,12 +213,11 @@ impl Store for SqliteStore {
     }
 
     async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
-        let run = self.run;
-        self.write(move |transaction| write::raise_floor(transaction, &place, floor, run)).await
+        self.ask(place, Request::RaiseFloor(floor)).await?.into_floor()
     }
 
     async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
-        self.write(move |transaction| aside::set(transaction, &place, &positions)).await
+        self.ask(place, Request::Adopt(positions)).await?.into_adopted()
     }
 
     async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {

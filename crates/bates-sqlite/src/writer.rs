@@ -12,6 +12,7 @@ use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
+use crate::batch::{Batch, Job};
 use crate::checkpoint::{self, CheckpointError, Threshold};
 use crate::error::{OpenError, of_write};
 use crate::folder::{Folder, failed};
@@ -75,32 +76,33 @@ pub(crate) struct Writer {
     pub(crate) connection: Connection,
     pub(crate) state: Arc<StateFile>,
     pub(crate) steady: Steady,
+    /// Which opening of the store this is.
+    pub(crate) run: i64,
     /// How many commits there were.
     pub(crate) commits: u64,
 }
 
 impl Writer {
     /// Writes until the store is dropped. Answers `None` if a write failed and it is not known what is on disk.
-    pub(crate) fn run(mut self, writes: &Receiver<Box<dyn Write>>) -> Option<Self> {
+    pub(crate) fn run(mut self, jobs: &Receiver<Job>) -> Option<Self> {
         if planted::is_planted(Bug::AnswerBeforeCommit) {
-            planted::run_answering_early(&mut self.connection, writes);
+            planted::run_answering_early(&mut self.connection, self.run, jobs);
             return Some(self);
         }
-        let mut batch: Vec<Box<dyn Write>> = Vec::new();
+        let mut batch = Batch::default();
         let mut threshold = Threshold::new();
-        while let Ok(first) = writes.recv() {
+        while let Ok(first) = jobs.recv() {
             batch.push(first);
-            batch.extend(writes.try_iter().take(BATCH_MAX - 1));
+            jobs.try_iter().take(BATCH_MAX - 1).for_each(|job| batch.push(job));
             let mut outcome = self.commit_making_room(&mut batch);
-            for write in batch.drain(..) {
-                write.answer(outcome.clone());
-            }
+            batch.answer(&outcome);
             if outcome.is_ok() {
                 outcome = self.shorten_log(&mut threshold);
             }
             if let Err(error @ StoreError::Poisoned(_)) = outcome {
-                for write in writes {
-                    write.answer(Err(error.clone()));
+                for job in jobs {
+                    batch.push(job);
+                    batch.answer(&Err(error.clone()));
                 }
                 return None;
             }
@@ -112,7 +114,9 @@ impl Writer {
     /// so, and is removed afterwards.
     pub(crate) fn close(mut self, folder: &Folder) {
         // What cannot be done now is done by the next opening, as after a crash.
-        if self.commit_making_room(&mut [Box::new(Closing)]).is_ok()
+        let mut closing = Batch::default();
+        closing.push(Job::Write(Box::new(Closing)));
+        if self.commit_making_room(&mut closing).is_ok()
             && matches!(checkpoint::empty(&self.connection, &self.state), Ok(true))
             && self.mark_closed(folder).is_ok()
         {
@@ -132,7 +136,7 @@ impl Writer {
 
     /// On a full disk the log may be what fills it. What is in it is then written into the database, which gives its
     /// room back, and the batch is tried once more: nothing of it was committed.
-    fn commit_making_room(&mut self, batch: &mut [Box<dyn Write>]) -> Result<(), StoreError> {
+    fn commit_making_room(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
         let committed = match self.commit(batch) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
                 // If there is no room for that either, the second try says so.
@@ -153,10 +157,10 @@ impl Writer {
     }
 
     /// Answers whether there was anything to write. Dropping the transaction on the way out of an error rolls it back.
-    fn commit(&mut self, batch: &mut [Box<dyn Write>]) -> rusqlite::Result<bool> {
+    fn commit(&mut self, batch: &mut Batch) -> rusqlite::Result<bool> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let before = transaction.total_changes();
-        batch.iter_mut().try_for_each(|write| write.apply(&transaction))?;
+        batch.apply(&transaction, self.run)?;
         let is_changed = transaction.total_changes() != before;
         if is_changed {
             progress::raise(&transaction, self.commits + 1, self.steady.now())?;

@@ -106,6 +106,11 @@ pub struct Missing {
 }
 
 impl Missing {
+    /// Ranges that are missing for one reason.
+    pub fn all(ranges: impl IntoIterator<Item = Lease>, reason: Reason) -> impl Iterator<Item = Self> {
+        ranges.into_iter().map(move |range| Self { range, reason })
+    }
+
     /// The same, ascending, and each position once: where two things are said of it, the one that leaves no doubt.
     pub fn each_once(missing: &[Self]) -> Vec<Self> {
         let (mut each, mut taken) = (Vec::new(), Ranges::default());

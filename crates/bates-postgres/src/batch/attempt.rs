@@ -4,28 +4,27 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bates_core::{Cursor, Place, Promise};
+use bates_core::Place;
+use bates_core::ledger::{AdoptedPositions, Decision, Key, KeyState, KeyUse, Keys, ScopeBefore, decide};
 
-use super::aside::{Aside, FREE_MIN};
-use super::keys::{Key, Keys, Known, Request};
 use super::queue::Group;
-use super::reckon::{Ask, Found, Reckoned, reckon};
 use super::sql::LockedSeries;
 use super::writes::{Uncommitted, Writes};
 use super::{Job, Shared, document, sql};
 use crate::error::Failed;
+use crate::read;
 use crate::session::Session;
 use crate::truth::Entry;
 
-/// What is to be written for each group; `None` for one whose scope is not there and was not to be made.
-pub(crate) type Reckonings = Vec<Option<Reckoned>>;
+/// The decision for each group; `None` for a new scope where `makes` is false.
+pub(crate) type Decisions = Vec<Option<Decision>>;
 
 /// A try that did not end well.
 pub(crate) enum Broken {
     /// Nothing is committed.
     Failed(Failed),
     /// The connection broke while it was being committed.
-    Unknown { entry: Entry, reckonings: Reckonings, reason: Box<str> },
+    Unknown { entry: Entry, decisions: Decisions, reason: Box<str> },
 }
 
 impl<E: Into<Failed>> From<E> for Broken {
@@ -41,33 +40,33 @@ pub(crate) async fn attempt(
     line: i32,
     groups: &mut [Group<Job>],
     makes: bool,
-) -> Result<Reckonings, Broken> {
+) -> Result<Decisions, Broken> {
     let patience = shared.settings.patience;
     let session = in_time(patience, Session::take(&shared.pool, shared.settings)).await?;
     let entry = shared.truth.entry(line);
-    let mut found = in_time(patience, read(shared, &session, entry, groups, makes)).await?;
+    let mut found = in_time(patience, load(shared, &session, entry, groups, makes)).await?;
     board(shared, groups);
-    let mut reckonings = reckon_all(&mut found, groups, makes);
-    in_time(patience, learn_holders(shared, &session, groups, &mut reckonings)).await?;
-    if reckonings.iter().flatten().all(Reckoned::is_nothing) {
+    let mut decisions = decide_all(&mut found, groups, makes);
+    in_time(patience, learn_holders(shared, &session, groups, &mut decisions)).await?;
+    if decisions.iter().flatten().all(|decision| decision.change.is_empty()) {
         // Nothing is written, whatever becomes of it; where it is not answered, the connection is closed.
         if let Ok(Ok(())) = tokio::time::timeout(patience, session.batch_execute("ROLLBACK")).await {
             session.give_back();
         }
-        return Ok(reckonings);
+        return Ok(decisions);
     }
     let committed = {
-        let writes = Writes::of(groups, &found, &reckonings);
+        let writes = Writes::of(groups, &found.keys, &decisions);
         tokio::time::timeout(patience, writes.commit(shared, &session, entry)).await
     };
     match committed.unwrap_or_else(|_| Err(Uncommitted::Perhaps("it did not answer in time".into()))) {
         Ok(()) => {
             session.give_back();
             shared.truth.committed(entry);
-            Ok(reckonings)
+            Ok(decisions)
         }
         Err(Uncommitted::Surely(failed)) => Err(Broken::Failed(failed)),
-        Err(Uncommitted::Perhaps(reason)) => Err(Broken::Unknown { entry, reckonings, reason }),
+        Err(Uncommitted::Perhaps(reason)) => Err(Broken::Unknown { entry, decisions, reason }),
     }
 }
 
@@ -94,20 +93,17 @@ fn board(shared: &Shared, groups: &mut [Group<Job>]) {
 
 /// What is there before a batch.
 #[derive(Default)]
-pub(super) struct There {
+struct There {
     series: BTreeMap<String, LockedSeries>,
-    pub(super) cursors: BTreeMap<usize, Cursor>,
-    /// What the series of these cursors promise.
-    promises: BTreeMap<usize, Promise>,
-    /// What was set aside in some of the scopes.
-    aside: BTreeMap<usize, Aside>,
+    /// The scopes that have a cursor, by the index of their group.
+    scopes: BTreeMap<usize, ScopeBefore>,
     /// Those of calls that were there before the locks were taken.
-    pub(super) keys: Keys,
+    keys: Keys,
 }
 
 /// The first round trip: begins, enters the batch on its line, locks and reads. Invariant: keys, then series, then
 /// cursors, each in their order, on every node: whoever waits for a key holds nothing that its owner will wait for.
-async fn read(
+async fn load(
     shared: &Shared,
     session: &Session,
     entry: Entry,
@@ -117,8 +113,8 @@ async fn read(
     let places: Vec<&Place> = groups.iter().map(|group| &group.place).collect();
     let mut names: Vec<&str> = places.iter().filter(|_| makes).map(|place| place.series.as_str()).collect();
     names.dedup();
-    let keys = Keys::of(groups);
-    let asked = keys.inserted();
+    let keys = Keys::of(groups.iter().flat_map(|group| &group.jobs).map(|job| &job.request));
+    let asked = keys.first_uses();
     let (began, entered, inserted, series, cursors) = tokio::join!(
         biased;
         session.begin(),
@@ -134,41 +130,26 @@ async fn read(
     let mut there = There { keys: keys.learn(known).ok_or_else(lacks)?, ..There::default() };
     there.series.extend(series?);
     for sql::Locked { at, cursor, aside_to, promise } in cursors? {
-        there.promises.extend(promise.map(|promise| (at, promise)));
-        // Few scopes have any, and none once they are passed.
-        let (from, free) = reach(&groups[at].jobs, cursor.next);
-        if aside_to > from {
-            there.aside.insert(at, Aside::read(session, places[at], from, free).await?);
+        let requests = groups[at].jobs.iter().map(|job| &job.request);
+        let mut adopted = AdoptedPositions::needed(cursor, aside_to, requests);
+        while let Some(page) = adopted.missing_page() {
+            adopted.add_page(read::aside(session, places[at], page.from, page.limit).await?);
         }
-        there.cursors.insert(at, cursor);
+        let scope = ScopeBefore { cursor: Some(cursor), promise, adopted, ..ScopeBefore::default() };
+        there.scopes.insert(at, scope);
     }
     Ok(there)
-}
-
-/// From where on positions may be granted by these calls, and how many are surely enough for them, and for those that
-/// board meanwhile.
-fn reach(jobs: &[Job], next: u64) -> (u64, u64) {
-    let (mut from, mut free) = (next, 0_u64);
-    for job in jobs {
-        match &job.ask {
-            Ask::Grant(want) => free = free.saturating_add(want.count),
-            Ask::Surrender(tail) => from = from.min(tail.lease.from()),
-            Ask::Assign(_) => free = free.max(FREE_MIN),
-        }
-    }
-    // Whether the cursor goes back is not known yet.
-    (from, free.saturating_mul(4).max(FREE_MIN / 10).saturating_add(next - from))
 }
 
 /// What the keys stand for. Mostly all of them were inserted, and there is nothing to read.
 async fn known(
     session: &Session,
-    asked: &[(&Key, Request)],
+    asked: &[(&Key, KeyUse)],
     inserted: u64,
     entry: Entry,
-) -> Result<Vec<Known>, Failed> {
+) -> Result<Vec<KeyState>, Failed> {
     if inserted == asked.len() as u64 {
-        return Ok(vec![Known::Ours; asked.len()]);
+        return Ok(vec![KeyState::New; asked.len()]);
     }
     Ok(document::known_keys(session, asked, entry.batch).await?)
 }
@@ -178,48 +159,44 @@ async fn learn_holders(
     shared: &Shared,
     session: &Session,
     groups: &[Group<Job>],
-    reckonings: &mut Reckonings,
+    decisions: &mut Decisions,
 ) -> Result<(), Failed> {
-    let mut exhausted: Vec<(&Place, &mut Reckoned)> = groups
+    let mut exhausted: Vec<(&Place, &mut Decision)> = groups
         .iter()
-        .zip(reckonings)
-        .filter_map(|(group, reckoned)| {
-            Some((&group.place, reckoned.as_mut().filter(|each| each.is_exhausted())?))
+        .zip(decisions)
+        .filter_map(|(group, decision)| {
+            Some((&group.place, decision.as_mut().filter(|each| each.is_exhausted())?))
         })
         .collect();
     if exhausted.is_empty() {
         return Ok(());
     }
     let asked: Vec<(&Place, u64)> =
-        exhausted.iter().map(|(place, reckoned)| (*place, reckoned.spent_to.unwrap_or(0))).collect();
+        exhausted.iter().map(|(place, decision)| (*place, decision.change.spent_to.unwrap_or(0))).collect();
     for sql::Holders { at, is_spent, elsewhere } in sql::holders(session, &asked, shared.truth.node).await? {
-        exhausted[at].1.learn_holders(is_spent, elsewhere);
+        exhausted[at].1.know_holders(is_spent, elsewhere);
     }
     Ok(())
 }
 
-fn reckon_all(there: &mut There, groups: &[Group<Job>], makes: bool) -> Reckonings {
-    let There { series: all, cursors, promises, aside, keys } = there;
-    let nothing = Aside::default();
+fn decide_all(there: &mut There, groups: &[Group<Job>], makes: bool) -> Decisions {
+    let There { series: all, scopes, keys } = there;
     let each = groups.iter().enumerate().map(|(at, group)| {
-        let series = all.get_mut(group.place.series.as_str());
-        let promise = promises.get(&at).copied().or(series.as_ref().and_then(|series| series.promise));
-        let found = match (cursors.get(&at), &series) {
-            (Some(cursor), _) => Found::Cursor(*cursor),
+        let mut series = all.get_mut(group.place.series.as_str());
+        let before = match (scopes.remove(&at), &series) {
+            (Some(scope), _) => scope,
             (None, _) if !makes => return None,
-            (None, Some(series)) => Found::New { scopes: series.scopes },
-            (None, None) => Found::NoSeries,
+            (None, Some(LockedSeries { before, promise })) => {
+                ScopeBefore { series: Some(*before), promise: *promise, ..ScopeBefore::default() }
+            }
+            (None, None) => ScopeBefore::default(),
         };
-        let reckoned = reckon(
-            (found, promise),
-            aside.get(&at).unwrap_or(&nothing),
-            group.jobs.iter().map(|job| &job.ask),
-            keys,
-        );
-        if let (Found::New { .. }, Some(_), Some(series)) = (found, reckoned.moved, series) {
-            series.scopes += 1;
+        let requests = group.jobs.iter().map(|job| &job.request);
+        let decision = decide(&before, &group.place, requests, keys);
+        if let (true, Some(series)) = (decision.change.is_new, &mut series) {
+            series.before.scopes += 1;
         }
-        Some(reckoned)
+        Some(decision)
     });
     each.collect()
 }

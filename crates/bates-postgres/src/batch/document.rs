@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
+use bates_core::ledger::{Key, KeyState, KeyUse};
 use bates_core::{Assign, Assigned, Content, Record, State};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
-use super::keys::{Key, Known, Request};
 use super::sql::{integer, whole};
 use crate::audit;
 use crate::outbox::millis;
@@ -32,7 +32,7 @@ impl Numbered<'_> {
 /// Inserts those keys that are not there, in their order; waits for whoever is about to. Answers how many it were.
 pub(crate) async fn insert_keys(
     session: &Session,
-    keys: &[(&Key, Request)],
+    keys: &[(&Key, KeyUse)],
     batch: Uuid,
 ) -> Result<u64, Error> {
     let sql = "INSERT INTO bates.idempotency (caller, series, key, digest, event, batch)
@@ -45,9 +45,9 @@ pub(crate) async fn insert_keys(
 /// What is there of each key, in their order. Read by a statement of its own, which sees what was waited for.
 pub(crate) async fn known_keys(
     session: &Session,
-    keys: &[(&Key, Request)],
+    keys: &[(&Key, KeyUse)],
     batch: Uuid,
-) -> Result<Vec<Known>, Error> {
+) -> Result<Vec<KeyState>, Error> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
@@ -73,11 +73,11 @@ pub(crate) async fn known_keys(
     let rows = session.query_typed(sql, &[callers, series, texts, (&batch, Type::UUID)]).await?;
     Ok(rows
         .iter()
-        .map(|row| if row.get(0) { Known::Ours } else { known(row).unwrap_or(Known::Lost) })
+        .map(|row| if row.get(0) { KeyState::New } else { known(row).unwrap_or(KeyState::Lost) })
         .collect())
 }
 
-fn known(row: &Row) -> Option<Known> {
+fn known(row: &Row) -> Option<KeyState> {
     let digest = row.get::<_, &[u8]>(1).try_into().ok()?;
     row.get::<_, Option<i64>>(3)?;
     let (number, state) = (row.get::<_, Option<&str>>(4)?, row.get::<_, Option<&str>>(5)?);
@@ -88,7 +88,7 @@ fn known(row: &Row) -> Option<Known> {
         state: State::named(state)?,
         is_new: false,
     };
-    Some(Known::Before(digest, assigned))
+    Some(KeyState::Used(digest, assigned))
 }
 
 /// Removes keys that the batch inserted and nobody took.
@@ -107,7 +107,7 @@ pub(crate) async fn remove_keys(session: &Session, keys: &[&Key], batch: Uuid) -
 /// Writes who took keys that were inserted for somebody else of the batch.
 pub(crate) async fn change_keys(
     session: &Session,
-    keys: &[(&Key, Request)],
+    keys: &[(&Key, KeyUse)],
     batch: Uuid,
 ) -> Result<(), Error> {
     let sql = "UPDATE bates.idempotency AS found SET digest = taken.digest, event = taken.event
@@ -120,7 +120,7 @@ pub(crate) async fn change_keys(
 async fn with_requests(
     session: &Session,
     sql: &str,
-    keys: &[(&Key, Request)],
+    keys: &[(&Key, KeyUse)],
     batch: Uuid,
 ) -> Result<u64, Error> {
     if keys.is_empty() {

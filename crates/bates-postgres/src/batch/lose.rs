@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::{Lease, Place, Ranges, Reason, ScopeKey};
+use bates_core::{Lease, Missing, Place, Ranges, Reason, ScopeKey};
 use tokio_postgres::Error;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -38,12 +38,13 @@ pub(crate) async fn lose_leases(
         let range = Lease::new(whole(&row, 2), whole(&row, 3) + 1);
         if row.get(4) { held.extend(range) } else { known.extend(range) }
     }
-    let uncertain: Vec<(&Place, Lease)> = places
+    let uncertain: Vec<(&Place, Missing)> = places
         .iter()
         .flat_map(|(place, [held, known])| {
             let left = Ranges::of(held.iter().copied()).without(&Ranges::of(known.iter().copied()));
-            left.iter().map(|range| (place, range)).collect::<Vec<_>>()
+            let left = Missing::all(left.iter(), Reason::CrashSkip);
+            left.map(|missing| (place, missing)).collect::<Vec<_>>()
         })
         .collect();
-    sql::write_lost(session, &uncertain, Reason::CrashSkip).await
+    sql::write_lost(session, &uncertain).await
 }

@@ -3,19 +3,17 @@
 //!
 //! Invariant: a caller is told of positions only once their commit is known to be there.
 
-pub(crate) mod aside;
 mod attempt;
 pub(crate) mod document;
-mod keys;
 pub(crate) mod lose;
 mod queue;
-mod reckon;
 pub(crate) mod sql;
 mod unknown;
 mod writes;
 
 use std::sync::Arc;
 
+use bates_core::ledger::{Outcome, Request};
 use bates_core::{Content, Place, StoreError};
 use deadpool_postgres::Pool;
 use parking_lot::Mutex;
@@ -27,9 +25,8 @@ use crate::session::Session;
 use crate::settings::Settings;
 use crate::stop;
 use crate::truth::{TAKEN_BACK, Truth};
-use attempt::{Broken, Reckonings, attempt};
+use attempt::{Broken, Decisions, attempt};
 use queue::{Batch, Call, Group, Queue};
-pub(crate) use reckon::{Ask, Outcome};
 use writes::GRANTED_BEFORE;
 
 /// What the batches of a node share.
@@ -42,7 +39,7 @@ pub(crate) struct Shared {
 
 /// A call that waits.
 struct Job {
-    ask: Ask,
+    request: Request,
     /// The era in which it was asked.
     era: u64,
     answer: oneshot::Sender<Outcome>,
@@ -53,7 +50,7 @@ const ROW_BYTES: usize = 4_096;
 
 impl Call for Job {
     fn bytes(&self) -> usize {
-        let Ask::Assign(assign) = &self.ask else { return 0 };
+        let Request::Assign(assign) = &self.request else { return 0 };
         match &assign.content {
             Content::Document(body) => body.len() + ROW_BYTES,
             Content::Reservation(_) => ROW_BYTES,
@@ -63,10 +60,10 @@ impl Call for Job {
     /// Invariant: keys are inserted before cursors are locked, so whoever has one comes before that; and what was set
     /// aside is read from where the cursor may come to stand, so whoever moves it back does, too.
     fn may_board(&self) -> bool {
-        match &self.ask {
-            Ask::Grant(_) => true,
-            Ask::Surrender(_) => false,
-            Ask::Assign(assign) => assign.idempotency.is_none(),
+        match &self.request {
+            Request::Grant(_) => true,
+            Request::Assign(assign) => assign.idempotency.is_none(),
+            Request::Release(_) | Request::RaiseFloor(_) | Request::Adopt(_) => false,
         }
     }
 }
@@ -78,11 +75,7 @@ impl Job {
     }
 
     fn fail(self, error: StoreError) {
-        let outcome = match self.ask {
-            Ask::Grant(_) => Outcome::Grant(Err(error.into())),
-            Ask::Surrender(_) => Outcome::Surrender(Err(error)),
-            Ask::Assign(_) => Outcome::Assign(Err(error.into())),
-        };
+        let outcome = self.request.failed(error);
         self.tell(outcome);
     }
 }
@@ -97,7 +90,7 @@ impl Group<Job> {
     /// now, in a write of the same version. No cursor has version 0.
     fn leave_tails_of_before(&mut self, era: u64) {
         for job in self.jobs.iter_mut().filter(|job| job.era != era) {
-            if let Ask::Surrender(tail) = &mut job.ask {
+            if let Request::Release(tail) = &mut job.request {
                 tail.version = 0;
             }
         }
@@ -116,10 +109,10 @@ impl Shared {
     }
 
     /// Asks, together with whoever asks just now. `None` if the batch was dropped with its runtime.
-    pub(crate) async fn ask(self: &Arc<Self>, place: Place, ask: Ask) -> Option<Outcome> {
+    pub(crate) async fn ask(self: &Arc<Self>, place: Place, request: Request) -> Option<Outcome> {
         let (answer, receiver) = oneshot::channel();
         let era = self.truth.era();
-        let batch = self.queue.lock().push(place, Job { ask, era, answer });
+        let batch = self.queue.lock().push(place, Job { request, era, answer });
         if let Some(batch) = batch {
             tokio::spawn(run(self.clone(), batch));
         }
@@ -166,8 +159,8 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
             return line;
         }
         match attempt(shared, line, &mut groups, makes).await {
-            Ok(reckonings) => {
-                groups = tell(groups, reckonings);
+            Ok(decisions) => {
+                groups = tell(groups, decisions);
                 makes = true;
                 left = Patience::new(shared.settings.patience);
             }
@@ -181,14 +174,14 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
                     return line;
                 }
             }
-            Err(Broken::Unknown { entry, reckonings, reason }) => {
+            Err(Broken::Unknown { entry, decisions, reason }) => {
                 left = Patience::new(shared.settings.patience);
                 match unknown::decide(shared, entry, &mut left).await {
-                    Some(true) => (groups, makes) = (tell(groups, reckonings), true),
+                    Some(true) => (groups, makes) = (tell(groups, decisions), true),
                     // It is not there and never will be: another try gives nothing twice.
                     Some(false) => {}
                     None => {
-                        unknown::give_up(shared, entry, groups, reckonings, &reason);
+                        unknown::give_up(shared, entry, groups, decisions, &reason);
                         return shared.queue.lock().fresh_line();
                     }
                 }
@@ -198,13 +191,13 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
 }
 
 /// Tells everybody what came of their calls; those whose scope was not there are left.
-fn tell(groups: Vec<Group<Job>>, reckonings: Reckonings) -> Vec<Group<Job>> {
+fn tell(groups: Vec<Group<Job>>, decisions: Decisions) -> Vec<Group<Job>> {
     let mut left = Vec::new();
-    for (group, reckoned) in groups.into_iter().zip(reckonings) {
-        match reckoned {
+    for (group, decision) in groups.into_iter().zip(decisions) {
+        match decision {
             None => left.push(group),
-            Some(reckoned) => {
-                group.jobs.into_iter().zip(reckoned.outcomes).for_each(|(job, outcome)| job.tell(outcome));
+            Some(decision) => {
+                group.jobs.into_iter().zip(decision.outcomes).for_each(|(job, outcome)| job.tell(outcome));
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The statements of a batch: arrays in, so that one statement serves all its scopes. Pure SQL: nothing here begins,
 //! commits or decides.
 
-use bates_core::{Cursor, Lease, Place, Promise, Reason};
+use bates_core::ledger::SeriesBefore;
+use bates_core::{Cursor, Lease, Missing, Place, Promise};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
@@ -11,8 +12,7 @@ use crate::session::Session;
 /// A series that is locked.
 #[derive(Clone, Copy)]
 pub(crate) struct LockedSeries {
-    /// How many scopes it has.
-    pub(crate) scopes: u64,
+    pub(crate) before: SeriesBefore,
     pub(crate) promise: Option<Promise>,
 }
 
@@ -28,9 +28,12 @@ pub(crate) async fn lock_series(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = "SELECT name, scopes, promise FROM bates.series WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE";
+    let sql = "SELECT name, scopes, promise, start FROM bates.series WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE";
     let rows = session.query_typed(sql, &[(&names, Type::TEXT_ARRAY)]).await?;
-    let read = |row: &Row| LockedSeries { scopes: whole(row, 1), promise: promise(row, 2) };
+    let read = |row: &Row| LockedSeries {
+        before: SeriesBefore { scopes: whole(row, 1), start: whole(row, 3) },
+        promise: promise(row, 2),
+    };
     Ok(rows.iter().map(|row| (row.get(0), read(row))).collect())
 }
 
@@ -253,27 +256,24 @@ pub(crate) async fn holders(
     Ok(rows.iter().map(read).collect())
 }
 
-/// Writes down that nobody has these positions.
-pub(crate) async fn write_lost(
-    session: &Session,
-    lost: &[(&Place, Lease)],
-    reason: Reason,
-) -> Result<(), Error> {
+/// Writes ranges that are gaps, each with its reason.
+pub(crate) async fn write_lost(session: &Session, lost: &[(&Place, Missing)]) -> Result<(), Error> {
     if lost.is_empty() {
         return Ok(());
     }
     let sql = "INSERT INTO bates.lost (series, scope, first, last, reason)
-               SELECT series, scope, first, last, $5 FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)
+               SELECT * FROM UNNEST($1, $2, $3, $4, $5)
                ON CONFLICT (series, scope, first) DO UPDATE SET last = greatest(lost.last, excluded.last)";
     let (series, scopes) = columns(lost.iter().map(|(place, _)| *place));
-    let first: Vec<i64> = lost.iter().map(|(_, lease)| integer(lease.from())).collect();
-    let last: Vec<i64> = lost.iter().map(|(_, lease)| integer(lease.to() - 1)).collect();
+    let first: Vec<i64> = lost.iter().map(|(_, missing)| integer(missing.range.from())).collect();
+    let last: Vec<i64> = lost.iter().map(|(_, missing)| integer(missing.range.to() - 1)).collect();
+    let reasons: Vec<&str> = lost.iter().map(|(_, missing)| missing.reason.name()).collect();
     let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
         (&series, Type::TEXT_ARRAY),
         (&scopes, Type::TEXT_ARRAY),
         (&first, Type::INT8_ARRAY),
         (&last, Type::INT8_ARRAY),
-        (&reason.name(), Type::TEXT),
+        (&reasons, Type::TEXT_ARRAY),
     ];
     session.query_typed(sql, &parameters).await.map(drop)
 }

@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, Weak};
 
+use bates_core::ledger::{Outcome, Request};
 use bates_core::{Lease, Place, Purpose, StoreError};
 
-use super::attempt::Reckonings;
+use super::attempt::Decisions;
 use super::queue::Group;
-use super::reckon::{Ask, Outcome};
 use super::sql::{self, Table};
 use super::{Job, Shared};
 use crate::error::Failed;
@@ -42,7 +42,7 @@ pub(super) fn give_up(
     shared: &Arc<Shared>,
     entry: Entry,
     groups: Vec<Group<Job>>,
-    reckonings: Reckonings,
+    decisions: Decisions,
     reason: &str,
 ) {
     let error = StoreError::Unavailable(
@@ -50,15 +50,15 @@ pub(super) fn give_up(
     );
     let mut patient = Vec::new();
     let mut burned: Vec<(Place, Lease)> = Vec::new();
-    for (group, reckoned) in groups.into_iter().zip(reckonings) {
-        let outcomes = reckoned.map(|reckoned| reckoned.outcomes).unwrap_or_default();
+    for (group, decision) in groups.into_iter().zip(decisions) {
+        let outcomes = decision.map(|decision| decision.outcomes).unwrap_or_default();
         let mut outcomes = outcomes.into_iter();
         for job in group.jobs {
-            match (&job.ask, outcomes.next()) {
-                (Ask::Grant(want), Some(outcome)) if want.purpose == Purpose::Issue => {
+            match (&job.request, outcomes.next()) {
+                (Request::Grant(want), Some(outcome)) if want.purpose == Purpose::Issue => {
                     patient.push((job, outcome));
                 }
-                (Ask::Assign(_), Some(outcome)) => patient.push((job, outcome)),
+                (Request::Assign(_), Some(outcome)) => patient.push((job, outcome)),
                 (_, outcome) => {
                     if let Some(Outcome::Grant(Ok(grant))) = outcome {
                         burned.push((group.place.clone(), grant.lease));

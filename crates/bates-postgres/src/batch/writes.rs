@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::{Cursor, Lease, Place, Reason};
+use bates_core::ledger::{Decision, Key, KeyUse, Keys};
+use bates_core::{Cursor, Lease, Missing, Place};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use super::attempt::{Reckonings, There};
+use super::attempt::Decisions;
 use super::document::{self, Numbered};
-use super::keys::{Key, Request};
 use super::queue::Group;
-use super::reckon::{Ask, Outcome};
 use super::sql::{self, Table};
 use super::{Job, Shared};
 use crate::error::{Failed, OpenError, told};
@@ -31,10 +30,10 @@ pub(super) struct Writes<'b> {
     pooled: Vec<(&'b Place, Lease)>,
     let_go: Vec<(&'b Place, u64)>,
     used: Vec<(&'b Place, u64)>,
-    lost: Vec<(&'b Place, Lease)>,
+    lost: Vec<(&'b Place, Missing)>,
     numbered: Vec<Numbered<'b>>,
     untaken: Vec<&'b Key>,
-    retaken: Vec<(&'b Key, Request)>,
+    retaken: Vec<(&'b Key, KeyUse)>,
 }
 
 pub(super) enum Uncommitted {
@@ -43,7 +42,7 @@ pub(super) enum Uncommitted {
 }
 
 impl<'b> Writes<'b> {
-    pub(super) fn of(groups: &'b [Group<Job>], there: &'b There, reckonings: &'b Reckonings) -> Self {
+    pub(super) fn of(groups: &'b [Group<Job>], keys: &'b Keys, decisions: &'b Decisions) -> Self {
         let mut made: BTreeMap<&str, u64> = BTreeMap::new();
         let mut writes = Self {
             moved: vec![],
@@ -55,23 +54,24 @@ impl<'b> Writes<'b> {
             used: vec![],
             lost: vec![],
             numbered: vec![],
-            untaken: there.keys.untaken(),
-            retaken: there.keys.retaken(),
+            untaken: keys.unused(),
+            retaken: keys.reused(),
         };
-        for (at, (Group { place, jobs }, reckoned)) in groups.iter().zip(reckonings).enumerate() {
-            let Some(reckoned) = reckoned else { continue };
-            writes.let_go.extend(reckoned.lets_go.map(|to| (place, to)));
-            writes.lost.extend(reckoned.lost.iter().map(|lease| (place, *lease)));
-            writes.used.extend(reckoned.used_to.map(|to| (place, to)));
-            let Some(moved) = reckoned.moved else { continue };
-            writes.moved.push((place, moved));
-            if !there.cursors.contains_key(&at) {
+        for (Group { place, jobs }, decision) in groups.iter().zip(decisions) {
+            let Some(Decision { outcomes, change }) = decision else { continue };
+            writes.let_go.extend(change.released_to.map(|to| (place, to)));
+            writes.lost.extend(change.lost.iter().map(|missing| (place, *missing)));
+            writes.used.extend(change.used_to.map(|to| (place, to)));
+            writes.moved.extend(change.cursor.map(|cursor| (place, cursor)));
+            if change.is_new {
                 *made.entry(place.series.as_str()).or_default() += 1;
             }
-            writes.issued.extend(reckoned.issued.iter().map(|lease| (place, *lease)));
-            writes.leased.extend(reckoned.leased.iter().map(|lease| (place, *lease)));
-            writes.pooled.extend(reckoned.pooled.iter().map(|lease| (place, *lease)));
-            writes.numbered.extend(jobs.iter().zip(&reckoned.outcomes).filter_map(numbered));
+            writes.issued.extend(change.issued.iter().map(|range| (place, *range)));
+            writes.leased.extend(change.leased.iter().map(|range| (place, *range)));
+            writes.pooled.extend(change.pooled.iter().map(|range| (place, *range)));
+            let documents = jobs.iter().zip(outcomes);
+            let documents = documents.filter_map(|(job, outcome)| job.request.new_document(outcome));
+            writes.numbered.extend(documents.map(|(assign, assigned)| Numbered { assign, assigned }));
         }
         writes.made = made.into_iter().collect();
         writes
@@ -92,7 +92,7 @@ impl<'b> Writes<'b> {
             document::change_keys(session, &self.retaken, entry.batch),
             sql::let_go(session, &self.let_go, shared.truth.node),
             sql::shorten_leases(session, &self.used, shared.truth.node),
-            sql::write_lost(session, &self.lost, Reason::LeaseLost),
+            sql::write_lost(session, &self.lost),
             sql::move_cursors(session, &self.moved),
             sql::count_scopes(session, &self.made),
             sql::write_ranges(session, Table::Ledger, &self.issued, by),
@@ -113,16 +113,6 @@ impl<'b> Writes<'b> {
             (Err(error), Ok(())) => Err(Uncommitted::Surely(refused(error))),
             (_, Err(error)) => Err(Uncommitted::Perhaps(told_of(&error))),
         }
-    }
-}
-
-/// A call that takes a number for a document.
-fn numbered<'b>((job, outcome): (&'b Job, &'b Outcome)) -> Option<Numbered<'b>> {
-    match (&job.ask, outcome) {
-        (Ask::Assign(assign), Outcome::Assign(Ok(assigned))) if assigned.is_new => {
-            Some(Numbered { assign, assigned })
-        }
-        _ => None,
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod list;
 use std::borrow::Cow;
 use std::time::Duration;
 
+use bates_core::ledger::Request;
 use bates_core::{
     Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, Filter, Outbox, SeriesName,
     Settlement, State, StoreError,
@@ -17,7 +18,6 @@ use bates_core::{
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::batch::{Ask, Outcome};
 
 /// A caller and its key together: more would not fit the index, and the statement would fail for the whole batch.
 const KEY_BYTES_MAX: usize = 2_048;
@@ -29,16 +29,13 @@ impl Outbox for PostgresStore {
     async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
         check(&assign)?;
         let series = assign.place.series.clone();
-        match self.shared().ask(assign.place.clone(), Ask::Assign(Box::new(assign))).await {
-            Some(Outcome::Assign(Ok(assigned))) => {
-                if assigned.is_new && assigned.state == State::Pending {
-                    self.notices().wrote(Some(&series));
-                }
-                Ok(assigned)
-            }
-            Some(Outcome::Assign(refused)) => refused,
-            _ => Err(StoreError::Unavailable("the store is closed".into()).into()),
+        let asked = self.shared().ask(assign.place.clone(), Request::Assign(Box::new(assign))).await;
+        let closed = || StoreError::Unavailable("the store is closed".into());
+        let assigned = asked.ok_or_else(closed)?.into_assign()?;
+        if assigned.is_new && assigned.state == State::Pending {
+            self.notices().wrote(Some(&series));
         }
+        Ok(assigned)
     }
 
     async fn documents(

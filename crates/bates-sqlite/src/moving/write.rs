@@ -12,6 +12,7 @@ use crate::audit;
 use crate::client_lease;
 use crate::held;
 use crate::pin;
+use crate::scope::put_cursor;
 use crate::write::{self, Refusable, integer};
 
 pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<(), StoreError> {
@@ -74,7 +75,7 @@ fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &Adopted) -> Re
     let here = write::cursor(transaction, series_id, scope)?;
     let Cursor { next, version } = here.unwrap_or(Cursor { next: 0, version: 0 });
     let cursor = Cursor { next: cursor.next.max(next), version: cursor.version.max(version) };
-    write::put(transaction, (series_id, scope), cursor, None, here.is_none())?;
+    put_cursor(transaction, (series_id, scope), cursor, None, here.is_none())?;
     transaction
         .prepare_cached("UPDATE cursor SET gapless_from = ? WHERE series_id = ? AND scope = ?")?
         .execute(params![integer(*gapless_from), series_id, scope])?;

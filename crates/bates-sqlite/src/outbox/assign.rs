@@ -1,80 +1,50 @@
-//! A number for a document: key, cursor, ledger and document, all in the transaction of one write.
+//! Documents that are numbered, and their keys.
 
-use bates_core::{
-    Assign, AssignError, Assigned, Content, Cursor, GrantError, Idempotency, Lease, Record, State,
-};
-use rusqlite::{OptionalExtension, Result, Transaction, params};
+use bates_core::ledger::{Key, KeyState, KeyUse, Keys};
+use bates_core::{Assign, Assigned, Content, Idempotency, Record, State};
+use rusqlite::{OptionalExtension, Result, Row, Transaction, params};
 
 use super::{event, millis, strange};
-use crate::aside;
 use crate::audit;
-use crate::held;
-use crate::write::{self, Refusable, Standing, integer, whole};
+use crate::write::{integer, whole};
 
-pub(crate) fn assign(
-    transaction: &Transaction<'_>,
-    ask: &Assign,
-    now: i64,
-    run: i64,
-) -> Refusable<Assigned, AssignError> {
-    let Some((series_id, scopes)) = write::series(transaction, &ask.place.series)? else {
-        return Ok(Err(write::unknown(&ask.place).into()));
-    };
-    if let Some(known) = known(transaction, series_id, ask)? {
-        return Ok(known);
-    }
-    let found = write::found(transaction, &ask.place)?;
-    let is_new = found.is_none();
-    if is_new && scopes >= ask.scopes_max {
-        return Ok(Err(GrantError::TooManyScopes(ask.scopes_max).into()));
-    }
-    let standing = found.unwrap_or_else(|| Standing::new(series_id, ask.start));
-    let (position, number) = match aside::first_accepted(transaction, ask, &standing)? {
-        Ok(accepted) => accepted,
-        Err(error) => return Ok(Err(error)),
-    };
-    let Standing { cursor: Cursor { next, version }, held, .. } = standing;
-    let scope = ask.place.scope.as_str();
-    let held = held::settle(transaction, (series_id, scope), next, held, run)?;
-    let moved = Cursor { next: position + 1, version: version + 1 };
-    write::put(transaction, (series_id, scope), moved, held, is_new)?;
-    if let Some(lease) = Lease::new(position, position + 1) {
-        write::enter(transaction, series_id, scope, lease)?;
-    }
-    let assigned = Assigned { event: ask.event, position, number, state: ask.content.state(), is_new: true };
-    insert(transaction, series_id, ask, &assigned, now)?;
-    if let Some(idempotency) = &ask.idempotency {
-        remember(transaction, (series_id, scope), idempotency, &assigned)?;
-    }
-    record(transaction, series_id, ask, &assigned)?;
-    Ok(Ok(assigned))
-}
-
-/// What became of the request before, if it is known.
-fn known(
+/// Writes a document that was numbered, with its key and its audit record.
+pub(crate) fn write(
     transaction: &Transaction<'_>,
     series_id: i64,
-    ask: &Assign,
-) -> Result<Option<std::result::Result<Assigned, AssignError>>> {
-    let Some(Idempotency { caller, key, digest }) = &ask.idempotency else { return Ok(None) };
+    (assign, assigned): (&Assign, &Assigned),
+    now: i64,
+) -> Result<()> {
+    insert(transaction, series_id, assign, assigned, now)?;
+    if let Some(idempotency) = &assign.idempotency {
+        remember(transaction, (series_id, assign.place.scope.as_str()), idempotency, assigned)?;
+    }
+    record(transaction, series_id, assign, assigned)
+}
+
+/// What the store has of each key, in their order.
+pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &Keys) -> Result<Vec<KeyState>> {
     let mut statement = transaction.prepare_cached(
         "SELECT k.digest, k.event, k.position, k.number, coalesce(d.state, k.pruned_as)
          FROM idempotency AS k LEFT JOIN document AS d ON d.event = k.event
-         WHERE k.series_id = ? AND k.caller = ? AND k.key = ?",
+         WHERE k.series_id = (SELECT id FROM series WHERE name = ?) AND k.caller = ? AND k.key = ?",
     )?;
-    let read = |row: &rusqlite::Row<'_>| {
-        if row.get::<_, [u8; 32]>(0)? != *digest {
-            return Ok(Err(AssignError::KeyReused));
-        }
-        Ok(Ok(Assigned {
+    let read = |row: &Row<'_>| {
+        let assigned = Assigned {
             event: event(row.get(1)?),
             position: whole(row.get(2)?),
             number: row.get::<_, String>(3)?.into(),
             state: State::named(row.get_ref(4)?.as_str()?).ok_or_else(|| strange(4))?,
             is_new: false,
-        }))
+        };
+        Ok(KeyState::Used(row.get(0)?, assigned))
     };
-    statement.query_row(params![series_id, caller, key], read).optional()
+    let state = |(key, _): (&Key, KeyUse)| {
+        let found =
+            statement.query_row(params![key.series.as_str(), key.caller, key.text], read).optional()?;
+        Ok(found.unwrap_or(KeyState::New))
+    };
+    keys.first_uses().into_iter().map(state).collect()
 }
 
 fn insert(

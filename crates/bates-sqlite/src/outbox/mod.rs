@@ -1,12 +1,13 @@
 //! Documents in the embedded store: numbered, claimed, decided on and removed. Each file is pure SQL within a
 //! transaction of the writer's: nothing there commits or answers.
 
-mod assign;
+pub(crate) mod assign;
 pub(crate) mod deliver;
 pub(crate) mod list;
 
 use std::time::Duration;
 
+use bates_core::ledger::Request;
 use bates_core::{
     Assign, AssignError, Assigned, Claim, Claimed, Clock as _, Decided, Decision, Document, Filter, Outbox,
     SeriesName, Settlement, State, StoreError, SystemClock,
@@ -54,8 +55,7 @@ pub(crate) fn strange(column: usize) -> Error {
 impl Outbox for SqliteStore {
     async fn assign(&self, ask: Assign) -> Result<Assigned, AssignError> {
         self.check_complete()?;
-        let (now, run) = (self.steady.now(), self.run);
-        self.write(move |transaction| assign::assign(transaction, &ask, now, run)).await
+        self.ask(ask.place.clone(), Request::Assign(Box::new(ask))).await?.into_assign()
     }
 
     async fn documents(

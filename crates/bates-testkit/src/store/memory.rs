@@ -1,13 +1,15 @@
-//! A store in memory: the port's rules in their plainest form. A model for tests of the core, and proof that
-//! the conformance suite asks for nothing that only a database can do. Must never ship.
+//! A store in memory, on which the core is tested: it loads, lets the ledger decide, and applies, as every store does.
+//! Must never ship.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bates_core::ledger::{
+    AdoptedPositions, Decision, Keys, Outcome, Request, ScopeBefore, SeriesBefore, decide,
+};
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Promise, Purpose, Recall, Record,
-    Redescription, ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want, free_run, free_span,
+    Cursor, Definition, Grant, GrantError, Lease, Pinned, Place, Promise, Recall, Record, Redescription,
+    ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -65,29 +67,35 @@ impl State {
         }
     }
 
-    fn grant(&mut self, want: &Want) -> Result<Grant, GrantError> {
-        self.known(&want.place.series)?;
-        let found = self.cursors.get(&want.place).copied();
-        let scopes = self.cursors.keys().filter(|place| place.series == want.place.series).count() as u64;
-        if found.is_none() && scopes >= want.scopes_max {
-            return Err(GrantError::TooManyScopes(want.scopes_max));
+    fn load(&self, place: &Place, request: &Request) -> ScopeBefore {
+        let scopes = self.cursors.keys().filter(|other| other.series == place.series).count() as u64;
+        let cursor = self.cursors.get(place).copied();
+        let aside = self.aside.get(place);
+        let adopted_to = aside.and_then(BTreeSet::last).map_or(0, |last| last + 1);
+        let start = self.series.get(&place.series).map(|(definition, _)| definition.start);
+        let next = cursor.unwrap_or(Cursor { next: 0, version: 0 });
+        let mut adopted = AdoptedPositions::needed(next, adopted_to, [request]);
+        while let Some(page) = adopted.missing_page() {
+            let ahead = aside.into_iter().flat_map(|aside| aside.range(page.from..));
+            adopted.add_page(ahead.take(page.limit).copied().collect());
         }
-        let Cursor { next, version } = found.unwrap_or(Cursor { next: want.start, version: 0 });
-        let mut aside = self.aside.get(&want.place).into_iter().flatten().copied();
-        let aside = || Ok::<_, Infallible>(aside.next());
-        let Ok(found) = match want.purpose {
-            Purpose::Lease => free_span(next, want.at_most(next), want.end, aside),
-            _ => free_run(next, want.count, want.end, aside).map(|run| run.map(|run| (run, vec![]))),
-        };
-        let left = found.as_ref().map_or(0, |(lease, _)| lease.count());
-        let fits = !want.purpose.is_all_or_none() || left >= want.count;
-        let (lease, aside) =
-            found.filter(|_| fits).ok_or(GrantError::Exhausted { left, elsewhere: false })?;
-        self.cursors.insert(want.place.clone(), Cursor { next: lease.to(), version: version + 1 });
-        if want.purpose == Purpose::Issue {
-            self.ledger.entry(want.place.clone()).or_default().push(lease);
+        let series = start.map(|start| SeriesBefore { scopes, start });
+        ScopeBefore { cursor, series, adopted, ..ScopeBefore::default() }
+    }
+
+    fn ask(&mut self, place: &Place, request: &Request) -> Outcome {
+        let before = self.load(place, request);
+        let Decision { outcomes, change } = decide(&before, place, [request], &mut Keys::default());
+        if let Some(cursor) = change.cursor {
+            self.cursors.insert(place.clone(), cursor);
         }
-        Ok(Grant { lease, version: version + 1, aside })
+        if !change.issued.is_empty() {
+            self.ledger.entry(place.clone()).or_default().extend(change.issued);
+        }
+        if !change.adopted.is_empty() {
+            self.aside.entry(place.clone()).or_default().extend(change.adopted);
+        }
+        outcomes.into_iter().next().expect("one request has one outcome")
     }
 }
 
@@ -113,19 +121,13 @@ impl Store for MemoryStore {
     }
 
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
-        self.state().grant(&want)
+        let place = want.place.clone();
+        self.state().ask(&place, &Request::Grant(want)).into_grant()
     }
 
     async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        let mut state = self.state();
-        state.known(&tail.place.series)?;
-        match state.cursors.get_mut(&tail.place) {
-            Some(cursor) if cursor.next == tail.lease.to() && cursor.version == tail.version => {
-                *cursor = Cursor { next: tail.lease.from(), version: cursor.version + 1 };
-                Ok(Surrendered::Returned)
-            }
-            _ => Ok(Surrendered::Gap),
-        }
+        let place = tail.place.clone();
+        self.state().ask(&place, &Request::Release(tail)).into_release()
     }
 
     async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
@@ -133,24 +135,11 @@ impl Store for MemoryStore {
     }
 
     async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
-        let mut state = self.state();
-        state.known(&place.series)?;
-        let cursor = state.cursors.entry(place).or_insert(Cursor { next: 0, version: 0 });
-        if cursor.next < floor {
-            *cursor = Cursor { next: floor, version: cursor.version + 1 };
-        }
-        Ok(*cursor)
+        self.state().ask(&place, &Request::RaiseFloor(floor)).into_floor()
     }
 
     async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
-        let mut state = self.state();
-        state.known(&place.series)?;
-        let start = state.series.get(&place.series).map_or(0, |(definition, _)| definition.start);
-        let cursor = state.cursors.entry(place.clone()).or_insert(Cursor { next: start, version: 0 });
-        cursor.version += 1;
-        let passed = positions.iter().filter(|position| **position < cursor.next).count() as u64;
-        state.aside.entry(place).or_default().extend(positions);
-        Ok(passed)
+        self.state().ask(&place, &Request::Adopt(positions)).into_adopted()
     }
 
     async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {

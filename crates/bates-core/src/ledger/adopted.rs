@@ -1,0 +1,243 @@
+//! Adopted positions: another system has issued their numbers, so every grant passes over them.
+
+use crate::document::{Assign, AssignError};
+use crate::lease::Lease;
+use crate::store::{Cursor, StoreError};
+
+use super::Request;
+
+/// Rows that are read first; then ten times as many, up to `PAGE_MAX`.
+const PAGE_MIN: usize = 1_000;
+const PAGE_MAX: usize = 100_000;
+
+/// Free positions that are known ahead of documents: more than a batch needs, unless rules reject nearly everything.
+const FREE_MIN: u64 = 100_000;
+
+/// Max adopted positions inside one lease: each is kept in memory.
+const BETWEEN_MAX: usize = 16_384;
+
+/// The adopted positions of a scope, as far as a batch has to know them.
+///
+/// Invariant: they are complete from where the cursor may stand during the batch, also after a release.
+#[derive(Clone, Debug)]
+pub struct AdoptedPositions {
+    /// Ascending.
+    positions: Vec<u64>,
+    /// Below this position, all are known.
+    known_to: u64,
+    from: u64,
+    /// How many free positions have to be known.
+    free: u64,
+    page_rows: usize,
+}
+
+/// A page of adopted positions that the store has to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdoptedPage {
+    /// From this position on.
+    pub from: u64,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// There are none.
+impl Default for AdoptedPositions {
+    fn default() -> Self {
+        Self { positions: Vec::new(), known_to: u64::MAX, from: 0, free: 0, page_rows: PAGE_MIN }
+    }
+}
+
+impl AdoptedPositions {
+    /// The adopted positions that these requests need, not read yet. `adopted_to` is the first position past all adopted
+    /// ones of the scope.
+    pub fn needed<'r>(
+        cursor: Cursor,
+        adopted_to: u64,
+        requests: impl IntoIterator<Item = &'r Request>,
+    ) -> Self {
+        let (mut from, mut free) = (cursor.next, 0_u64);
+        for request in requests {
+            match request {
+                Request::Grant(want) => free = free.saturating_add(want.count),
+                // Whether the cursor goes back is not known yet.
+                Request::Release(tail) => from = from.min(tail.lease.from()),
+                Request::Assign(_) => free = free.max(FREE_MIN),
+                Request::RaiseFloor(_) | Request::Adopt(_) => {}
+            }
+        }
+        if adopted_to <= from {
+            return Self::default();
+        }
+        // More requests may join the batch before it is decided.
+        let free = free.saturating_mul(4).max(FREE_MIN / 10).saturating_add(cursor.next - from);
+        Self { known_to: from, from, free, ..Self::default() }
+    }
+
+    /// What the store has to read next; `None` once enough is known.
+    pub fn missing_page(&self) -> Option<AdoptedPage> {
+        let is_enough =
+            self.known_to == u64::MAX || self.known_to - self.from >= self.free + self.positions.len() as u64;
+        let is_first = self.positions.is_empty() && self.known_to != u64::MAX;
+        (is_first || !is_enough).then_some(AdoptedPage { from: self.known_to, limit: self.page_rows })
+    }
+
+    /// Adds the page that [`AdoptedPositions::missing_page`] asked for.
+    pub fn add_page(&mut self, page: Vec<u64>) {
+        let is_last = page.len() < self.page_rows;
+        self.positions.extend(page);
+        self.known_to = match self.positions.last() {
+            Some(last) if !is_last => last + 1,
+            _ => u64::MAX,
+        };
+        self.page_rows = (self.page_rows * 10).min(PAGE_MAX);
+    }
+
+    /// Adds positions that are adopted in this batch.
+    pub(super) fn insert(&mut self, positions: &[u64]) {
+        self.positions.extend(positions);
+        self.positions.sort_unstable();
+        self.positions.dedup();
+    }
+
+    /// The first run of free positions from `next` on: at most `count`, below `end`. `None` if none is free.
+    pub(super) fn free_run(&self, mut next: u64, count: u64, end: u64) -> Result<Option<Lease>, StoreError> {
+        let known_end = end.min(self.known_to);
+        let mut ahead = self.from(next).iter().copied().peekable();
+        while ahead.next_if_eq(&next).is_some() {
+            next += 1;
+        }
+        let to = next.saturating_add(count).min(known_end).min(ahead.next().unwrap_or(u64::MAX));
+        known(Lease::new(next, to), known_end, end)
+    }
+
+    /// Positions from `next` on, of which at most `count` are free, below `end`; and those that are not free. The last
+    /// one is free. `None` if none is.
+    pub(super) fn free_span(
+        &self,
+        next: u64,
+        count: u64,
+        end: u64,
+    ) -> Result<Option<(Lease, Vec<u64>)>, StoreError> {
+        let known_end = end.min(self.known_to);
+        let (mut at, mut to, mut free, mut between) = (next, next, 0, Vec::new());
+        let mut adopted = self.from(next).iter().copied();
+        loop {
+            let ahead = adopted.next().unwrap_or(known_end).min(known_end);
+            let run = ahead.saturating_sub(at).min(count - free);
+            if run > 0 {
+                (free, to) = (free + run, at + run);
+            }
+            if free == count || ahead >= known_end || free > 0 && between.len() >= BETWEEN_MAX {
+                between.retain(|position| *position < to);
+                let span = Lease::new(next, to).filter(|_| free > 0).map(|range| (range, between));
+                return known(span, known_end, end);
+            }
+            between.push(ahead);
+            at = ahead + 1;
+        }
+    }
+
+    /// The first free position from `next` on that the rules accept, and its number.
+    pub(super) fn first_accepted(
+        &self,
+        assign: &Assign,
+        mut next: u64,
+    ) -> Result<(u64, Box<str>), AssignError> {
+        loop {
+            let (position, number) = assign.first_accepted(next)?;
+            if position >= self.known_to {
+                return Err(too_many().into());
+            }
+            if self.positions.binary_search(&position).is_err() {
+                return Ok((position, number));
+            }
+            next = position + 1;
+        }
+    }
+
+    fn from(&self, next: u64) -> &[u64] {
+        &self.positions[self.positions.partition_point(|position| *position < next)..]
+    }
+}
+
+/// If no free position is known and the scope does not end there, a later request finds the cursor further on.
+fn known<T>(free: Option<T>, known_end: u64, end: u64) -> Result<Option<T>, StoreError> {
+    if free.is_none() && known_end < end { Err(too_many()) } else { Ok(free) }
+}
+
+fn too_many() -> StoreError {
+    StoreError::Unavailable("too many adopted positions lie ahead for one batch: try again".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn adopted(positions: &BTreeSet<u64>) -> AdoptedPositions {
+        AdoptedPositions { positions: positions.iter().copied().collect(), ..AdoptedPositions::default() }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_all_that_is_free_each_once(all in prop::collection::btree_set(0_u64..40, 0..30), count in 1_u64..9) {
+            let (mut next, mut seen) = (3, Vec::new());
+            while let Some(run) = adopted(&all).free_run(next, count, 40).unwrap() {
+                prop_assert!(run.count() <= count);
+                seen.extend(run.from()..run.to());
+                next = run.to();
+            }
+            let free: Vec<u64> = (3..40).collect::<BTreeSet<_>>().difference(&all).copied().collect();
+            prop_assert_eq!(seen, free);
+        }
+
+        #[test]
+        fn spans_are_all_that_is_free_each_once_and_as_many_as_were_asked_for(
+            all in prop::collection::btree_set(0_u64..40, 0..30),
+            count in 1_u64..9,
+        ) {
+            let (mut next, mut seen, mut last) = (3, Vec::new(), count);
+            while let Some((range, between)) = adopted(&all).free_span(next, count, 40).unwrap() {
+                prop_assert_eq!(range.from(), next);
+                prop_assert_eq!(last, count, "only the last one is shorter");
+                prop_assert!(between.iter().all(|position| all.contains(position)));
+                let free: Vec<u64> = (range.from()..range.to()).filter(|at| !between.contains(at)).collect();
+                prop_assert_eq!(free.last(), Some(&(range.to() - 1)));
+                last = free.len() as u64;
+                prop_assert!(last <= count);
+                seen.extend(free);
+                next = range.to();
+            }
+            let free: Vec<u64> = (3..40).collect::<BTreeSet<_>>().difference(&all).copied().collect();
+            prop_assert_eq!(seen, free);
+        }
+    }
+
+    /// A million adopted positions ahead of the cursor, with every tenth one free.
+    #[test]
+    fn pages_are_read_until_enough_free_positions_are_known() {
+        let all: Vec<u64> = (0..1_000_000).filter(|position| position % 10 != 0).collect();
+        let cursor = Cursor { next: 500, version: 1 };
+        let mut adopted = AdoptedPositions::needed(cursor, 1_000_000, []);
+        let mut rows = 0;
+        while let Some(AdoptedPage { from, limit }) = adopted.missing_page() {
+            let first = all.partition_point(|position| *position < from);
+            let page: Vec<u64> = all[first..].iter().take(limit).copied().collect();
+            rows += page.len();
+            adopted.add_page(page);
+        }
+        assert_eq!(
+            rows, 111_000,
+            "10,000 free positions need 90,000 adopted ones, in pages of 1,000, 10,000 and 100,000"
+        );
+        assert_eq!(adopted.free_run(500, 5, 1_000_000), Ok(Lease::new(500, 501)));
+        assert!(adopted.free_run(999_999, 1, 2_000_000).is_err(), "nothing is known of the end");
+        assert!(
+            AdoptedPositions::needed(cursor, 500, []).missing_page().is_none(),
+            "all lie behind the cursor"
+        );
+    }
+}

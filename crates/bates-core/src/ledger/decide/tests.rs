@@ -1,0 +1,265 @@
+//! What is decided for requests that wait together.
+
+use std::sync::Arc;
+
+use bates_pattern::{Options, Pattern};
+use uuid::Uuid;
+
+use super::super::{KeyState, SeriesBefore};
+use super::*;
+use crate::document::{Content, Idempotency, State};
+use crate::gap::{Missing, Ranges};
+use crate::place::ScopeKey;
+
+fn place() -> Place {
+    Place { series: "invoice".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() }
+}
+
+fn grant(count: u64, purpose: Purpose) -> Request {
+    Request::Grant(Want {
+        place: place(),
+        count,
+        least: count,
+        start: 1,
+        end: 101,
+        scopes_max: 2,
+        purpose,
+        promise: None,
+        held_from: Some(7),
+    })
+}
+
+fn range(from: u64, to: u64) -> Lease {
+    Lease::new(from, to).unwrap()
+}
+
+fn release(from: u64, to: u64, version: u64) -> Request {
+    Request::Release(Tail { place: place(), lease: range(from, to), version, lost: vec![range(1, 3)] })
+}
+
+fn missing(from: u64, to: u64, reason: Reason) -> Missing {
+    Missing { range: range(from, to), reason }
+}
+
+/// A scope whose cursor stands here.
+fn at(next: u64, version: u64) -> ScopeBefore {
+    ScopeBefore { cursor: Some(Cursor { next, version }), ..ScopeBefore::default() }
+}
+
+/// A new scope of a series that has this many others.
+fn new(scopes: u64) -> ScopeBefore {
+    ScopeBefore { series: Some(SeriesBefore { scopes, start: 1 }), ..ScopeBefore::default() }
+}
+
+fn decided(before: &ScopeBefore, requests: &[Request]) -> Decision {
+    decide(before, &place(), requests, &mut Keys::default())
+}
+
+#[test]
+fn requests_that_wait_together_are_served_one_after_the_other() {
+    let requests = [
+        grant(3, Purpose::Issue),
+        grant(2, Purpose::Issue),
+        grant(5, Purpose::HandOut),
+        grant(32, Purpose::Lease),
+    ];
+    let Decision { outcomes, change } = decided(&new(0), &requests);
+    let granted =
+        |from, to, version| Outcome::Grant(Ok(Grant { lease: range(from, to), version, aside: vec![] }));
+    assert_eq!(outcomes, [granted(1, 4, 1), granted(4, 6, 2), granted(6, 11, 3), granted(11, 43, 4)]);
+    assert_eq!((change.cursor, change.is_new), (Some(Cursor { next: 43, version: 4 }), true));
+    assert_eq!((change.issued, change.leased), (vec![range(1, 6)], vec![range(11, 43)]));
+    assert_eq!(change.held_from, Some(7));
+}
+
+#[test]
+fn what_is_granted_to_a_pool_is_apart_from_what_the_process_holds() {
+    let requests = [grant(5, Purpose::Pool), grant(5, Purpose::Pool), grant(200, Purpose::Pool)];
+    let change = decided(&at(11, 3), &requests).change;
+    assert_eq!(change.pooled, [range(11, 16), range(16, 21), range(21, 101)], "a part is of use");
+    assert_eq!((change.leased, change.issued, change.used_to), (vec![], vec![], None));
+}
+
+#[test]
+fn a_request_that_does_not_fit_is_refused_and_later_ones_are_served() {
+    let requests = [
+        grant(7, Purpose::Issue),
+        grant(4, Purpose::Issue),
+        grant(9, Purpose::Lease),
+        grant(1, Purpose::Lease),
+    ];
+    let Decision { outcomes, change } = decided(&at(95, 7), &requests);
+    let refused = |left| Outcome::Grant(Err(GrantError::Exhausted { left, elsewhere: false }));
+    assert_eq!((&outcomes[0], &outcomes[3]), (&refused(6), &refused(0)));
+    assert_eq!((change.issued, change.leased), (vec![range(95, 99)], vec![range(99, 101)]));
+    assert_eq!(change.cursor, Some(Cursor { next: 101, version: 9 }), "a refusal writes nothing");
+}
+
+#[test]
+fn a_scope_too_many_and_a_series_that_was_never_pinned_write_nothing() {
+    let request = [grant(1, Purpose::Lease)];
+    let full = decided(&new(2), &request);
+    assert_eq!(full.outcomes, [Outcome::Grant(Err(GrantError::TooManyScopes(2)))]);
+    let unknown = decided(&ScopeBefore::default(), &request);
+    assert!(matches!(unknown.outcomes[0], Outcome::Grant(Err(GrantError::Store(_)))));
+    assert!(full.change.is_empty() && unknown.change.is_empty());
+}
+
+#[test]
+fn a_range_is_released_only_where_its_holder_left_the_cursor() {
+    let requests = [release(10, 33, 1), release(10, 33, 1), grant(5, Purpose::Lease)];
+    let Decision { outcomes, change } = decided(&ScopeBefore { held_from: Some(9), ..at(33, 1) }, &requests);
+    assert_eq!(outcomes[0], Outcome::Release(Ok(Surrendered::Returned)));
+    assert_eq!(outcomes[1], Outcome::Release(Ok(Surrendered::Gap)), "not twice");
+    assert_eq!(change.cursor, Some(Cursor { next: 15, version: 3 }), "what came back is granted again");
+    assert_eq!((change.released_to, change.leased, change.used_to), (Some(33), vec![range(10, 15)], Some(7)));
+    let lost = [(1, 3), (1, 3), (10, 33)].map(|(from, to)| missing(from, to, Reason::LeaseLost));
+    assert_eq!(change.lost, lost, "what cannot go back is lost");
+}
+
+#[test]
+fn what_is_held_ends_with_a_release_unless_it_was_granted_later() {
+    let held = |from| ScopeBefore { held_from: Some(from), ..at(64, 9) };
+    assert_eq!(decided(&held(10), &[release(20, 33, 1)]).change.held_from, None);
+    assert_eq!(decided(&held(33), &[release(20, 33, 1)]).change.held_from, Some(33), "a later holder's");
+}
+
+#[test]
+fn what_a_crashed_process_held_is_lost_with_the_next_move_and_once() {
+    let crashed = Ranges::of([range(5, 9)]);
+    let before = ScopeBefore { crashed, ..at(9, 2) };
+    let change = decided(&before, &[grant(1, Purpose::HandOut), grant(1, Purpose::HandOut)]).change;
+    assert_eq!(change.lost, [missing(5, 9, Reason::CrashSkip)]);
+    assert!(decided(&before, &[grant(200, Purpose::HandOut)]).change.is_empty(), "a refusal writes nothing");
+}
+
+#[test]
+fn a_floor_loses_what_it_passes_and_a_lower_one_changes_nothing() {
+    let Decision { outcomes, change } =
+        decided(&at(9, 2), &[Request::RaiseFloor(20), Request::RaiseFloor(15), grant(1, Purpose::Issue)]);
+    let raised = Cursor { next: 20, version: 3 };
+    assert_eq!(outcomes[..2], [Outcome::RaiseFloor(Ok(raised)), Outcome::RaiseFloor(Ok(raised))]);
+    assert_eq!(change.lost, [missing(9, 20, Reason::FloorRaised)]);
+    assert_eq!((change.issued, change.cursor), (vec![range(20, 21)], Some(Cursor { next: 21, version: 4 })));
+    let new = decided(&new(7), &[Request::RaiseFloor(5)]).change;
+    assert_eq!((new.is_new, new.lost), (true, vec![missing(1, 5, Reason::FloorRaised)]));
+    let unknown = decided(&ScopeBefore::default(), &[Request::RaiseFloor(5)]).outcomes;
+    assert_eq!(unknown, [Outcome::RaiseFloor(Err(StoreError::UnknownSeries("invoice".into())))]);
+}
+
+#[test]
+fn adopted_positions_are_granted_to_no_one_from_the_same_batch_on() {
+    let requests = [
+        Request::Adopt(vec![3, 9, 11, 12]),
+        release(8, 9, 2),
+        grant(2, Purpose::HandOut),
+        grant(3, Purpose::Lease),
+    ];
+    let Decision { outcomes, change } = decided(&at(9, 2), &requests);
+    assert_eq!(outcomes[0], Outcome::Adopt(Ok(1)), "one of them was granted before");
+    assert_eq!(
+        outcomes[1],
+        Outcome::Release(Ok(Surrendered::Gap)),
+        "the range could hold an adopted position"
+    );
+    let short = Outcome::Grant(Err(GrantError::Exhausted { left: 1, elsewhere: false }));
+    assert_eq!(outcomes[2], short, "only position 10 is free before the next adopted one");
+    let spanned = Grant { lease: range(9, 15), version: 4, aside: vec![9, 11, 12] };
+    assert_eq!(outcomes[3], Outcome::Grant(Ok(spanned)), "a lease reaches over them");
+    assert_eq!((change.adopted, change.forgets_pool_server), (vec![3, 9, 11, 12], true));
+}
+
+#[test]
+fn a_node_that_knows_an_older_promise_is_refused() {
+    let before = ScopeBefore { promise: Some(Promise::Gapless), ..at(5, 1) };
+    let mut request = grant(1, Purpose::Lease);
+    if let Request::Grant(want) = &mut request {
+        want.promise = Some(Promise::Unique);
+    }
+    let Decision { outcomes, change } = decided(&before, &[request]);
+    let refused = StoreError::PromiseChanged { series: "invoice".into(), pinned: Promise::Gapless };
+    assert_eq!((outcomes, change.is_empty()), (vec![Outcome::Grant(Err(refused.into()))], true));
+}
+
+fn document(key: &str, digest: u8, end: u64) -> Assign {
+    let pattern = Pattern::compile("I-{seq}", Options::default()).unwrap();
+    Assign {
+        place: place(),
+        start: 1,
+        end,
+        scopes_max: 2,
+        promise: None,
+        scope: Arc::new(pattern.scope::<&str, &str>([], None).unwrap()),
+        event: Uuid::now_v7(),
+        idempotency: Some(Idempotency { caller: "c".into(), key: key.into(), digest: [digest; 32] }),
+        content: Content::Document("{}".into()),
+        audit: None,
+    }
+}
+
+fn keys(documents: &[Assign], states: Vec<KeyState>) -> Keys {
+    let mut keys = Keys::default();
+    for document in documents {
+        keys.add(document);
+    }
+    keys.learn(states).unwrap()
+}
+
+fn assigned(
+    before: &ScopeBefore,
+    documents: &[Assign],
+    keys: &mut Keys,
+) -> (Vec<Result<Assigned, AssignError>>, ScopeChange) {
+    let requests: Vec<Request> =
+        documents.iter().map(|assign| Request::Assign(Box::new(assign.clone()))).collect();
+    let Decision { outcomes, change } = decide(before, &place(), &requests, keys);
+    let assigned = outcomes
+        .into_iter()
+        .map(|outcome| if let Outcome::Assign(assigned) = outcome { assigned } else { panic!() });
+    (assigned.collect(), change)
+}
+
+#[test]
+fn a_key_twice_in_a_batch_takes_one_position() {
+    let documents = [document("k", 1, 9), document("other", 1, 9), document("k", 1, 9), document("k", 2, 9)];
+    let mut keys = keys(&documents, vec![KeyState::New, KeyState::New]);
+    let (answers, change) = assigned(&new(0), &documents, &mut keys);
+    let first = answers[0].clone().unwrap();
+    assert_eq!((&*first.number, first.is_new), ("I-1", true));
+    assert_eq!(answers[2], Ok(Assigned { is_new: false, ..first }), "the same number, and not a new one");
+    assert_eq!(answers[3], Err(AssignError::KeyReused));
+    assert_eq!(change.issued, [range(1, 3)]);
+    assert!(keys.unused().is_empty() && keys.reused().is_empty());
+}
+
+#[test]
+fn a_used_key_is_answered_where_the_scope_is_exhausted_or_one_too_many() {
+    let document = document("k", 1, 3);
+    let before =
+        Assigned { event: Uuid::nil(), position: 1, number: "I-1".into(), state: State::Dead, is_new: true };
+    for scope in [at(3, 2), new(2)] {
+        let mut keys = keys(std::slice::from_ref(&document), vec![KeyState::Used([1; 32], before.clone())]);
+        let (answers, change) = assigned(&scope, std::slice::from_ref(&document), &mut keys);
+        assert_eq!(answers, [Ok(Assigned { is_new: false, ..before.clone() })]);
+        assert_eq!((change.cursor, keys.unused().len()), (None, 0), "and takes no position");
+    }
+}
+
+/// The first request with the key does not fit, and the next one does.
+#[test]
+fn a_key_whose_first_request_is_refused_goes_to_the_next_or_does_not_stay() {
+    let documents = [document("k", 1, 5), document("k", 2, 9), document("gone", 1, 5)];
+    let mut keys = keys(&documents, vec![KeyState::New, KeyState::New]);
+    let (answers, _) = assigned(&at(5, 4), &documents, &mut keys);
+    assert_eq!(answers[0], Err(AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false })));
+    assert_eq!(answers[1].as_ref().map(|assigned| assigned.position), Ok(5));
+    let [(key, used)] = &*keys.reused() else { panic!("one was") };
+    assert_eq!((&*key.text, used.digest, used.event), ("k", [2; 32], documents[1].event));
+    assert_eq!(keys.unused().iter().map(|key| &*key.text).collect::<Vec<_>>(), ["gone"]);
+}
+
+#[test]
+fn a_key_that_the_store_does_not_know_takes_nothing() {
+    let (answers, change) = assigned(&new(0), &[document("k", 1, 9)], &mut Keys::default());
+    assert!(answers[0].is_err() && change.is_empty());
+}

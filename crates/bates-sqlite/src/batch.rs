@@ -1,0 +1,99 @@
+//! A batch of the writer: requests for numbers grouped by scope, and all other writes. Must never decide a rule: the
+//! ledger does.
+
+use bates_core::ledger::{Decision, Keys, Outcome, Request, decide};
+use bates_core::{Place, StoreError};
+use rusqlite::{Result, Transaction};
+use tokio::sync::oneshot;
+
+use crate::outbox::assign;
+use crate::scope::{self, StoredScope};
+use crate::writer::Write;
+
+/// A request for numbers whose caller waits.
+pub(crate) struct Call {
+    place: Place,
+    request: Request,
+    /// When it was asked, in milliseconds of the outbox's clock.
+    now: i64,
+    outcome: Option<Outcome>,
+    answer: oneshot::Sender<Outcome>,
+}
+
+/// One write of a batch.
+pub(crate) enum Job {
+    Call(Call),
+    Write(Box<dyn Write>),
+}
+
+/// Writes that share a commit.
+#[derive(Default)]
+pub(crate) struct Batch {
+    calls: Vec<Call>,
+    writes: Vec<Box<dyn Write>>,
+}
+
+impl Call {
+    pub(crate) fn new(place: Place, request: Request, now: i64) -> (Self, oneshot::Receiver<Outcome>) {
+        let (answer, receiver) = oneshot::channel();
+        (Self { place, request, now, outcome: None, answer }, receiver)
+    }
+
+    fn answer(self, committed: &std::result::Result<(), StoreError>) {
+        let outcome = match committed {
+            Ok(()) => self.outcome.expect("what was committed was decided before"),
+            Err(error) => self.request.failed(error.clone()),
+        };
+        // The range of a caller that no longer waits becomes a gap.
+        let _ = self.answer.send(outcome);
+    }
+}
+
+impl Batch {
+    pub(crate) fn push(&mut self, job: Job) {
+        match job {
+            Job::Call(call) => self.calls.push(call),
+            Job::Write(write) => self.writes.push(write),
+        }
+    }
+
+    /// Applies all of it within a transaction. May be done again, in another one, if the commit failed.
+    pub(crate) fn apply(&mut self, transaction: &Transaction<'_>, run: i64) -> Result<()> {
+        // A stable sort: the requests of a scope keep their order.
+        self.calls.sort_by(|one, other| one.place.cmp(&other.place));
+        let mut keys = Keys::of(self.calls.iter().map(|call| &call.request));
+        if !keys.is_empty() {
+            let states = assign::key_states(transaction, &keys)?;
+            keys = keys.learn(states).expect("each key has a state");
+        }
+        for calls in self.calls.chunk_by_mut(|one, other| one.place == other.place) {
+            apply_scope(transaction, calls, &mut keys, run)?;
+        }
+        self.writes.iter_mut().try_for_each(|write| write.apply(transaction))
+    }
+
+    pub(crate) fn answer(&mut self, committed: &std::result::Result<(), StoreError>) {
+        self.calls.drain(..).for_each(|call| call.answer(committed));
+        self.writes.drain(..).for_each(|write| write.answer(committed.clone()));
+    }
+}
+
+/// Decides the requests of one scope, and writes the change.
+fn apply_scope(transaction: &Transaction<'_>, calls: &mut [Call], keys: &mut Keys, run: i64) -> Result<()> {
+    let place = calls[0].place.clone();
+    let requests = || calls.iter().map(|call| &call.request);
+    let stored = StoredScope::load(transaction, &place, requests(), run)?;
+    let Decision { outcomes, change } = decide(stored.before(), &place, requests(), keys);
+    if let Some(series_id) = stored.series_id() {
+        scope::apply(transaction, (series_id, &stored), &change, run)?;
+        for (call, outcome) in calls.iter().zip(&outcomes) {
+            if let Some((assign, assigned)) = call.request.new_document(outcome) {
+                assign::write(transaction, series_id, (assign, assigned), call.now)?;
+            }
+        }
+    }
+    for (call, outcome) in calls.iter_mut().zip(outcomes) {
+        call.outcome = Some(outcome);
+    }
+    Ok(())
+}
