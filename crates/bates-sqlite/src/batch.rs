@@ -22,14 +22,15 @@ pub(crate) struct Call {
 
 /// One write of a batch.
 pub(crate) enum Job {
-    Call(Call),
+    Call(Box<Call>),
     Write(Box<dyn Write>),
 }
 
 /// Writes that share a commit.
 #[derive(Default)]
 pub(crate) struct Batch {
-    calls: Vec<Call>,
+    #[expect(clippy::vec_box, reason = "they come boxed, and a sort moves pointers")]
+    calls: Vec<Box<Call>>,
     writes: Vec<Box<dyn Write>>,
 }
 
@@ -79,7 +80,12 @@ impl Batch {
 }
 
 /// Decides the requests of one scope, and writes the change.
-fn apply_scope(transaction: &Transaction<'_>, calls: &mut [Call], keys: &mut Keys, run: i64) -> Result<()> {
+fn apply_scope(
+    transaction: &Transaction<'_>,
+    calls: &mut [Box<Call>],
+    keys: &mut Keys,
+    run: i64,
+) -> Result<()> {
     let place = calls[0].place.clone();
     let requests = || calls.iter().map(|call| &call.request);
     let stored = StoredScope::load(transaction, &place, requests(), run)?;

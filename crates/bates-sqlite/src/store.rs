@@ -131,7 +131,7 @@ impl SqliteStore {
     /// Has the ledger decide a request, together with those that wait just now.
     pub(crate) async fn ask(&self, place: Place, request: Request) -> Result<Outcome, StoreError> {
         let (call, answer) = Call::new(place, request, self.steady.now());
-        self.send(Job::Call(call))?;
+        self.send(Job::Call(Box::new(call)))?;
         answer.await.map_err(|_| gone())
     }
 
