@@ -29,7 +29,6 @@ mod measured;
 mod moving;
 mod name;
 mod place;
-mod pointed;
 mod pool;
 mod process;
 mod promise;

@@ -89,7 +89,7 @@ async fn open_and_fill(args: &FillArgs) -> anyhow::Result<Answer> {
 }
 
 async fn fill(store: impl Pools, config: Config, args: &FillArgs) -> anyhow::Result<Answer> {
-    let machine = Arc::new(Machine::open(store, config.series, Arc::new(SystemClock)).await?);
+    let machine = Arc::new(Machine::open(Arc::new(store), config.series, Arc::new(SystemClock)).await?);
     machine.restore(Description::read_spec).await?;
     know_pools(&machine, &config.pools)?;
     let Some(series) = &args.series else {

@@ -67,7 +67,7 @@ async fn change(store: impl Pools, config: Config, args: &PromiseArgs) -> anyhow
         spec
     };
     let specs = config.series.into_iter().map(as_pinned).collect();
-    let machine = Machine::open(store, specs, Arc::new(SystemClock)).await?;
+    let machine = Machine::open(Arc::new(store), specs, Arc::new(SystemClock)).await?;
     machine.restore(Description::read_spec).await?;
     let Some(entry) = machine.named(name.as_str()) else { bail!("there is no series {:?}", name.as_str()) };
     let (from, keeps_order) = (entry.spec().promise, to != Promise::Unique);

@@ -29,9 +29,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use crate::clock::SystemClock;
 use crate::error::IssueError;
 use crate::grant::{Purpose, Want};
 use crate::lease::Taken;
+use crate::measured::Measured;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::process::ProcessGuard;
@@ -57,7 +59,7 @@ impl<S> Clone for Dispenser<S> {
 }
 
 struct Inner<S> {
-    store: S,
+    store: Measured<S>,
     shards: Shards,
     direct_calls: Semaphore,
     is_closing: AtomicBool,
@@ -82,7 +84,11 @@ impl<S: Store> Dispenser<S> {
     /// # Panics
     ///
     /// Outside a Tokio runtime.
-    pub fn new(store: S) -> Self {
+    pub fn new(store: Arc<S>) -> Self {
+        Self::on(Measured::new(store, Arc::new(SystemClock)))
+    }
+
+    pub(crate) fn on(store: Measured<S>) -> Self {
         let inner = Inner {
             era: AtomicU64::new(store.era()),
             store,
@@ -260,7 +266,7 @@ impl<S: Store> Dispenser<S> {
     }
 
     /// The store behind it.
-    pub fn store(&self) -> &S {
+    pub(crate) fn store(&self) -> &Measured<S> {
         &self.inner.store
     }
 }

@@ -81,7 +81,7 @@ impl<S: Store> Machine<S> {
             spec.check()?;
             let (before, after) = (entry.spec.description.clone(), spec.description.clone());
             self.pin_promise(name, (from, to), Some(Redescription { before, after })).await?;
-        } else if self.dispenser.store().is_shared() && to != Promise::Unique {
+        } else if self.store().is_shared() && to != Promise::Unique {
             self.keep_order(name).await?;
         }
         let publication = self.prepare(spec, Some(entry.spec.description.clone())).await?;
@@ -98,7 +98,7 @@ impl<S: Store> Machine<S> {
         self.catch_up(&mut changing).await?;
         let entry = self.made_at_run_time(name)?;
         let before = Some(entry.spec.description.clone());
-        if !self.dispenser.store().describe(name.clone(), before, None).await? {
+        if !self.store().describe(name.clone(), before, None).await? {
             return Err(MachineError::ChangedMeanwhile(name.clone()));
         }
         let registry = self.registry().without(name);
@@ -130,7 +130,7 @@ impl<S: Store> Machine<S> {
         let place = Place { series: entry.series.name().clone(), scope: scope.clone() };
         // A scope that is new must not begin before the series does.
         let floor = floor.clamp(entry.series.start().value(), entry.series.end());
-        let raised = self.dispenser.store().raise_floor(place.clone(), floor).await;
+        let raised = self.store().raise_floor(place.clone(), floor).await;
         Ok(raised.map_err(|error| IssueError::Store { place, error })?.next)
     }
 
@@ -143,7 +143,7 @@ impl<S: Store> Machine<S> {
         positions: Vec<u64>,
     ) -> Result<u64, IssueError> {
         let place = Place { series: entry.series.name().clone(), scope: scope.clone() };
-        let passed = self.dispenser.store().set_aside(place.clone(), positions).await;
+        let passed = self.store().set_aside(place.clone(), positions).await;
         passed.map_err(|error| IssueError::Store { place, error })
     }
 
@@ -156,7 +156,7 @@ impl<S: Store> Machine<S> {
         limit: usize,
     ) -> Result<Vec<u64>, StoreError> {
         let place = Place { series: entry.series.name().clone(), scope: scope.clone() };
-        self.dispenser.store().aside(place, from, limit).await
+        self.store().aside(place, from, limit).await
     }
 
     /// Opens a series and writes its description down. It is there when the publication is dropped.

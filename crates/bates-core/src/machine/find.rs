@@ -42,7 +42,7 @@ impl<S: Store> Machine<S> {
             None => None,
             Some(scope) => {
                 let place = Place { series: entry.series.name().clone(), scope };
-                let cursor = self.dispenser.store().cursor(place).await?;
+                let cursor = self.store().cursor(place).await?;
                 let start = entry.series.start().value();
                 Some(cursor.is_some_and(|cursor| (start..cursor.next).contains(&position)))
             }

@@ -40,7 +40,7 @@ impl<S: Store> Machine<S> {
     pub async fn restore(&self, read: ReadSpec) -> Result<(), MachineError> {
         let mut follower = self.changing.lock().await;
         // Series can be looked at, and floors raised, also in a store that issues nothing.
-        let described = self.dispenser.store().watch().await.ok();
+        let described = self.store().watch().await.ok();
         let (registry, followed) = self.read_descriptions(read).await?;
         match followed.refused.into_iter().next() {
             Some(refused) => Err(refused),
@@ -55,7 +55,7 @@ impl<S: Store> Machine<S> {
     /// Follows what other nodes have made, changed or retired; looks at the store once for all who ask together.
     /// What is not shared has no other nodes.
     pub async fn follow(&self) -> Result<Followed, MachineError> {
-        if !self.dispenser.store().is_shared() {
+        if !self.store().is_shared() {
             return Ok(Followed::default());
         }
         let looks = self.looks.load(Ordering::Acquire);
@@ -95,7 +95,7 @@ impl<S: Store> Machine<S> {
 
     /// Looks at the store, gives up what it no longer vouches for, and answers its recalls.
     async fn watch(&self) -> Result<u64, StoreError> {
-        let watched = self.dispenser.store().watch().await;
+        let watched = self.store().watch().await;
         self.dispenser.keep_up();
         // Also while the store has stopped: what is held has to be given up then as well.
         let answered = self.dispenser.answer_recalls().await;
@@ -105,7 +105,7 @@ impl<S: Store> Machine<S> {
     /// The series that there are by the store's descriptions, and those of the configuration. Entries that are as
     /// they were stay the same.
     async fn read_descriptions(&self, read: ReadSpec) -> Result<(Registry, Followed), MachineError> {
-        let descriptions = self.dispenser.store().descriptions().await?;
+        let descriptions = self.store().descriptions().await?;
         let mut registry = Registry::clone(&self.registry());
         let retired = registry.entries().filter(|entry| {
             entry.origin == Origin::Api && !descriptions.iter().any(|(name, _)| *name == entry.spec.name)
@@ -144,7 +144,7 @@ impl<S: Store> Machine<S> {
     /// A series of the configuration whose promise was changed since this process began keeps the new one.
     async fn follow_promises(&self, registry: &mut Registry) -> Result<bool, MachineError> {
         let mut has_changed = false;
-        for (name, promise) in self.dispenser.store().promises().await? {
+        for (name, promise) in self.store().promises().await? {
             let Some(entry) = registry.named(name.as_str()) else { continue };
             if entry.origin == Origin::File && entry.spec.promise != promise {
                 let spec = SeriesSpec { promise, ..entry.spec.clone() };

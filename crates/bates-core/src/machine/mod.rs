@@ -105,7 +105,7 @@ enum Wanted {
 
 /// Series, opened on a store.
 pub struct Machine<S> {
-    dispenser: Dispenser<Measured<S>>,
+    dispenser: Dispenser<S>,
     registry: ArcSwap<Registry>,
     /// One change of the registry at a time, and how far it has followed the store.
     changing: Mutex<Follower>,
@@ -122,11 +122,15 @@ pub struct Machine<S> {
 
 impl<S: Store> Machine<S> {
     /// Opens the series on a store: pins those that are new, compares those that are not.
-    pub async fn open(store: S, specs: Vec<SeriesSpec>, clock: Arc<dyn Clock>) -> Result<Self, MachineError> {
+    pub async fn open(
+        store: Arc<S>,
+        specs: Vec<SeriesSpec>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, MachineError> {
         let store = Measured::new(store, clock.clone());
         let registry = open::open_all(&store, specs).await?;
         Ok(Self {
-            dispenser: Dispenser::new(store),
+            dispenser: Dispenser::on(store),
             registry: ArcSwap::from_pointee(registry),
             changing: Mutex::default(),
             looks: AtomicU64::new(0),
@@ -244,7 +248,7 @@ impl<S: Store> Machine<S> {
         if self.dispenser.is_closing() {
             return Err(MachineError::Stopping);
         }
-        let probed = self.dispenser.store().probe().await;
+        let probed = self.store().probe().await;
         self.dispenser.keep_up();
         Ok(probed?)
     }
@@ -254,22 +258,21 @@ impl<S: Store> Machine<S> {
         self.dispenser.levels()
     }
 
-    /// How long the store took for its grants.
+    /// How long the store took for grants and documents.
     pub fn latency(&self) -> &Latency {
-        self.dispenser.store().latency()
+        self.store().latency()
     }
 
     /// The store behind it.
-    pub(crate) fn store(&self) -> &S {
-        self.dispenser.store().inner()
+    pub(crate) fn store(&self) -> &Measured<S> {
+        self.dispenser.store()
     }
 
     /// Whether other nodes issue from the same store.
     pub fn is_shared(&self) -> bool {
-        self.dispenser.store().is_shared()
+        self.store().is_shared()
     }
 
-    /// The time since some moment of the past.
     pub(crate) fn elapsed(&self) -> std::time::Duration {
         self.clock.elapsed()
     }

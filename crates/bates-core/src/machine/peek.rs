@@ -67,7 +67,7 @@ impl<S: Store> Machine<S> {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
-        self.dispenser.store().scopes(series, after, limit).await
+        self.store().scopes(series, after, limit).await
     }
 
     /// Whether nothing but positions that were set aside is left of a shuffled scope: the cursor stays before them.

@@ -70,7 +70,7 @@ pub struct PoolLook {
 impl<S: Store> Machine<S> {
     /// Which store the machine issues from. The markers of its shared pools name it.
     pub fn identity(&self) -> Uuid {
-        self.dispenser.store().identity()
+        self.store().identity()
     }
 
     /// From now on these series have shared pools. Only the first call counts.

@@ -45,7 +45,7 @@ impl<S: Store> Machine<S> {
             // This process may hold ranges itself.
             store.watch().await?;
             self.dispenser.answer_recalls().await?;
-            recalled.silent = holders_alive(store, series, recalled.epoch).await?;
+            recalled.silent = holders_alive(&**store, series, recalled.epoch).await?;
             if recalled.silent.is_empty() || Instant::now() >= deadline {
                 return Ok(recalled);
             }
@@ -69,7 +69,7 @@ impl<S: Store> Machine<S> {
     ) -> Result<(), MachineError> {
         let held = |holders| MachineError::Held { series: series.clone(), holders };
         self.recall_all(series, held).await?;
-        if !self.dispenser.store().change_promise(series.clone(), from, to, described).await? {
+        if !self.store().change_promise(series.clone(), from, to, described).await? {
             return Err(MachineError::ChangedMeanwhile(series.clone()));
         }
         self.keep_order(series).await
@@ -97,6 +97,6 @@ impl<S: Store> Machine<S> {
     /// Writes off the processes that stayed silent: what they hold is uncertain, and they may still hand it out.
     pub async fn write_off(&self, recalled: &Recalled) -> Result<(), StoreError> {
         let nodes: Vec<Uuid> = recalled.silent.iter().map(|holder| holder.node).collect();
-        self.dispenser.store().write_off(recalled.series.clone(), recalled.epoch, nodes).await
+        self.store().write_off(recalled.series.clone(), recalled.epoch, nodes).await
     }
 }

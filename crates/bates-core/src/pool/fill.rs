@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::grant::{Grant, GrantError, Purpose, Want};
 use crate::lease::Lease;
 use crate::machine::{Entry, Numbers, Value};
+use crate::measured::Measured;
 use crate::place::Place;
 
 /// How long a lock lasts that its filler does not extend.
@@ -29,7 +30,7 @@ const SENDS_MAX: u32 = 3;
 
 /// A pool, and what is needed to fill it.
 pub(crate) struct Filling<'a, S> {
-    pub(crate) store: &'a S,
+    pub(crate) store: &'a Measured<S>,
     pub(crate) list: &'a dyn SharedPool,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) settings: &'a PoolSettings,

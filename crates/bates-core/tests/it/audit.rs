@@ -11,7 +11,7 @@ use bates_testkit::{FaultyStore, MemoryStore};
 
 use super::machine::spec;
 
-type Numbering = Machine<Arc<FaultyStore<MemoryStore>>>;
+type Numbering = Machine<FaultyStore<MemoryStore>>;
 
 const ON: Auditing = Auditing::On(None);
 
@@ -20,7 +20,7 @@ fn audited(spec: SeriesSpec) -> SeriesSpec {
 }
 
 async fn open(specs: Vec<SeriesSpec>) -> (Numbering, Arc<FaultyStore<MemoryStore>>) {
-    let store = Arc::new(FaultyStore::new(MemoryStore::default()));
+    let store = Arc::new(FaultyStore::new(Arc::default()));
     (Machine::open(store.clone(), specs, Arc::new(SystemClock)).await.unwrap(), store)
 }
 

@@ -9,7 +9,7 @@ use bates_testkit::MemoryStore;
 
 use super::machine::spec;
 
-type Numbering = Machine<Arc<MemoryStore>>;
+type Numbering = Machine<MemoryStore>;
 
 fn without(words: &[&str]) -> Reject {
     Reject::default().with_restricted(words).unwrap()
@@ -126,7 +126,7 @@ async fn bad_descriptions_are_refused_and_change_nothing() {
     ] {
         assert_eq!(code_of(machine.create(bad.clone())).await, code, "{bad:?}");
     }
-    let kept = bates_core::Store::descriptions(&store).await.unwrap();
+    let kept = bates_core::Store::descriptions(&*store).await.unwrap();
     assert_eq!(kept.len(), 1, "{kept:?}");
     // What was refused was not pinned either.
     machine.create(spec("other", "{seq:3}", None)).await.unwrap();

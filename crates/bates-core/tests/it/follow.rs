@@ -8,7 +8,7 @@ use bates_testkit::{FaultyStore, MemoryStore};
 
 use super::machine::spec;
 
-type Node = Machine<Arc<MemoryStore>>;
+type Node = Machine<MemoryStore>;
 
 /// A description is the template, a space, the key, a space, and the largest lease.
 fn read(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {

@@ -33,12 +33,12 @@ fn farmer() -> SeriesSpec {
     SeriesSpec { template: "{seq:11}{check:verhoeff}".into(), ..small_id() }
 }
 
-async fn machine(store: &Arc<MemoryStore>, specs: Vec<SeriesSpec>) -> Machine<Arc<MemoryStore>> {
+async fn machine(store: &Arc<MemoryStore>, specs: Vec<SeriesSpec>) -> Machine<MemoryStore> {
     Machine::open(store.clone(), specs, Arc::new(SystemClock)).await.unwrap()
 }
 
 async fn next(
-    machine: &Machine<Arc<MemoryStore>>,
+    machine: &Machine<MemoryStore>,
     entry: &Entry,
     parameters: &[(&str, &str)],
     count: u64,
@@ -82,7 +82,7 @@ async fn a_scope_against_the_rules_takes_nothing() {
         let refused = machine.next(entry, bad.as_slice().into(), 1, By::library("test")).await;
         assert!(matches!(refused, Err(NextError::Scope(_))), "{bad:?}");
     }
-    let place = bates_core::Store::scopes(&store, "document".parse().unwrap(), None, 10).await.unwrap();
+    let place = bates_core::Store::scopes(&*store, "document".parse().unwrap(), None, 10).await.unwrap();
     assert!(place.is_empty(), "bad input creates no scope");
 }
 

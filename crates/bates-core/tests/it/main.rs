@@ -17,7 +17,7 @@ use bates_core::{Definition, Dispenser, Limits, Promise, ScopeKey, Series, Store
 use bates_pattern::{Options, Pattern, Position};
 use bates_testkit::{FaultyStore, MemoryStore};
 
-pub(crate) type Watched = Arc<FaultyStore<Arc<MemoryStore>>>;
+pub(crate) type Watched = Arc<FaultyStore<MemoryStore>>;
 
 pub(crate) fn series(template: &str, promise: Promise, limits: Limits) -> Series {
     let pattern = Pattern::compile(template, Options::default()).unwrap();
@@ -59,7 +59,7 @@ async fn pin(store: &Arc<MemoryStore>) {
 }
 
 pub(crate) async fn take(
-    dispenser: &Dispenser<Watched>,
+    dispenser: &Dispenser<FaultyStore<MemoryStore>>,
     series: &Series,
     name: &str,
     count: u64,

@@ -9,7 +9,7 @@ use bates_testkit::{FakeClock, MemoryStore};
 
 use super::machine::spec;
 
-type Numbering = Machine<Arc<MemoryStore>>;
+type Numbering = Machine<MemoryStore>;
 
 fn invoice() -> SeriesSpec {
     SeriesSpec {

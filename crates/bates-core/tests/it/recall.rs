@@ -8,20 +8,20 @@ use bates_testkit::{FaultyStore, MemoryStore};
 
 use super::machine::spec;
 
-type Watched = Arc<FaultyStore<Arc<MemoryStore>>>;
+type Watched = Arc<FaultyStore<MemoryStore>>;
 
 fn read(_: &SeriesName, _: &str) -> Result<SeriesSpec, Box<str>> {
     Err("nothing is described".into())
 }
 
-async fn node(store: &Watched) -> Arc<Machine<Watched>> {
+async fn node(store: &Watched) -> Arc<Machine<FaultyStore<MemoryStore>>> {
     let specs = ["tenant", "other"].map(|name| spec(name, "{seq}", Some(&format!("{name}:{{x}}"))));
     let node = Machine::open(store.clone(), specs.into(), Arc::new(SystemClock)).await.unwrap();
     node.restore(read).await.unwrap();
     Arc::new(node)
 }
 
-async fn take(node: &Machine<Watched>, series: &str) -> u64 {
+async fn take(node: &Machine<FaultyStore<MemoryStore>>, series: &str) -> u64 {
     let entry = node.named(series).unwrap();
     let taken = node.take(&entry, (&[("x", "a")]).into(), 1, By::library("test")).await.unwrap();
     taken.last()

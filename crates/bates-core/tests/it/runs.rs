@@ -9,12 +9,12 @@ use bates_testkit::history::{Asked, Client, Gaps, History, Rules, Scope};
 use bates_testkit::{Fault, FaultyStore, MemoryStore};
 use proptest::prelude::*;
 
-type Numbering = Machine<Arc<FaultyStore<Arc<MemoryStore>>>>;
+type Numbering = Machine<FaultyStore<MemoryStore>>;
 
 /// A machine with a series that counts plainly, whose scopes have the key `n:{name}`.
 struct Stage {
     memory: Arc<MemoryStore>,
-    store: Arc<FaultyStore<Arc<MemoryStore>>>,
+    store: Arc<FaultyStore<MemoryStore>>,
     machine: Numbering,
     history: History,
     scope: Scope,

@@ -40,7 +40,7 @@ impl Sink for Taking {
 /// A node that numbers letters; it delivers none unless a relay is started.
 struct Node {
     store: Arc<PostgresStore>,
-    machine: Arc<Machine<Arc<PostgresStore>>>,
+    machine: Arc<Machine<PostgresStore>>,
 }
 
 impl Node {

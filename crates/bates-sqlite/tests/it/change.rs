@@ -22,7 +22,7 @@ fn ordered() -> SeriesSpec {
 async fn open() -> (TempDir, Numbering) {
     let folder = TempDir::new().unwrap();
     let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
-    let machine = Machine::open(store, vec![], Arc::new(SystemClock)).await.unwrap();
+    let machine = Machine::open(Arc::new(store), vec![], Arc::new(SystemClock)).await.unwrap();
     machine.create(ordered()).await.unwrap();
     (folder, machine)
 }

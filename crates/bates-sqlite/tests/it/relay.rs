@@ -37,7 +37,7 @@ async fn with_documents(documents: usize) -> (TempDir, Arc<Machine<SqliteStore>>
     let folder = TempDir::new().unwrap();
     let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
     let spec = SeriesSpec { has_sink: true, ..SeriesSpec::new("document".parse().unwrap(), "{seq}") };
-    let machine = Arc::new(Machine::open(store, vec![spec], Arc::new(SystemClock)).await.unwrap());
+    let machine = Arc::new(Machine::open(Arc::new(store), vec![spec], Arc::new(SystemClock)).await.unwrap());
     let entry = machine.named("document").unwrap();
     for _ in 0..documents {
         let content = Content::Document("{}".into());

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bates_core::{
     Cursor, Definition, Grant, GrantError, Holder, Lease, Pinned, Place, Promise, Recall, Redescription,
@@ -25,7 +25,7 @@ pub enum Fault {
 
 /// A store with faults.
 pub struct FaultyStore<S> {
-    pub(super) inner: S,
+    pub(super) inner: Arc<S>,
     script: Mutex<VecDeque<Fault>>,
     /// `None` lets every grant through.
     gate: Option<Semaphore>,
@@ -44,7 +44,7 @@ struct Seen {
 
 impl<S> FaultyStore<S> {
     /// Without faults: only looks on.
-    pub fn new(inner: S) -> Self {
+    pub fn new(inner: Arc<S>) -> Self {
         Self {
             inner,
             script: Mutex::default(),
@@ -56,7 +56,7 @@ impl<S> FaultyStore<S> {
     }
 
     /// Lets no grant through until [`FaultyStore::let_through`].
-    pub fn gated(inner: S) -> Self {
+    pub fn gated(inner: Arc<S>) -> Self {
         Self { gate: Some(Semaphore::new(0)), ..Self::new(inner) }
     }
 

@@ -2,7 +2,7 @@
 //! Must never ship.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bates_core::ledger::{
     AdoptedPositions, Decision, Keys, Outcome, Request, ScopeBefore, SeriesBefore, decide,
@@ -14,10 +14,10 @@ use bates_core::{
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// Cursors that last as long as the value does.
-#[derive(Default)]
+/// Cursors that last as long as the value does. Clones share them.
+#[derive(Clone, Default)]
 pub struct MemoryStore {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     is_shared: bool,
 }
 

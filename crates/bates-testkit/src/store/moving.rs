@@ -1,6 +1,8 @@
 //! What every store that can be moved must do: everything arrives, nothing is served twice, and a move that was
 //! interrupted is finished by doing it again.
 
+use std::sync::Arc;
+
 use bates_core::{
     Definition, Departure, Mark, Movable, MoveError, Moved, Page, Place, Promise, Purpose, ScopeKey,
     SeriesName, StoreError, Want, leave_store, move_store, stay_in_store,
@@ -83,7 +85,7 @@ async fn is_over<A: Movable, B: Movable>(from: &A, to: &B, departure: &Departure
 async fn arrived<A: Movable, B: Movable>(from: &A, to: B, departure: &Departure) -> B {
     let arriving = Mark::Arriving(departure.toward("from"));
     assert_eq!(to.mark(None, Some(arriving.clone())).await, Ok(true), "as if it was interrupted");
-    let to = FaultyStore::new(to);
+    let to = FaultyStore::new(Arc::new(to));
     for pages in 0.. {
         for fault in [Fault::BeforeWrite, Fault::AfterWrite] {
             let mut script = vec![Fault::None; pages];
@@ -98,7 +100,7 @@ async fn arrived<A: Movable, B: Movable>(from: &A, to: B, departure: &Departure)
                     );
                     assert_eq!(last, moved);
                     assert!(pages > 12, "interrupted at {pages} pages");
-                    return to.inner;
+                    return Arc::into_inner(to.inner).expect("the only handle");
                 }
                 Err(MoveError::Store(StoreError::Unavailable(told))) if &*told == PLANNED => {}
                 Err(error) => panic!("{error}"),

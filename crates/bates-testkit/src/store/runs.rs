@@ -74,7 +74,7 @@ async fn adopted_by<S: Books>(
     promise: Promise,
     scope: &ScopeKey,
     adopted: &[u64],
-) -> Machine<Arc<S>> {
+) -> Machine<S> {
     let limits = Limits { lease_min: 8, lease_max: 256, ..Limits::default() };
     let key = KeyTemplate::parse("run:{name}").ok();
     let spec = SeriesSpec { promise, limits, key, ..SeriesSpec::new(series("run"), "{seq}") };

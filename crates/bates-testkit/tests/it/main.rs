@@ -146,10 +146,10 @@ fn the_shared_servers_answer_where_there_are_any() {
 }
 
 /// Data that is there as long as the value: the store itself, shared by all who open it.
-struct InMemory(std::sync::Arc<MemoryStore>);
+struct InMemory(MemoryStore);
 
 impl DataSet for InMemory {
-    type Store = std::sync::Arc<MemoryStore>;
+    type Store = MemoryStore;
 
     async fn open(&self) -> Self::Store {
         self.0.clone()
@@ -158,5 +158,5 @@ impl DataSet for InMemory {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_model_of_a_store_conforms() {
-    exercise_store(async || InMemory(std::sync::Arc::default())).await;
+    exercise_store(async || InMemory(MemoryStore::default())).await;
 }

@@ -88,13 +88,13 @@ async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
         StoreAt::Folder(path) => {
             // The first command of whoever comes from another system.
             let store = SqliteStore::open(path, bates_sqlite::Opening::First)?;
-            let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
+            let machine = Machine::open(Arc::new(store), config.series, Arc::new(SystemClock)).await?;
             know_pools(&machine, &config.pools)?;
             adopt(&machine, args, None).await
         }
         StoreAt::Postgres(address, settings) => {
             let store = PostgresStore::open(address, *settings, bates_postgres::Opening::Existing).await?;
-            let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
+            let machine = Machine::open(Arc::new(store), config.series, Arc::new(SystemClock)).await?;
             know_pools(&machine, &config.pools)?;
             adopt(&machine, args, Some(address)).await
         }

@@ -107,7 +107,7 @@ impl Bates {
         let (folder, opening) = (folder.into(), settings.opening);
         let store = spawn_blocking(move || SqliteStore::open(&folder, opening)).await;
         let store = store.expect("nothing panics while a folder is opened")?;
-        let machine = Arc::new(Machine::open(store, specs, settings.clock.clone()).await?);
+        let machine = Arc::new(Machine::open(Arc::new(store), specs, settings.clock.clone()).await?);
         let chores = Chores::start(&machine, sinks, &settings);
         Ok(Self { chores, machine, runtime: Handle::current() })
     }

@@ -91,8 +91,9 @@ async fn serve(config: Config, is_new: bool) -> anyhow::Result<Answer> {
 }
 
 async fn serve_from(store: impl Pools, mut config: Config) -> anyhow::Result<Answer> {
-    let machine =
-        Arc::new(Machine::open(store, std::mem::take(&mut config.series), Arc::new(SystemClock)).await?);
+    let machine = Arc::new(
+        Machine::open(Arc::new(store), std::mem::take(&mut config.series), Arc::new(SystemClock)).await?,
+    );
     machine.restore(Description::read_spec).await?;
     chores::know_documents(&machine, &config.documents)?;
     know_pools(&machine, &config.pools)?;

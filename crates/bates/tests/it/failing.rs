@@ -38,7 +38,7 @@ fn serve(
 fn store() -> (TempDir, Arc<FaultyStore<SqliteStore>>) {
     let folder = TempDir::new().unwrap();
     let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
-    (folder, Arc::new(FaultyStore::new(store)))
+    (folder, Arc::new(FaultyStore::new(Arc::new(store))))
 }
 
 fn settings() -> http::Settings {
