@@ -77,7 +77,7 @@ impl LeaseEnd {
 }
 
 /// A store that keeps leases of clients. What every one must do is tested in one place,
-/// `bates_testkit::exercise_client_leases`.
+/// `bates_testkit::claims`.
 pub trait ClientLeases: Books {
     /// Writes a lease down, and in the same commit that those of `used` in the same scope have ended and were used to the
     /// last. May be done twice without harm; a lease that is not there has ended before.

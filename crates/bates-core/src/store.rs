@@ -1,6 +1,6 @@
 //! The port behind which a database stands: where cursors are moved, durably, before anything is handed out.
 //!
-//! What every store must do is tested in one place, `bates_testkit::exercise_store`.
+//! What every store must do is tested in one place, `bates_testkit::claims`.
 
 mod error;
 

@@ -24,7 +24,4 @@ pub use error::ServerError;
 pub use pgbouncer::PrivatePgBouncer;
 pub use postgres::PrivatePostgres;
 pub use redis::PrivateRedis;
-pub use store::{
-    DataSet, Fault, FaultyStore, MemoryStore, exercise_audit, exercise_books, exercise_client_leases,
-    exercise_move, exercise_outbox, exercise_pools, exercise_store,
-};
+pub use store::{DataSet, Fault, FaultyStore, MemoryStore, claims, exercise_move};

@@ -1,5 +1,5 @@
 //! The port to the audit: records written before anything of them is answered, read in pages, and removed when they
-//! are old. What every store must do is tested in one place, `bates_testkit::exercise_audit`.
+//! are old. What every store must do is tested in one place, `bates_testkit::claims`.
 
 use std::future::Future;
 

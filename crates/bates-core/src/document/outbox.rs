@@ -1,7 +1,7 @@
 //! The port to the outbox: documents numbered, claimed, delivered and decided on. Filled by every store.
 //!
 //! Times are told as durations from now: each store has one clock, that of its database, and what is due does not
-//! depend on the clocks of nodes. What every outbox must do is tested in one place, `bates_testkit::exercise_outbox`.
+//! depend on the clocks of nodes. What every outbox must do is tested in one place, `bates_testkit::claims`.
 
 use std::future::Future;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::store::StoreError;
 
-/// A store that can be reconciled. What every one must do is tested in one place, `bates_testkit::exercise_books`.
+/// A store that can be reconciled. What every one must do is tested in one place, `bates_testkit::claims`.
 pub trait Books: Outbox {
     /// The accounts of a series, scope by scope in the order of their keys, after `after`, at most `limit`.
     fn accounts(

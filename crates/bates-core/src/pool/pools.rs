@@ -8,7 +8,7 @@ use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
 use crate::store::StoreError;
 
-/// A store that knows shared pools. What every one must do is tested in one place, `bates_testkit::exercise_pools`.
+/// A store that knows shared pools. What every one must do is tested in one place, `bates_testkit::claims`.
 ///
 /// Positions are granted to a pool with [`crate::Purpose::Pool`], and held by the process that asked for them until
 /// it settles what became of them. Positions that a floor or a setting aside may concern are in no pool afterwards:

@@ -1,17 +1,61 @@
 //! The shared store passes the suite that every store must pass.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bates_core::{Audit as _, Pools as _, Record, RecordFilter, Renewal, Server, Settling};
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
-use bates_testkit::{
-    DataSet, PrivatePgBouncer, PrivatePostgres, exercise_audit, exercise_books, exercise_client_leases,
-    exercise_move, exercise_outbox, exercise_pools, exercise_store,
-};
+use bates_testkit::{DataSet, PrivatePgBouncer, PrivatePostgres, conformance, exercise_move};
 
-/// A database of its own in a server that all claims share.
-struct InDatabase(Address);
+/// A database of its own in a server that the claims share which are tested just now.
+struct InDatabase {
+    address: Address,
+    _servers: Arc<Servers>,
+}
+
+/// A PostgreSQL, and a PgBouncer in front of it.
+struct Servers {
+    // In a lock only because a process cannot be shared without one. Invariant: the PgBouncer ends first.
+    _running: Mutex<(PrivatePgBouncer, PrivatePostgres)>,
+    /// Of the PostgreSQL, without a database.
+    url: String,
+    port: u16,
+    bouncer_port: u16,
+    databases: AtomicU32,
+}
+
+impl Servers {
+    fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<Servers>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap();
+        shared.upgrade().unwrap_or_else(|| {
+            let started = Arc::new(Self::start());
+            *shared = Arc::downgrade(&started);
+            started
+        })
+    }
+
+    fn start() -> Self {
+        let postgres = PrivatePostgres::start().unwrap();
+        let bouncer = PrivatePgBouncer::start(&postgres).unwrap();
+        Self {
+            url: postgres.url().strip_suffix("/postgres").unwrap().to_owned(),
+            port: postgres.port(),
+            bouncer_port: bouncer.port(),
+            _running: Mutex::new((bouncer, postgres)),
+            databases: AtomicU32::new(0),
+        }
+    }
+
+    /// Makes a database, and answers with its URL.
+    async fn database(&self) -> String {
+        let name = format!("set{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        let session = crate::connect(&format!("{}/postgres", self.url)).await;
+        session.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        format!("{}/{name}", self.url)
+    }
+}
 
 impl DataSet for InDatabase {
     type Store = PostgresStore;
@@ -19,42 +63,44 @@ impl DataSet for InDatabase {
     async fn open(&self) -> PostgresStore {
         // Nothing is claimed of how fast it is.
         let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };
-        PostgresStore::open(&self.0, patient, Opening::New).await.unwrap()
+        PostgresStore::open(&self.address, patient, Opening::New).await.unwrap()
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_shared_store_conforms() {
-    let (server, count) = (PrivatePostgres::start().unwrap(), AtomicU32::new(0));
-    let fresh = async || {
-        let name = format!("set{}", count.fetch_add(1, Ordering::Relaxed));
-        InDatabase(Address::parse(&super::database(&server, &name).await).unwrap())
-    };
-    exercise_store(fresh).await;
-    exercise_outbox(fresh).await;
-    Box::pin(exercise_books(fresh)).await;
-    exercise_pools(fresh).await;
-    exercise_audit(fresh).await;
-    exercise_client_leases(fresh).await;
+async fn fresh() -> InDatabase {
+    let servers = Servers::shared();
+    let address = Address::parse(&servers.database().await).unwrap();
+    InDatabase { address, _servers: servers }
 }
 
-/// Fault 10: four connections to the server for all who ask, each transaction on another.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_shared_store_conforms_behind_pgbouncer_in_transaction_mode() {
-    let (server, count) = (PrivatePostgres::start().unwrap(), AtomicU32::new(0));
-    let bouncer = PrivatePgBouncer::start(&server).unwrap();
-    let fresh = async || {
-        let name = format!("set{}", count.fetch_add(1, Ordering::Relaxed));
-        let url = super::database(&server, &name).await;
-        let through = url.replace(&server.port().to_string(), &bouncer.port().to_string());
-        InDatabase(Address::parse(&through).unwrap())
-    };
-    exercise_store(fresh).await;
-    exercise_outbox(fresh).await;
-    Box::pin(exercise_books(fresh)).await;
-    exercise_pools(fresh).await;
-    exercise_audit(fresh).await;
-    exercise_client_leases(fresh).await;
+conformance!(store, super::fresh);
+conformance!(documents, super::fresh);
+conformance!(gaps, super::fresh);
+conformance!(pools, super::fresh);
+conformance!(audit, super::fresh);
+conformance!(client_leases, super::fresh);
+
+/// Fault 10, in transaction mode: four connections to the server for all who ask, each transaction on another.
+mod behind_pgbouncer {
+    use bates_postgres::Address;
+    use bates_testkit::conformance;
+
+    use super::{InDatabase, Servers};
+
+    async fn fresh() -> InDatabase {
+        let servers = Servers::shared();
+        let url = servers.database().await;
+        let through = url.replace(&servers.port.to_string(), &servers.bouncer_port.to_string());
+        let address = Address::parse(&through).unwrap();
+        InDatabase { address, _servers: servers }
+    }
+
+    conformance!(store, super::fresh);
+    conformance!(documents, super::fresh);
+    conformance!(gaps, super::fresh);
+    conformance!(pools, super::fresh);
+    conformance!(audit, super::fresh);
+    conformance!(client_leases, super::fresh);
 }
 
 #[tokio::test(flavor = "multi_thread")]

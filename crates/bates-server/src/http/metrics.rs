@@ -181,7 +181,7 @@ fn write_pools<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result
 
 fn write_latency<S: Store>(text: &mut String, machine: &Machine<S>) -> fmt::Result {
     const NAME: &str = "bates_store_grant_seconds";
-    head(text, NAME, "How long the store took for a grant.", "histogram")?;
+    head(text, NAME, "How long the store took to grant numbers or to number a document.", "histogram")?;
     let latency = machine.latency();
     let cumulative = latency.cumulative();
     let [.., all] = cumulative;

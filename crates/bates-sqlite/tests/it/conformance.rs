@@ -4,10 +4,7 @@ use std::process::Command;
 
 use bates_core::{Mark, Move};
 use bates_sqlite::{Opening, SqliteStore};
-use bates_testkit::{
-    DataSet, exercise_audit, exercise_books, exercise_client_leases, exercise_move, exercise_outbox,
-    exercise_pools, exercise_store,
-};
+use bates_testkit::{DataSet, conformance, exercise_move};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -21,35 +18,16 @@ impl DataSet for InFolder {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_store_conforms() {
-    exercise_store(async || InFolder(TempDir::new().unwrap())).await;
+async fn fresh() -> InFolder {
+    InFolder(TempDir::new().unwrap())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_store_keeps_documents() {
-    exercise_outbox(async || InFolder(TempDir::new().unwrap())).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_store_keeps_books() {
-    exercise_books(async || InFolder(TempDir::new().unwrap())).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_store_knows_pools() {
-    exercise_pools(async || InFolder(TempDir::new().unwrap())).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_store_knows_what_clients_hold() {
-    exercise_client_leases(async || InFolder(TempDir::new().unwrap())).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_store_keeps_an_audit() {
-    exercise_audit(async || InFolder(TempDir::new().unwrap())).await;
-}
+conformance!(store, super::fresh);
+conformance!(documents, super::fresh);
+conformance!(gaps, super::fresh);
+conformance!(pools, super::fresh);
+conformance!(audit, super::fresh);
+conformance!(client_leases, super::fresh);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_store_can_be_moved_and_is_served_in_one_place_only() {
@@ -73,7 +51,10 @@ async fn the_embedded_store_can_be_moved_and_is_served_in_one_place_only() {
 fn a_store_that_gives_back_without_a_comparison_does_not_conform() {
     let run = |bug: Option<&str>| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "conformance::the_embedded_store_conforms"]);
+        command.args([
+            "--exact",
+            "conformance::store::a_tail_goes_back_once_and_only_if_nothing_was_granted_since",
+        ]);
         command.env_remove("BATES_PLANTED_BUG").envs(bug.map(|bug| ("BATES_PLANTED_BUG", bug)));
         command.output().unwrap()
     };

@@ -12,7 +12,7 @@ fn aside() -> BTreeSet<u64> {
     (1001..1201).filter(|position| position % 3 == 0 || (1040..1060).contains(position)).collect()
 }
 
-pub(super) async fn what_was_set_aside_is_never_granted_and_all_else_is<D: DataSet>(data: &D) {
+pub async fn what_was_set_aside_is_never_granted_and_all_else_is<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let aside = aside();
     let passed = store.set_aside(place("a"), aside.iter().copied().collect()).await;
@@ -40,7 +40,7 @@ pub(super) async fn what_was_set_aside_is_never_granted_and_all_else_is<D: DataS
     assert_eq!(granted(&store, want(place("b"), 9)).await.lease.count(), 9, "other scopes have none");
 }
 
-pub(super) async fn setting_aside_again_changes_nothing_and_tells_what_was_granted<D: DataSet>(data: &D) {
+pub async fn setting_aside_again_changes_nothing_and_tells_what_was_granted<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let before = granted(&store, want(place("a"), 10)).await;
     for _ in 0..2 {
@@ -69,7 +69,7 @@ pub(super) async fn setting_aside_again_changes_nothing_and_tells_what_was_grant
     assert_eq!(granted(&store, one).await.lease.from(), 1002, "whoever is answered at once gets one run");
 }
 
-pub(super) async fn documents_pass_over_what_was_set_aside<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn documents_pass_over_what_was_set_aside<D: DataSet<Store: Outbox>>(data: &D) {
     let store = outbox::opened(data).await;
     let aside = aside();
     store.set_aside(place("a"), aside.iter().copied().collect()).await.expect("a write");

@@ -10,17 +10,6 @@ use uuid::Uuid;
 use super::exercise::{DataSet, definition, lease, open_pinned, place, series};
 use super::outbox::{document, keyed};
 
-/// Runs every claim, each on fresh data.
-pub async fn exercise_audit<D: DataSet<Store: Outbox>>(fresh: impl AsyncFn() -> D) {
-    what_was_recorded_is_there_after_reopening_and_once(&fresh().await).await;
-    what_callers_record_at_once_is_all_there(&fresh().await).await;
-    records_are_found_by_series_scope_who_and_time(&fresh().await).await;
-    the_record_that_covers_a_position_is_found(&fresh().await).await;
-    pages_are_complete_and_in_order_also_where_times_are_the_same(&fresh().await).await;
-    old_records_of_a_series_are_removed_and_no_others(&fresh().await).await;
-    a_document_is_recorded_in_its_own_commit_and_once(&fresh().await).await;
-}
-
 pub(super) fn moment(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(1_790_000_000_000_000 + micros).expect("a time")
 }
@@ -61,7 +50,7 @@ fn ids(records: &[Record]) -> BTreeSet<Uuid> {
     records.iter().map(|record| record.id).collect()
 }
 
-async fn what_was_recorded_is_there_after_reopening_and_once<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn what_was_recorded_is_there_after_reopening_and_once<D: DataSet<Store: Outbox>>(data: &D) {
     let store = open_pinned(data).await;
     let odd = Record {
         first: "é \"1\"".into(),
@@ -77,7 +66,7 @@ async fn what_was_recorded_is_there_after_reopening_and_once<D: DataSet<Store: O
     assert_eq!(all(&data.open().await, RecordFilter::default()).await, written);
 }
 
-async fn what_callers_record_at_once_is_all_there<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn what_callers_record_at_once_is_all_there<D: DataSet<Store: Outbox>>(data: &D) {
     let store = Arc::new(open_pinned(data).await);
     let callers: Vec<_> = (0..300)
         .map(|caller: u64| {
@@ -100,7 +89,7 @@ async fn what_callers_record_at_once_is_all_there<D: DataSet<Store: Outbox>>(dat
     assert_eq!(ids(&all(&*store, RecordFilter::default()).await), ids(&written));
 }
 
-async fn records_are_found_by_series_scope_who_and_time<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn records_are_found_by_series_scope_who_and_time<D: DataSet<Store: Outbox>>(data: &D) {
     let store = open_pinned(data).await;
     store.pin(definition("other"), None).await.expect("a pin");
     let mut other = record("a", (1, 2), "registry", 30);
@@ -128,7 +117,7 @@ async fn records_are_found_by_series_scope_who_and_time<D: DataSet<Store: Outbox
     }
 }
 
-async fn the_record_that_covers_a_position_is_found<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn the_record_that_covers_a_position_is_found<D: DataSet<Store: Outbox>>(data: &D) {
     let store = open_pinned(data).await;
     let written =
         [record("a", (1, 5), "one", 3), record("a", (5, 6), "two", 1), record("a", (8, 20), "three", 2)];
@@ -158,7 +147,9 @@ async fn the_record_that_covers_a_position_is_found<D: DataSet<Store: Outbox>>(d
     assert_eq!(who, ["two".into(), "four".into()], "where the scope is not known, in each");
 }
 
-async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: DataSet<Store: Outbox>>(
+    data: &D,
+) {
     let store = open_pinned(data).await;
     let written: Vec<Record> =
         (0..100).map(|at: u64| record("a", (at, at + 1), "one", i64::from(at > 50))).collect();
@@ -183,7 +174,7 @@ async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: DataSe
     }
 }
 
-async fn old_records_of_a_series_are_removed_and_no_others<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn old_records_of_a_series_are_removed_and_no_others<D: DataSet<Store: Outbox>>(data: &D) {
     let store = open_pinned(data).await;
     store.pin(definition("other"), None).await.expect("a pin");
     let mut other = record("a", (1, 2), "one", 0);
@@ -202,7 +193,7 @@ async fn old_records_of_a_series_are_removed_and_no_others<D: DataSet<Store: Out
     assert_eq!(all(&store, RecordFilter::default()).await, left);
 }
 
-async fn a_document_is_recorded_in_its_own_commit_and_once<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_document_is_recorded_in_its_own_commit_and_once<D: DataSet<Store: Outbox>>(data: &D) {
     let store = open_pinned(data).await;
     let audited = |mut ask: bates_core::Assign, micros| {
         ask.audit = Some(By { who: "registry", how: How::Document }.at(moment(micros)));

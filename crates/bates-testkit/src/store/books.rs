@@ -10,24 +10,8 @@ use bates_core::{
 
 use super::exercise::{DataSet, definition, granted, lease, place, series, want};
 use super::outbox::numbered;
-use super::runs;
 
 const LONG: Duration = Duration::from_hours(1);
-
-/// Runs every claim, each on fresh data.
-pub async fn exercise_books<D: DataSet<Store: Books>>(fresh: impl AsyncFn() -> D) {
-    what_is_held_is_known_and_what_was_handed_out_is_not_missing(&fresh().await).await;
-    what_cannot_be_given_back_is_lost(&fresh().await).await;
-    a_late_give_back_leaves_what_was_granted_since(&fresh().await).await;
-    a_tail_given_back_after_the_promise_changed_is_issued_without_gaps(&fresh().await).await;
-    what_was_handed_out_to_the_last_is_held_by_nobody(&fresh().await).await;
-    what_became_of_documents_is_in_the_account(&fresh().await).await;
-    what_a_sink_may_have_taken_is_uncertain(&fresh().await).await;
-    what_a_floor_passed_over_is_explained(&fresh().await).await;
-    accounts_are_listed_in_pages(&fresh().await).await;
-    gaps_are_replaced_and_keep_the_time_when_they_were_first_seen(&fresh().await).await;
-    runs::every_position_is_one_callers_or_explained(&fresh).await;
-}
 
 async fn opened<D: DataSet<Store: Books>>(data: &D) -> D::Store {
     let store = data.open().await;
@@ -47,7 +31,9 @@ fn held(account: &Account) -> Vec<Lease> {
     Ranges::of(account.held.iter().copied().chain(crashed)).iter().collect()
 }
 
-async fn what_is_held_is_known_and_what_was_handed_out_is_not_missing<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_is_held_is_known_and_what_was_handed_out_is_not_missing<D: DataSet<Store: Books>>(
+    data: &D,
+) {
     let store = opened(data).await;
     granted(&store, want(place("a"), 10)).await;
     let first = account(&store, "a").await;
@@ -71,7 +57,7 @@ async fn what_is_held_is_known_and_what_was_handed_out_is_not_missing<D: DataSet
 }
 
 /// Whoever seals a scope gives back later, and it may be asked for again meanwhile.
-async fn a_late_give_back_leaves_what_was_granted_since<D: DataSet<Store: Books>>(data: &D) {
+pub async fn a_late_give_back_leaves_what_was_granted_since<D: DataSet<Store: Books>>(data: &D) {
     let store = opened(data).await;
     let old = granted(&store, want(place("a"), 10)).await;
     granted(&store, want(place("a"), 10)).await;
@@ -84,7 +70,7 @@ async fn a_late_give_back_leaves_what_was_granted_since<D: DataSet<Store: Books>
 }
 
 /// A node may hold a range while its series becomes gapless, and gives the end of it back afterwards.
-async fn a_tail_given_back_after_the_promise_changed_is_issued_without_gaps<D: DataSet<Store: Books>>(
+pub async fn a_tail_given_back_after_the_promise_changed_is_issued_without_gaps<D: DataSet<Store: Books>>(
     data: &D,
 ) {
     let store = data.open().await;
@@ -99,7 +85,7 @@ async fn a_tail_given_back_after_the_promise_changed_is_issued_without_gaps<D: D
     assert_eq!(account(&store, "a").await.gapless_from, 1003, "1003 is issued as a gapless number");
 }
 
-async fn what_was_handed_out_to_the_last_is_held_by_nobody<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_was_handed_out_to_the_last_is_held_by_nobody<D: DataSet<Store: Books>>(data: &D) {
     let store = opened(data).await;
     let near_end = |count, held_from| Want { end: 1_021, held_from, ..want(place("a"), count) };
     granted(&store, near_end(20, None)).await;
@@ -112,7 +98,7 @@ async fn what_was_handed_out_to_the_last_is_held_by_nobody<D: DataSet<Store: Boo
     assert_eq!(account(&data.open().await, "a").await.lost, [], "nor is anything uncertain after a restart");
 }
 
-async fn what_cannot_be_given_back_is_lost<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_cannot_be_given_back_is_lost<D: DataSet<Store: Books>>(data: &D) {
     let store = opened(data).await;
     let held = granted(&store, want(place("a"), 10)).await;
     let tail = |from, lost| Tail { place: place("a"), lease: lease(from, 1011), version: held.version, lost };
@@ -129,7 +115,7 @@ async fn what_cannot_be_given_back_is_lost<D: DataSet<Store: Books>>(data: &D) {
     assert_eq!((returned.next, returned.held, returned.lost), (1001, vec![], vec![]));
 }
 
-async fn what_became_of_documents_is_in_the_account<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_became_of_documents_is_in_the_account<D: DataSet<Store: Books>>(data: &D) {
     let store = opened(data).await;
     for _ in 0..3 {
         store.assign(numbered("a", Content::Document("{}".into()))).await.expect("a number");
@@ -156,7 +142,7 @@ async fn what_became_of_documents_is_in_the_account<D: DataSet<Store: Books>>(da
     assert_eq!(missing, expected.map(|(range, reason)| Missing { range, reason }));
 }
 
-async fn what_a_sink_may_have_taken_is_uncertain<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_a_sink_may_have_taken_is_uncertain<D: DataSet<Store: Books>>(data: &D) {
     let store = opened(data).await;
     for _ in 0..4 {
         store.assign(numbered("a", Content::Document("{}".into()))).await.expect("a number");
@@ -180,7 +166,7 @@ async fn what_a_sink_may_have_taken_is_uncertain<D: DataSet<Store: Books>>(data:
     assert!(unknown.is_uncertain());
 }
 
-async fn what_a_floor_passed_over_is_explained<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_a_floor_passed_over_is_explained<D: DataSet<Store: Books>>(data: &D) {
     let store = opened(data).await;
     granted(&store, Want { purpose: Purpose::Issue, ..want(place("a"), 5) }).await;
     store.raise_floor(place("a"), 1_500).await.expect("a floor");
@@ -196,7 +182,7 @@ async fn what_a_floor_passed_over_is_explained<D: DataSet<Store: Books>>(data: &
     );
 }
 
-async fn accounts_are_listed_in_pages<D: DataSet<Store: Books>>(data: &D) {
+pub async fn accounts_are_listed_in_pages<D: DataSet<Store: Books>>(data: &D) {
     let store = opened(data).await;
     for scope in ["c", "a", "b", "e", "d"] {
         granted(&store, Want { purpose: Purpose::Issue, ..want(place(scope), 2) }).await;
@@ -212,7 +198,9 @@ async fn accounts_are_listed_in_pages<D: DataSet<Store: Books>>(data: &D) {
     assert_eq!(seen, ["scope=a", "scope=b", "scope=c", "scope=d", "scope=e"]);
 }
 
-async fn gaps_are_replaced_and_keep_the_time_when_they_were_first_seen<D: DataSet<Store: Books>>(data: &D) {
+pub async fn gaps_are_replaced_and_keep_the_time_when_they_were_first_seen<D: DataSet<Store: Books>>(
+    data: &D,
+) {
     let store = opened(data).await;
     let missing = |from, to, reason| Missing { range: lease(from, to), reason };
     let key = |scope: &str| place(scope).scope;

@@ -9,17 +9,6 @@ use uuid::Uuid;
 
 use super::exercise::{DataSet, definition, granted, lease, place, series, want};
 
-/// Runs every claim, each on fresh data.
-pub async fn exercise_client_leases<D: DataSet<Store: ClientLeases>>(fresh: impl AsyncFn() -> D) {
-    what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost(&fresh().await).await;
-    what_was_used_to_the_last_leaves_nothing(&fresh().await).await;
-    a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_open(&fresh().await).await;
-    a_lease_ends_once(&fresh().await).await;
-    what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends(&fresh().await).await;
-    a_crash_of_the_node_leaves_what_clients_have(&fresh().await).await;
-    leases_are_listed_in_pages(&fresh().await).await;
-}
-
 async fn opened<D: DataSet<Store: ClientLeases>>(data: &D) -> D::Store {
     let store = data.open().await;
     store.pin(definition("document"), None).await.expect("a first pin");
@@ -83,7 +72,7 @@ fn lost(from: u64, to: u64) -> Missing {
     Missing { range: lease(from, to), reason: Reason::LeaseLost }
 }
 
-async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost<
+pub async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost<
     D: DataSet<Store: ClientLeases>,
 >(
     data: &D,
@@ -104,7 +93,7 @@ async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost<
     assert_eq!(ended.missing(Promise::Unique, 1001, None), [lost(1008, 1011), lost(1021, 1031)]);
 }
 
-async fn what_was_used_to_the_last_leaves_nothing<D: DataSet<Store: ClientLeases>>(data: &D) {
+pub async fn what_was_used_to_the_last_leaves_nothing<D: DataSet<Store: ClientLeases>>(data: &D) {
     let store = opened(data).await;
     granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
     let (first, second) = (held_by("a", &[(1001, 1011)]), held_by("a", &[(1011, 1021)]));
@@ -119,7 +108,7 @@ async fn what_was_used_to_the_last_leaves_nothing<D: DataSet<Store: ClientLeases
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), []);
 }
 
-async fn a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_open<
+pub async fn a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_open<
     D: DataSet<Store: ClientLeases>,
 >(
     data: &D,
@@ -153,7 +142,7 @@ async fn a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_open<
     assert_eq!(missing, [lost(1015, 1026), lost(1041, 1043)]);
 }
 
-async fn a_lease_ends_once<D: DataSet<Store: ClientLeases>>(data: &D) {
+pub async fn a_lease_ends_once<D: DataSet<Store: ClientLeases>>(data: &D) {
     let store = opened(data).await;
     granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
     let held = held_by("a", &[(1001, 1011)]);
@@ -168,7 +157,9 @@ async fn a_lease_ends_once<D: DataSet<Store: ClientLeases>>(data: &D) {
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), []);
 }
 
-async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<D: DataSet<Store: ClientLeases>>(
+pub async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<
+    D: DataSet<Store: ClientLeases>,
+>(
     data: &D,
 ) {
     let store = opened(data).await;
@@ -185,7 +176,7 @@ async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<D: DataSe
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [lost(1010, 1011)]);
 }
 
-async fn a_crash_of_the_node_leaves_what_clients_have<D: DataSet<Store: ClientLeases>>(data: &D) {
+pub async fn a_crash_of_the_node_leaves_what_clients_have<D: DataSet<Store: ClientLeases>>(data: &D) {
     let store = opened(data).await;
     granted(&store, want(place("a"), 40)).await;
     let held = held_by("a", &[(1001, 1021)]);
@@ -205,7 +196,7 @@ async fn a_crash_of_the_node_leaves_what_clients_have<D: DataSet<Store: ClientLe
     assert!(missing.contains(&lost(1011, 1021)), "{missing:?}");
 }
 
-async fn leases_are_listed_in_pages<D: DataSet<Store: ClientLeases>>(data: &D) {
+pub async fn leases_are_listed_in_pages<D: DataSet<Store: ClientLeases>>(data: &D) {
     let store = opened(data).await;
     let mut held: Vec<ClientLease> =
         (0..5).map(|at| held_by("a", &[(at * 10, at * 10 + 2), (at * 10 + 5, at * 10 + 9)])).collect();

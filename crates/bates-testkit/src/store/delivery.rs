@@ -10,9 +10,7 @@ use uuid::Uuid;
 use super::exercise::{DataSet, place, series};
 use super::outbox::{LONG, assigned, claimed, document, found, opened, settled, state};
 
-pub(super) async fn a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it<
-    D: DataSet<Store: Outbox>,
->(
+pub async fn a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it<D: DataSet<Store: Outbox>>(
     data: &D,
 ) {
     let store = opened(data).await;
@@ -34,7 +32,7 @@ pub(super) async fn a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_
     assert_eq!((kept.state, kept.tries, kept.due), (State::Delivered, 2, None));
 }
 
-pub(super) async fn what_failed_comes_again_after_its_time_or_is_dead<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn what_failed_comes_again_after_its_time_or_is_dead<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     let event = assigned(&store, document("a")).await.event;
     let first = claimed(&store, 10, LONG).await;
@@ -55,7 +53,7 @@ pub(super) async fn what_failed_comes_again_after_its_time_or_is_dead<D: DataSet
     assert!(claimed(&store, 10, LONG).await.is_empty());
 }
 
-pub(super) async fn those_with_the_fewest_tries_are_claimed_first<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn those_with_the_fewest_tries_are_claimed_first<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     assigned(&store, document("a")).await;
     let old = claimed(&store, 1, LONG).await;
@@ -65,7 +63,7 @@ pub(super) async fn those_with_the_fewest_tries_are_claimed_first<D: DataSet<Sto
     assert_eq!(claimed(&store, 1, LONG).await[0].event, old[0].event);
 }
 
-pub(super) async fn claims_made_together_share_no_document<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn claims_made_together_share_no_document<D: DataSet<Store: Outbox>>(data: &D) {
     let store = Arc::new(opened(data).await);
     for _ in 0..40 {
         assigned(&*store, document("a")).await;
@@ -84,7 +82,7 @@ pub(super) async fn claims_made_together_share_no_document<D: DataSet<Store: Out
     assert_eq!((events.len(), events.iter().collect::<HashSet<_>>().len()), (40, 40));
 }
 
-pub(super) async fn a_dead_document_is_retried_or_abandoned_and_nothing_else_is<D: DataSet<Store: Outbox>>(
+pub async fn a_dead_document_is_retried_or_abandoned_and_nothing_else_is<D: DataSet<Store: Outbox>>(
     data: &D,
 ) {
     let store = opened(data).await;
@@ -103,7 +101,7 @@ pub(super) async fn a_dead_document_is_retried_or_abandoned_and_nothing_else_is<
     assert_eq!(store.decide(Uuid::now_v7(), Decision::Retry).await, Ok(Decided::Unknown));
 }
 
-pub(super) async fn a_document_that_is_being_delivered_is_not_abandoned<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_document_that_is_being_delivered_is_not_abandoned<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     let event = assigned(&store, document("a")).await.event;
     let claims = claimed(&store, 1, LONG).await;
@@ -119,7 +117,7 @@ pub(super) async fn a_document_that_is_being_delivered_is_not_abandoned<D: DataS
     assert_eq!(state(&store, event).await, State::Delivered);
 }
 
-pub(super) async fn a_try_whose_outcome_is_not_known_leaves_a_doubt<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_try_whose_outcome_is_not_known_leaves_a_doubt<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     let mut events = Vec::new();
     for _ in 0..5 {
@@ -146,7 +144,7 @@ pub(super) async fn a_try_whose_outcome_is_not_known_leaves_a_doubt<D: DataSet<S
     assert!(doubts().await[4], "what became of the second tells nothing of the first");
 }
 
-pub(super) async fn decisions_about_all_touch_only_those_that_are_meant<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn decisions_about_all_touch_only_those_that_are_meant<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     let mut events = Vec::new();
     for scope in ["a", "a", "b"] {
@@ -162,7 +160,7 @@ pub(super) async fn decisions_about_all_touch_only_those_that_are_meant<D: DataS
     assert_eq!(tally, [(series("document"), State::Pending, 2), (series("document"), State::Dead, 1)]);
 }
 
-pub(super) async fn a_claim_is_bounded_by_the_bytes_of_its_documents<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_claim_is_bounded_by_the_bytes_of_its_documents<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     for _ in 0..5 {
         assigned(&store, document("a")).await;
@@ -174,9 +172,7 @@ pub(super) async fn a_claim_is_bounded_by_the_bytes_of_its_documents<D: DataSet<
     assert_eq!(store.claim(claim(0)).await.expect("a claim").len(), 1, "a large one is claimed too");
 }
 
-pub(super) async fn a_try_that_is_under_way_at_a_retry_does_not_settle_the_next_one<
-    D: DataSet<Store: Outbox>,
->(
+pub async fn a_try_that_is_under_way_at_a_retry_does_not_settle_the_next_one<D: DataSet<Store: Outbox>>(
     data: &D,
 ) {
     let store = opened(data).await;

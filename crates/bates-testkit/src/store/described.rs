@@ -4,9 +4,7 @@ use bates_core::{Definition, GrantError, Promise, Redescription, Store as _, Sto
 
 use super::exercise::{DataSet, definition, granted, open_pinned, place, series, want};
 
-pub(super) async fn a_description_is_kept_until_the_series_is_retired_and_its_cursors_longer<D: DataSet>(
-    data: &D,
-) {
+pub async fn a_description_is_kept_until_the_series_is_retired_and_its_cursors_longer<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     assert_eq!(store.descriptions().await, Ok(Vec::new()), "a pin alone describes nothing");
     let unknown = store.describe(series("never"), None, Some("{}".into())).await;
@@ -42,7 +40,7 @@ pub(super) async fn a_description_is_kept_until_the_series_is_retired_and_its_cu
     assert!(after.version > before.version, "and no holder from before can give back");
 }
 
-pub(super) async fn a_promise_is_pinned_and_changed_by_one_call_only<D: DataSet>(data: &D) {
+pub async fn a_promise_is_pinned_and_changed_by_one_call_only<D: DataSet>(data: &D) {
     let promised = |promise| Definition { promise: Some(promise), ..definition("document") };
     let store = data.open().await;
     store.pin(promised(Promise::Unique), None).await.expect("a first pin");

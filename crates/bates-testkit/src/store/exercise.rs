@@ -3,7 +3,6 @@
 
 use std::future::Future;
 
-use super::{aside, described, together};
 use bates_core::{
     Cursor, Definition, Grant, GrantError, Lease, Place, Purpose, ScopeKey, SeriesName, Store, StoreError,
     Surrendered, Tail, Want,
@@ -16,27 +15,6 @@ pub trait DataSet {
 
     /// Opens the store on this data. The one opened before has been dropped.
     fn open(&self) -> impl Future<Output = Self::Store>;
-}
-
-/// Runs every claim, each on fresh data.
-pub async fn exercise_store<D: DataSet>(fresh: impl AsyncFn() -> D) {
-    together::grants_of_concurrent_callers_are_disjoint_and_without_holes(&fresh().await).await;
-    together::callers_of_many_scopes_at_once_get_each_its_own(&fresh().await).await;
-    a_grant_survives_reopening(&fresh().await).await;
-    the_end_of_the_space_is_exact(&fresh().await).await;
-    scopes_and_series_are_apart(&fresh().await).await;
-    the_limit_of_scopes_holds_and_reads_create_none(&fresh().await).await;
-    a_tail_goes_back_once_and_only_if_nothing_was_granted_since(&fresh().await).await;
-    a_tail_does_not_go_back_to_a_cursor_that_only_looks_the_same(&fresh().await).await;
-    a_floor_is_raised_never_lowered_and_kept(&fresh().await).await;
-    aside::what_was_set_aside_is_never_granted_and_all_else_is(&fresh().await).await;
-    aside::setting_aside_again_changes_nothing_and_tells_what_was_granted(&fresh().await).await;
-    what_decides_the_text_is_pinned_for_ever(&fresh().await).await;
-    what_is_issued_is_in_the_ledger_and_nothing_else_is(&fresh().await).await;
-    a_series_that_was_never_pinned_gets_nothing(&fresh().await).await;
-    scopes_are_listed_in_pages(&fresh().await).await;
-    described::a_description_is_kept_until_the_series_is_retired_and_its_cursors_longer(&fresh().await).await;
-    described::a_promise_is_pinned_and_changed_by_one_call_only(&fresh().await).await;
 }
 
 pub(super) fn series(name: &str) -> SeriesName {
@@ -96,7 +74,7 @@ pub(super) async fn next<S: Store>(store: &S, place: Place) -> Option<u64> {
     store.cursor(place).await.expect("a read").map(|cursor| cursor.next)
 }
 
-async fn a_grant_survives_reopening<D: DataSet>(data: &D) {
+pub async fn a_grant_survives_reopening<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let first = granted(&store, want(place("a"), 32)).await;
     drop(store);
@@ -106,7 +84,7 @@ async fn a_grant_survives_reopening<D: DataSet>(data: &D) {
     assert!(first.version < second.version);
 }
 
-async fn the_end_of_the_space_is_exact<D: DataSet>(data: &D) {
+pub async fn the_end_of_the_space_is_exact<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let near_end = |count, purpose| Want { end: 1_101, purpose, ..want(place("a"), count) };
     assert_eq!(granted(&store, near_end(60, Purpose::Lease)).await.lease, lease(1001, 1061));
@@ -122,7 +100,7 @@ async fn the_end_of_the_space_is_exact<D: DataSet>(data: &D) {
     assert_eq!(next(&store, place("a")).await, Some(1_101), "a refusal moves nothing");
 }
 
-async fn scopes_and_series_are_apart<D: DataSet>(data: &D) {
+pub async fn scopes_and_series_are_apart<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     store.pin(definition("invoice"), None).await.expect("a first pin");
     granted(&store, want(place("a"), 10)).await;
@@ -132,7 +110,7 @@ async fn scopes_and_series_are_apart<D: DataSet>(data: &D) {
     assert_eq!(next(&store, place("a")).await, Some(1011));
 }
 
-async fn the_limit_of_scopes_holds_and_reads_create_none<D: DataSet>(data: &D) {
+pub async fn the_limit_of_scopes_holds_and_reads_create_none<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let limited = |scope: &str| Want { scopes_max: 2, ..want(place(scope), 1) };
     assert_eq!(next(&store, place("a")).await, None);
@@ -144,7 +122,7 @@ async fn the_limit_of_scopes_holds_and_reads_create_none<D: DataSet>(data: &D) {
     assert_eq!(next(&store, place("c")).await, None, "a refusal creates nothing");
 }
 
-async fn a_tail_goes_back_once_and_only_if_nothing_was_granted_since<D: DataSet>(data: &D) {
+pub async fn a_tail_goes_back_once_and_only_if_nothing_was_granted_since<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let Grant { version, .. } = granted(&store, want(place("a"), 32)).await;
     let tail = Tail { place: place("a"), lease: lease(1011, 1033), version, lost: vec![] };
@@ -163,7 +141,7 @@ async fn a_tail_goes_back_once_and_only_if_nothing_was_granted_since<D: DataSet>
 
 /// One holder sleeps; another is granted the next range and gives all of it back. The cursor stands where the
 /// sleeper left it, but it is not the cursor that the sleeper knew.
-async fn a_tail_does_not_go_back_to_a_cursor_that_only_looks_the_same<D: DataSet>(data: &D) {
+pub async fn a_tail_does_not_go_back_to_a_cursor_that_only_looks_the_same<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let sleeper = granted(&store, want(place("a"), 32)).await;
     let other = granted(&store, want(place("a"), 32)).await;
@@ -174,7 +152,7 @@ async fn a_tail_does_not_go_back_to_a_cursor_that_only_looks_the_same<D: DataSet
     assert_eq!(store.surrender(tail).await, Ok(Surrendered::Gap));
 }
 
-async fn a_floor_is_raised_never_lowered_and_kept<D: DataSet>(data: &D) {
+pub async fn a_floor_is_raised_never_lowered_and_kept<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let before = granted(&store, want(place("a"), 32)).await;
     let raised = store.raise_floor(place("a"), 5_000).await.expect("a floor");
@@ -188,7 +166,7 @@ async fn a_floor_is_raised_never_lowered_and_kept<D: DataSet>(data: &D) {
     assert_eq!(granted(&store, want(place("new"), 1)).await.lease.from(), 2_000);
 }
 
-async fn what_decides_the_text_is_pinned_for_ever<D: DataSet>(data: &D) {
+pub async fn what_decides_the_text_is_pinned_for_ever<D: DataSet>(data: &D) {
     let store = data.open().await;
     let shuffled = Definition { shuffled: true, ..definition("short") };
     let first = store.pin(shuffled.clone(), Some(vec![1; 16])).await.expect("a first pin");
@@ -213,7 +191,7 @@ async fn what_decides_the_text_is_pinned_for_ever<D: DataSet>(data: &D) {
     assert!(store.pin(shuffled, None).await.is_ok(), "a refusal changes nothing");
 }
 
-async fn what_is_issued_is_in_the_ledger_and_nothing_else_is<D: DataSet>(data: &D) {
+pub async fn what_is_issued_is_in_the_ledger_and_nothing_else_is<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let issue = |count| Want { purpose: Purpose::Issue, ..want(place("a"), count) };
     granted(&store, issue(1)).await;
@@ -228,7 +206,7 @@ async fn what_is_issued_is_in_the_ledger_and_nothing_else_is<D: DataSet>(data: &
     assert_eq!(store.ledger(place("b")).await, Ok(Vec::new()));
 }
 
-async fn a_series_that_was_never_pinned_gets_nothing<D: DataSet>(data: &D) {
+pub async fn a_series_that_was_never_pinned_gets_nothing<D: DataSet>(data: &D) {
     let store = data.open().await;
     let refused = store.grant(want(place("a"), 1)).await;
     assert_eq!(refused, Err(GrantError::Store(StoreError::UnknownSeries("document".into()))));
@@ -236,7 +214,7 @@ async fn a_series_that_was_never_pinned_gets_nothing<D: DataSet>(data: &D) {
     assert_eq!(next(&store, place("a")).await, None);
 }
 
-async fn scopes_are_listed_in_pages<D: DataSet>(data: &D) {
+pub async fn scopes_are_listed_in_pages<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     for scope in ["c", "a", "b", "e", "d"] {
         granted(&store, want(place(scope), 2)).await;

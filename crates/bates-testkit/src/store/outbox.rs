@@ -12,35 +12,9 @@ use bates_pattern::{Options, Pattern, Reject};
 use uuid::Uuid;
 
 use super::exercise::{DataSet, definition, place, series};
-use super::{aside, delivery};
 
 /// Longer than any test takes.
 pub(super) const LONG: Duration = Duration::from_hours(1);
-
-/// Runs every claim, each on fresh data.
-pub async fn exercise_outbox<D: DataSet<Store: Outbox>>(fresh: impl AsyncFn() -> D) {
-    a_document_is_numbered_written_and_in_the_ledger(&fresh().await).await;
-    documents_that_come_together_get_each_its_own_number(&fresh().await).await;
-    the_same_request_gets_the_same_number_and_another_is_refused(&fresh().await).await;
-    the_same_request_many_times_at_once_is_numbered_once(&fresh().await).await;
-    a_number_is_refused_and_nothing_written_where_there_is_none(&fresh().await).await;
-    positions_that_the_rules_reject_are_skipped(&fresh().await).await;
-    aside::documents_pass_over_what_was_set_aside(&fresh().await).await;
-    delivery::a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it(&fresh().await).await;
-    delivery::a_try_that_is_under_way_at_a_retry_does_not_settle_the_next_one(&fresh().await).await;
-    delivery::what_failed_comes_again_after_its_time_or_is_dead(&fresh().await).await;
-    delivery::those_with_the_fewest_tries_are_claimed_first(&fresh().await).await;
-    delivery::claims_made_together_share_no_document(&fresh().await).await;
-    delivery::a_claim_is_bounded_by_the_bytes_of_its_documents(&fresh().await).await;
-    delivery::a_dead_document_is_retried_or_abandoned_and_nothing_else_is(&fresh().await).await;
-    delivery::a_document_that_is_being_delivered_is_not_abandoned(&fresh().await).await;
-    delivery::a_try_whose_outcome_is_not_known_leaves_a_doubt(&fresh().await).await;
-    delivery::decisions_about_all_touch_only_those_that_are_meant(&fresh().await).await;
-    a_reservation_is_confirmed_or_voided_in_time(&fresh().await).await;
-    a_reservation_whose_time_is_over_is_voided(&fresh().await).await;
-    what_was_delivered_is_pruned_and_its_key_and_number_stay(&fresh().await).await;
-    documents_are_listed_in_pages_and_by_what_is_asked(&fresh().await).await;
-}
 
 pub(super) async fn opened<D: DataSet<Store: Outbox>>(data: &D) -> D::Store {
     let store = data.open().await;
@@ -107,7 +81,7 @@ async fn issued(store: &impl Outbox, scope: &str) -> Vec<(u64, u64)> {
     ledger.iter().map(|lease| (lease.from(), lease.to())).collect()
 }
 
-async fn a_document_is_numbered_written_and_in_the_ledger<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_document_is_numbered_written_and_in_the_ledger<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     let ask = document("a");
     let given = assigned(&store, ask.clone()).await;
@@ -125,7 +99,7 @@ async fn a_document_is_numbered_written_and_in_the_ledger<D: DataSet<Store: Outb
     assert_eq!((&*first.number, &*second.number, &*first.body), ("a-1001", "a-1002", "{\"title\":\"é\"}"));
 }
 
-async fn documents_that_come_together_get_each_its_own_number<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn documents_that_come_together_get_each_its_own_number<D: DataSet<Store: Outbox>>(data: &D) {
     const DOCUMENTS: usize = 200;
     let store = Arc::new(opened(data).await);
     let asks: Vec<_> = (0..DOCUMENTS)
@@ -147,7 +121,9 @@ async fn documents_that_come_together_get_each_its_own_number<D: DataSet<Store: 
     assert_eq!(claimed(&*store, DOCUMENTS * 2, LONG).await.len(), DOCUMENTS);
 }
 
-async fn the_same_request_gets_the_same_number_and_another_is_refused<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn the_same_request_gets_the_same_number_and_another_is_refused<D: DataSet<Store: Outbox>>(
+    data: &D,
+) {
     let store = opened(data).await;
     let first = assigned(&store, keyed("a", "k", 1)).await;
     drop(store);
@@ -169,7 +145,7 @@ async fn the_same_request_gets_the_same_number_and_another_is_refused<D: DataSet
     assert_eq!(issued(&store, "a").await, [(1001, 1003)], "nothing was taken for what was there");
 }
 
-async fn the_same_request_many_times_at_once_is_numbered_once<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn the_same_request_many_times_at_once_is_numbered_once<D: DataSet<Store: Outbox>>(data: &D) {
     let store = Arc::new(opened(data).await);
     let asks: Vec<_> = (0..60)
         .map(|at| {
@@ -190,7 +166,9 @@ async fn the_same_request_many_times_at_once_is_numbered_once<D: DataSet<Store: 
     assert_eq!(issued(&*store, "a").await, [(1001, 1004)]);
 }
 
-async fn a_number_is_refused_and_nothing_written_where_there_is_none<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_number_is_refused_and_nothing_written_where_there_is_none<D: DataSet<Store: Outbox>>(
+    data: &D,
+) {
     let store = opened(data).await;
     let short = || Assign { end: 1002, ..keyed("a", "first", 1) };
     assert_eq!(assigned(&store, short()).await.position, 1001);
@@ -208,7 +186,7 @@ async fn a_number_is_refused_and_nothing_written_where_there_is_none<D: DataSet<
     assert_eq!(&*assigned(&store, short()).await.number, "a-1001", "also when the space has ended");
 }
 
-async fn positions_that_the_rules_reject_are_skipped<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn positions_that_the_rules_reject_are_skipped<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     let reject = Reject::default().with_restricted(&["100"]).expect("a word");
     let pattern = Pattern::compile("{scope}-{seq}", Options { reject, ..Options::default() }).expect("good");
@@ -219,7 +197,7 @@ async fn positions_that_the_rules_reject_are_skipped<D: DataSet<Store: Outbox>>(
     assert_eq!(issued(&store, "a").await, [(1010, 1012)], "what is rejected is not issued");
 }
 
-async fn a_reservation_is_confirmed_or_voided_in_time<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_reservation_is_confirmed_or_voided_in_time<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     let mut tokens = Vec::new();
     for _ in 0..2 {
@@ -240,7 +218,7 @@ async fn a_reservation_is_confirmed_or_voided_in_time<D: DataSet<Store: Outbox>>
     assert_eq!(assigned(&store, document("a")).await.position, 1003, "what was voided never comes again");
 }
 
-async fn a_reservation_whose_time_is_over_is_voided<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_reservation_whose_time_is_over_is_voided<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     let token = assigned(&store, numbered("a", Content::Reservation(Duration::ZERO))).await.event;
     let late = store.decide(token, Decision::Confirm).await.expect("a write");
@@ -250,7 +228,7 @@ async fn a_reservation_whose_time_is_over_is_voided<D: DataSet<Store: Outbox>>(d
     assert_eq!(store.expire(10).await, Ok(0));
 }
 
-async fn what_was_delivered_is_pruned_and_its_key_and_number_stay<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn what_was_delivered_is_pruned_and_its_key_and_number_stay<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     let first = assigned(&store, keyed("a", "k", 1)).await;
     let dead = assigned(&store, document("a")).await.event;
@@ -266,7 +244,7 @@ async fn what_was_delivered_is_pruned_and_its_key_and_number_stay<D: DataSet<Sto
     assert_eq!(issued(&store, "a").await, [(1001, 1003)]);
 }
 
-async fn documents_are_listed_in_pages_and_by_what_is_asked<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn documents_are_listed_in_pages_and_by_what_is_asked<D: DataSet<Store: Outbox>>(data: &D) {
     let store = opened(data).await;
     let mut events = Vec::new();
     for scope in ["a", "b", "a", "b", "a"] {

@@ -9,27 +9,6 @@ use bates_core::{
 
 use super::exercise::{DataSet, definition, granted, lease, next, place, series, want};
 use super::outbox::numbered;
-use super::settled;
-
-/// Runs every claim, each on fresh data.
-pub async fn exercise_pools<D: DataSet<Store: Pools>>(fresh: impl AsyncFn() -> D) {
-    a_pool_begins_at_epoch_0_on_no_server_and_makes_no_cursor(&fresh().await).await;
-    a_series_that_was_never_pinned_has_no_pool(&fresh().await).await;
-    pools_are_listed_in_pages(&fresh().await).await;
-    what_is_granted_to_a_pool_is_nobody_elses_and_held(&fresh().await).await;
-    a_pool_leaves_what_a_process_holds_as_it_is(&fresh().await).await;
-    an_epoch_is_ended_once_however_many_try_together(&fresh().await).await;
-    a_new_epoch_is_above_all_that_a_server_has_seen(&fresh().await).await;
-    what_was_pushed_is_lost_with_its_epoch_whenever_that_is_told(&fresh().await).await;
-    what_was_granted_and_not_told_of_outlives_an_epoch(&fresh().await).await;
-    what_was_not_pushed_is_fenced(&fresh().await).await;
-    settled::what_was_popped_was_handed_out(&fresh().await).await;
-    settled::settling_twice_changes_nothing(&fresh().await).await;
-    settled::what_was_popped_in_an_epoch_that_ended_does_not_count(&fresh().await).await;
-    settled::a_floor_and_a_setting_aside_forget_the_server(&fresh().await).await;
-    settled::pools_of_other_scopes_and_series_are_left_alone(&fresh().await).await;
-    settled::pools_survive_reopening(&fresh().await).await;
-}
 
 pub(super) async fn opened<D: DataSet<Store: Pools>>(data: &D) -> D::Store {
     let store = data.open().await;
@@ -88,7 +67,7 @@ pub(super) fn missing(from: u64, to: u64, reason: Reason) -> Missing {
     Missing { range: lease(from, to), reason }
 }
 
-async fn a_pool_begins_at_epoch_0_on_no_server_and_makes_no_cursor<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn a_pool_begins_at_epoch_0_on_no_server_and_makes_no_cursor<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     for _ in 0..2 {
         assert_eq!(store.pool(place("a")).await, Ok(Pool { epoch: 0, server: None }));
@@ -100,7 +79,7 @@ async fn a_pool_begins_at_epoch_0_on_no_server_and_makes_no_cursor<D: DataSet<St
     assert_eq!(store.scopes(series("document"), None, 10).await, Ok(vec![]));
 }
 
-async fn a_series_that_was_never_pinned_has_no_pool<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn a_series_that_was_never_pinned_has_no_pool<D: DataSet<Store: Pools>>(data: &D) {
     let store = data.open().await;
     let unknown = StoreError::UnknownSeries("document".into());
     let renewal = Renewal { seen: 0, above: 0, server: server("s") };
@@ -110,7 +89,7 @@ async fn a_series_that_was_never_pinned_has_no_pool<D: DataSet<Store: Pools>>(da
     assert_eq!(store.pools(series("document"), None, 10).await, Ok(vec![]));
 }
 
-async fn pools_are_listed_in_pages<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn pools_are_listed_in_pages<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     for scope in ["c", "a", "b", "e", "d"] {
         store.pool(place(scope)).await.expect("a pool");
@@ -131,7 +110,7 @@ async fn pools_are_listed_in_pages<D: DataSet<Store: Pools>>(data: &D) {
     assert_eq!(seen[2].1, Pool::default());
 }
 
-async fn what_is_granted_to_a_pool_is_nobody_elses_and_held<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn what_is_granted_to_a_pool_is_nobody_elses_and_held<D: DataSet<Store: Pools>>(data: &D) {
     let store = Arc::new(opened(data).await);
     let purposes = [Purpose::Lease, Purpose::Pool, Purpose::HandOut, Purpose::Pool, Purpose::Issue];
     let callers: Vec<_> = (0..50)
@@ -163,7 +142,7 @@ async fn what_is_granted_to_a_pool_is_nobody_elses_and_held<D: DataSet<Store: Po
 }
 
 /// A dispenser and a filler have the same scope at once.
-async fn a_pool_leaves_what_a_process_holds_as_it_is<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn a_pool_leaves_what_a_process_holds_as_it_is<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     let epoch = renewed(&store, "a", 0).await;
     granted(&store, want(place("a"), 10)).await;
@@ -187,7 +166,7 @@ async fn a_pool_leaves_what_a_process_holds_as_it_is<D: DataSet<Store: Pools>>(d
     assert_eq!(standing(&store, "a").await, (vec![lease(1031, 1041)], gone.to_vec()), "but the pool's own");
 }
 
-async fn an_epoch_is_ended_once_however_many_try_together<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn an_epoch_is_ended_once_however_many_try_together<D: DataSet<Store: Pools>>(data: &D) {
     let store = Arc::new(opened(data).await);
     for seen in 0..3 {
         let tries: Vec<_> = (0..16)
@@ -207,7 +186,7 @@ async fn an_epoch_is_ended_once_however_many_try_together<D: DataSet<Store: Pool
     }
 }
 
-async fn a_new_epoch_is_above_all_that_a_server_has_seen<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn a_new_epoch_is_above_all_that_a_server_has_seen<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     for (seen, above, epoch) in [(0, 41, 42), (42, 7, 43), (43, 43, 44)] {
         let renewal = Renewal { seen, above, server: server("s") };
@@ -219,7 +198,9 @@ async fn a_new_epoch_is_above_all_that_a_server_has_seen<D: DataSet<Store: Pools
     assert_eq!(store.pool(place("a")).await.map(|pool| pool.epoch), Ok(44), "and nothing is written");
 }
 
-async fn what_was_pushed_is_lost_with_its_epoch_whenever_that_is_told<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn what_was_pushed_is_lost_with_its_epoch_whenever_that_is_told<D: DataSet<Store: Pools>>(
+    data: &D,
+) {
     let store = opened(data).await;
     let first = renewed(&store, "a", 0).await;
     granted(&store, pooled("a", 20)).await;
@@ -241,7 +222,7 @@ async fn what_was_pushed_is_lost_with_its_epoch_whenever_that_is_told<D: DataSet
 }
 
 /// Another filler may have granted positions that go into the new epoch.
-async fn what_was_granted_and_not_told_of_outlives_an_epoch<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn what_was_granted_and_not_told_of_outlives_an_epoch<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     let first = renewed(&store, "a", 0).await;
     granted(&store, pooled("a", 10)).await;
@@ -252,7 +233,7 @@ async fn what_was_granted_and_not_told_of_outlives_an_epoch<D: DataSet<Store: Po
     assert_eq!(standing(&store, "a").await, (vec![], vec![]));
 }
 
-async fn what_was_not_pushed_is_fenced<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn what_was_not_pushed_is_fenced<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     let epoch = renewed(&store, "a", 0).await;
     granted(&store, pooled("a", 10)).await;

@@ -23,7 +23,7 @@ impl Dice {
     }
 }
 
-pub(super) async fn every_position_is_one_callers_or_explained<D: DataSet<Store: Books>>(
+pub async fn every_position_is_one_callers_or_explained<D: DataSet<Store: Books>>(
     fresh: impl AsyncFn() -> D,
 ) {
     for promise in Promise::ALL {

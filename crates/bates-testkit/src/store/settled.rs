@@ -7,7 +7,7 @@ use super::exercise::{DataSet, granted, lease, place, series, want};
 use super::pools::{account, missing, opened, pooled, popped, pushed, renewed, server, settle, standing};
 
 /// Also where a process holds positions on both sides of them.
-pub(super) async fn what_was_popped_was_handed_out<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn what_was_popped_was_handed_out<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     let epoch = renewed(&store, "a", 0).await;
     granted(&store, want(place("a"), 10)).await;
@@ -40,7 +40,7 @@ pub(super) async fn what_was_popped_was_handed_out<D: DataSet<Store: Pools>>(dat
     assert_eq!(all.iter().collect::<Vec<_>>(), [lease(1006, 1011), lease(1031, 1051)]);
 }
 
-pub(super) async fn settling_twice_changes_nothing<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn settling_twice_changes_nothing<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     let epoch = renewed(&store, "a", 0).await;
     granted(&store, pooled("a", 10)).await;
@@ -63,9 +63,7 @@ pub(super) async fn settling_twice_changes_nothing<D: DataSet<Store: Pools>>(dat
     }
 }
 
-pub(super) async fn what_was_popped_in_an_epoch_that_ended_does_not_count<D: DataSet<Store: Pools>>(
-    data: &D,
-) {
+pub async fn what_was_popped_in_an_epoch_that_ended_does_not_count<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     let first = renewed(&store, "a", 0).await;
     let second = renewed(&store, "a", first).await;
@@ -77,7 +75,7 @@ pub(super) async fn what_was_popped_in_an_epoch_that_ended_does_not_count<D: Dat
     }
 }
 
-pub(super) async fn a_floor_and_a_setting_aside_forget_the_server<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn a_floor_and_a_setting_aside_forget_the_server<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     granted(&store, want(place("a"), 10)).await;
     let mut epoch = 0;
@@ -96,7 +94,7 @@ pub(super) async fn a_floor_and_a_setting_aside_forget_the_server<D: DataSet<Sto
     assert_eq!(listed.len(), 1, "neither asks for a pool");
 }
 
-pub(super) async fn pools_of_other_scopes_and_series_are_left_alone<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn pools_of_other_scopes_and_series_are_left_alone<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     let other = Place { series: series("other"), ..place("a") };
     for at in [place("a"), place("b"), other.clone()] {
@@ -120,7 +118,7 @@ pub(super) async fn pools_of_other_scopes_and_series_are_left_alone<D: DataSet<S
     }
 }
 
-pub(super) async fn pools_survive_reopening<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn pools_survive_reopening<D: DataSet<Store: Pools>>(data: &D) {
     let store = opened(data).await;
     let first = renewed(&store, "a", 0).await;
     granted(&store, pooled("a", 20)).await;

@@ -8,7 +8,7 @@ use bates_core::{GrantError, Lease, Place, Purpose, Store, Want};
 
 use super::exercise::{DataSet, granted, next, open_pinned, place, want};
 
-pub(super) async fn grants_of_concurrent_callers_are_disjoint_and_without_holes<D: DataSet>(data: &D) {
+pub async fn grants_of_concurrent_callers_are_disjoint_and_without_holes<D: DataSet>(data: &D) {
     let store = Arc::new(open_pinned(data).await);
     let callers: Vec<_> = (1..=50)
         .map(|count| {
@@ -32,7 +32,7 @@ pub(super) async fn grants_of_concurrent_callers_are_disjoint_and_without_holes<
 }
 
 /// Callers that wait together are served together, and still each as if it were alone.
-pub(super) async fn callers_of_many_scopes_at_once_get_each_its_own<D: DataSet>(data: &D) {
+pub async fn callers_of_many_scopes_at_once_get_each_its_own<D: DataSet>(data: &D) {
     let store = Arc::new(open_pinned(data).await);
     let purposes = [Purpose::Lease, Purpose::HandOut, Purpose::Issue];
     let callers: Vec<_> = (0..300)

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bates_testkit::{
-    DataSet, MemoryStore, PrivatePgBouncer, PrivatePostgres, PrivateRedis, exercise_store, programs, shared,
+    DataSet, MemoryStore, PrivatePgBouncer, PrivatePostgres, PrivateRedis, conformance, programs, shared,
 };
 
 /// Runs SQL and returns what it prints, bare.
@@ -156,7 +156,8 @@ impl DataSet for InMemory {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_model_of_a_store_conforms() {
-    exercise_store(async || InMemory(MemoryStore::default())).await;
+async fn fresh() -> InMemory {
+    InMemory(MemoryStore::default())
 }
+
+conformance!(store, super::fresh);
