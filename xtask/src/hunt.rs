@@ -2,9 +2,12 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::cargo;
+
+/// The modules in that folder.
+const HUNTS: [&str; 4] = ["answers", "calls", "redis", "runtimes"];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -14,13 +17,17 @@ pub(crate) struct Arguments {
     /// What happens at random is the same with the same seed, as far as threads allow
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only hunts whose name contains this
+    /// Only this hunt: answers, calls, redis or runtimes
     name: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let name = arguments.name.as_deref().unwrap_or("hunts::");
-    let words = ["test", "-p", "bates", "--test", "it", "--", "--nocapture", "--test-threads=1", name];
+    let name = match &arguments.name {
+        Some(name) if HUNTS.contains(&name.as_str()) => format!("hunts::{name}::"),
+        Some(name) => bail!("there is no hunt {name:?}: the hunts are {}", HUNTS.join(", ")),
+        None => "hunts::".to_owned(),
+    };
+    let words = ["test", "-p", "bates", "--test", "it", "--", "--nocapture", "--test-threads=1", &name];
     let mut command = cargo::command();
     command.args(words);
     command.env("BATES_HUNT_SECONDS", arguments.seconds.to_string());

@@ -65,7 +65,21 @@ impl Pool {
     /// Takes numbers, each of which nobody else was given; fewer than asked for where the scope ends.
     ///
     /// Must be called in a Tokio runtime. A call that is dropped loses what was on its way from Bates to it.
+    ///
+    /// A process that is forked from this one gets [`PopError::Forked`], and must open a pool of its own.
     pub async fn pop(&self, count: usize) -> Result<Vec<String>, PopError> {
+        self.check_process()?;
+        let popped = self.pop_here(count).await;
+        // Invariant: a call that waits when the process is forked answers in the first process only.
+        self.check_process()?;
+        popped
+    }
+
+    fn check_process(&self) -> Result<(), PopError> {
+        if self.0.stock.is_forked() { Err(PopError::Forked) } else { Ok(()) }
+    }
+
+    async fn pop_here(&self, count: usize) -> Result<Vec<String>, PopError> {
         let mut hand = Hand::new(&self.0.stock, count);
         hand.fill();
         self.take_of_redis(&mut hand, false).await;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use forkguard::Guard;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -11,11 +12,17 @@ use crate::breaker::{Breaker, Verdict};
 use crate::error::TapError;
 
 /// The local batch of a pool.
-#[derive(Default)]
 pub(crate) struct Stock {
     state: Mutex<State>,
     /// Told whenever a fetch ends, however it ends.
     ended: watch::Sender<()>,
+    fork: Guard,
+}
+
+impl Default for Stock {
+    fn default() -> Self {
+        Self { state: Mutex::default(), ended: watch::Sender::default(), fork: forkguard::new() }
+    }
 }
 
 #[derive(Default)]
@@ -55,8 +62,17 @@ pub(crate) enum Fetched {
 }
 
 impl Stock {
+    /// Whether this process was forked from the one that made it. Invariant: such a process takes nothing, and takes no
+    /// lock, which a thread that it does not have may hold.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.fork.clone().detected_fork()
+    }
+
     /// Whose turn it is. Where Redis is all that is left, it is asked, however it was before, and waited for.
     pub(crate) fn turn(self: &Arc<Self>, now: Instant, is_last_resort: bool) -> Turn {
+        if self.is_forked() {
+            return Turn::Leave;
+        }
         let mut state = self.state.lock();
         let verdict = if is_last_resort { Verdict::Ask } else { state.breaker.verdict(now) };
         match verdict {
@@ -85,6 +101,9 @@ impl Stock {
 
     /// All that is at hand.
     pub(crate) fn rest(&self) -> Vec<String> {
+        if self.is_forked() {
+            return Vec::new();
+        }
         self.state.lock().numbers.drain(..).collect()
     }
 
@@ -157,6 +176,9 @@ impl<'s> Hand<'s> {
 
     /// Takes what is there of what it lacks. Whether that was any.
     pub(crate) fn fill(&mut self) -> bool {
+        if self.stock.is_forked() {
+            return false;
+        }
         let mut state = self.stock.state.lock();
         let taken = self.missing().min(state.numbers.len());
         self.numbers.extend(state.numbers.drain(..taken));
@@ -177,6 +199,9 @@ impl<'s> Hand<'s> {
 
 impl Drop for Hand<'_> {
     fn drop(&mut self) {
+        if self.stock.is_forked() {
+            return;
+        }
         let mut state = self.stock.state.lock();
         for number in self.numbers.drain(..).rev() {
             state.numbers.push_front(number);

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::RwLock;
 
@@ -12,6 +11,7 @@ use crate::counts::{Counts, Latency};
 use crate::document::{Assign, AssignError, Assigned, Outbox};
 use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::name::SeriesName;
+use crate::process::ProcessGuard;
 use crate::store::{Store, StoreError};
 
 /// A store whose calls for numbers are measured. All other calls go to the store itself.
@@ -20,6 +20,7 @@ pub(crate) struct Measured<S> {
     clock: Arc<dyn Clock>,
     latency: Latency,
     counts: RwLock<HashMap<SeriesName, Arc<Counts>>>,
+    process: ProcessGuard,
 }
 
 impl<S> Deref for Measured<S> {
@@ -32,7 +33,13 @@ impl<S> Deref for Measured<S> {
 
 impl<S> Measured<S> {
     pub(crate) fn new(store: Arc<S>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, latency: Latency::default(), counts: RwLock::default() }
+        Self {
+            store,
+            clock,
+            latency: Latency::default(),
+            counts: RwLock::default(),
+            process: ProcessGuard::current(),
+        }
     }
 
     /// The counts of a series, which are the same however often it is retired and made again.
@@ -44,11 +51,12 @@ impl<S> Measured<S> {
         &self.latency
     }
 
-    async fn timed<T>(&self, call: impl Future<Output = T>) -> T {
-        let started: Duration = self.clock.elapsed();
+    async fn timed<T, E: From<StoreError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let started = self.clock.elapsed();
         let answer = call.await;
         self.latency.add(self.clock.elapsed().saturating_sub(started));
-        answer
+        // Invariant: a call that is under way when the process is forked answers in the first process only.
+        if self.process.is_forked() { Err(StoreError::Forked.into()) } else { answer }
     }
 }
 

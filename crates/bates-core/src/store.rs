@@ -202,9 +202,26 @@ pub struct Definition {
     /// What the series promises. Pinned as well, and changed by [`Store::change_promise`] only; `None` where it does not
     /// matter, and in stores from before promises were pinned.
     pub promise: Option<Promise>,
+    /// The rules that reject numbers, as text. Not pinned; a store keeps them to know whether they ever changed. `None`
+    /// where that does not matter.
+    pub rules: Option<Box<str>>,
 }
 
 impl Definition {
+    /// What a store keeps in the place of rules that have changed.
+    pub const RULES_CHANGED: &str = "changed";
+
+    /// The rules that a store has to keep from now on, if it keeps this definition and `asked` is opened.
+    pub fn new_rules<'r>(&self, asked: &'r Self) -> Option<&'r str> {
+        match (self.rules.as_deref(), asked.rules.as_deref()) {
+            (None, Some(asked)) => Some(asked),
+            (Some(kept), Some(asked)) if kept != asked && kept != Self::RULES_CHANGED => {
+                Some(Self::RULES_CHANGED)
+            }
+            _ => None,
+        }
+    }
+
     /// What of `self` differs from `other`, by name, with both values.
     pub fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
         let fields = |of: &Self| {
@@ -244,12 +261,26 @@ pub struct Pinned {
     pub permutation_key: Option<Vec<u8>>,
     /// Whether this call was the first.
     pub is_new: bool,
+    /// Whether the rules that reject numbers were others before.
+    pub has_changed_rules: bool,
+}
+
+impl Pinned {
+    /// A series that was there before, which `asked` opens.
+    pub fn again(kept: &Definition, asked: &Definition, permutation_key: Option<Vec<u8>>) -> Self {
+        let rules = kept.new_rules(asked).or(kept.rules.as_deref());
+        Self { permutation_key, is_new: false, has_changed_rules: rules == Some(Definition::RULES_CHANGED) }
+    }
 }
 
 impl fmt::Debug for Pinned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.permutation_key.as_ref().map(|_| "…");
-        f.debug_struct("Pinned").field("permutation_key", &key).field("is_new", &self.is_new).finish()
+        f.debug_struct("Pinned")
+            .field("permutation_key", &key)
+            .field("is_new", &self.is_new)
+            .field("has_changed_rules", &self.has_changed_rules)
+            .finish()
     }
 }
 

@@ -145,6 +145,18 @@ impl Reset {
         (dashed && known).then_some(Period { reset: self, year, month, day })
     }
 
+    /// Whether `shown` reads the same on all days of a period.
+    pub(crate) fn fixes(self, shown: Shown) -> bool {
+        let Shown { period: _, year, month, day, ordinal } = shown;
+        match self {
+            Self::Daily => true,
+            Self::Monthly => !day && !ordinal,
+            Self::Yearly => !month && !day && !ordinal,
+            // A fiscal year reaches into two calendar years.
+            Self::Never | Self::Fiscal(_) => !year && !month && !day && !ordinal,
+        }
+    }
+
     /// Whether `shown` tells any two of its periods apart.
     pub(crate) fn is_determined_by(self, shown: Shown) -> bool {
         let Shown { period, year, month, day, ordinal } = shown;
@@ -171,12 +183,6 @@ pub struct Period {
 }
 
 impl Period {
-    /// Its first day and its last.
-    pub(crate) fn bounds(self) -> Option<(Date, Date)> {
-        let first = Date::new(self.year, self.month, self.day).ok()?;
-        Some((first, self.days().last()?))
-    }
-
     /// Its days, from the first to the last.
     pub(crate) fn days(self) -> impl Iterator<Item = Date> {
         let first = Date::new(self.year, self.month, self.day).ok();

@@ -49,18 +49,17 @@ impl Pattern {
     /// The scope of a period, if its numbers are the same on each day of it.
     pub fn scope_in<N: AsRef<str>, V: AsRef<str>>(
         &self,
-        parameters: impl IntoIterator<Item = (N, V), IntoIter: Clone>,
+        parameters: impl IntoIterator<Item = (N, V)>,
         period: Option<&str>,
     ) -> Option<Scope> {
-        let parameters = parameters.into_iter();
         if !self.needs_date() {
             return self.scope(parameters, None).ok();
         }
-        let (first, last) = self.reset().named(period?)?.bounds()?;
-        let scope = self.scope(parameters.clone(), Some(first)).ok()?;
-        let same = self.scope(parameters, Some(last)).ok()?;
-        let texts = |scope: &Scope| [scope.head.clone(), scope.between.clone(), scope.tail.clone()];
-        (texts(&scope) == texts(&same)).then_some(scope)
+        if !self.reset().fixes(self.parts().shown) {
+            return None;
+        }
+        let first_day = self.reset().named(period?)?.days().next()?;
+        self.scope(parameters, Some(first_day)).ok()
     }
 
     fn values<N: AsRef<str>, V: AsRef<str>>(
@@ -146,6 +145,12 @@ impl Scope {
     /// Its parameters, in the order of the template.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pattern.parameters().zip(self.values.iter().map(|value| &**value))
+    }
+
+    /// Whether each position reads the same in another scope of the same pattern.
+    pub fn reads_as(&self, other: &Self) -> bool {
+        let texts = |scope: &Self| [scope.head.clone(), scope.between.clone(), scope.tail.clone()];
+        texts(self) == texts(other) && self.tweak == other.tweak
     }
 
     /// Its period, if the numbering starts again by date.

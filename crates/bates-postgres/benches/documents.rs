@@ -45,6 +45,7 @@ fn definition() -> Definition {
         time_zone: "UTC".into(),
         construction: 1,
         promise: None,
+        rules: None,
     }
 }
 

@@ -84,7 +84,8 @@ pub(crate) async fn pinned(
     session: &Session,
     series: &SeriesName,
 ) -> Result<Option<(Definition, Option<Vec<u8>>)>, Error> {
-    let sql = "SELECT start, template, parameters, shuffled, reset, time_zone, construction, permutation_key, promise
+    let sql = "SELECT start, template, parameters, shuffled, reset, time_zone, construction, permutation_key, promise,
+                   rules
                FROM bates.series WHERE name = $1";
     let rows = session.query_typed(sql, &[(&series.as_str(), Type::TEXT)]).await?;
     let read = |row: &tokio_postgres::Row| {
@@ -99,6 +100,7 @@ pub(crate) async fn pinned(
             time_zone: text(5),
             construction: u16::try_from(row.get::<_, i32>(6)).unwrap_or(u16::MAX),
             promise: row.get::<_, Option<&str>>(8).and_then(|promise| promise.parse().ok()),
+            rules: row.get::<_, Option<&str>>(9).map(Into::into),
         };
         (definition, row.get(7))
     };

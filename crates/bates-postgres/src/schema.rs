@@ -11,7 +11,7 @@ use crate::moving::write_mark;
 use crate::session::Session;
 
 /// Migration n brings the schema to version n + 1.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
@@ -23,10 +23,11 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("migrations/9.sql"),
     include_str!("migrations/10.sql"),
     include_str!("migrations/11.sql"),
+    include_str!("migrations/12.sql"),
 ];
 
 /// The version that this program knows.
-pub(crate) const VERSION: i32 = 11;
+pub(crate) const VERSION: i32 = 12;
 
 /// Held, until the transaction ends, by whoever changes the schema: ten nodes may start at once. The key is the text
 /// `bates` as a number; advisory locks of other programs are others.

@@ -19,8 +19,11 @@ pub(crate) async fn pin(
 ) -> Result<Pinned, Failed> {
     // Nearly always it is there, and nothing has to be written.
     match read::pinned(session, &asked.series).await? {
-        Some(pinned) if pinned.0.promise.is_some() || asked.promise.is_none() => {
-            return compared(asked, pinned, false);
+        Some((kept, key)) if kept.promise.is_some() || asked.promise.is_none() => {
+            if let Some(rules) = kept.new_rules(asked) {
+                keep_rules(session, &asked.series, (kept.rules.as_deref(), rules)).await?;
+            }
+            return compared(asked, (kept, key), false);
         }
         Some(_) => pin_first_promise(session, asked).await?,
         None => {}
@@ -41,9 +44,28 @@ fn compared(
     is_new: bool,
 ) -> Result<Pinned, Failed> {
     match StoreError::of_difference(&pinned, asked) {
-        None => Ok(Pinned { permutation_key, is_new }),
+        None => Ok(Pinned { is_new, ..Pinned::again(&pinned, asked, permutation_key) }),
         Some(refused) => Err(Failed::Lasting(refused)),
     }
+}
+
+/// Keeps the rules of a series. Of nodes that change them at once, one is the first, and the others find them changed.
+async fn keep_rules(
+    session: &Session,
+    series: &SeriesName,
+    (before, after): (Option<&str>, &str),
+) -> Result<(), Failed> {
+    let sql = "UPDATE bates.series SET rules = CASE WHEN rules IS NOT DISTINCT FROM $2 THEN $3 ELSE $4 END WHERE name = $1";
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&series.as_str(), Type::TEXT),
+        (&before, Type::TEXT),
+        (&after, Type::TEXT),
+        (&Definition::RULES_CHANGED, Type::TEXT),
+    ];
+    session.begin().await?;
+    lock_unmarked(session).await?;
+    session.query_typed(sql, &parameters).await?;
+    Ok(session.batch_execute("COMMIT").await?)
 }
 
 /// Of a store from before promises were pinned, the first node pins it.
@@ -98,11 +120,12 @@ pub(crate) async fn insert(
     fresh_key: Option<&[u8]>,
 ) -> Result<bool, Failed> {
     let sql = "INSERT INTO bates.series
-                   (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key, promise)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (name) DO NOTHING RETURNING true";
+                   (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key, promise,
+                    rules)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (name) DO NOTHING RETURNING true";
     let (start, construction) = (integer(asked.start), i32::from(asked.construction));
     let promise = asked.promise.map(Promise::name);
-    let parameters: [(&(dyn ToSql + Sync), Type); 10] = [
+    let parameters: [(&(dyn ToSql + Sync), Type); 11] = [
         (&asked.series.as_str(), Type::TEXT),
         (&asked.template, Type::TEXT),
         (&asked.parameters, Type::TEXT),
@@ -113,6 +136,7 @@ pub(crate) async fn insert(
         (&construction, Type::INT4),
         (&fresh_key, Type::BYTEA),
         (&promise, Type::TEXT),
+        (&asked.rules, Type::TEXT),
     ];
     let rows = session.query_typed(sql, &parameters).await?;
     Ok(!rows.is_empty())

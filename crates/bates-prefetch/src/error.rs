@@ -86,7 +86,8 @@ impl<E: fmt::Display> fmt::Display for Empty<E> {
                 f.write_str("numbers in advance were closed here, or the runtime that fetches them has ended")
             }
             Self::Forked => f.write_str(
-                "this process was forked from the one that holds these numbers; prefetch again in this process",
+                "this process was forked from the one that holds these numbers: take numbers in that process, or build a \
+                 client of its own in this one",
             ),
         }
     }

@@ -74,6 +74,10 @@ impl<S: Source> Prefetched<S> {
             runtime: runtime.clone(),
             fork: forkguard::new(),
         });
+        if shared.source.is_forked() {
+            shared.buffer.close();
+            return Self(shared);
+        }
         runtime.spawn(keep_filled(Ending(Arc::downgrade(&shared)), wanted.clone()));
         wanted.notify_one();
         Self(shared)
@@ -125,7 +129,7 @@ impl<S: Source> Prefetched<S> {
     /// There is one report. Every call waits for it and answers the same, also if an earlier call was cancelled. It may
     /// take as long as the source allows for a call. A number that could not be reported is uncertain after a day.
     pub async fn close(&self) -> Result<u64, CloseError<S::Error>> {
-        if self.0.is_forked() {
+        if self.0.is_forked() || self.0.source.is_forked() {
             return Err(CloseError::Forked);
         }
         if let Some(rests) = self.0.end() {
@@ -164,8 +168,7 @@ impl<S: Source> Shared<S> {
         Some(rests)
     }
 
-    /// Whether this process was forked from the one that made the buffer. Invariant: such a process takes nothing, reports
-    /// nothing and takes no lock, which a thread that it does not have may hold.
+    /// Whether this process was forked from the one that made the buffer. Invariant: it takes nothing, not even a lock.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         self.fork.clone().detected_fork()
@@ -204,8 +207,8 @@ impl<S: Source> Shared<S> {
                 }
                 return Ok(taken);
             }
-            if self.is_closed() {
-                return Err(Empty::Closed);
+            if self.buffer.is_closed() {
+                return Err(self.why_empty());
             }
             if let Some(error) = failed {
                 return Err(Empty::Failed(error));
@@ -214,6 +217,10 @@ impl<S: Source> Shared<S> {
             self.wanted.notify_one();
             self.waiter.notify_one();
             let _ = ended.changed().await;
+            // Invariant: a call that waits at a fork takes in the first process only.
+            if self.is_forked() {
+                return Err(Empty::Forked);
+            }
             failed.clone_from(&ended.borrow());
         }
     }
@@ -229,17 +236,13 @@ impl<S: Source> Shared<S> {
 
     #[cold]
     fn why_empty(&self) -> Empty<S::Error> {
-        if self.is_forked() {
+        if self.is_forked() || self.source.is_forked() {
             return Empty::Forked;
         }
-        if self.is_closed() {
+        if self.buffer.is_closed() {
             return Empty::Closed;
         }
         self.ended.borrow().clone().map_or(Empty::OnItsWay, Empty::Failed)
-    }
-
-    fn is_closed(&self) -> bool {
-        self.buffer.is_closed()
     }
 
     /// Holds what was leased. If it was closed meanwhile, that is what has to be given back.

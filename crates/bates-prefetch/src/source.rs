@@ -29,6 +29,11 @@ pub trait Source: Send + Sync + 'static {
         Duration::from_secs(10)
     }
 
+    /// Whether this process was forked from the one that the source belongs to: then it gives nothing here.
+    fn is_forked(&self) -> bool {
+        false
+    }
+
     /// The clock that decides whether dated numbers are still good.
     fn now(&self) -> SystemTime;
 }

@@ -57,6 +57,7 @@ fn definition() -> Definition {
         time_zone: "UTC".into(),
         construction: 1,
         promise: None,
+        rules: None,
     }
 }
 

@@ -13,8 +13,8 @@ pub(crate) fn pin(
     let Some((pinned, permutation_key)) = pinned(transaction, asked)? else {
         transaction.prepare_cached(
             "INSERT INTO series (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key,
-                 promise)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 promise, rules)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             asked.series.as_str(),
@@ -26,9 +26,11 @@ pub(crate) fn pin(
             asked.time_zone,
             asked.construction,
             fresh_key,
-            asked.promise.map(Promise::name)
+            asked.promise.map(Promise::name),
+            asked.rules
         ])?;
-        return Ok(Ok(Pinned { permutation_key: fresh_key.map(<[u8]>::to_vec), is_new: true }));
+        let permutation_key = fresh_key.map(<[u8]>::to_vec);
+        return Ok(Ok(Pinned { permutation_key, is_new: true, has_changed_rules: false }));
     };
     if let Some(refused) = StoreError::of_difference(&pinned, asked) {
         return Ok(Err(refused));
@@ -37,7 +39,11 @@ pub(crate) fn pin(
         let sql = "UPDATE series SET promise = ? WHERE name = ?";
         transaction.prepare_cached(sql)?.execute([promise.name(), asked.series.as_str()])?;
     }
-    Ok(Ok(Pinned { permutation_key, is_new: false }))
+    if let Some(rules) = pinned.new_rules(asked) {
+        let sql = "UPDATE series SET rules = ? WHERE name = ?";
+        transaction.prepare_cached(sql)?.execute([rules, asked.series.as_str()])?;
+    }
+    Ok(Ok(Pinned::again(&pinned, asked, permutation_key)))
 }
 
 /// Changes the promise of a series, if it is `from`. Where a scope becomes gapless, it is so from its cursor on.
@@ -81,7 +87,7 @@ fn pinned(
     asked: &Definition,
 ) -> Result<Option<(Definition, Option<Vec<u8>>)>> {
     let mut statement = transaction.prepare_cached(
-        "SELECT template, shuffled, start, reset, time_zone, construction, permutation_key, parameters, promise
+        "SELECT template, shuffled, start, reset, time_zone, construction, permutation_key, parameters, promise, rules
          FROM series WHERE name = ?",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
@@ -95,6 +101,7 @@ fn pinned(
             time_zone: row.get::<_, String>(4)?.into(),
             construction: row.get(5)?,
             promise: row.get::<_, Option<String>>(8)?.and_then(|promise| promise.parse().ok()),
+            rules: row.get::<_, Option<String>>(9)?.map(Into::into),
         };
         Ok((definition, row.get(6)?))
     };

@@ -8,7 +8,7 @@ use crate::moving::write_mark;
 use crate::progress;
 
 /// Migration n brings the schema to version n + 1. Whoever opens the file with `sqlite3` should understand it.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     "-- What decides how positions read. Written once; a configuration that disagrees is refused.
      CREATE TABLE series (
          id              INTEGER PRIMARY KEY,
@@ -68,6 +68,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("migrations/9.sql"),
     include_str!("migrations/10.sql"),
     include_str!("migrations/11.sql"),
+    include_str!("migrations/12.sql"),
 ];
 
 /// Which schema a database has; 0 if it is empty.

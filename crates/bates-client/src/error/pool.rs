@@ -34,6 +34,9 @@ pub enum PopError {
         /// What came of asking Redis.
         redis: Box<str>,
     },
+    /// This process was forked from the one that opened the pool.
+    #[error("this process was forked from the one that opened the pool: open a pool in this process")]
+    Forked,
     /// Neither of the two can be asked.
     #[error("neither Redis nor Bates gives numbers now. Redis: {redis}. Bates: {bates}")]
     Away {

@@ -54,6 +54,7 @@ pub(crate) struct Transport {
     address: Address,
     secret: Option<HeaderValue>,
     pub(crate) patience: Patience,
+    fork: forkguard::Guard,
 }
 
 /// What is asked about a series before numbers of it may be burned.
@@ -113,7 +114,7 @@ impl Transport {
             .pool_idle_timeout(IDLE)
             .build()
             .map_err(|problem| Error::wrong("address of Bates", problem.to_string()))?;
-        Ok(Self { client, address, secret, patience })
+        Ok(Self { client, address, secret, patience, fork: forkguard::new() })
     }
 
     /// Who is asked, as `host:port`.
@@ -151,11 +152,15 @@ impl Transport {
 
     /// Asks until there is an answer, within the bounds of a call.
     pub(crate) async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
+        self.check_process()?;
         let url = self.address.url(&call.path)?;
         let (mut turns, mut is_burned) = (Turns::new(self.patience), false);
         let mut may_burn = matches!(call.retry, Retry::Freely);
         loop {
-            let Failed { error, may_pass, after } = match self.attempt(&url, &call, turns.left()).await {
+            let attempted = self.attempt(&url, &call, turns.left()).await;
+            // Invariant: a call that is under way when the process is forked answers in the first process only.
+            self.check_process()?;
+            let Failed { error, may_pass, after } = match attempted {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
@@ -171,6 +176,14 @@ impl Transport {
                 }
             }
         }
+    }
+
+    /// A forked process shares the connections of the first one, and would read its answers.
+    fn check_process(&self) -> Result<(), Error> {
+        if !self.fork.clone().detected_fork() {
+            return Ok(());
+        }
+        Err(Error::wrong("client", "this process was forked from the one that built it: build a client here"))
     }
 
     /// Whether numbers may be burned. It is asked anew for every call that needs it: a promise is not pinned, and may

@@ -77,6 +77,9 @@ pub(super) struct Awaited<'d, S: Store> {
 
 impl<S: Store> Drop for Awaited<'_, S> {
     fn drop(&mut self) {
+        if self.inner.process.is_forked() {
+            return;
+        }
         self.receiver.close();
         if let Ok(Ok(taken)) = self.receiver.try_recv() {
             self.inner.burn(&self.place, taken.leases());
@@ -117,6 +120,9 @@ impl<S: Store> Future for DirectGrant<S> {
 impl<S: Store> Drop for DirectGrant<S> {
     fn drop(&mut self) {
         let Some(granting) = self.granting.take() else { return };
+        if self.inner.process.is_forked() {
+            return;
+        }
         let (inner, place, counted) = (self.inner.clone(), self.place.clone(), self.inner.refills.begin());
         self.inner.runtime.spawn(async move {
             if let Ok(grant) = granting.await {

@@ -32,6 +32,10 @@ impl<S: Store> Dispenser<S> {
 
     /// From now on the calls of a series are granted by the store itself. When it answers, nothing of it is held.
     pub(crate) async fn leave_memory(&self, series: &Series) {
+        // In a fork the store refuses the call that comes next.
+        if self.is_forked() {
+            return;
+        }
         let close = async {
             self.close_all(Some(series.name())).await;
         };

@@ -10,16 +10,16 @@ use crate::place::ScopeKey;
 const WALK_MAX: u64 = 1_000_000;
 
 /// The rules of a scope.
-pub(super) struct Accepted {
-    /// `None` if each position counts as a number: no rule rejects any, or what a number shows depends on the day on
-    /// which it was issued.
+pub(super) struct AcceptedPositions {
+    /// `None` if each position counts as a number: no rule rejects any, the rules were others when some were issued, or
+    /// what a number shows depends on the day on which it was issued.
     scope: Option<Scope>,
 }
 
-impl Accepted {
+impl AcceptedPositions {
     pub(super) fn of(entry: &Entry, key: &ScopeKey) -> Self {
         let pattern = entry.series.pattern();
-        if pattern.reject().is_empty() {
+        if pattern.reject().is_empty() || entry.has_changed_rules {
             return Self { scope: None };
         }
         // The key also has parameters that the pattern does not show.

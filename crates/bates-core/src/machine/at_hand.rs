@@ -54,6 +54,11 @@ impl Entry {
 }
 
 impl<S: Store> Machine<S> {
+    /// Whether this process was forked from the one that opened the machine: then every call is refused.
+    pub fn is_forked(&self) -> bool {
+        self.dispenser.is_forked()
+    }
+
     /// The next number of a scope, if it is held in memory. If it is not, it is fetched meanwhile.
     pub fn try_next(&self, entry: &Entry, ready: &ReadyScope) -> Result<(Position, String), NotAtHand> {
         // Invariant: what has to be recorded first, or written down, never leaves this way.

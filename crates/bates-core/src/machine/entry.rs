@@ -98,6 +98,8 @@ pub struct Entry {
     pub(super) parameters: Vec<String>,
     /// How many of how many positions the rules accept.
     pub(super) accepted: (u64, u64),
+    /// Whether the rules that reject numbers were others before.
+    pub(super) has_changed_rules: bool,
     pub(super) counts: Arc<Counts>,
     /// Whether each number has to be waited for: its day is asked for, or it is recorded first.
     pub(super) is_awaited: bool,

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use bates_pattern::{Date, Position, Scope};
+use bates_pattern::{Date, Scope};
 use jiff::{Timestamp, Unit};
 use uuid::Uuid;
 
-use super::accepted::Accepted;
+use super::accepted::AcceptedPositions;
 use super::audit::Drawn;
 use super::unclaimed::Unclaimed;
 use super::{Entry, Machine, NextError, Numbers, ScopeName, Wanted};
@@ -220,7 +220,7 @@ impl<S: ClientLeases> Machine<S> {
         let Some(entry) = self.registry().named(place.series.as_str()).cloned() else {
             return positions.count();
         };
-        let accepted = Accepted::of(&entry, &place.scope);
+        let accepted = AcceptedPositions::of(&entry, &place.scope);
         positions.iter().flat_map(|range| accepted.within(range)).map(Lease::count).sum()
     }
 
@@ -255,9 +255,8 @@ impl Entry {
         let today = now.to_zoned(self.time_zone.clone());
         let tomorrow = today.tomorrow().and_then(|day| day.start_of_day()).ok()?;
         let next = self.scope(ScopeName { date: Some(tomorrow.date()), ..name }, || now);
-        let number = |scope: &Scope| scope.number(Position::new(self.series.start().value())?).ok();
         match next {
-            Ok((next, next_key)) if next_key == *key && number(&next) == number(scope) => None,
+            Ok((next, next_key)) if next_key == *key && next.reads_as(scope) => None,
             _ => Some(Duration::try_from(now.duration_until(tomorrow.timestamp())).unwrap_or_default()),
         }
     }

@@ -1,8 +1,9 @@
 //! A series from its description: judged, pinned in the store, and only then used.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bates_pattern::{Construction, Key, Options, Order, Pattern, Position};
+use bates_pattern::{Construction, Key, Options, Order, Pattern, Position, Reject};
 use jiff::tz::TimeZone;
 
 use super::{Entry, MachineError, Origin, Registry, SeriesSpec};
@@ -68,6 +69,7 @@ pub(super) async fn open_series<S: Store>(
         time_zone,
         parameters,
         accepted,
+        has_changed_rules: pinned.has_changed_rules,
         counts,
         is_awaited,
         documents: Arc::default(),
@@ -127,8 +129,15 @@ pub(super) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
         time_zone: if pattern.needs_date() { spec.time_zone.clone() } else { "UTC".into() },
         construction: Construction::default().number(),
         promise: Some(spec.promise),
+        rules: Some(rules_text(&spec.reject)),
     };
     Ok(Judged { pattern, time_zone, definition, start })
+}
+
+/// Rules that read the same reject the same.
+fn rules_text(rules: &Reject) -> Box<str> {
+    let digits = rules.digit_rules().map(|digits| (digits.reading().name(), digits.limits()));
+    format!("rejects {digits:?} {:?}", rules.restricted().collect::<BTreeSet<_>>()).into()
 }
 
 fn compile(spec: &SeriesSpec, order: Order) -> Result<Pattern, MachineError> {

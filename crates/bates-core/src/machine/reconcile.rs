@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::accepted::Accepted;
+use super::accepted::AcceptedPositions;
 use super::{Entry, Machine};
 use crate::gap::{Account, Books, Gap, GapFilter, Missing, Ranges, Saved, SavedPositions};
 use crate::lease::Lease;
@@ -166,7 +166,7 @@ impl Entry {
     /// What is missing of a scope: positions that the rules reject are no gaps.
     fn missing(&self, key: ScopeKey, account: &Account, saved: Option<&Ranges>) -> (ScopeKey, Vec<Missing>) {
         let missing = account.missing(self.series.promise(), self.series.start().value(), saved);
-        let accepted = Accepted::of(self, &key);
+        let accepted = AcceptedPositions::of(self, &key);
         let numbers = |missing: Missing| {
             let ranges = accepted.within(missing.range);
             ranges.into_iter().map(move |range| Missing { range, ..missing })

@@ -54,6 +54,7 @@ async fn pin(store: &Arc<MemoryStore>) {
         time_zone: "UTC".into(),
         construction: 1,
         promise: None,
+        rules: None,
     };
     store.pin(definition, None).await.unwrap();
 }

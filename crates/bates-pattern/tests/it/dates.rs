@@ -143,6 +143,8 @@ fn a_period_is_a_scope_where_no_number_shows_a_day_of_it() {
         ("{date:%Y%m}-{seq}", "yearly", Some("2026")),
         ("{date:%Y%m%d}-{seq}", "monthly", Some("2026-02")),
         ("{period}-{date:%Y}-{seq}", "fiscal-04-01", Some("2026-27")),
+        // The first day and the last are both of April.
+        ("{period}-{date:%m}-{seq}", "fiscal-04-06", Some("2026-27")),
         ("{date:%Y}-{seq}", "yearly", None),
         ("{date:%Y}-{seq}", "yearly", Some("2026-02")),
     ];

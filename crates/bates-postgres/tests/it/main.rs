@@ -73,6 +73,7 @@ pub(crate) async fn pinned(store: &PostgresStore) {
         time_zone: "UTC".into(),
         construction: 1,
         promise: None,
+        rules: None,
     };
     store.pin(definition, None).await.unwrap();
 }

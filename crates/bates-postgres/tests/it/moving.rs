@@ -25,6 +25,7 @@ fn definition(series: &str) -> Definition {
         time_zone: "UTC".into(),
         construction: 1,
         promise: Some(Promise::Unique),
+        rules: None,
     }
 }
 

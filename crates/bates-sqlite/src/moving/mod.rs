@@ -80,7 +80,7 @@ impl Movable for SqliteStore {
 fn definitions(connection: &Connection) -> Result<Vec<Pinning>> {
     let mut statement = connection.prepare_cached(
         "SELECT name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key,
-             promise
+             promise, rules
          FROM series ORDER BY name",
     )?;
     let rows = statement.query_map([], |row| {
@@ -95,6 +95,7 @@ fn definitions(connection: &Connection) -> Result<Vec<Pinning>> {
             time_zone: text(6)?.into(),
             construction: row.get(7)?,
             promise: row.get::<_, Option<String>>(9)?.and_then(|promise| promise.parse().ok()),
+            rules: row.get::<_, Option<String>>(10)?.map(Into::into),
         };
         Ok((definition, row.get(8)?))
     })?;

@@ -32,6 +32,7 @@ pub(crate) async fn opened(folder: &Path) -> SqliteStore {
         time_zone: "UTC".into(),
         construction: 1,
         promise: None,
+        rules: None,
     };
     store.pin(definition, None).await.unwrap();
     store

@@ -27,6 +27,7 @@ async fn grant(store: &SqliteStore) -> u64 {
         time_zone: "UTC".into(),
         construction: 1,
         promise: None,
+        rules: None,
     };
     store.pin(definition, None).await.unwrap();
     store.grant(want()).await.unwrap().lease.from()

@@ -44,6 +44,7 @@ pub(crate) async fn pin(store: &SqliteStore) {
         time_zone: "UTC".into(),
         construction: 1,
         promise: None,
+        rules: None,
     };
     store.pin(definition, None).await.unwrap();
 }

@@ -38,6 +38,7 @@ pub(super) fn definition(name: &str) -> Definition {
         time_zone: "UTC".into(),
         construction: 1,
         promise: None,
+        rules: None,
     }
 }
 

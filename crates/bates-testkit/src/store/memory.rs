@@ -110,14 +110,18 @@ impl Store for MemoryStore {
 
     async fn pin(&self, asked: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
         let mut state = self.state();
-        let Some((pinned, key)) = state.series.get(&asked.series) else {
+        let Some((kept, key)) = state.series.get_mut(&asked.series) else {
             state.series.insert(asked.series.clone(), (asked, fresh_key.clone()));
-            return Ok(Pinned { permutation_key: fresh_key, is_new: true });
+            return Ok(Pinned { permutation_key: fresh_key, is_new: true, has_changed_rules: false });
         };
-        match StoreError::of_difference(pinned, &asked) {
-            None => Ok(Pinned { permutation_key: key.clone(), is_new: false }),
-            Some(refused) => Err(refused),
+        if let Some(refused) = StoreError::of_difference(kept, &asked) {
+            return Err(refused);
         }
+        let pinned = Pinned::again(kept, &asked, key.clone());
+        if let Some(rules) = kept.new_rules(&asked) {
+            kept.rules = Some(rules.into());
+        }
+        Ok(pinned)
     }
 
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {

@@ -143,6 +143,7 @@ async fn fill<A: Movable>(from: &A) {
         time_zone: "UTC".into(),
         construction: 1,
         promise: Some(if shuffled { Promise::Unique } else { Promise::Gapless }),
+        rules: None,
     };
     from.pin(definition("short", true), Some(vec![7; 32])).await.expect("a pin");
     from.pin(definition("invoice", false), None).await.expect("a pin");

@@ -122,7 +122,7 @@ fn refused(error: PopError) -> anyhow::Error {
     match error {
         PopError::Exhausted { detail, .. } => Refused::new("exhausted", &detail).into(),
         PopError::Refused { code, detail, .. } => Refused::new(&code, &detail).into(),
-        error @ PopError::Away { .. } => {
+        error @ (PopError::Away { .. } | PopError::Forked) => {
             std::io::Error::other(output::printable(&error.to_string()).into_owned()).into()
         }
     }

@@ -131,7 +131,9 @@ impl Bates {
         let closed = self.machine.close().await;
         // The last one to go waits for the disk, but in a fork, where there is nothing to write.
         let machine = self.machine;
-        let _ = spawn_blocking(move || drop(machine)).await;
+        if !machine.is_forked() {
+            let _ = self.runtime.spawn_blocking(move || drop(machine)).await;
+        }
         closed
     }
 }

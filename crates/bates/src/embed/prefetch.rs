@@ -68,6 +68,10 @@ impl Source for Leases {
         }
     }
 
+    fn is_forked(&self) -> bool {
+        self.0.machine.is_forked()
+    }
+
     fn now(&self) -> SystemTime {
         self.0.machine.now().into()
     }

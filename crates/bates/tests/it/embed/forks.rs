@@ -1,6 +1,10 @@
 //! A process that is forked from one with an open folder: it gets no number, and leaves the folder to the other.
 
-use bates::{Bates, CloseError, Empty, NotAtHand, Series};
+use std::future::Future;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use bates::{Bates, CloseError, Empty, NotAtHand, Promise, Series};
 use fork::{Fork, WEXITSTATUS, WIFEXITED};
 use tempfile::tempdir;
 use tokio::runtime::{Builder, Runtime};
@@ -8,11 +12,22 @@ use tokio::runtime::{Builder, Runtime};
 #[test]
 fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
     let (folder, runtime) = (tempdir().unwrap(), Runtime::new().unwrap());
-    let bates = runtime.block_on(Bates::open(folder.path(), [Series::new("n", "{seq}")])).unwrap();
+    let series = [
+        Series::new("n", "{seq}"),
+        Series::new("ordered", "{seq}").promise(Promise::Ordered),
+        Series::new("gapless", "{seq}").promise(Promise::Gapless),
+    ];
+    let bates = runtime.block_on(Bates::open(folder.path(), series)).unwrap();
     let numbering = bates.series("n").unwrap();
+    let [ordered, gapless] = ["ordered", "gapless"].map(|name| bates.series(name).unwrap());
     assert_eq!(runtime.block_on(numbering.next()).unwrap(), "1");
     let held = numbering.prefetch(5);
     assert_eq!(runtime.block_on(held.next()).unwrap().position(), 2);
+    // A call that waits, and whose answer is there when the process is forked.
+    let mut waiting = Box::pin(gapless.next());
+    let first = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(first.is_pending());
+    while runtime.block_on(gapless.peek()).unwrap().next != Some(2) {}
     let child = match fork::fork().unwrap() {
         Fork::Parent(child) => child,
         Fork::Child => {
@@ -24,11 +39,14 @@ fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
                 !own.block_on(numbering.take(40)).is_err_and(|error| is_forked(&error)),
                 !own.block_on(numbering.peek()).is_err_and(|error| is_forked(&error)),
                 !own.block_on(bates.reconcile()).is_err_and(|error| is_forked(&error)),
+                !own.block_on(&mut waiting).is_err_and(|error| is_forked(&error)),
+                !own.block_on(ordered.reserve(Duration::from_mins(1))).is_err_and(|error| is_forked(&error)),
+                !matches!(own.block_on(numbering.prefetch(5).next()), Err(Empty::Forked)),
                 !matches!(held.try_next(), Err(Empty::Forked)),
                 !matches!(own.block_on(held.close()), Err(CloseError::Forked)),
                 own.block_on(Bates::open(folder.path(), [])).is_ok(),
             ];
-            drop((held, numbering));
+            drop((waiting, held, numbering, ordered));
             own.block_on(bates.close());
             let is_unlocked = own.block_on(Bates::open(folder.path(), [])).is_ok();
             let wrong = wrong.iter().chain([&is_unlocked]).position(|wrong| *wrong);
@@ -40,7 +58,9 @@ fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
     let second = runtime.block_on(Bates::open(folder.path(), []));
     assert!(second.is_err(), "the folder is still locked");
     assert_eq!(held.try_next().unwrap().position(), 3, "this process goes on");
+    assert_eq!(runtime.block_on(waiting).unwrap(), "1", "the call that waited is answered here");
     runtime.block_on(held.close()).unwrap();
+    drop((ordered, gapless));
     let next: u64 = runtime.block_on(numbering.next()).unwrap().to_string().parse().unwrap();
     assert!(next > 6);
     drop((held, numbering));

@@ -72,7 +72,8 @@ fn a_thread_without_a_runtime_may_wait_for_numbers() {
         thread::scope(|threads| threads.spawn(|| block_on(numbering.take(100)).unwrap().len()).join());
     assert_eq!(taken.unwrap(), 100);
     drop(numbering);
-    owner.block_on(bates.close());
+    thread::spawn(move || block_on(bates.close())).join().expect("such a thread may close it, too");
+    drop(owner.block_on(Bates::open(folder.path(), [greedy()])).expect("the folder is free"));
 }
 
 #[test]

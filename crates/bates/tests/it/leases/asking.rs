@@ -1,5 +1,7 @@
 //! The requests themselves.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::super::documents::Home;
@@ -193,5 +195,35 @@ fn numbers_whose_lease_or_record_could_not_be_written_are_burned_and_reported() 
         let gaps = stage.gaps(series);
         assert_eq!(gaps.keys().copied().collect::<Vec<u64>>(), (2..=11).collect::<Vec<u64>>(), "{gaps:?}");
         assert!(gaps.values().all(|reason| reason == "burned"), "{gaps:?}");
+    }
+}
+
+/// Position 0 and 1 of the series are no numbers: its days are told apart all the same.
+#[test]
+fn numbers_of_a_day_are_good_until_it_ends_also_where_rules_reject_the_first() {
+    let stage = Stage::on(Home::folder());
+    let given = stage.post("/v1/series/stamped/lease", r#"{"count":3}"#);
+    let day = Duration::from_hours(25).as_millis();
+    assert!(given["good_for_ms"].as_u64().is_some_and(|time| u128::from(time) <= day), "{given}");
+}
+
+/// Which positions were numbers when they were leased cannot be learned from the rules of today.
+#[test]
+fn after_a_change_of_the_rules_no_number_is_left_out_of_the_gaps() {
+    for home in [Home::folder(), Home::postgres()] {
+        let stage = Stage::on(home);
+        let (status, made) = stage.ask("PUT", "/v1/series/late", r#"{"pattern":"{seq:4}","start":1}"#);
+        assert_eq!(status, 201, "{made}");
+        let given = stage.post("/v1/series/late/lease", r#"{"count":20}"#);
+        let (status, changed) = stage.ask("PATCH", "/v1/series/late", r#"{"restrict":["7"]}"#);
+        assert_eq!(status, 200, "{changed}");
+        let path = format!("/v1/leases/{}/return", given["lease"].as_str().unwrap());
+        let returned = stage.post(&path, r#"{"unused":[{"first":1,"last":20}]}"#);
+        assert_eq!(returned["gaps"], 20);
+        let gaps = stage.gaps("late");
+        assert!((1..=20).all(|position| gaps.contains_key(&position)), "{gaps:?}");
+        let stage = stage.killed_and_started_again();
+        let gaps = stage.gaps("late");
+        assert!((1..=20).all(|position| gaps.contains_key(&position)), "also after a restart: {gaps:?}");
     }
 }

@@ -23,6 +23,7 @@ const SERIES: &str = "  ticket: { pattern: \"T-{seq}\" }
   farmer: { pattern: \"{seq:11}{check:verhoeff}\", order: shuffled, reject: openg2p }
   plain: { pattern: \"{seq:4}\", reject: openg2p, start: 1000 }
   dated: { pattern: \"{date:%Y}-{seq:4}\", reset: yearly, reject: openg2p, start: 1000 }
+  stamped: { pattern: \"{date:%Y%m%d}-{seq:6}\", reset: yearly, reject: openg2p }
   daily: { pattern: \"{date:%Y%m%d}-{seq}\", reset: daily }
   fiscal: { pattern: \"{date:%Y}-{seq}\", reset: yearly }
   audited: { pattern: \"A-{seq}\", audit: true }

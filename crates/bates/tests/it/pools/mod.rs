@@ -4,6 +4,7 @@ mod apart;
 pub(crate) mod faults;
 mod filling;
 pub(crate) mod forgetting;
+mod forked;
 mod guarded;
 mod many;
 mod popping;
