@@ -21,8 +21,8 @@ pub struct Limits {
     /// The first lease of a scope. A crash right after it skips at most this many positions.
     pub lease_min: u64,
     /// The largest lease. A lease is eight times the one before, so a crash skips up to about ten times as many
-    /// positions as the scope has used since it came into memory, and never more than one and a quarter times this:
-    /// what is left of the lease in use, and the next one.
+    /// positions as the scope has used since it came into memory, and never more than twice this: what is left of
+    /// the lease in use, and the next one; with the default watermark one and a quarter times this.
     pub lease_max: u64,
     /// When this share of a lease is left, the next one is fetched. Too low, and callers wait for the store.
     pub watermark_percent: u8,

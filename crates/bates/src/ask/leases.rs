@@ -51,7 +51,7 @@ pub(crate) fn run(args: &LeasesArgs) -> anyhow::Result<Answer> {
     let series =
         args.series.as_ref().map(|series| format!("series={}&", escaped(series))).unwrap_or_default();
     let mut out = Output::new();
-    let mut rows = vec![["SERIES", "SCOPE", "FIRST", "LAST", "COUNT", "WHO", "SINCE"].map(str::to_owned)];
+    let mut rows = vec![["SERIES", "SCOPE", "FIRST", "LAST", "POSITIONS", "WHO", "SINCE"].map(str::to_owned)];
     let mut behind = String::new();
     loop {
         let page: Page = args.server.get(&format!("/v1/leases?{series}{behind}"))?;
