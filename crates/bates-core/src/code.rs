@@ -193,7 +193,7 @@ table! {
         "Compare the method with `/docs`.";
     UNKNOWN_SERIES: "unknown_series", 404, "ERR", exit 2, burns false,
         "There is no series of this name.",
-        "`GET /v1/series` lists those that are there.";
+        "Use a series that was opened or described; a server lists them with `GET /v1/series`.";
     UNKNOWN_ID: "unknown_id", 404, "ERR", exit 1, burns false,
         "The text is no identifier of any series.",
         "`GET /v1/series/{series}/validate/{id}` says what speaks against it.";

@@ -79,7 +79,7 @@ impl<E: fmt::Display> fmt::Display for Empty<E> {
         match self {
             Self::OnItsWay => f.write_str("no number is at hand; more are on their way"),
             Self::Failed(error) => {
-                write!(f, "no number that was held in advance is left, and there are no more: {error}")
+                write!(f, "no number is at hand, and no more could be fetched: {error}")
             }
             Self::TooMany { most } => write!(f, "at most {most} numbers can be taken at once"),
             Self::Closed => {

@@ -150,10 +150,7 @@ async fn the_buffer_lasts_as_long_as_it_lasts_and_then_the_error_says_so() {
         assert_eq!(numbers.next().await.unwrap().position(), expected);
     }
     let error = numbers.next().await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "no number that was held in advance is left, and there are no more: the server is away"
-    );
+    assert_eq!(error.to_string(), "no number is at hand, and no more could be fetched: the server is away");
     assert!(matches!(numbers.try_next(), Err(Empty::Failed(error)) if *error == Away::Away));
     let asked = source.books(|books| books.asked.len());
     assert!(asked < 10, "it was asked {asked} times by somebody who never paused");

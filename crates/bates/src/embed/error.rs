@@ -1,7 +1,7 @@
 //! Why a call failed: one enum for all of them, with the codes that servers answer.
 
 use bates_core::{
-    AssignRefused, Code, Document, EndRefused, LeaseRefused, MachineError, NextError, StoreError,
+    AssignRefused, Code, Document, EndRefused, IssueError, LeaseRefused, MachineError, NextError, StoreError,
 };
 use bates_sqlite::OpenError;
 use uuid::Uuid;
@@ -95,7 +95,14 @@ impl Error {
 
     /// Whether a number may have been taken that nobody was given. It is then a gap, and never comes again.
     pub fn may_burn(&self) -> bool {
-        matches!(self, Self::Next(_) | Self::Lease(_) | Self::Assign(_)) && self.code().may_burn()
+        let issue = match self {
+            Self::Next(NextError::Issue(issue))
+            | Self::Lease(LeaseRefused::Next(NextError::Issue(issue)))
+            | Self::Assign(AssignRefused::Issue(issue)) => issue,
+            _ => return false,
+        };
+        // A forked process takes nothing.
+        !matches!(issue, IssueError::Store { error: StoreError::Forked, .. }) && self.code().may_burn()
     }
 }
 

@@ -66,5 +66,5 @@ fn links_get_keys_of_their_own_also_while_bates_is_away() {
         }
     };
     assert!(lasted > 0 && refused.0 == 503, "{refused:?} after {lasted}");
-    assert!(refused.1.contains("no number that was held in advance is left"), "{refused:?}");
+    assert!(refused.1.contains("no number is at hand, and no more could be fetched"), "{refused:?}");
 }

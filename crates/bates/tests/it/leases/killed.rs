@@ -32,7 +32,10 @@ async fn what_is_held_lasts_while_the_server_is_away_and_nothing_comes_twice_whe
             };
             let Empty::Failed(away) = &error else { panic!("{error}") };
             assert!(matches!(&**away, Error::Away { .. }), "{error}");
-            assert!(error.to_string().starts_with("no number that was held in advance is left"), "{error}");
+            assert!(
+                error.to_string().starts_with("no number is at hand, and no more could be fetched"),
+                "{error}"
+            );
             stage = stage.killed_and_started_again();
         }
         assert_eq!(taken.len(), count, "each number came once");
