@@ -95,11 +95,11 @@ impl Error {
 
     /// Whether a number may have been taken that nobody was given. It is then a gap, and never comes again.
     pub fn may_burn(&self) -> bool {
-        let issue = match self {
-            Self::Next(NextError::Issue(issue))
-            | Self::Lease(LeaseRefused::Next(NextError::Issue(issue)))
-            | Self::Assign(AssignRefused::Issue(issue)) => issue,
-            _ => return false,
+        let (Self::Next(NextError::Issue(issue))
+        | Self::Lease(LeaseRefused::Next(NextError::Issue(issue)))
+        | Self::Assign(AssignRefused::Issue(issue))) = self
+        else {
+            return false;
         };
         // A forked process takes nothing.
         !matches!(issue, IssueError::Store { error: StoreError::Forked, .. }) && self.code().may_burn()
