@@ -53,10 +53,10 @@ impl<S> Measured<S> {
 
     async fn timed<T, E: From<StoreError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         let started = self.clock.elapsed();
-        let answer = call.await;
-        self.latency.add(self.clock.elapsed().saturating_sub(started));
         // Invariant: a call that is under way when the process is forked answers in the first process only.
-        if self.process.is_forked() { Err(StoreError::Forked.into()) } else { answer }
+        let answer = self.process.unless_forked(call).await.ok_or(StoreError::Forked)?;
+        self.latency.add(self.clock.elapsed().saturating_sub(started));
+        answer
     }
 }
 

@@ -18,6 +18,7 @@ use crate::number::Number;
 use crate::refill::{Ending, give_back, keep_filled};
 use crate::size::Prefetch;
 use crate::source::{Given, Numbers, Source};
+use crate::waiting::Waiting;
 
 /// Numbers that can be taken at once.
 const TAKE_MAX: usize = 1_000_000;
@@ -41,7 +42,7 @@ pub(crate) struct Shared<S: Source> {
     /// Came with the first positions.
     scope: OnceLock<Arc<Scope>>,
     /// How many numbers somebody waits for.
-    waited_for: AtomicU64,
+    pub(crate) waited_for: AtomicU64,
     leases: AtomicU64,
     /// Wakes the task.
     wanted: Arc<Notify>,
@@ -216,11 +217,7 @@ impl<S: Source> Shared<S> {
             // Has more fetched, also if there is a pause after a failure.
             self.wanted.notify_one();
             self.waiter.notify_one();
-            let _ = ended.changed().await;
-            // Invariant: a call that waits at a fork takes in the first process only.
-            if self.is_forked() {
-                return Err(Empty::Forked);
-            }
+            self.woken(&mut ended).await?;
             failed.clone_from(&ended.borrow());
         }
     }
@@ -275,24 +272,5 @@ impl<S: Source> Drop for Shared<S> {
             let source = self.source.clone();
             self.runtime.spawn(async move { give_back(&*source, rests).await });
         }
-    }
-}
-
-/// Who waits, and for how many.
-struct Waiting<'p, S: Source> {
-    shared: &'p Shared<S>,
-    count: u64,
-}
-
-impl<'p, S: Source> Waiting<'p, S> {
-    fn new(shared: &'p Shared<S>, count: u64) -> Self {
-        shared.waited_for.fetch_add(count, Ordering::Relaxed);
-        Self { shared, count }
-    }
-}
-
-impl<S: Source> Drop for Waiting<'_, S> {
-    fn drop(&mut self) {
-        self.shared.waited_for.fetch_sub(self.count, Ordering::Relaxed);
     }
 }

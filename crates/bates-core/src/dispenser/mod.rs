@@ -141,10 +141,10 @@ impl<S: Store> Dispenser<S> {
         };
         let place = Place { series: at.series.name().clone(), scope: ScopeKey::from_store(at.scope) };
         let mut awaited = Awaited { inner: &self.inner, place, receiver };
-        let answer = (&mut awaited.receiver).await.unwrap_or(Err(IssueError::Stopping));
         // Invariant: a call that waits when the process is forked answers in the first process only.
+        let answer = self.inner.process.unless_forked(&mut awaited.receiver).await;
         self.check_process(at.series, &awaited.place.scope)?;
-        answer
+        answer.and_then(Result::ok).unwrap_or(Err(IssueError::Stopping))
     }
 
     /// The next `count` positions of a scope if they are held in memory and nobody waits for them, without

@@ -23,7 +23,7 @@ fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
     assert_eq!(runtime.block_on(numbering.next()).unwrap(), "1");
     let held = numbering.prefetch(5);
     assert_eq!(runtime.block_on(held.next()).unwrap().position(), 2);
-    // A call that waits, and whose answer is there when the process is forked.
+    // A call that waits when the process is forked; its answer is there, or about to be.
     let mut waiting = Box::pin(gapless.next());
     let first = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(first.is_pending());
