@@ -55,6 +55,7 @@ fn undo_migrations(folder: &TempDir, version: u32, said: &str) -> rusqlite::Conn
     let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
     let undo = "DROP TABLE audit; DROP TABLE client_lease; DROP TABLE progress;
                 ALTER TABLE document DROP COLUMN in_doubt; ALTER TABLE series DROP COLUMN promise;
+                ALTER TABLE series DROP COLUMN rules;
                 DROP TABLE identity; ALTER TABLE cursor DROP COLUMN gapless_from; ALTER TABLE mark DROP COLUMN move;
                 ALTER TABLE mark DROP COLUMN run;
                 CREATE TABLE probe (count INTEGER NOT NULL) STRICT; INSERT INTO probe VALUES (0)";
