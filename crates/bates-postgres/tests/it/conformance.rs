@@ -73,12 +73,7 @@ async fn fresh() -> InDatabase {
     InDatabase { address, _servers: servers }
 }
 
-conformance!(store, super::fresh);
-conformance!(documents, super::fresh);
-conformance!(gaps, super::fresh);
-conformance!(pools, super::fresh);
-conformance!(audit, super::fresh);
-conformance!(client_leases, super::fresh);
+conformance!(super::fresh);
 
 /// Fault 10, in transaction mode: four connections to the server for all who ask, each transaction on another.
 mod behind_pgbouncer {
@@ -95,12 +90,7 @@ mod behind_pgbouncer {
         InDatabase { address, _servers: servers }
     }
 
-    conformance!(store, super::fresh);
-    conformance!(documents, super::fresh);
-    conformance!(gaps, super::fresh);
-    conformance!(pools, super::fresh);
-    conformance!(audit, super::fresh);
-    conformance!(client_leases, super::fresh);
+    conformance!(super::fresh);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,12 +22,7 @@ async fn fresh() -> InFolder {
     InFolder(TempDir::new().unwrap())
 }
 
-conformance!(store, super::fresh);
-conformance!(documents, super::fresh);
-conformance!(gaps, super::fresh);
-conformance!(pools, super::fresh);
-conformance!(audit, super::fresh);
-conformance!(client_leases, super::fresh);
+conformance!(super::fresh);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_store_can_be_moved_and_is_served_in_one_place_only() {

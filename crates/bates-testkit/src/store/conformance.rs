@@ -1,16 +1,19 @@
 //! The conformance suite: what every store must do, one test per claim and store. A store that passes it keeps its part
 //! of the promise that no number comes twice.
 
-/// Makes a module with one test per claim about a part of the port. Each test gets data of its own from an async
-/// function:
-///
-/// ```ignore
-/// bates_testkit::conformance!(store, crate::conformance::fresh);
-/// ```
-///
-/// The parts are `store`, `documents`, `gaps`, `pools`, `audit` and `client_leases`.
+/// Makes one test per claim, in a module for each part of the port. Each test gets data of its own from an async
+/// function, named as the modules see it: `conformance!(super::fresh)`. One part alone: `conformance!(store,
+/// super::fresh)`; the parts are `store`, `documents`, `gaps`, `pools`, `audit` and `client_leases`.
 #[macro_export]
 macro_rules! conformance {
+    ($fresh:path) => {
+        $crate::conformance!(store, $fresh);
+        $crate::conformance!(documents, $fresh);
+        $crate::conformance!(gaps, $fresh);
+        $crate::conformance!(pools, $fresh);
+        $crate::conformance!(audit, $fresh);
+        $crate::conformance!(client_leases, $fresh);
+    };
     (store, $fresh:path) => {
         $crate::conformance!(@tests store, $fresh, [
             grants_of_concurrent_callers_are_disjoint_and_without_holes
