@@ -33,14 +33,8 @@ impl<S: Store> Inner<S> {
     fn burn(self: &Arc<Self>, place: &Place, ranges: impl IntoIterator<Item = Lease>) {
         let ranges = ranges.into_iter().map(|range| (place.clone(), range));
         self.burned.0.lock().extend(ranges);
-        let (inner, counted) = (self.clone(), self.refills.begin());
-        self.runtime.spawn(async move {
-            // What fails stays in the list.
-            let _ = inner.report_burned().await;
-            // Invariant: in this order, because a dispenser that closes waits until no task has the store.
-            drop(inner);
-            drop(counted);
-        });
+        // What fails stays in the list.
+        self.spawn(|inner| async move { drop(inner.report_burned().await) });
     }
 
     pub(super) async fn report_burned(&self) -> Result<(), StoreError> {
@@ -123,14 +117,11 @@ impl<S: Store> Drop for DirectGrant<S> {
         if self.inner.process.is_forked() {
             return;
         }
-        let (inner, place, counted) = (self.inner.clone(), self.place.clone(), self.inner.refills.begin());
-        self.inner.runtime.spawn(async move {
+        let place = self.place.clone();
+        self.inner.spawn(|inner| async move {
             if let Ok(grant) = granting.await {
                 inner.burn(&place, [grant.lease]);
             }
-            // Invariant: in this order, as above.
-            drop(inner);
-            drop(counted);
         });
     }
 }

@@ -55,15 +55,8 @@ impl<S: Store> Inner<S> {
 
     /// Gives tails back, in a task: they are in no cell any more, and a caller that stops waiting must not lose them.
     pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
-        let (inner, scopes, counted) = (self.clone(), sealed.len() as u64, self.refills.begin());
-        let given_back = self.runtime.spawn(async move {
-            let closed = inner.give_back_together(sealed).await;
-            // Invariant: in this order, because a dispenser that closes waits until no task has the store.
-            drop(inner);
-            drop(counted);
-            closed
-        });
-        let given_back = given_back.await;
+        let scopes = sealed.len() as u64;
+        let given_back = self.spawn(|inner| async move { inner.give_back_together(sealed).await }).await;
         given_back.unwrap_or_else(|_| {
             self.has_unknown_tails.store(true, Ordering::Release);
             Closed { scopes, ..Closed::default() }

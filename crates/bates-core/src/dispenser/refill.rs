@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use tokio::task::JoinHandle;
+
 use super::cell::{Cell, Fetch};
 use super::refills::Counted;
 use super::shards::At;
@@ -14,6 +16,20 @@ use crate::series::Series;
 use crate::store::{Store, StoreError};
 
 impl<S: Store> Inner<S> {
+    /// Runs work in the background. Invariant: it counts until it has let go of the store, which a dispenser that closes
+    /// waits for.
+    pub(super) fn spawn<F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let (work, counted) = (work(self.clone()), self.refills.begin());
+        self.runtime.spawn(async move {
+            let output = work.await;
+            drop(counted);
+            output
+        })
+    }
+
     /// Fetches positions in the background, and goes on as long as the cell asks for more.
     #[inline]
     pub(super) fn start_refill(self: &Arc<Self>, fetch: Option<Fetch>) {
