@@ -149,8 +149,8 @@ impl Scope {
 
     /// Whether each position reads the same in another scope of the same pattern.
     pub fn reads_as(&self, other: &Self) -> bool {
-        let texts = |scope: &Self| [scope.head.clone(), scope.between.clone(), scope.tail.clone()];
-        texts(self) == texts(other) && self.tweak == other.tweak
+        (&self.head, &self.between, &self.tail, self.tweak)
+            == (&other.head, &other.between, &other.tail, other.tweak)
     }
 
     /// Its period, if the numbering starts again by date.

@@ -1,21 +1,9 @@
 //! Positions whose numbers somebody else gave out, in the embedded store: how they are written, and passed over.
 
 use bates_core::Place;
-use bates_core::ledger::AdoptedPage;
 use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::write::{integer, whole};
-
-/// A page of the adopted positions of a scope.
-pub(crate) fn page(transaction: &Transaction<'_>, at: (i64, &str), page: AdoptedPage) -> Result<Vec<u64>> {
-    let mut statement = transaction.prepare_cached(
-        "SELECT position FROM aside WHERE series_id = ? AND scope = ? AND position >= ? ORDER BY position LIMIT ?",
-    )?;
-    let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
-    statement
-        .query_map(params![at.0, at.1, integer(page.from), limit], |row| Ok(whole(row.get(0)?)))?
-        .collect()
-}
 
 /// Enters positions of a scope whose cursor is there. Invariant: the cursor knows where they end in the same commit.
 pub(crate) fn enter(transaction: &Transaction<'_>, at: (i64, &str), positions: &[u64]) -> Result<()> {

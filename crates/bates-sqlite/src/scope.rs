@@ -43,7 +43,7 @@ impl<'p> StoredScope<'p> {
         };
         let mut adopted = AdoptedPositions::needed(cursor, adopted_to, requests.clone());
         while let Some(page) = adopted.missing_page() {
-            adopted.add_page(aside::page(transaction, at, page)?);
+            adopted.add_page(aside::read(transaction, place, page.from, page.limit)?);
         }
         let before = ScopeBefore {
             cursor: Some(planted_cursor(cursor, requests)),

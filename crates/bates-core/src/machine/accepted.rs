@@ -3,6 +3,7 @@
 use bates_pattern::{Position, Scope};
 
 use super::Entry;
+use crate::gap::Ranges;
 use crate::lease::Lease;
 use crate::place::ScopeKey;
 
@@ -29,25 +30,18 @@ impl AcceptedPositions {
         Self { scope: pattern.scope_in(parameters, period) }
     }
 
-    /// The numbers of a range, as the fewest ranges.
-    pub(super) fn within(&self, range: Lease) -> Vec<Lease> {
+    /// The numbers of a range.
+    pub(super) fn within(&self, range: Lease) -> Ranges {
         let (first, last) = (Position::new(range.from()), Position::new(range.to() - 1));
-        let (Some(scope), Some(first), Some(last)) = (&self.scope, first, last) else { return vec![range] };
-        if range.count() > WALK_MAX {
-            return vec![range];
-        }
-        let (mut runs, mut text): (Vec<Lease>, _) = (Vec::new(), Vec::new());
-        let mut walk = scope.accepted(first, last);
-        while let Some(position) = walk.next_into(&mut text) {
+        let (Some(scope), Some(first), Some(last), 0..=WALK_MAX) = (&self.scope, first, last, range.count())
+        else {
+            return Ranges::of([range]);
+        };
+        let (mut walk, mut text) = (scope.accepted(first, last), Vec::new());
+        let positions = std::iter::from_fn(|| {
             text.clear();
-            let position = position.value();
-            let joined = runs.last().filter(|run| run.to() == position).copied();
-            let from = joined.map_or(position, Lease::from);
-            if joined.is_some() {
-                runs.pop();
-            }
-            runs.extend(Lease::new(from, position + 1));
-        }
-        runs
+            walk.next_into(&mut text)
+        });
+        Ranges::of(positions.filter_map(|position| Lease::new(position.value(), position.value() + 1)))
     }
 }

@@ -221,7 +221,7 @@ impl<S: ClientLeases> Machine<S> {
             return positions.count();
         };
         let accepted = AcceptedPositions::of(&entry, &place.scope);
-        positions.iter().flat_map(|range| accepted.within(range)).map(Lease::count).sum()
+        positions.iter().map(|range| accepted.within(range).count()).sum()
     }
 
     /// What clients hold, in the order of the ids, after `after`, at most `limit`.

@@ -167,11 +167,10 @@ impl Entry {
     fn missing(&self, key: ScopeKey, account: &Account, saved: Option<&Ranges>) -> (ScopeKey, Vec<Missing>) {
         let missing = account.missing(self.series.promise(), self.series.start().value(), saved);
         let accepted = AcceptedPositions::of(self, &key);
-        let numbers = |missing: Missing| {
-            let ranges = accepted.within(missing.range);
-            ranges.into_iter().map(move |range| Missing { range, ..missing })
-        };
-        let missing = missing.into_iter().flat_map(numbers).collect();
-        (key, missing)
+        let mut numbers = Vec::new();
+        for Missing { range, reason } in missing {
+            numbers.extend(Missing::all(accepted.within(range).iter(), reason));
+        }
+        (key, numbers)
     }
 }
