@@ -68,15 +68,8 @@ impl Pool {
     ///
     /// A process that is forked from this one gets [`PopError::Forked`], and must open a pool of its own.
     pub async fn pop(&self, count: usize) -> Result<Vec<String>, PopError> {
-        self.check_process()?;
-        let popped = self.pop_here(count).await;
-        // Invariant: a call that waits when the process is forked answers in the first process only.
-        self.check_process()?;
-        popped
-    }
-
-    fn check_process(&self) -> Result<(), PopError> {
-        if self.0.stock.is_forked() { Err(PopError::Forked) } else { Ok(()) }
+        let popped = self.0.stock.process.unless_forked(self.pop_here(count)).await;
+        popped.unwrap_or(Err(PopError::Forked))
     }
 
     async fn pop_here(&self, count: usize) -> Result<Vec<String>, PopError> {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use forkguard::Guard;
+use bates_process::ProcessGuard;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -12,17 +12,12 @@ use crate::breaker::{Breaker, Verdict};
 use crate::error::TapError;
 
 /// The local batch of a pool.
+#[derive(Default)]
 pub(crate) struct Stock {
     state: Mutex<State>,
     /// Told whenever a fetch ends, however it ends.
     ended: watch::Sender<()>,
-    fork: Guard,
-}
-
-impl Default for Stock {
-    fn default() -> Self {
-        Self { state: Mutex::default(), ended: watch::Sender::default(), fork: forkguard::new() }
-    }
+    pub(crate) process: ProcessGuard,
 }
 
 #[derive(Default)]
@@ -65,7 +60,7 @@ impl Stock {
     /// Whether this process was forked from the one that made it. Invariant: such a process takes nothing, and takes no
     /// lock, which a thread that it does not have may hold.
     pub(crate) fn is_forked(&self) -> bool {
-        self.fork.clone().detected_fork()
+        self.process.is_forked()
     }
 
     /// Whose turn it is. Where Redis is all that is left, it is asked, however it was before, and waited for.

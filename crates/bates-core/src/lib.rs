@@ -30,7 +30,6 @@ mod moving;
 mod name;
 mod place;
 mod pool;
-mod process;
 mod promise;
 mod reach;
 mod recall;
@@ -39,6 +38,7 @@ mod series;
 mod store;
 
 pub use audit::{Audit, Auditing, By, How, Record, RecordFilter, Taking};
+pub use bates_process::ProcessGuard;
 pub use client_lease::{CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, LeaseEnd};
 pub use clock::{Clock, SystemClock};
 pub use code::Code;
@@ -68,7 +68,6 @@ pub use pool::{
     Amount, Asking, FillError, Filled, Filler, KeptPools, ListLook, Looked, Pool, PoolSettings, PoolTally,
     Pools, Push, Refusal, Renewal, ScopeMatch, Server, Settling, SharedPool, Telling,
 };
-pub use process::ProcessGuard;
 pub use promise::Promise;
 pub use recall::{Holder, Recall};
 pub use relay::{CLAIM_LASTS, Relay, RelaySettings};

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use crate::ProcessGuard;
 use crate::clock::Clock;
 use crate::counts::{Counts, Latency};
 use crate::document::{Assign, AssignError, Assigned, Outbox};
 use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::name::SeriesName;
-use crate::process::ProcessGuard;
 use crate::store::{Store, StoreError};
 
 /// A store whose calls for numbers are measured. All other calls go to the store itself.

@@ -18,7 +18,6 @@ mod refill;
 mod shard;
 mod size;
 mod source;
-mod waiting;
 
 pub use error::{CloseError, Empty};
 pub use number::Number;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bates_pattern::Scope;
-use forkguard::Guard as ForkGuard;
+use bates_process::ProcessGuard;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::Instant;
@@ -18,7 +18,6 @@ use crate::number::Number;
 use crate::refill::{Ending, give_back, keep_filled};
 use crate::size::Prefetch;
 use crate::source::{Given, Numbers, Source};
-use crate::waiting::Waiting;
 
 /// Numbers that can be taken at once.
 const TAKE_MAX: usize = 1_000_000;
@@ -42,7 +41,7 @@ pub(crate) struct Shared<S: Source> {
     /// Came with the first positions.
     scope: OnceLock<Arc<Scope>>,
     /// How many numbers somebody waits for.
-    pub(crate) waited_for: AtomicU64,
+    waited_for: AtomicU64,
     leases: AtomicU64,
     /// Wakes the task.
     wanted: Arc<Notify>,
@@ -54,7 +53,7 @@ pub(crate) struct Shared<S: Source> {
     /// Told whenever a refill has ended; what it failed with, if it did.
     ended: watch::Sender<Option<Arc<S::Error>>>,
     runtime: Handle,
-    fork: ForkGuard,
+    process: ProcessGuard,
 }
 
 impl<S: Source> Prefetched<S> {
@@ -73,7 +72,7 @@ impl<S: Source> Prefetched<S> {
             report: Report::new(),
             ended: watch::Sender::new(None),
             runtime: runtime.clone(),
-            fork: forkguard::new(),
+            process: ProcessGuard::default(),
         });
         if shared.source.is_forked() {
             shared.buffer.close();
@@ -172,7 +171,7 @@ impl<S: Source> Shared<S> {
     /// Whether this process was forked from the one that made the buffer. Invariant: it takes nothing, not even a lock.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
-        self.fork.clone().detected_fork()
+        self.process.is_forked()
     }
 
     pub(crate) fn now(&self) -> Moment {
@@ -217,7 +216,9 @@ impl<S: Source> Shared<S> {
             // Has more fetched, also if there is a pause after a failure.
             self.wanted.notify_one();
             self.waiter.notify_one();
-            self.woken(&mut ended).await?;
+            // Invariant: a call that waits at a fork takes in the first process only.
+            let woken = self.process.unless_forked(ended.changed()).await;
+            let _ = woken.ok_or(Empty::Forked)?;
             failed.clone_from(&ended.borrow());
         }
     }
@@ -272,5 +273,24 @@ impl<S: Source> Drop for Shared<S> {
             let source = self.source.clone();
             self.runtime.spawn(async move { give_back(&*source, rests).await });
         }
+    }
+}
+
+/// Who waits, and for how many.
+struct Waiting<'p, S: Source> {
+    shared: &'p Shared<S>,
+    count: u64,
+}
+
+impl<'p, S: Source> Waiting<'p, S> {
+    fn new(shared: &'p Shared<S>, count: u64) -> Self {
+        shared.waited_for.fetch_add(count, Ordering::Relaxed);
+        Self { shared, count }
+    }
+}
+
+impl<S: Source> Drop for Waiting<'_, S> {
+    fn drop(&mut self) {
+        self.shared.waited_for.fetch_sub(self.count, Ordering::Relaxed);
     }
 }

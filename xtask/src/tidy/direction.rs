@@ -12,16 +12,17 @@ use crate::cargo;
 const TESTKIT: &str = "bates-testkit";
 
 /// A crate, and what it may depend on. Adapters do not see each other; front ends do not see adapters.
-const MAY_SEE: [(&str, &[&str]); 12] = [
+const MAY_SEE: [(&str, &[&str]); 13] = [
     ("bates-pattern", &[]),
-    ("bates-core", &["bates-pattern"]),
+    ("bates-process", &[]),
+    ("bates-core", &["bates-pattern", "bates-process"]),
     ("bates-sqlite", &["bates-core", "bates-pattern"]),
     ("bates-postgres", &["bates-core", "bates-pattern"]),
     ("bates-redis", &["bates-core", "bates-pattern"]),
     ("bates-sinks", &["bates-core", "bates-pattern"]),
     ("bates-server", &["bates-core", "bates-pattern"]),
-    ("bates-prefetch", &["bates-pattern"]),
-    ("bates-client", &["bates-pattern", "bates-prefetch"]),
+    ("bates-prefetch", &["bates-pattern", "bates-process"]),
+    ("bates-client", &["bates-pattern", "bates-prefetch", "bates-process"]),
     (
         "bates",
         &[
@@ -179,7 +180,10 @@ mod tests {
             assert!(!embedded.contains(heavy), "{heavy}");
         }
         let ours: Vec<_> = embedded.iter().filter(|name| name.starts_with("bates")).collect();
-        assert_eq!(ours, ["bates", "bates-core", "bates-pattern", "bates-prefetch", "bates-sqlite"]);
+        assert_eq!(
+            ours,
+            ["bates", "bates-core", "bates-pattern", "bates-prefetch", "bates-process", "bates-sqlite"]
+        );
     }
 
     fn tree(arguments: &[&str]) -> String {

@@ -8,6 +8,7 @@ mod turns;
 
 use std::time::Duration;
 
+use bates_process::ProcessGuard;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, Url};
 use serde::de::DeserializeOwned;
@@ -54,7 +55,7 @@ pub(crate) struct Transport {
     address: Address,
     secret: Option<HeaderValue>,
     pub(crate) patience: Patience,
-    fork: forkguard::Guard,
+    process: ProcessGuard,
 }
 
 /// What is asked about a series before numbers of it may be burned.
@@ -114,7 +115,7 @@ impl Transport {
             .pool_idle_timeout(IDLE)
             .build()
             .map_err(|problem| Error::wrong("address of Bates", problem.to_string()))?;
-        Ok(Self { client, address, secret, patience, fork: forkguard::new() })
+        Ok(Self { client, address, secret, patience, process: ProcessGuard::default() })
     }
 
     /// Who is asked, as `host:port`.
@@ -152,15 +153,18 @@ impl Transport {
 
     /// Asks until there is an answer, within the bounds of a call.
     pub(crate) async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
-        self.check_process()?;
+        // A forked process shares the connections of the first one, and would read its answers.
+        let answer = self.process.unless_forked(self.bytes_here(call)).await;
+        let reason = "this process was forked from the one that built it: build a client here";
+        answer.unwrap_or_else(|| Err(Error::wrong("client", reason)))
+    }
+
+    async fn bytes_here(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
         let url = self.address.url(&call.path)?;
         let (mut turns, mut is_burned) = (Turns::new(self.patience), false);
         let mut may_burn = matches!(call.retry, Retry::Freely);
         loop {
-            let attempted = self.attempt(&url, &call, turns.left()).await;
-            // Invariant: a call that is under way when the process is forked answers in the first process only.
-            self.check_process()?;
-            let Failed { error, may_pass, after } = match attempted {
+            let Failed { error, may_pass, after } = match self.attempt(&url, &call, turns.left()).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
@@ -176,14 +180,6 @@ impl Transport {
                 }
             }
         }
-    }
-
-    /// A forked process shares the connections of the first one, and would read its answers.
-    fn check_process(&self) -> Result<(), Error> {
-        if !self.fork.clone().detected_fork() {
-            return Ok(());
-        }
-        Err(Error::wrong("client", "this process was forked from the one that built it: build a client here"))
     }
 
     /// Whether numbers may be burned. It is asked anew for every call that needs it: a promise is not pinned, and may

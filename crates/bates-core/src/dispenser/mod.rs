@@ -29,6 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use crate::ProcessGuard;
 use crate::clock::SystemClock;
 use crate::error::IssueError;
 use crate::grant::{Purpose, Want};
@@ -36,7 +37,6 @@ use crate::lease::Taken;
 use crate::measured::Measured;
 use crate::name::SeriesName;
 use crate::place::{Place, ScopeKey};
-use crate::process::ProcessGuard;
 use crate::series::Series;
 use crate::store::{Store, StoreError};
 use burned::{Awaited, Burned};

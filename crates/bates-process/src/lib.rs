@@ -1,5 +1,6 @@
-//! Which process opened something. A forked process has a copy of everything in memory, numbers and locks included, and
-//! must use none of it.
+//! Which process holds something. A forked process has a copy of everything in memory, numbers, locks and connections
+//! included, and must use none of it. A crate of its own, because the core and the client, which do not know each other,
+//! both need it.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -10,6 +11,13 @@ use forkguard::Guard;
 /// Remembers the process in which it was made.
 #[derive(Clone, Debug)]
 pub struct ProcessGuard(Guard);
+
+impl Default for ProcessGuard {
+    /// Remembers this process.
+    fn default() -> Self {
+        Self::current()
+    }
+}
 
 impl ProcessGuard {
     /// Remembers this process.
@@ -25,8 +33,9 @@ impl ProcessGuard {
         self.0.clone().detected_fork()
     }
 
-    /// Waits for a call; `None` in a fork, which is not told of what the first process waits for.
-    pub(crate) async fn unless_forked<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+    /// Waits for a call; `None` in a fork, also if the call waited when the process was forked. Otherwise its answer could
+    /// reach both processes, or the fork would wait for one that only the first process gets.
+    pub async fn unless_forked<T>(&self, call: impl Future<Output = T>) -> Option<T> {
         let mut call = pin!(call);
         poll_fn(|context| {
             if self.is_forked() {
