@@ -1,8 +1,8 @@
 //! Why no number was issued.
 
 use crate::code::Code;
-use crate::grant::GrantError;
-use crate::place::Place;
+use crate::ledger::GrantError;
+use crate::scope::Place;
 use crate::store::StoreError;
 
 /// Why no number was issued. Names the subject and the limit.

@@ -12,7 +12,6 @@
 //! Must never know a database, a socket or a wire format.
 
 mod audit;
-mod client_lease;
 mod clock;
 mod code;
 mod counts;
@@ -20,56 +19,53 @@ mod dispenser;
 mod document;
 mod error;
 mod gap;
-mod grant;
-mod key;
 mod lease;
 pub mod ledger;
 mod machine;
-mod measured;
 mod moving;
-mod name;
-mod place;
 mod pool;
-mod promise;
+mod range;
 mod reach;
 mod recall;
-mod relay;
+mod scope;
 mod series;
-mod store;
+pub mod store;
 
-pub use audit::{Audit, Auditing, By, How, Record, RecordFilter, Taking};
+pub use audit::{Auditing, By, How, Record, RecordFilter, Taking};
 pub use bates_process::ProcessGuard;
-pub use client_lease::{CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, LeaseEnd};
 pub use clock::{Clock, SystemClock};
 pub use code::Code;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
 pub use dispenser::{Closed, Dispenser, Level};
 pub use document::{
-    Assign, AssignError, Assigned, Claim, Claimed, Content, Decided, Decision, Delivering, DeliveringEach,
-    Delivery, Document, Filter, Idempotency, Outbox, Outcomes, Settlement, Sink, State, Undelivered, Verdict,
+    Assign, AssignError, AssignRefused, Assigned, CLAIM_LASTS, Claim, Claimed, Content, Decided, Decision,
+    Delivering, DeliveringEach, Delivery, Document, Filter, Idempotency, Outcomes, Relay, RelaySettings,
+    Settlement, Sink, State, Undelivered, Verdict,
 };
 pub use error::IssueError;
-pub use gap::{Account, Books, Gap, GapFilter, Missing, Ranges, Reading, Reason, Saved};
-pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
-pub use key::{KeyTemplate, KeyTemplateError};
-pub use lease::{Lease, Taken};
-pub use machine::{
-    Advance, AssignRefused, EndRefused, Entry, Followed, Found, LeaseAsk, LeaseRefused, Leased, Machine,
-    MachineError, Made, NextError, NotAtHand, Numbers, Origin, Peek, PoolLook, PoolRefused, ReadSpec,
-    ReadyScope, Recalled, Reconciled, Registry, SERIES_MAX, ScopeName, ScopeRefused, SeriesSpec, Value,
+pub use gap::{Account, Gap, GapFilter, Missing, Reading, Reason, Reconciled, Saved};
+pub use lease::{
+    Advance, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, EndRefused, LeaseAsk, LeaseEnd, LeaseRefused,
+    Leased,
 };
+pub use ledger::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
+pub use machine::{Found, Machine, NextError, NotAtHand, Numbers, Peek, ReadyScope};
 pub use moving::{
-    Adopted, Departure, Kept, Mark, Movable, Move, MoveError, Moved, Page, Pinning, Request, SetAside,
-    leave_store, move_store, release_nodes, stay_in_store,
+    Adopted, Departure, Kept, Mark, Move, MoveError, Moved, Page, Pinning, Request, SetAside, leave_store,
+    move_store, release_nodes, stay_in_store,
 };
-pub use name::{NameError, SeriesName};
-pub use place::{Place, ScopeKey, ScopeKeyError};
 pub use pool::{
-    Amount, Asking, FillError, Filled, Filler, KeptPools, ListLook, Looked, Pool, PoolSettings, PoolTally,
-    Pools, Push, Refusal, Renewal, ScopeMatch, Server, Settling, SharedPool, Telling,
+    Amount, Asking, FillError, Filled, Filler, KeptPools, ListLook, Looked, Pool, PoolLook, PoolRefused,
+    PoolSettings, PoolTally, Push, Refusal, Renewal, ScopeMatch, Server, Settling, SharedPool, Telling,
 };
-pub use promise::Promise;
-pub use recall::{Holder, Recall};
-pub use relay::{CLAIM_LASTS, Relay, RelaySettings};
-pub use series::{Limits, Series};
-pub use store::{Cursor, Definition, Pinned, Redescription, Store, StoreError};
+pub use range::{Lease, Ranges, Taken};
+pub use recall::{Holder, Recall, Recalled};
+pub use scope::{KeyTemplate, KeyTemplateError, Place, ScopeKey, ScopeKeyError, ScopeName, ScopeRefused};
+pub use series::{
+    Definition, Entry, Followed, Limits, MachineError, Made, NameError, Origin, Pinned, Promise, ReadSpec,
+    Redescription, Registry, SERIES_MAX, Series, SeriesName, SeriesSpec, Value,
+};
+pub use store::{
+    AuditStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore, MoveStore, NodeStore, PoolStore,
+    SeriesStore, Store, StoreError,
+};

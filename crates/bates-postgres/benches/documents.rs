@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bates_core::{
-    Assign, Claim, Content, Definition, Idempotency, Outbox, Place, ScopeKey, Settlement, Store, Verdict,
-};
+use bates_core::store::prelude::*;
+use bates_core::{Assign, Claim, Content, Definition, Idempotency, Place, ScopeKey, Settlement, Verdict};
 use bates_pattern::{Options, Pattern, Scope};
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bates_core::{
-    Account, Books, Gap, GapFilter, Lease, Missing, Place, Reason, ScopeKey, SeriesName, StoreError,
+    Account, Gap, GapFilter, GapStore, Lease, Missing, Place, Reason, ScopeKey, SeriesName, StoreError,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
@@ -12,7 +12,7 @@ use tokio_postgres::types::{ToSql, Type};
 use crate::PostgresStore;
 use crate::batch::sql::{integer, whole};
 use crate::error::Failed;
-use crate::recall;
+use crate::holding;
 use crate::session::Session;
 
 /// Everything of a scope but its cursor: ranges with what each is.
@@ -81,7 +81,7 @@ const CLOSE: &str = "
         SELECT FROM UNNEST($3, $4) AS found (scope, first)
         WHERE found.scope = gap.scope AND found.first = gap.first)";
 
-impl Books for PostgresStore {
+impl GapStore for PostgresStore {
     async fn accounts(
         &self,
         series: SeriesName,
@@ -118,7 +118,7 @@ async fn accounts(
     after: Option<&ScopeKey>,
     limit: usize,
 ) -> Result<Vec<(ScopeKey, Account)>, Failed> {
-    Box::pin(recall::count_crashed(session, series)).await?;
+    Box::pin(holding::count_crashed(session, series)).await?;
     // One moment for all that is read, or a document numbered meanwhile would look like one that is missing.
     session.begin_snapshot().await?;
     let cursors = crate::read::scopes(session, series, after, limit).await?;

@@ -1,7 +1,7 @@
 //! Leases of clients in the shared store. Must never move a cursor, and may write what it wrote before.
 
 use bates_core::{
-    ClientLease, ClientLeaseFilter, ClientLeases, Lease, LeaseEnd, Missing, Place, Reason, ScopeKey,
+    ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Missing, Place, Reason, ScopeKey,
     SeriesName, StoreError,
 };
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use crate::error::Failed;
 use crate::moving::check_not_left;
 use crate::session::Session;
 
-impl ClientLeases for PostgresStore {
+impl LeaseStore for PostgresStore {
     /// Sent together: one round trip, and one to commit.
     async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> Result<(), StoreError> {
         let (lease, used) = (&lease, &used);

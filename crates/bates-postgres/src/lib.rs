@@ -13,6 +13,7 @@ mod client_lease;
 mod cluster;
 mod connect;
 mod error;
+mod holding;
 mod id_pools;
 mod moving;
 mod node;

@@ -5,7 +5,7 @@
 //! only in the transaction that writes down what became of it.
 
 use bates_core::{
-    Lease, Missing, Place, Pool, Pools, Ranges, Reason, Renewal, ScopeKey, SeriesName, Server, Settling,
+    Lease, Missing, Place, Pool, PoolStore, Ranges, Reason, Renewal, ScopeKey, SeriesName, Server, Settling,
     StoreError,
 };
 use tokio_postgres::types::{ToSql, Type};
@@ -21,7 +21,7 @@ use crate::session::Session;
 /// Past all positions that there can be.
 const END: u64 = i64::MAX as u64;
 
-impl Pools for PostgresStore {
+impl PoolStore for PostgresStore {
     async fn pool(&self, place: Place) -> Result<Pool, StoreError> {
         let place = &place;
         self.done(|session| async move {

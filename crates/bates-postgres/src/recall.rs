@@ -6,19 +6,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bates_core::{Holder, Lease, Missing, Place, Ranges, Reason, Recall, ScopeKey, SeriesName, StoreError};
+use bates_core::{Holder, Lease, Recall, ScopeKey, SeriesName, StoreError};
 use parking_lot::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-use crate::batch::sql::{self, integer, whole};
+use crate::batch::sql::whole;
 use crate::error::Failed;
+use crate::holding;
 use crate::node;
 use crate::session::Session;
-
-/// Scopes whose ranges are reported in one transaction.
-const SCOPES_MAX: usize = 1_000;
 
 /// Ranges that are told of a holder.
 const RANGES_TOLD: i64 = 5;
@@ -94,105 +92,11 @@ pub(crate) async fn recall(session: &Session, series: &SeriesName) -> Result<u64
     Ok(epoch)
 }
 
-/// Writes down what a node gave up. Only what it was granted is lost: in a database that was taken back, the same
-/// positions may be others' by now.
-pub(crate) async fn give_up(
-    session: &Session,
-    node: Uuid,
-    (series, epoch): (&SeriesName, Option<u64>),
-    unused: &[(ScopeKey, Lease)],
-) -> Result<(), Failed> {
-    let mut scopes: BTreeMap<&ScopeKey, Vec<Lease>> = BTreeMap::new();
-    for (scope, range) in unused {
-        scopes.entry(scope).or_default().push(*range);
-    }
-    let scopes: Vec<(&ScopeKey, Vec<Lease>)> = scopes.into_iter().collect();
-    for page in scopes.chunks(SCOPES_MAX) {
-        session.begin().await?;
-        lose(session, node, series, page).await?;
-        session.batch_execute("COMMIT").await?;
-    }
-    if let Some(epoch) = epoch {
-        // What is left of them was handed out.
-        let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND epoch < $3";
-        let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&series.as_str(), Type::TEXT), (&node, Type::UUID), (&bounded(epoch), Type::INT8)];
-        session.begin().await?;
-        session.query_typed(sql, &parameters).await?;
-        session.batch_execute("COMMIT").await?;
-    }
-    Ok(())
-}
-
 /// A node holds nothing any more.
 pub(crate) async fn leave(session: &Session, node: Uuid) -> Result<(), Failed> {
     session.begin().await?;
     session.query_typed("DELETE FROM bates.lease WHERE node = $1", &[(&node, Type::UUID)]).await?;
     Ok(session.batch_execute("COMMIT").await?)
-}
-
-/// Takes ranges of a node out of its leases and writes them down as lost. Parts of a lease that lie outside stay.
-async fn lose(
-    session: &Session,
-    node: Uuid,
-    series: &SeriesName,
-    page: &[(&ScopeKey, Vec<Lease>)],
-) -> Result<(), Failed> {
-    let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND scope = ANY ($3)
-               RETURNING scope, first, last, batch, epoch";
-    let keys: Vec<&str> = page.iter().map(|(scope, _)| scope.as_str()).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series.as_str(), Type::TEXT), (&node, Type::UUID), (&keys, Type::TEXT_ARRAY)];
-    let given: BTreeMap<&str, Ranges> =
-        page.iter().map(|(scope, ranges)| (scope.as_str(), Ranges::of(ranges.iter().copied()))).collect();
-    let (mut lost, mut left) = (Vec::new(), Vec::new());
-    for row in session.query_typed(sql, &parameters).await? {
-        let scope = row.get::<_, &str>(0);
-        let (Some(given), Some(lease)) = (given.get(scope), Lease::new(whole(&row, 1), whole(&row, 2) + 1))
-        else {
-            continue;
-        };
-        let place = Place { series: series.clone(), scope: ScopeKey::from_store(scope) };
-        let lease = Ranges::of([lease]);
-        let kept = lease.without(given);
-        let gone = lease.without(&kept);
-        let gone = Missing::all(gone.iter(), Reason::LeaseLost);
-        lost.extend(gone.map(|missing| (place.clone(), missing)));
-        let (batch, epoch): (Uuid, i64) = (row.get(3), row.get(4));
-        left.extend(kept.iter().map(|range| (place.scope.clone(), range, batch, epoch)));
-    }
-    let lost: Vec<(&Place, Missing)> = lost.iter().map(|(place, missing)| (place, *missing)).collect();
-    sql::write_lost(session, &lost).await?;
-    put_back(session, node, series, &left).await
-}
-
-/// Parts of leases that were not given up.
-async fn put_back(
-    session: &Session,
-    node: Uuid,
-    series: &SeriesName,
-    left: &[(ScopeKey, Lease, Uuid, i64)],
-) -> Result<(), Failed> {
-    if left.is_empty() {
-        return Ok(());
-    }
-    let sql = "INSERT INTO bates.lease (series, node, scope, first, last, batch, epoch)
-               SELECT $1, $2, * FROM UNNEST($3, $4, $5, $6, $7)";
-    let scopes: Vec<&str> = left.iter().map(|part| part.0.as_str()).collect();
-    let firsts: Vec<i64> = left.iter().map(|part| integer(part.1.from())).collect();
-    let lasts: Vec<i64> = left.iter().map(|part| integer(part.1.to() - 1)).collect();
-    let (batches, epochs): (Vec<Uuid>, Vec<i64>) = left.iter().map(|part| (part.2, part.3)).unzip();
-    let parameters: [(&(dyn ToSql + Sync), Type); 7] = [
-        (&series.as_str(), Type::TEXT),
-        (&node, Type::UUID),
-        (&scopes, Type::TEXT_ARRAY),
-        (&firsts, Type::INT8_ARRAY),
-        (&lasts, Type::INT8_ARRAY),
-        (&batches, Type::UUID_ARRAY),
-        (&epochs, Type::INT8_ARRAY),
-    ];
-    session.query_typed(sql, &parameters).await?;
-    Ok(())
 }
 
 /// The nodes that hold ranges of a series granted before an epoch.
@@ -232,54 +136,21 @@ fn holder(row: &Row) -> Holder {
     }
 }
 
-/// Counts nodes as crashed. Their cursors get another version, so that none of them gives back what is uncertain now.
+/// Counts nodes as crashed: none of them gives back what is uncertain from now on.
 pub(crate) async fn write_off(
     session: &Session,
     series: &SeriesName,
     epoch: u64,
     nodes: &[Uuid],
 ) -> Result<(), Failed> {
-    // Cursors are locked first and in their order, as in every batch.
-    let lock = "SELECT count(*) FROM (SELECT FROM bates.cursor WHERE series = $1 AND scope IN
-                    (SELECT scope FROM bates.lease WHERE series = $1 AND epoch < $2 AND node = ANY ($3))
-                ORDER BY scope FOR UPDATE) AS locked";
-    let raise = "UPDATE bates.cursor SET version = version + 1 WHERE series = $1 AND scope IN
-                     (SELECT scope FROM bates.lease WHERE series = $1 AND epoch < $2 AND node = ANY ($3))";
     let parameters: [(&(dyn ToSql + Sync), Type); 3] =
         [(&series.as_str(), Type::TEXT), (&bounded(epoch), Type::INT8), (&nodes, Type::UUID_ARRAY)];
     session.begin().await?;
-    session.query_typed(lock, &parameters).await?;
-    session.query_typed(raise, &parameters).await?;
-    let gone = "DELETE FROM bates.lease WHERE series = $1 AND epoch < $2 AND node = ANY ($3)";
-    crate::batch::lose::lose_leases(session, gone, &parameters).await?;
-    Ok(session.batch_execute("COMMIT").await?)
-}
-
-/// Counts nodes that were not heard of for five minutes as crashed: what they hold of a series is uncertain from now on.
-/// Their cursors get another version, so that a node that comes back does not give back what was reported.
-pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Result<(), Failed> {
-    const SILENT: &str = "lease.series = $1 AND lease.crashed_at IS NULL AND NOT EXISTS (
-        SELECT FROM bates.nodes WHERE nodes.id = lease.node AND nodes.seen_at > now() - interval '5 minutes')";
-    let name = [(&series.as_str() as &(dyn ToSql + Sync), Type::TEXT)];
-    let found =
-        session.query_typed(&format!("SELECT FROM bates.lease WHERE {SILENT} LIMIT 1"), &name).await?;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let scopes = format!("scope IN (SELECT scope FROM bates.lease WHERE {SILENT})");
-    let lock = format!(
-        "SELECT count(*) FROM
-             (SELECT FROM bates.cursor WHERE series = $1 AND {scopes} ORDER BY scope FOR UPDATE) AS locked"
-    );
-    let raise = format!("UPDATE bates.cursor SET version = version + 1 WHERE series = $1 AND {scopes}");
-    session.begin().await?;
-    session.query_typed(&lock, &name).await?;
-    session.query_typed(&raise, &name).await?;
-    session.query_typed(&format!("UPDATE bates.lease SET crashed_at = now() WHERE {SILENT}"), &name).await?;
+    holding::write_off(session, "series = $1 AND epoch < $2 AND node = ANY ($3)", &parameters).await?;
     Ok(session.batch_execute("COMMIT").await?)
 }
 
 /// An epoch as a column holds it; one past all means every lease.
-fn bounded(epoch: u64) -> i64 {
+pub(crate) fn bounded(epoch: u64) -> i64 {
     i64::try_from(epoch).unwrap_or(i64::MAX)
 }

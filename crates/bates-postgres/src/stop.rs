@@ -4,8 +4,8 @@
 
 use tokio_postgres::types::Type;
 
-use crate::batch::lose::lose_leases;
 use crate::error::{Failed, OpenError};
+use crate::holding;
 use crate::moving::lock_unmarked;
 use crate::session::Session;
 
@@ -33,7 +33,7 @@ pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
     lock_unmarked(session).await?;
     let rows = session.query_typed(sql, &[]).await?;
-    lose_leases(session, "DELETE FROM bates.lease", &[]).await?;
+    holding::write_off(session, "true", &[]).await?;
     session.batch_execute("COMMIT").await?;
     rows.first().map(|row| row.get(0)).ok_or(Failed::Refused(OpenError::Emptied))
 }

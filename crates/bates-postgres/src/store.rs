@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Holder, Lease, Missing, Pinned, Place, Promise, Reason, Recall,
-    Redescription, ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
+    Cursor, CursorStore, Definition, Grant, GrantError, Holder, Lease, Missing, NodeStore, Pinned, Place,
+    Promise, Reason, Recall, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError, Surrendered, Tail,
+    Want,
 };
 use uuid::Uuid;
 
 use crate::audit::Recorder;
 use crate::batch::{Shared, sql};
 use crate::error::Failed;
+use crate::holding;
 use crate::node::{self, Process};
 use crate::notice::Notices;
 use crate::recall::{self, Recalls};
@@ -93,7 +95,7 @@ fn gone() -> StoreError {
     StoreError::Unavailable("the store is closed".into())
 }
 
-impl Store for PostgresStore {
+impl SeriesStore for PostgresStore {
     fn identity(&self) -> Uuid {
         self.identity
     }
@@ -105,50 +107,6 @@ impl Store for PostgresStore {
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
         let (asked, key) = (&definition, fresh_key.as_deref());
         self.done(|session| async move { write::pin(&session, asked, key).await }).await
-    }
-
-    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
-        let asked = self.shared.ask(want.place.clone(), Request::Grant(want)).await;
-        asked.map_or_else(|| Err(gone().into()), Outcome::into_grant)
-    }
-
-    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        let asked = self.shared.ask(tail.place.clone(), Request::Release(tail)).await;
-        asked.map_or_else(|| Err(gone()), Outcome::into_release)
-    }
-
-    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
-        let place = &place;
-        self.done(|session| async move { Ok(read::cursor(&session, place).await?) }).await
-    }
-
-    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
-        self.operate(place, Request::RaiseFloor(floor)).await?.into_floor()
-    }
-
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
-        self.operate(place, Request::Adopt(positions)).await?.into_adopted()
-    }
-
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
-        let place = &place;
-        self.done(|session| async move { Ok(read::aside(&session, place, from, limit).await?) }).await
-    }
-
-    async fn scopes(
-        &self,
-        series: SeriesName,
-        after: Option<ScopeKey>,
-        limit: usize,
-    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
-        let (series, after) = (&series, after.as_ref());
-        self.done(|session| async move { Ok(read::scopes(&session, series, after, limit).await?) }).await
-    }
-
-    async fn probe(&self) -> Result<(), StoreError> {
-        self.watch().await?;
-        let node = self.shared.truth.node;
-        self.done(|session| async move { node::be_seen(&session, node, &self.process).await }).await
     }
 
     async fn describe(
@@ -165,6 +123,10 @@ impl Store for PostgresStore {
             Ok(is_described)
         })
         .await
+    }
+
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+        self.done(|session| async move { Ok(read::descriptions(&session).await?) }).await
     }
 
     async fn change_promise(
@@ -185,10 +147,6 @@ impl Store for PostgresStore {
         self.done(|session| async move { Ok(read::promises(&session).await?) }).await
     }
 
-    fn era(&self) -> u64 {
-        self.shared.truth.era()
-    }
-
     async fn watch(&self) -> Result<u64, StoreError> {
         let watched = self.done(|session| async move { self.shared.truth.watch(&session).await }).await;
         if let Err(StoreError::Poisoned(reason)) = &watched {
@@ -197,6 +155,78 @@ impl Store for PostgresStore {
         watched
     }
 
+    fn era(&self) -> u64 {
+        self.shared.truth.era()
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.watch().await?;
+        let node = self.shared.truth.node;
+        self.done(|session| async move { node::be_seen(&session, node, &self.process).await }).await
+    }
+}
+
+impl CursorStore for PostgresStore {
+    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        let asked = self.shared.ask(want.place.clone(), Request::Grant(want)).await;
+        asked.map_or_else(|| Err(gone().into()), Outcome::into_grant)
+    }
+
+    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+        let asked = self.shared.ask(tail.place.clone(), Request::Release(tail)).await;
+        asked.map_or_else(|| Err(gone()), Outcome::into_release)
+    }
+
+    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+        let place = &place;
+        self.done(|session| async move { Ok(read::cursor(&session, place).await?) }).await
+    }
+
+    async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        let (series, after) = (&series, after.as_ref());
+        self.done(|session| async move { Ok(read::scopes(&session, series, after, limit).await?) }).await
+    }
+
+    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+        let place = &place;
+        self.done(|session| async move { Ok(read::ledger(&session, place).await?) }).await
+    }
+
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+        let missing = |range| Missing { range, reason: Reason::Burned };
+        let ranges: Vec<(&Place, Missing)> =
+            burned.iter().map(|(place, range)| (place, missing(*range))).collect();
+        let ranges = &*ranges;
+        self.done(|session| async move {
+            session.begin().await?;
+            // In a database that was taken back, the same positions may be others' by now.
+            self.ask(&session).await?;
+            sql::write_lost(&session, ranges).await?;
+            Ok(session.batch_execute("COMMIT").await?)
+        })
+        .await
+    }
+
+    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+        self.operate(place, Request::RaiseFloor(floor)).await?.into_floor()
+    }
+
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+        self.operate(place, Request::Adopt(positions)).await?.into_adopted()
+    }
+
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+        let place = &place;
+        self.done(|session| async move { Ok(read::aside(&session, place, from, limit).await?) }).await
+    }
+}
+
+impl NodeStore for PostgresStore {
     async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {
         let series = &series;
         self.done(|session| async move { recall::recall(&session, series).await }).await
@@ -217,26 +247,11 @@ impl Store for PostgresStore {
         unused: Vec<(ScopeKey, Lease)>,
     ) -> Result<(), StoreError> {
         let (of, unused, node) = ((&series, epoch), &*unused, self.node());
-        self.done(|session| async move { recall::give_up(&session, node, of, unused).await }).await?;
+        self.done(|session| async move { holding::give_up(&session, node, of, unused).await }).await?;
         if let Some(epoch) = epoch {
             self.recalls.answered(&series, epoch);
         }
         Ok(())
-    }
-
-    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
-        let missing = |range| Missing { range, reason: Reason::Burned };
-        let ranges: Vec<(&Place, Missing)> =
-            burned.iter().map(|(place, range)| (place, missing(*range))).collect();
-        let ranges = &*ranges;
-        self.done(|session| async move {
-            session.begin().await?;
-            // In a database that was taken back, the same positions may be others' by now.
-            self.ask(&session).await?;
-            sql::write_lost(&session, ranges).await?;
-            Ok(session.batch_execute("COMMIT").await?)
-        })
-        .await
     }
 
     async fn leave(&self) -> Result<(), StoreError> {
@@ -252,14 +267,5 @@ impl Store for PostgresStore {
     async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> Result<(), StoreError> {
         let (series, nodes) = (&series, &*nodes);
         self.done(|session| async move { recall::write_off(&session, series, epoch, nodes).await }).await
-    }
-
-    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
-        self.done(|session| async move { Ok(read::descriptions(&session).await?) }).await
-    }
-
-    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
-        let place = &place;
-        self.done(|session| async move { Ok(read::ledger(&session, place).await?) }).await
     }
 }

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bates_core::{Definition, Place, Purpose, ScopeKey, Store as _, Want};
+use bates_core::store::prelude::*;
+use bates_core::{Definition, Place, Purpose, ScopeKey, Want};
 use bates_sqlite::{Opening, SqliteStore};
 use tempfile::TempDir;
 

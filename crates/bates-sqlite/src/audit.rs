@@ -1,7 +1,9 @@
 //! The audit in the embedded store: records written by the one writer, which commits for all who wait, and read by
 //! time, by position or by who it was.
 
-use bates_core::{Audit, How, Lease, Place, Record, RecordFilter, ScopeKey, SeriesName, StoreError, Taking};
+use bates_core::{
+    AuditStore, How, Lease, Place, Record, RecordFilter, ScopeKey, SeriesName, StoreError, Taking,
+};
 use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
@@ -12,7 +14,7 @@ use crate::outbox::{event, strange};
 use crate::planted::{Bug, held_back, is_planted};
 use crate::write::{self, Refusable, integer, whole};
 
-impl Audit for SqliteStore {
+impl AuditStore for SqliteStore {
     async fn record(&self, records: Vec<Record>) -> std::result::Result<(), StoreError> {
         let records = if is_planted(Bug::AnswerBeforeRecord) { held_back(records) } else { records };
         self.write(move |transaction| record(transaction, &records)).await

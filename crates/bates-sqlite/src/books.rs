@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bates_core::{
-    Account, Books, Gap, GapFilter, Lease, Missing, Place, Reason, ScopeKey, SeriesName, StoreError,
+    Account, Gap, GapFilter, GapStore, Lease, Missing, Place, Reason, ScopeKey, SeriesName, StoreError,
 };
 use jiff::Timestamp;
 use rusqlite::types::Value;
@@ -14,7 +14,7 @@ use crate::client_lease;
 use crate::held::{self, Held};
 use crate::write::{self, Refusable, integer, whole};
 
-impl Books for SqliteStore {
+impl GapStore for SqliteStore {
     async fn accounts(
         &self,
         series: SeriesName,

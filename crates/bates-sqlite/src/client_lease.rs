@@ -1,7 +1,7 @@
 //! Leases of clients in the embedded store. Must never move a cursor.
 
 use bates_core::{
-    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Lease, LeaseEnd, Missing, Place, Reason,
+    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Missing, Place, Reason,
     ScopeKey, SeriesName, StoreError,
 };
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use crate::held;
 use crate::outbox::{event, strange};
 use crate::write::{self, Refusable, integer, whole};
 
-impl ClientLeases for SqliteStore {
+impl LeaseStore for SqliteStore {
     async fn put_client_lease(
         &self,
         lease: ClientLease,

@@ -4,7 +4,8 @@
 //! became of it.
 
 use bates_core::{
-    Lease, Place, Pool, Pools, Ranges, Reason, Renewal, ScopeKey, SeriesName, Server, Settling, StoreError,
+    Lease, Place, Pool, PoolStore, Ranges, Reason, Renewal, ScopeKey, SeriesName, Server, Settling,
+    StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Row, Transaction, params};
 
@@ -36,7 +37,7 @@ impl State {
     }
 }
 
-impl Pools for SqliteStore {
+impl PoolStore for SqliteStore {
     async fn pool(&self, place: Place) -> std::result::Result<Pool, StoreError> {
         // Nearly always it is there, and nothing has to be written.
         if let Some(pool) = self.read(|connection| find(connection, &place))? {

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Mark, Pinned, Place, ProcessGuard, Promise, Reason,
-    Redescription, ScopeKey, SeriesName, Store, StoreError, Surrendered, Tail, Want,
+    Cursor, CursorStore, Definition, Grant, GrantError, Lease, Mark, NodeStore, Pinned, Place, ProcessGuard,
+    Promise, Reason, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction};
@@ -177,64 +177,13 @@ impl Drop for SqliteStore {
     }
 }
 
-impl Store for SqliteStore {
+impl SeriesStore for SqliteStore {
     fn identity(&self) -> Uuid {
         self.identity
     }
 
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
         self.write(move |transaction| pin::pin(transaction, &definition, fresh_key.as_deref())).await
-    }
-
-    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
-        self.check_complete()?;
-        self.ask(want.place.clone(), Request::Grant(want)).await?.into_grant()
-    }
-
-    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        self.ask(tail.place.clone(), Request::Release(tail)).await?.into_release()
-    }
-
-    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
-        self.write(move |transaction| {
-            for (place, range) in &burned {
-                let Some((series_id, _)) = write::series(transaction, &place.series)? else {
-                    return Ok(Err(write::unknown(place)));
-                };
-                held::lose(transaction, (series_id, place.scope.as_str()), *range, Reason::Burned)?;
-            }
-            Ok(Ok(()))
-        })
-        .await
-    }
-
-    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
-        self.read(|connection| read::cursor(connection, &place))
-    }
-
-    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
-        self.ask(place, Request::RaiseFloor(floor)).await?.into_floor()
-    }
-
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
-        self.ask(place, Request::Adopt(positions)).await?.into_adopted()
-    }
-
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
-        self.read(|connection| aside::read(connection, &place, from, limit))
-    }
-
-    async fn scopes(
-        &self,
-        series: SeriesName,
-        after: Option<ScopeKey>,
-        limit: usize,
-    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
-        self.read(|connection| read::scopes(connection, &series, after.as_ref(), limit))
-    }
-
-    async fn probe(&self) -> Result<(), StoreError> {
-        self.write(write::probe).await
     }
 
     async fn describe(
@@ -247,6 +196,10 @@ impl Store for SqliteStore {
             write::describe(transaction, &series, before.as_deref(), description.as_deref())
         })
         .await
+    }
+
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+        self.read(read::descriptions)
     }
 
     async fn change_promise(
@@ -266,11 +219,62 @@ impl Store for SqliteStore {
         self.read(pin::promises)
     }
 
-    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
-        self.read(read::descriptions)
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.write(write::probe).await
+    }
+}
+
+impl CursorStore for SqliteStore {
+    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        self.check_complete()?;
+        self.ask(want.place.clone(), Request::Grant(want)).await?.into_grant()
+    }
+
+    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+        self.ask(tail.place.clone(), Request::Release(tail)).await?.into_release()
+    }
+
+    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+        self.read(|connection| read::cursor(connection, &place))
+    }
+
+    async fn scopes(
+        &self,
+        series: SeriesName,
+        after: Option<ScopeKey>,
+        limit: usize,
+    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+        self.read(|connection| read::scopes(connection, &series, after.as_ref(), limit))
     }
 
     async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
         self.read(|connection| read::ledger(connection, &place))
     }
+
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+        self.write(move |transaction| {
+            for (place, range) in &burned {
+                let Some((series_id, _)) = write::series(transaction, &place.series)? else {
+                    return Ok(Err(write::unknown(place)));
+                };
+                held::lose(transaction, (series_id, place.scope.as_str()), *range, Reason::Burned)?;
+            }
+            Ok(Ok(()))
+        })
+        .await
+    }
+
+    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+        self.ask(place, Request::RaiseFloor(floor)).await?.into_floor()
+    }
+
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+        self.ask(place, Request::Adopt(positions)).await?.into_adopted()
+    }
+
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+        self.read(|connection| aside::read(connection, &place, from, limit))
+    }
 }
+
+impl NodeStore for SqliteStore {}

@@ -24,4 +24,4 @@ pub use error::ServerError;
 pub use pgbouncer::PrivatePgBouncer;
 pub use postgres::PrivatePostgres;
 pub use redis::PrivateRedis;
-pub use store::{DataSet, Fault, FaultyStore, MemoryStore, claims, exercise_move};
+pub use store::{DataSet, Fault, MemoryStore, claims, exercise_move};

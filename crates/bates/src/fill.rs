@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
-use bates_core::{Amount, Entry, Filled, Machine, Pools, ScopeName, SystemClock};
+use bates_core::{Amount, Entry, Filled, Machine, ScopeName, Store, SystemClock};
 use bates_postgres::PostgresStore;
 use bates_server::series::Description;
 use bates_sqlite::SqliteStore;
@@ -88,7 +88,7 @@ async fn open_and_fill(args: &FillArgs) -> anyhow::Result<Answer> {
     }
 }
 
-async fn fill(store: impl Pools, config: Config, args: &FillArgs) -> anyhow::Result<Answer> {
+async fn fill(store: impl Store, config: Config, args: &FillArgs) -> anyhow::Result<Answer> {
     let machine = Arc::new(Machine::open(Arc::new(store), config.series, Arc::new(SystemClock)).await?);
     machine.restore(Description::read_spec).await?;
     know_pools(&machine, &config.pools)?;
@@ -110,7 +110,7 @@ async fn fill(store: impl Pools, config: Config, args: &FillArgs) -> anyhow::Res
     answer
 }
 
-async fn fill_one<S: Pools>(machine: &Machine<S>, entry: &Entry, args: &FillArgs) -> anyhow::Result<Answer> {
+async fn fill_one<S: Store>(machine: &Machine<S>, entry: &Entry, args: &FillArgs) -> anyhow::Result<Answer> {
     let parameters = scope::pairs(&args.parameters)?;
     let name = ScopeName { parameters: &parameters, date: None };
     let pool = machine.ask_for_pool(entry, name).await?;

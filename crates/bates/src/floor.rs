@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use bates_core::{Entry, Lease, Machine, Place, Pools, ScopeKey, ScopeName, SystemClock};
+use bates_core::{Entry, Lease, Machine, Place, ScopeKey, ScopeName, Store, SystemClock};
 use bates_pattern::Date;
 use bates_postgres::PostgresStore;
 use bates_server::series::Description;
@@ -109,7 +109,7 @@ fn tell(line: &str) -> anyhow::Result<Answer> {
 }
 
 /// What was pushed into a list in the time that is lost may have been taken: the cursors go past it.
-async fn raise_past_pools(store: Arc<impl Pools>, config: Config, args: &FloorArgs) -> anyhow::Result<()> {
+async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorArgs) -> anyhow::Result<()> {
     if config.pools.is_empty() {
         return Ok(());
     }
@@ -133,7 +133,7 @@ async fn raise_past_pools(store: Arc<impl Pools>, config: Config, args: &FloorAr
 }
 
 /// Empties the list of a pool; past which position nothing was ever pushed into it.
-pub(crate) async fn emptied<S: Pools>(
+pub(crate) async fn emptied<S: Store>(
     machine: &Machine<S>,
     entry: &Entry,
     scope: &ScopeKey,
@@ -157,7 +157,7 @@ fn past_what_was_pushed(floor: u64, pushed_to: Option<u64>) -> u64 {
     to
 }
 
-async fn raise(store: Arc<impl Pools>, config: Config, args: &FloorArgs) -> anyhow::Result<Answer> {
+async fn raise(store: Arc<impl Store>, config: Config, args: &FloorArgs) -> anyhow::Result<Answer> {
     let (floor, parameters) = args.words.split_last().context("a position is missing")?;
     let floor: u64 = floor.parse().with_context(|| format!("{floor:?} is no position"))?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use bates_core::{
-    Departure, Mark, Movable, MoveError, Moved, leave_store, move_store, release_nodes, stay_in_store,
+    Departure, Mark, MoveError, Moved, Store, leave_store, move_store, release_nodes, stay_in_store,
 };
 use bates_postgres::PostgresStore;
 use bates_sqlite::SqliteStore;
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
 /// The old store is left before the new one is made. If the new one is refused it has got nothing, and the old one is as
 /// it was before.
 async fn into(
-    from: &impl Movable,
+    from: &impl Store,
     from_name: &str,
     (to, to_name): (&StoreAt, &str),
     recall: &RecallArgs,
@@ -113,7 +113,7 @@ async fn into(
 
 /// Marks the old store as left, and waits until no node holds numbers of it.
 async fn leave(
-    (from, from_name): (&impl Movable, &str),
+    (from, from_name): (&impl Store, &str),
     to_name: &str,
     recall: &RecallArgs,
 ) -> anyhow::Result<Departure> {
@@ -125,7 +125,7 @@ async fn leave(
     Ok(departure)
 }
 
-async fn release(from: &impl Movable, recall: &RecallArgs) -> anyhow::Result<()> {
+async fn release(from: &impl Store, recall: &RecallArgs) -> anyhow::Result<()> {
     let silent = release_nodes(from, Duration::from_secs(recall.wait)).await?;
     let held = listed_nodes(&silent);
     if silent.is_empty() {
@@ -146,7 +146,7 @@ async fn release(from: &impl Movable, recall: &RecallArgs) -> anyhow::Result<()>
 }
 
 async fn refused(
-    from: &impl Movable,
+    from: &impl Store,
     to_name: &str,
     departure: &Departure,
     error: anyhow::Error,

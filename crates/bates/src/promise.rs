@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use bates_core::{Machine, MachineError, Origin, Pools, Promise, SeriesName, SeriesSpec, SystemClock};
+use bates_core::{Machine, MachineError, Origin, Promise, SeriesName, SeriesSpec, Store, SystemClock};
 use bates_postgres::PostgresStore;
 use bates_server::series::Description;
 use bates_sqlite::SqliteStore;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &PromiseArgs) -> anyhow::Result<Answer> {
     })
 }
 
-async fn change(store: impl Pools, config: Config, args: &PromiseArgs) -> anyhow::Result<Answer> {
+async fn change(store: impl Store, config: Config, args: &PromiseArgs) -> anyhow::Result<Answer> {
     let (name, to): (SeriesName, Promise) = (args.series.parse()?, args.promise.parse()?);
     let described = config.series.iter().find(|spec| spec.name == name).map(|spec| spec.promise);
     // The file may say already what is to be: what the store has is what is changed.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bates_core::{
-    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Holder, Lease, Machine, Place, ScopeKey,
-    SeriesName, Store,
+    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, Holder, Lease, Machine, Place, ScopeKey, SeriesName,
+    Store,
 };
 use clap::Args;
 
@@ -87,7 +87,7 @@ impl RecallArgs {
     }
 
     /// Refuses if clients hold positions in advance that must not be issued.
-    pub(crate) async fn check_clients<S: ClientLeases>(
+    pub(crate) async fn check_clients<S: Store>(
         &self,
         machine: &Machine<S>,
         series: &SeriesName,
@@ -122,7 +122,7 @@ impl RecallArgs {
     }
 }
 
-async fn client_leases<S: ClientLeases>(
+async fn client_leases<S: Store>(
     machine: &Machine<S>,
     series: &SeriesName,
     concerns: impl Fn(&Place, Lease) -> bool,

@@ -1,7 +1,7 @@
 //! The audit: who took which positions, how and when, for series that ask for it. Owns what a record is; what is
 //! recorded is decided by the machine, which answers nothing of an audited series before its record is durable.
 
-mod port;
+mod machine;
 
 use std::fmt;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use bates_pattern::{Position, Scope};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::lease::Lease;
 use crate::machine::Numbers;
-use crate::place::Place;
+use crate::range::Lease;
+use crate::scope::{Place, ScopeKey};
+use crate::series::SeriesName;
 
-pub use port::{Audit, RecordFilter};
+pub(crate) use machine::Drawn;
 
 /// How numbers left the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -187,4 +188,21 @@ impl Auditing {
             Self::Off => None,
         }
     }
+}
+
+/// Which records. What is `None` does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordFilter {
+    /// Those of a series.
+    pub series: Option<SeriesName>,
+    /// Those of a scope of any series.
+    pub scope: Option<ScopeKey>,
+    /// Those that cover this position.
+    pub position: Option<u64>,
+    /// Those of somebody.
+    pub who: Option<Box<str>>,
+    /// Those from this moment on.
+    pub since: Option<Timestamp>,
+    /// Those from before this moment.
+    pub until: Option<Timestamp>,
 }

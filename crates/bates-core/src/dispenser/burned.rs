@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 
 use super::cell::Answer;
 use super::{Dispenser, Inner};
-use crate::grant::{Grant, GrantError, Want};
-use crate::lease::Lease;
-use crate::place::Place;
+use crate::ledger::{Grant, GrantError, Want};
+use crate::range::Lease;
+use crate::scope::Place;
 use crate::store::{Store, StoreError};
 
 /// Burned positions that the store has not written down yet.

@@ -13,11 +13,10 @@ use super::held::Held;
 use super::line::{Line, Waiter};
 use super::text::Text;
 use crate::error::IssueError;
-use crate::grant::{Grant, GrantError, Tail};
-use crate::lease::Taken;
-use crate::place::{Place, ScopeKey};
-use crate::promise::Promise;
-use crate::series::Series;
+use crate::ledger::{Grant, GrantError, Tail};
+use crate::range::Taken;
+use crate::scope::{Place, ScopeKey};
+use crate::series::{Promise, Series};
 
 /// How much larger than the one before a lease is. Each lease is a durable write, and a scope that is used a lot
 /// needs few of them this way. What it costs: a crash skips up to eleven times as many positions as the scope has

@@ -7,8 +7,8 @@ use tokio::task::JoinSet;
 
 use super::cell::Cell;
 use super::{Closed, Dispenser, Inner};
-use crate::grant::{Surrendered, Tail};
-use crate::name::SeriesName;
+use crate::ledger::{Surrendered, Tail};
+use crate::series::SeriesName;
 use crate::store::Store;
 
 /// Tails that are on their way back to the store together.

@@ -6,11 +6,10 @@ use tokio::sync::SemaphorePermit;
 use super::burned::DirectGrant;
 use super::{Dispenser, want};
 use crate::error::IssueError;
-use crate::grant::Purpose;
-use crate::lease::Taken;
-use crate::place::{Place, ScopeKey};
-use crate::promise::Promise;
-use crate::series::Series;
+use crate::ledger::Purpose;
+use crate::range::Taken;
+use crate::scope::{Place, ScopeKey};
+use crate::series::{Promise, Series};
 use crate::store::Store;
 
 /// How many calls that are granted one by one may be on their way to the store together. They share commits, so

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Inner;
-use crate::grant::{Surrendered, Tail};
+use crate::ledger::{Surrendered, Tail};
 use crate::store::{Store, StoreError};
 
 impl<S: Store> Inner<S> {

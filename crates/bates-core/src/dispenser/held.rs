@@ -7,7 +7,7 @@ mod run;
 
 use std::collections::VecDeque;
 
-use crate::lease::{Lease, Taken};
+use crate::range::{Lease, Taken};
 
 /// Positions granted and not handed out.
 #[derive(Default)]

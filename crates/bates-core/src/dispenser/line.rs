@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::cell::Answer;
 use super::held::Held;
 use crate::error::IssueError;
-use crate::lease::Taken;
+use crate::range::Taken;
 
 #[derive(Default)]
 pub(super) struct Line {

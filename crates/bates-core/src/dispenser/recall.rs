@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 
 use super::cell::Cell;
 use super::{Dispenser, Inner};
-use crate::lease::Lease;
-use crate::name::SeriesName;
-use crate::place::{Place, ScopeKey};
+use crate::range::Lease;
 use crate::recall::Recall;
+use crate::scope::{Place, ScopeKey};
+use crate::series::SeriesName;
 use crate::store::{Store, StoreError};
 
 /// What was given up and is not reported yet, by series.

@@ -10,8 +10,8 @@ use super::cell::{Cell, Fetch};
 use super::refills::Counted;
 use super::shards::At;
 use super::{Inner, want};
-use crate::grant::{Grant, GrantError, Purpose, Want};
-use crate::place::Place;
+use crate::ledger::{Grant, GrantError, Purpose, Want};
+use crate::scope::Place;
 use crate::series::Series;
 use crate::store::{Store, StoreError};
 

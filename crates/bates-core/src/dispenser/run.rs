@@ -8,9 +8,9 @@ use super::cell::Cell;
 use super::shards::At;
 use super::{Dispenser, Inner, want};
 use crate::error::IssueError;
-use crate::grant::{Grant, Purpose, Tail};
-use crate::lease::Taken;
-use crate::place::{Place, ScopeKey};
+use crate::ledger::{Grant, Purpose, Tail};
+use crate::range::Taken;
+use crate::scope::{Place, ScopeKey};
 use crate::series::Series;
 use crate::store::{Store, StoreError};
 

@@ -130,8 +130,8 @@ mod tests {
     use bates_pattern::{Options, Pattern, Position};
 
     use super::*;
-    use crate::promise::Promise;
     use crate::series::Limits;
+    use crate::series::Promise;
 
     fn series(name: &str) -> Series {
         let pattern = Pattern::compile("{seq}", Options::default()).unwrap();

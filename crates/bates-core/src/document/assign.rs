@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::State;
 use crate::audit::Taking;
-use crate::grant::GrantError;
-use crate::place::Place;
-use crate::promise::Promise;
+use crate::ledger::GrantError;
+use crate::scope::Place;
+use crate::series::Promise;
 use crate::store::StoreError;
 
 /// Rules that reject so many positions in a row will hardly accept the next one soon.

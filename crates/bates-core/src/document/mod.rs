@@ -5,11 +5,15 @@
 //! document, and says so in time.
 
 mod assign;
+mod machine;
 mod outbox;
 mod record;
+mod relay;
 mod sink;
 
 pub use assign::{Assign, AssignError, Assigned, Content, Idempotency};
-pub use outbox::{Claim, Claimed, Decided, Decision, Filter, Outbox, Settlement, Verdict};
+pub use machine::AssignRefused;
+pub use outbox::{Claim, Claimed, Decided, Decision, Filter, Settlement, Verdict};
 pub use record::{Document, State};
+pub use relay::{CLAIM_LASTS, Relay, RelaySettings};
 pub use sink::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};

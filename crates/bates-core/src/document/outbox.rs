@@ -1,78 +1,12 @@
-//! The port to the outbox: documents numbered, claimed, delivered and decided on. Filled by every store.
-//!
-//! Times are told as durations from now: each store has one clock, that of its database, and what is due does not
-//! depend on the clocks of nodes. What every outbox must do is tested in one place, `bates_testkit::claims`.
+//! What is asked of the outbox: which documents, who delivers them, what became of a try, what a person decides.
 
-use std::future::Future;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Assign, AssignError, Assigned, Delivery, Document, State};
-use crate::name::SeriesName;
-use crate::place::Place;
-use crate::store::{Store, StoreError};
-
-/// A durable keeper of documents.
-///
-/// Invariant: cursor, ledger, document and idempotency key are written in one commit, or none of them is. A number
-/// that was assigned is never assigned again, whatever becomes of its document.
-pub trait Outbox: Store {
-    /// Numbers a document. Calls that wait together share a commit. The same request gets the same number.
-    fn assign(&self, assign: Assign) -> impl Future<Output = Result<Assigned, AssignError>> + Send;
-
-    /// Documents by their ids, ascending, after `after`, at most `limit`.
-    fn documents(
-        &self,
-        filter: Filter,
-        after: Option<Uuid>,
-        limit: usize,
-    ) -> impl Future<Output = Result<Vec<Document>, StoreError>> + Send;
-
-    /// Takes pending documents that are due, those with the fewest tries first, for as long as the claim lasts. Each
-    /// claim is a try. What is not settled in time may be claimed by somebody else.
-    fn claim(&self, claim: Claim) -> impl Future<Output = Result<Vec<Claimed>, StoreError>> + Send;
-
-    /// Writes down what became of claims; answers how many were accepted. A verdict counts only for the try that
-    /// claimed it: whoever slept through its claim changes nothing.
-    fn settle(&self, settled: Vec<Settlement>) -> impl Future<Output = Result<u64, StoreError>> + Send;
-
-    /// Decides about one document.
-    fn decide(
-        &self,
-        event: Uuid,
-        decision: Decision,
-    ) -> impl Future<Output = Result<Decided, StoreError>> + Send;
-
-    /// Decides about all documents that it can be decided about so; answers about how many. Those with a try under way
-    /// are not abandoned.
-    fn decide_all(
-        &self,
-        filter: Filter,
-        decision: Decision,
-    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
-
-    /// Voids reservations whose time is over, at most `limit`; answers how many.
-    fn expire(&self, limit: usize) -> impl Future<Output = Result<u64, StoreError>> + Send;
-
-    /// Removes what was delivered or confirmed so long ago, at most `limit`; answers how many. The ledger and the
-    /// idempotency keys stay.
-    fn prune(&self, age: Duration, limit: usize) -> impl Future<Output = Result<u64, StoreError>> + Send;
-
-    /// Waits until others have written something of a series that can be delivered. Word may get lost, and a store that
-    /// is not shared has none: who waits must look now and then all the same.
-    fn woken(&self, _series: &SeriesName) -> impl Future<Output = ()> + Send {
-        std::future::pending()
-    }
-
-    /// Whether word of others arrives just now, as far as the store knows: who waits for it may look less often.
-    fn is_told(&self) -> bool {
-        false
-    }
-
-    /// How many documents of each series are in each state.
-    fn tally(&self) -> impl Future<Output = Result<Vec<(SeriesName, State, u64)>, StoreError>> + Send;
-}
+use super::{Delivery, Document, State};
+use crate::scope::Place;
+use crate::series::SeriesName;
 
 /// Which documents. What is `None` does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::place::Place;
+use crate::scope::Place;
 
 /// A document, or a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::place::Place;
+use crate::scope::Place;
 
 /// Where the documents of a series go: at least once, each with an id that stays.
 ///

@@ -1,8 +1,8 @@
 //! The account of a scope: what a store knows of its positions, and which of them nobody has. Pure: no store, no clock.
 
-use super::{Missing, Ranges, Reason};
-use crate::lease::Lease;
-use crate::promise::Promise;
+use super::{Missing, Reason};
+use crate::range::{Lease, Ranges};
+use crate::series::Promise;
 
 /// What a store knows of the positions of a scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

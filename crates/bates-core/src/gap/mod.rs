@@ -1,21 +1,22 @@
 //! Gaps: positions that were granted and are no document's, each with a reason. Owns the account of a scope:
 //! granted = issued + held + gaps + uncertain + rejected, and no position is in two of them.
 
+mod accepted;
 mod account;
-mod books;
-mod ranges;
+mod machine;
 mod saved;
 
 use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::lease::Lease;
-use crate::place::Place;
+use crate::range::{Lease, Ranges};
+use crate::scope::{Place, ScopeKey};
+use crate::series::SeriesName;
 
+pub(crate) use accepted::AcceptedPositions;
 pub use account::Account;
-pub use books::{Books, GapFilter};
-pub use ranges::Ranges;
+pub use machine::Reconciled;
 pub(crate) use saved::SavedPositions;
 pub use saved::{Reading, Saved};
 
@@ -133,4 +134,13 @@ pub struct Gap {
     pub missing: Missing,
     /// When it was first seen.
     pub seen: Timestamp,
+}
+
+/// Which gaps. What is `None` does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GapFilter {
+    /// Those of a series.
+    pub series: Option<SeriesName>,
+    /// Those of a scope of any series.
+    pub scope: Option<ScopeKey>,
 }

@@ -6,9 +6,8 @@ use std::pin::Pin;
 
 use bates_pattern::Pattern;
 
-use super::Ranges;
-use crate::lease::Lease;
-use crate::place::ScopeKey;
+use crate::range::{Lease, Ranges};
+use crate::scope::ScopeKey;
 
 /// The documents that a user has.
 pub trait Saved: Send + Sync + 'static {

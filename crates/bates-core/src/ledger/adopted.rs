@@ -1,10 +1,9 @@
 //! Adopted positions: another system has issued their numbers, so every grant passes over them.
 
-use crate::document::{Assign, AssignError};
-use crate::lease::Lease;
-use crate::store::{Cursor, StoreError};
-
 use super::Request;
+use crate::document::{Assign, AssignError};
+use crate::range::Lease;
+use crate::store::{Cursor, StoreError};
 
 /// Rows that are read first; then ten times as many, up to `PAGE_MAX`.
 const PAGE_MIN: usize = 1_000;
@@ -62,7 +61,11 @@ impl AdoptedPositions {
                 // Whether the cursor goes back is not known yet.
                 Request::Release(tail) => from = from.min(tail.lease.from()),
                 Request::Assign(_) => free = free.max(FREE_MIN),
-                Request::RaiseFloor(_) | Request::Adopt(_) => {}
+                Request::RaiseFloor(_)
+                | Request::Adopt(_)
+                | Request::GiveUp(_)
+                | Request::WriteOff
+                | Request::Fence => {}
             }
         }
         if adopted_to <= from {

@@ -1,7 +1,7 @@
 //! What the store writes for one scope.
 
 use crate::gap::{Missing, Reason};
-use crate::lease::Lease;
+use crate::range::{Lease, Ranges};
 use crate::store::Cursor;
 
 /// What the store writes for one scope, all in one transaction.
@@ -25,6 +25,8 @@ pub struct ScopeChange {
     pub released_to: Option<u64>,
     /// The first position that this process holds afterwards, for a store that keeps it with the cursor.
     pub held_from: Option<u64>,
+    /// Positions that the holders of [`ScopeBefore::held`](super::ScopeBefore::held) do not hold any more.
+    pub given_up: Ranges,
     /// Ranges that are gaps from now on.
     pub lost: Vec<Missing>,
     /// Positions that are adopted from now on.

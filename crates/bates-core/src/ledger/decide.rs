@@ -2,13 +2,15 @@
 //!
 //! Invariant: no position is given to two of them.
 
-use super::{AdoptedPositions, Decision, Keys, Outcome, Request, ScopeBefore, ScopeChange};
+use super::{
+    AdoptedPositions, Decision, Grant, GrantError, Keys, Outcome, Purpose, Request, ScopeBefore, ScopeChange,
+    Surrendered, Tail, Want,
+};
 use crate::document::{Assign, AssignError, Assigned};
 use crate::gap::Reason;
-use crate::grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
-use crate::lease::Lease;
-use crate::place::Place;
-use crate::promise::Promise;
+use crate::range::{Lease, Ranges};
+use crate::scope::Place;
+use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
 
 /// Decides the requests of one scope. `keys` are those of the whole batch: a key that a request uses here is known to
@@ -48,6 +50,12 @@ impl Scope<'_> {
             Request::Assign(assign) => Outcome::Assign(self.assign(assign, keys)),
             Request::RaiseFloor(floor) => Outcome::RaiseFloor(self.raise_floor(*floor)),
             Request::Adopt(positions) => Outcome::Adopt(self.adopt(positions)),
+            Request::GiveUp(unused) => {
+                self.give_up(unused);
+                Outcome::Change(Ok(()))
+            }
+            Request::WriteOff => Outcome::Change(self.write_off()),
+            Request::Fence => Outcome::Change(self.fence()),
         }
     }
 
@@ -139,6 +147,29 @@ impl Scope<'_> {
         let adopted = self.newly_adopted.get_or_insert_with(|| self.before.adopted.clone());
         adopted.insert(positions);
         Ok(positions.iter().filter(|position| **position < next).count() as u64)
+    }
+
+    /// Invariant: a position that the holder does not hold is not lost. In a store that was restored from a backup,
+    /// another holder may have been granted it.
+    fn give_up(&mut self, unused: &[Lease]) {
+        let held = &self.before.held;
+        let kept = held.without(&Ranges::of(unused.iter().copied()));
+        self.change.given_up = held.without(&kept);
+        self.change.lose(self.change.given_up.clone().iter(), Reason::LeaseLost);
+    }
+
+    fn write_off(&mut self) -> Result<(), StoreError> {
+        self.fence()?;
+        self.change.given_up = self.before.held.clone();
+        self.change.lose(self.before.held.iter(), Reason::CrashSkip);
+        Ok(())
+    }
+
+    /// Raises the version of the cursor, which a release compares.
+    fn fence(&mut self) -> Result<(), StoreError> {
+        let next = self.next_of_pinned()?;
+        self.move_to(next);
+        Ok(())
     }
 
     fn adopted(&self) -> &AdoptedPositions {

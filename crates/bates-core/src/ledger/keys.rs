@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::Request;
 use crate::document::{Assign, AssignError, Assigned, Idempotency};
-use crate::name::SeriesName;
+use crate::series::SeriesName;
 use crate::store::StoreError;
 
 /// An idempotency key. Every batch inserts its keys in their order, so that no two batches wait for each other.

@@ -6,17 +6,18 @@
 mod adopted;
 mod change;
 mod decide;
+mod grant;
 mod keys;
 
 use crate::document::{Assign, AssignError, Assigned};
-use crate::gap::Ranges;
-use crate::grant::{Grant, GrantError, Surrendered, Tail, Want};
-use crate::promise::Promise;
+use crate::range::{Lease, Ranges};
+use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
 
 pub use adopted::{AdoptedPage, AdoptedPositions};
 pub use change::ScopeChange;
 pub use decide::decide;
+pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use keys::{Key, KeyState, KeyUse, Keys};
 
 /// A request for one scope.
@@ -32,6 +33,12 @@ pub enum Request {
     RaiseFloor(u64),
     /// Grant these positions to no one: another system has issued their numbers.
     Adopt(Vec<u64>),
+    /// The holder gives these positions up unused; only those that it holds are lost.
+    GiveUp(Vec<Lease>),
+    /// The holders count as crashed: whether they used what they hold is not known.
+    WriteOff,
+    /// Let no range that was granted before be released.
+    Fence,
 }
 
 /// What a request gets.
@@ -47,6 +54,8 @@ pub enum Outcome {
     RaiseFloor(Result<Cursor, StoreError>),
     /// How many of the positions had been granted before.
     Adopt(Result<u64, StoreError>),
+    /// A request that only changes the store.
+    Change(Result<(), StoreError>),
 }
 
 impl Request {
@@ -58,6 +67,7 @@ impl Request {
             Self::Assign(_) => Outcome::Assign(Err(error.into())),
             Self::RaiseFloor(_) => Outcome::RaiseFloor(Err(error)),
             Self::Adopt(_) => Outcome::Adopt(Err(error)),
+            Self::GiveUp(_) | Self::WriteOff | Self::Fence => Outcome::Change(Err(error)),
         }
     }
 
@@ -87,6 +97,9 @@ pub struct ScopeBefore {
     pub held_from: Option<u64>,
     /// Positions that a crashed process held and that are not reported as lost yet.
     pub crashed: Ranges,
+    /// For [`Request::GiveUp`] and [`Request::WriteOff`]: the positions that the holders hold. What became of others that
+    /// they were granted is known.
+    pub held: Ranges,
 }
 
 /// A series as the store has it before a batch.
@@ -155,6 +168,11 @@ impl Outcome {
     /// Of a [`Request::Adopt`].
     pub fn into_adopted(self) -> Result<u64, StoreError> {
         if let Self::Adopt(adopted) = self { adopted } else { unreachable!("{self:?} is not of an adoption") }
+    }
+
+    /// Of a request that only changes the store.
+    pub fn into_change(self) -> Result<(), StoreError> {
+        if let Self::Change(change) = self { change } else { unreachable!("{self:?} is not of a change") }
     }
 
     fn exhausted(&self) -> Option<&GrantError> {

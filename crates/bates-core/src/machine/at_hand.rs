@@ -3,8 +3,9 @@
 use bates_pattern::{Position, Scope};
 use jiff::Timestamp;
 
-use super::{Entry, Machine, ScopeName, ScopeRefused};
-use crate::place::ScopeKey;
+use super::Machine;
+use crate::scope::{ScopeKey, ScopeName, ScopeRefused};
+use crate::series::Entry;
 use crate::store::Store;
 
 /// A scope made ready once: what is around its numbers is written, and its identity is known.

@@ -1,7 +1,8 @@
 //! The hot path: numbers by the key of their scope, out of memory, for whoever must not wait.
 
-use super::{Entry, Machine};
-use crate::lease::Taken;
+use super::Machine;
+use crate::range::Taken;
+use crate::series::Entry;
 use crate::store::Store;
 
 impl<S: Store> Machine<S> {

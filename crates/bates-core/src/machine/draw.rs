@@ -3,10 +3,11 @@
 
 use bates_pattern::Scope;
 
-use super::audit::Drawn;
 use super::unclaimed::Unclaimed;
-use super::{Entry, Machine, NextError, Numbers, Wanted};
-use crate::place::ScopeKey;
+use super::{Machine, NextError, Numbers, Wanted};
+use crate::audit::Drawn;
+use crate::scope::ScopeKey;
+use crate::series::Entry;
 use crate::store::Store;
 
 /// Numbers that are taken and rendered in one go.
@@ -17,7 +18,7 @@ const REJECTED_MAX: u64 = 1_000_000;
 
 impl<S: Store> Machine<S> {
     /// Takes numbers, and notes from where, if that has to be recorded before they are answered.
-    pub(super) async fn draw<'m>(
+    pub(crate) async fn draw<'m>(
         &'m self,
         entry: &'m Entry,
         (scope, key): (&Scope, &'m ScopeKey),

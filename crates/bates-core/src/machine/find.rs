@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Machine};
-use crate::place::{Place, ScopeKey};
+use super::Machine;
+use crate::scope::{Place, ScopeKey};
+use crate::series::Entry;
 use crate::store::{Store, StoreError};
 
 /// What an identifier could be.

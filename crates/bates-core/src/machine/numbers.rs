@@ -2,8 +2,8 @@
 
 use bates_pattern::{Position, Scope};
 
-use super::Value;
-use crate::lease::{Lease, Taken};
+use crate::range::{Lease, Taken};
+use crate::series::Value;
 
 /// Numbers that were given, as text, in one piece of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ struct Number {
 }
 
 impl Numbers {
-    pub(super) fn of(value: Value) -> Self {
+    pub(crate) fn of(value: Value) -> Self {
         Self { value, ..Self::default() }
     }
 
@@ -68,11 +68,11 @@ impl Numbers {
     }
 
     /// The positions of those from a place on.
-    pub(super) fn positions_from(&self, begin: usize) -> impl Iterator<Item = u64> {
+    pub(crate) fn positions_from(&self, begin: usize) -> impl Iterator<Item = u64> {
         self.each.iter().skip(begin).map(|number| number.position.value())
     }
 
-    pub(super) fn add(&mut self, scope: &Scope, taken: &Taken) {
+    pub(crate) fn add(&mut self, scope: &Scope, taken: &Taken) {
         for lease in taken.leases() {
             let bounds = (Position::new(lease.from()), Position::new(lease.to() - 1));
             let (Some(first), Some(last)) = bounds else { continue };

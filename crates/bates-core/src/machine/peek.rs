@@ -1,9 +1,9 @@
 //! Which scopes there are, and what comes next in one, without touching it.
 
-use super::{Entry, Machine, NextError, ScopeName};
+use super::{Machine, NextError};
 use crate::error::IssueError;
-use crate::name::SeriesName;
-use crate::place::{Place, ScopeKey};
+use crate::scope::{Place, ScopeKey, ScopeName};
+use crate::series::{Entry, SeriesName};
 use crate::store::{Cursor, Store, StoreError};
 
 /// More than so many numbers of an earlier system in a row, at the very end, there hardly are.

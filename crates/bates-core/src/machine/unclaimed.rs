@@ -1,14 +1,14 @@
 //! Numbers on their way to a caller. They are burned if they do not arrive: the caller stopped waiting, or what had to be
 //! written before was not.
 
-use super::{Entry, Machine, Numbers};
-use crate::gap::Ranges;
-use crate::lease::{Lease, Taken};
-use crate::place::{Place, ScopeKey};
+use super::{Machine, Numbers};
+use crate::range::{Lease, Ranges, Taken};
+use crate::scope::{Place, ScopeKey};
+use crate::series::Entry;
 use crate::store::Store;
 
 /// Something that was taken and that the caller does not have yet.
-pub(super) struct Unclaimed<'m, S: Store, T: Positions> {
+pub(crate) struct Unclaimed<'m, S: Store, T: Positions> {
     machine: &'m Machine<S>,
     entry: &'m Entry,
     key: &'m ScopeKey,
@@ -16,7 +16,7 @@ pub(super) struct Unclaimed<'m, S: Store, T: Positions> {
 }
 
 /// Something whose positions can be told.
-pub(super) trait Positions {
+pub(crate) trait Positions {
     fn ranges(&self) -> Ranges;
 }
 
@@ -34,20 +34,20 @@ impl Positions for Taken {
 }
 
 impl<'m, S: Store, T: Positions> Unclaimed<'m, S, T> {
-    pub(super) fn new(machine: &'m Machine<S>, (entry, key): (&'m Entry, &'m ScopeKey), what: T) -> Self {
+    pub(crate) fn new(machine: &'m Machine<S>, (entry, key): (&'m Entry, &'m ScopeKey), what: T) -> Self {
         Self { machine, entry, key, what: Some(what) }
     }
 
-    pub(super) fn get(&self) -> &T {
+    pub(crate) fn get(&self) -> &T {
         self.what.as_ref().expect("it is there until it is claimed")
     }
 
-    pub(super) fn get_mut(&mut self) -> &mut T {
+    pub(crate) fn get_mut(&mut self) -> &mut T {
         self.what.as_mut().expect("it is there until it is claimed")
     }
 
     /// From here on it is the caller's. Nothing may be waited for afterwards.
-    pub(super) fn claim(mut self) -> T {
+    pub(crate) fn claim(mut self) -> T {
         self.what.take().expect("it is there until it is claimed")
     }
 }

@@ -2,11 +2,12 @@
 
 use uuid::Uuid;
 
-use super::{Movable, MoveError, Moved, Page};
+use super::{MoveError, Moved, Page};
 use crate::audit::RecordFilter;
-use crate::client_lease::ClientLeaseFilter;
 use crate::gap::GapFilter;
-use crate::name::SeriesName;
+use crate::lease::ClientLeaseFilter;
+use crate::series::SeriesName;
+use crate::store::Store;
 
 /// Scopes, documents, keys, gaps, pools, records or client leases that are copied in one commit.
 const PAGE_MAX: usize = 1_000;
@@ -27,7 +28,7 @@ pub(super) struct Copying<'m, A, B> {
     pub(super) progress: &'m mut dyn FnMut(Moved),
 }
 
-impl<A: Movable, B: Movable> Copying<'_, A, B> {
+impl<A: Store, B: Store> Copying<'_, A, B> {
     pub(super) async fn scopes(&mut self, series: &SeriesName) -> Result<(), MoveError> {
         let mut after = None;
         loop {

@@ -7,13 +7,13 @@ use std::fmt;
 use uuid::Uuid;
 
 use crate::audit::Record;
-use crate::client_lease::ClientLease;
 use crate::document::{Document, Idempotency, State};
 use crate::gap::{Gap, Missing};
-use crate::lease::Lease;
-use crate::name::SeriesName;
-use crate::place::{Place, ScopeKey};
-use crate::store::{Cursor, Definition};
+use crate::lease::ClientLease;
+use crate::range::Lease;
+use crate::scope::{Place, ScopeKey};
+use crate::series::{Definition, SeriesName};
+use crate::store::Cursor;
 
 /// A page that is written in one commit. Written twice, it is the same as written once.
 #[derive(Clone, Debug, PartialEq, Eq)]

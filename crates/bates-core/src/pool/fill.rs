@@ -6,15 +6,16 @@ use bates_pattern::Scope;
 use uuid::Uuid;
 
 use super::{
-    Asking, FillError, Filled, ListLook, Pool, PoolSettings, Pools, Push, Refusal, Renewal, Server, Settling,
+    Asking, FillError, Filled, ListLook, Pool, PoolSettings, Push, Refusal, Renewal, Server, Settling,
     SharedPool,
 };
 use crate::clock::Clock;
-use crate::grant::{Grant, GrantError, Purpose, Want};
-use crate::lease::Lease;
-use crate::machine::{Entry, Numbers, Value};
-use crate::measured::Measured;
-use crate::place::Place;
+use crate::ledger::{Grant, GrantError, Purpose, Want};
+use crate::machine::Numbers;
+use crate::range::Lease;
+use crate::scope::Place;
+use crate::series::{Entry, Value};
+use crate::store::{Measured, Store};
 
 /// How long a lock lasts that its filler does not extend.
 const LOCK_LASTS: Duration = Duration::from_secs(10);
@@ -57,7 +58,7 @@ struct Locked {
     since: Duration,
 }
 
-impl<S: Pools> Filling<'_, S> {
+impl<S: Store> Filling<'_, S> {
     /// Fills the pool if it is low, or begins it anew if its server forgot it. Tells `progress` of numbers pushed.
     pub(crate) async fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Filled, FillError> {
         let Some(mut lock) = self.lock().await? else { return Ok(Filled::Elsewhere) };

@@ -1,7 +1,7 @@
 //! What comes of a filling.
 
 use super::Refusal;
-use crate::grant::GrantError;
+use crate::ledger::GrantError;
 use crate::store::StoreError;
 
 /// What came of a filling.

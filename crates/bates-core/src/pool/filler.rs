@@ -11,9 +11,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::watched::{All, Watched};
-use super::{FillError, Filled, KeptPools, ListLook, Looked, Pools, Refusal, Server};
-use crate::machine::{Entry, Machine};
-use crate::place::ScopeKey;
+use super::{FillError, Filled, KeptPools, ListLook, Looked, Refusal, Server};
+use crate::machine::Machine;
+use crate::scope::ScopeKey;
+use crate::series::Entry;
+use crate::store::Store;
 
 /// How often lists are looked at that change, and those that do not.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
@@ -48,7 +50,7 @@ pub struct Filler<S> {
     generation: AtomicU64,
 }
 
-impl<S: Pools> Filler<S> {
+impl<S: Store> Filler<S> {
     /// A filler that has not begun. `None` if the series has no pools.
     pub fn new(machine: Arc<Machine<S>>, entry: Arc<Entry>, tell: Telling) -> Option<Self> {
         let kept = machine.kept(entry.series().name())?.clone();

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{PoolSettings, SharedPool};
-use crate::place::ScopeKey;
+use crate::scope::ScopeKey;
 
 /// The pools of a series, and where they are.
 pub struct KeptPools {

@@ -1,12 +1,13 @@
 //! What is pushed into a pool of an audited series is recorded first.
 
+use super::FillError;
 use super::fill::Filling;
-use super::{FillError, Pools};
 use crate::audit::{By, How, Record};
-use crate::lease::Lease;
 use crate::machine::Numbers;
+use crate::range::Lease;
+use crate::store::Store;
 
-impl<S: Pools> Filling<'_, S> {
+impl<S: Store> Filling<'_, S> {
     /// Records a chunk of an audited series, durably, before it is pushed: from then on anybody may take from it.
     pub(super) async fn record(&self, numbers: &Numbers, (from, to): (u64, u64)) -> Result<(), FillError> {
         let Some(range) = Lease::new(from, to).filter(|_| self.entry.spec().audit.is_on()) else {

@@ -1,8 +1,8 @@
 //! How the shared pools of a series are kept, as a configuration says it.
 
-use crate::key::{KeyTemplate, is_value};
-use crate::machine::Value;
-use crate::place::ScopeKey;
+use crate::scope::is_value;
+use crate::scope::{KeyTemplate, ScopeKey};
+use crate::series::Value;
 
 /// How the pools of a series are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Filler, ListLook, Pool, Pools, ScopeMatch, Server};
-use crate::place::ScopeKey;
-use crate::store::StoreError;
+use super::{Filler, ListLook, Pool, ScopeMatch, Server};
+use crate::scope::ScopeKey;
+use crate::store::{Store, StoreError};
 
 /// Pools that a process keeps for a series.
 const POOLS_MAX: usize = 10_000;
@@ -36,7 +36,7 @@ impl Watched {
 
 pub(super) type All = BTreeMap<ScopeKey, Watched>;
 
-impl<S: Pools> Filler<S> {
+impl<S: Store> Filler<S> {
     /// The scopes that have a pool: those that were asked for, those that are listed, and those that match.
     pub(super) async fn read_scopes(&self, all: &mut All) -> Result<(), StoreError> {
         let name = self.entry.series().name();

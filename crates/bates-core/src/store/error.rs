@@ -1,7 +1,6 @@
 //! Why a store could not do what it was asked.
 
-use super::Definition;
-use crate::promise::Promise;
+use crate::series::{Definition, Promise};
 
 /// A store that could not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

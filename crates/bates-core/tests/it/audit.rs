@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{
-    Audit as _, Auditing, By, How, Machine, MachineError, Record, RecordFilter, SeriesSpec, SystemClock,
-};
+use bates_core::store::prelude::*;
+use bates_core::{Auditing, By, How, Machine, MachineError, Record, RecordFilter, SeriesSpec, SystemClock};
 use bates_pattern::Reject;
-use bates_testkit::{FaultyStore, MemoryStore};
+use bates_testkit::MemoryStore;
 
 use super::machine::spec;
 
-type Numbering = Machine<FaultyStore<MemoryStore>>;
+type Numbering = Machine<MemoryStore>;
 
 const ON: Auditing = Auditing::On(None);
 
@@ -19,12 +18,12 @@ fn audited(spec: SeriesSpec) -> SeriesSpec {
     SeriesSpec { audit: ON, ..spec }
 }
 
-async fn open(specs: Vec<SeriesSpec>) -> (Numbering, Arc<FaultyStore<MemoryStore>>) {
-    let store = Arc::new(FaultyStore::new(Arc::default()));
+async fn open(specs: Vec<SeriesSpec>) -> (Numbering, Arc<MemoryStore>) {
+    let store = Arc::new(MemoryStore::default());
     (Machine::open(store.clone(), specs, Arc::new(SystemClock)).await.unwrap(), store)
 }
 
-async fn records(store: &Arc<FaultyStore<MemoryStore>>) -> Vec<Record> {
+async fn records(store: &Arc<MemoryStore>) -> Vec<Record> {
     store.records(RecordFilter::default(), None, 1_000).await.unwrap()
 }
 

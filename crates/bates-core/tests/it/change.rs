@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use bates_core::store::prelude::*;
 use bates_core::{By, Limits, Machine, MachineError, Made, Promise, SeriesSpec, SystemClock, Value};
 use bates_pattern::{Position, Reject, Reset};
 use bates_testkit::MemoryStore;
@@ -126,7 +127,7 @@ async fn bad_descriptions_are_refused_and_change_nothing() {
     ] {
         assert_eq!(code_of(machine.create(bad.clone())).await, code, "{bad:?}");
     }
-    let kept = bates_core::Store::descriptions(&*store).await.unwrap();
+    let kept = store.descriptions().await.unwrap();
     assert_eq!(kept.len(), 1, "{kept:?}");
     // What was refused was not pinned either.
     machine.create(spec("other", "{seq:3}", None)).await.unwrap();

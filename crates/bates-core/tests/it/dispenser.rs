@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bates_core::{Closed, Dispenser, IssueError, Level, Limits, Promise, Store};
+use bates_core::store::prelude::*;
+use bates_core::{Closed, Dispenser, IssueError, Level, Limits, Promise};
 use bates_testkit::{Fault, MemoryStore};
 
 use super::{counter, gated, scope, series, take, watched};

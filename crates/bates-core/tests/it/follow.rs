@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use bates_core::store::prelude::*;
 use bates_core::{By, Limits, Machine, MachineError, Made, Promise, SeriesName, SeriesSpec, SystemClock};
-use bates_testkit::{FaultyStore, MemoryStore};
+use bates_testkit::MemoryStore;
 
 use super::machine::spec;
 
@@ -120,7 +121,7 @@ async fn a_series_that_came_into_the_configuration_stays_described_for_nodes_tha
 #[tokio::test]
 async fn a_node_whose_store_was_taken_back_issues_nothing_that_it_held() {
     let store = Arc::new(MemoryStore::shared());
-    let watched = Arc::new(FaultyStore::new(store.clone()));
+    let watched = Arc::new(store.node());
     let fixed = SeriesSpec { description: "".into(), ..spec("tenant", "T-{seq}", Some("tenant")) };
     let node = Machine::open(watched.clone(), vec![fixed], Arc::new(SystemClock)).await.unwrap();
     node.restore(read).await.unwrap();
@@ -143,7 +144,7 @@ fn promised(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
 async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before_it_holds() {
     for promise in ["ordered", "gapless"] {
         let (store, name) = (Arc::new(MemoryStore::shared()), "tenant".parse::<SeriesName>().unwrap());
-        let gated = Arc::new(FaultyStore::gated(store.clone()));
+        let gated = Arc::new(store.gated_node());
         let one = Machine::open(store.clone(), vec![], Arc::new(SystemClock)).await.unwrap();
         let other = Arc::new(Machine::open(gated.clone(), vec![], Arc::new(SystemClock)).await.unwrap());
         one.restore(promised).await.unwrap();
@@ -158,9 +159,7 @@ async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before
             let from = Promise::Unique;
             let to = promise.parse().unwrap();
             let described = bates_core::Redescription { before: "unique".into(), after: promise.into() };
-            bates_core::Store::change_promise(&*store, name.clone(), from, to, Some(described))
-                .await
-                .unwrap();
+            store.change_promise(name.clone(), from, to, Some(described)).await.unwrap();
         }
         // It cannot be sealed before its refill has ended, and the call that follows is cut off meanwhile.
         while Arc::ptr_eq(&other.named("tenant").unwrap(), &before) {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use bates_core::store::prelude::*;
 use bates_core::{
     By, Entry, KeyTemplate, Machine, MachineError, NextError, Promise, SeriesSpec, StoreError, SystemClock,
 };
@@ -82,7 +83,7 @@ async fn a_scope_against_the_rules_takes_nothing() {
         let refused = machine.next(entry, bad.as_slice().into(), 1, By::library("test")).await;
         assert!(matches!(refused, Err(NextError::Scope(_))), "{bad:?}");
     }
-    let place = bates_core::Store::scopes(&*store, "document".parse().unwrap(), None, 10).await.unwrap();
+    let place = store.scopes("document".parse().unwrap(), None, 10).await.unwrap();
     assert!(place.is_empty(), "bad input creates no scope");
 }
 

@@ -13,11 +13,12 @@ mod runs;
 
 use std::sync::Arc;
 
-use bates_core::{Definition, Dispenser, Limits, Promise, ScopeKey, Series, Store};
+use bates_core::store::prelude::*;
+use bates_core::{Definition, Dispenser, Limits, Promise, ScopeKey, Series};
 use bates_pattern::{Options, Pattern, Position};
-use bates_testkit::{FaultyStore, MemoryStore};
+use bates_testkit::MemoryStore;
 
-pub(crate) type Watched = Arc<FaultyStore<MemoryStore>>;
+pub(crate) type Watched = Arc<MemoryStore>;
 
 pub(crate) fn series(template: &str, promise: Promise, limits: Limits) -> Series {
     let pattern = Pattern::compile(template, Options::default()).unwrap();
@@ -35,12 +36,12 @@ pub(crate) fn scope(name: &str) -> ScopeKey {
 /// A store that knows the series, watched for faults.
 pub(crate) async fn watched(store: &Arc<MemoryStore>) -> Watched {
     pin(store).await;
-    Arc::new(FaultyStore::new(store.clone()))
+    Arc::new(store.node())
 }
 
 pub(crate) async fn gated(store: &Arc<MemoryStore>) -> Watched {
     pin(store).await;
-    Arc::new(FaultyStore::gated(store.clone()))
+    Arc::new(store.gated_node())
 }
 
 async fn pin(store: &Arc<MemoryStore>) {
@@ -60,7 +61,7 @@ async fn pin(store: &Arc<MemoryStore>) {
 }
 
 pub(crate) async fn take(
-    dispenser: &Dispenser<FaultyStore<MemoryStore>>,
+    dispenser: &Dispenser<MemoryStore>,
     series: &Series,
     name: &str,
     count: u64,

@@ -3,25 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{By, Lease, Machine, SeriesName, SeriesSpec, Store, SystemClock};
-use bates_testkit::{FaultyStore, MemoryStore};
+use bates_core::store::prelude::*;
+use bates_core::{By, Lease, Machine, SeriesName, SeriesSpec, SystemClock};
+use bates_testkit::MemoryStore;
 
 use super::machine::spec;
 
-type Watched = Arc<FaultyStore<MemoryStore>>;
+type Watched = Arc<MemoryStore>;
 
 fn read(_: &SeriesName, _: &str) -> Result<SeriesSpec, Box<str>> {
     Err("nothing is described".into())
 }
 
-async fn node(store: &Watched) -> Arc<Machine<FaultyStore<MemoryStore>>> {
+async fn node(store: &Watched) -> Arc<Machine<MemoryStore>> {
     let specs = ["tenant", "other"].map(|name| spec(name, "{seq}", Some(&format!("{name}:{{x}}"))));
     let node = Machine::open(store.clone(), specs.into(), Arc::new(SystemClock)).await.unwrap();
     node.restore(read).await.unwrap();
     Arc::new(node)
 }
 
-async fn take(node: &Machine<FaultyStore<MemoryStore>>, series: &str) -> u64 {
+async fn take(node: &Machine<MemoryStore>, series: &str) -> u64 {
     let entry = node.named(series).unwrap();
     let taken = node.take(&entry, (&[("x", "a")]).into(), 1, By::library("test")).await.unwrap();
     taken.last()
@@ -38,12 +39,13 @@ fn lease(from: u64, to: u64) -> Lease {
 #[tokio::test]
 async fn a_recall_makes_a_process_give_up_its_ranges_of_that_series_only_and_report_them() {
     let memory = Arc::new(MemoryStore::shared());
-    let node = node(&Arc::new(FaultyStore::new(memory.clone()))).await;
+    let store = Arc::new(memory.node());
+    let node = node(&store).await;
     assert_eq!((take(&node, "tenant").await, take(&node, "other").await), (1, 1));
     memory.recall("tenant".parse().unwrap()).await.unwrap();
     node.follow().await.unwrap();
     assert_eq!(given_up(&memory), [("tenant".to_owned(), lease(2, 33))]);
-    assert_eq!(memory.recalls().await, Ok(vec![]), "it is answered");
+    assert_eq!(store.recalls().await, Ok(vec![]), "it is answered");
     assert_eq!(take(&node, "tenant").await, 33, "what was given up does not come");
     assert_eq!(take(&node, "other").await, 2, "the other series goes on");
     node.follow().await.unwrap();
@@ -53,7 +55,7 @@ async fn a_recall_makes_a_process_give_up_its_ranges_of_that_series_only_and_rep
 #[tokio::test]
 async fn a_recall_is_answered_only_once_the_range_that_is_on_its_way_was_given_up_too() {
     let memory = Arc::new(MemoryStore::shared());
-    let store = Arc::new(FaultyStore::gated(memory.clone()));
+    let store = Arc::new(memory.gated_node());
     let node = node(&store).await;
     let waiting = tokio::spawn({
         let node = node.clone();
@@ -71,11 +73,11 @@ async fn a_recall_is_answered_only_once_the_range_that_is_on_its_way_was_given_u
         tokio::task::yield_now().await;
     }
     assert!(!following.is_finished(), "a range may still arrive");
-    assert_eq!(memory.recalls().await.unwrap().len(), 1);
+    assert_eq!(store.recalls().await.unwrap().len(), 1);
     // The first grant is recalled, the second is for the caller that waits.
     store.let_through(2);
     following.await.unwrap().unwrap();
-    assert_eq!(memory.recalls().await, Ok(vec![]));
+    assert_eq!(store.recalls().await, Ok(vec![]));
     assert_eq!(given_up(&memory), [("tenant".to_owned(), lease(1, 33))]);
     assert_eq!(waiting.await.unwrap(), 33);
 }
@@ -84,7 +86,7 @@ async fn a_recall_is_answered_only_once_the_range_that_is_on_its_way_was_given_u
 #[tokio::test]
 async fn what_was_given_up_counts_as_held_until_it_is_reported() {
     let memory = Arc::new(MemoryStore::shared());
-    let store = Arc::new(FaultyStore::gated(memory.clone()));
+    let store = Arc::new(memory.gated_node());
     let node = node(&store).await;
     store.let_through(1);
     for number in 1..=25 {
@@ -120,7 +122,7 @@ async fn what_was_given_up_counts_as_held_until_it_is_reported() {
 #[tokio::test]
 async fn a_recall_of_a_series_that_no_process_holds_anything_of_waits_for_nothing() {
     let memory = Arc::new(MemoryStore::shared());
-    let node = node(&Arc::new(FaultyStore::new(memory.clone()))).await;
+    let node = node(&Arc::new(memory.node())).await;
     let recalled = node.recall(&"tenant".parse().unwrap(), Duration::from_hours(1)).await.unwrap();
     assert!(recalled.silent.is_empty());
     assert_eq!(memory.recalls().await, Ok(vec![]));

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
+use bates_core::store::prelude::*;
 use bates_core::{
-    By, KeyTemplate, Limits, Machine, Place, Promise, Purpose, ScopeKey, SeriesSpec, Store, SystemClock, Want,
+    By, KeyTemplate, Limits, Machine, Place, Promise, Purpose, ScopeKey, SeriesSpec, SystemClock, Want,
 };
 use bates_testkit::history::{Asked, Client, Gaps, History, Rules, Scope};
-use bates_testkit::{Fault, FaultyStore, MemoryStore};
+use bates_testkit::{Fault, MemoryStore};
 use proptest::prelude::*;
 
-type Numbering = Machine<FaultyStore<MemoryStore>>;
+type Numbering = Machine<MemoryStore>;
 
 /// A machine with a series that counts plainly, whose scopes have the key `n:{name}`.
 struct Stage {
     memory: Arc<MemoryStore>,
-    store: Arc<FaultyStore<MemoryStore>>,
+    store: Arc<MemoryStore>,
     machine: Numbering,
     history: History,
     scope: Scope,
@@ -24,7 +25,7 @@ struct Stage {
 impl Stage {
     async fn open(promise: Promise, is_shared: bool, adopted: Vec<u64>) -> Self {
         let memory = Arc::new(if is_shared { MemoryStore::shared() } else { MemoryStore::default() });
-        let store = Arc::new(FaultyStore::new(memory.clone()));
+        let store = Arc::new(memory.node());
         let limits = Limits { lease_min: 8, lease_max: 128, ..Limits::default() };
         let key = Some(KeyTemplate::parse("n:{name}").unwrap());
         let spec = SeriesSpec { key, promise, limits, ..SeriesSpec::new("n".parse().unwrap(), "{seq}") };

@@ -4,7 +4,7 @@
 mod recorder;
 mod sql;
 
-use bates_core::{Audit, Record, RecordFilter, SeriesName, StoreError};
+use bates_core::{AuditStore, Record, RecordFilter, SeriesName, StoreError};
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -13,7 +13,7 @@ use crate::PostgresStore;
 pub(crate) use recorder::Recorder;
 pub(crate) use sql::insert;
 
-impl Audit for PostgresStore {
+impl AuditStore for PostgresStore {
     async fn record(&self, records: Vec<Record>) -> Result<(), StoreError> {
         self.recorder().record(self.shared(), records).await
     }

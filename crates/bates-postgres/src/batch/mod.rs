@@ -5,7 +5,6 @@
 
 mod attempt;
 pub(crate) mod document;
-pub(crate) mod lose;
 mod queue;
 pub(crate) mod sql;
 mod unknown;
@@ -63,7 +62,7 @@ impl Call for Job {
         match &self.request {
             Request::Grant(_) => true,
             Request::Assign(assign) => assign.idempotency.is_none(),
-            Request::Release(_) | Request::RaiseFloor(_) | Request::Adopt(_) => false,
+            _ => false,
         }
     }
 }

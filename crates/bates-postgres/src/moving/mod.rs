@@ -6,7 +6,7 @@ mod scopes;
 mod write;
 
 use bates_core::{
-    Adopted, Kept, Mark, Movable, Move, Page, Pinning, Request, ScopeKey, SeriesName, SetAside, StoreError,
+    Adopted, Kept, Mark, Move, MoveStore, Page, Pinning, Request, ScopeKey, SeriesName, SetAside, StoreError,
 };
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::client_lease;
 use crate::error::{Failed, OpenError};
 use crate::session::Session;
 
-impl Movable for PostgresStore {
+impl MoveStore for PostgresStore {
     async fn definitions(&self) -> Result<Vec<Pinning>, StoreError> {
         self.done(|session| async move { definitions(&session).await }).await
     }

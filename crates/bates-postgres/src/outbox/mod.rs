@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use bates_core::ledger::Request;
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, Filter, Outbox, SeriesName,
-    Settlement, State, StoreError,
+    Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, DocumentStore, Filter,
+    SeriesName, Settlement, State, StoreError,
 };
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ const KEY_BYTES_MAX: usize = 2_048;
 /// A thousand years. PostgreSQL cannot add much more to a time.
 const MILLIS_MAX: f64 = 1000.0 * 365.25 * 86_400_000.0;
 
-impl Outbox for PostgresStore {
+impl DocumentStore for PostgresStore {
     async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
         check(&assign)?;
         let series = assign.place.series.clone();

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{Decided, Decision, Filter, Outbox, Settlement, State, Verdict};
+use bates_core::store::prelude::*;
+use bates_core::{Decided, Decision, Filter, Settlement, State, Verdict};
 use bates_postgres::{Opening, Settings};
 
 use super::documents::{LONG, claimed, counted, document, started};

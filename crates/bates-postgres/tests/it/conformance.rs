@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use bates_core::{Audit as _, Pools as _, Record, RecordFilter, Renewal, Server, Settling};
+use bates_core::store::prelude::*;
+use bates_core::{Record, RecordFilter, Renewal, Server, Settling};
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::{DataSet, PrivatePgBouncer, PrivatePostgres, conformance, exercise_move};
 
@@ -125,7 +126,7 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
         promise: None,
         held_from: None,
     };
-    let refused = bates_core::Store::grant(&from, want).await.unwrap_err().to_string();
+    let refused = from.grant(want).await.unwrap_err().to_string();
     assert!(refused.contains("was left for to"), "{refused}");
     nothing_is_written_about_pools(&from).await;
     nothing_is_recorded(&from).await;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use bates_core::store::prelude::*;
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Content, Decision, Filter, Idempotency, Mark, Movable,
-    Move, Outbox, Purpose, Reason, Store,
+    Assign, AssignError, Assigned, Claim, Claimed, Content, Decision, Filter, Idempotency, Mark, Move,
+    Purpose, Reason,
 };
 use bates_pattern::{Options, Pattern};
 use bates_postgres::{Opening, PostgresStore, Settings};

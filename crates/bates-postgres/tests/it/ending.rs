@@ -1,7 +1,8 @@
 //! The end of a space that several nodes grant from: nobody is told that it is exhausted while another node may still
 //! hold some of it.
 
-use bates_core::{GrantError, Purpose, Store, Tail, Want};
+use bates_core::store::prelude::*;
+use bates_core::{GrantError, Purpose, Tail, Want};
 use bates_postgres::{Opening, Settings};
 use bates_testkit::PrivatePostgres;
 

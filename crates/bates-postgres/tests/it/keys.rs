@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bates_core::{AssignError, Assigned, Lease, Outbox, Store};
+use bates_core::store::prelude::*;
+use bates_core::{AssignError, Assigned, Lease, Store};
 use bates_postgres::{Opening, Settings};
 use bates_testkit::PrivatePostgres;
 use tokio_postgres::Client;
@@ -165,7 +166,7 @@ const ROUNDS: usize = 5;
 
 /// What a writer is told, by key. All ask for the same keys at about the same time, pairs of them on two nodes in the
 /// same order, and each for another scope: so nothing but the key itself keeps them apart.
-async fn write(store: Arc<impl Outbox>, writer: usize) -> Vec<((usize, usize), Assigned)> {
+async fn write(store: Arc<impl Store>, writer: usize) -> Vec<((usize, usize), Assigned)> {
     let mut told = Vec::new();
     for round in 0..ROUNDS {
         for step in 0..KEYS {

@@ -16,7 +16,8 @@ mod taken_back;
 mod tls;
 mod unknown;
 
-use bates_core::{Definition, Place, Purpose, ScopeKey, Store, Want};
+use bates_core::store::prelude::*;
+use bates_core::{Definition, Place, Purpose, ScopeKey, Want};
 use bates_postgres::{Address, OpenError, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 use tokio_postgres::{Client, NoTls};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bates_core::{Definition, Movable as _, Place, Promise, ScopeKey, SeriesName, Store as _, leave_store};
+use bates_core::store::prelude::*;
+use bates_core::{Definition, Place, Promise, ScopeKey, SeriesName, leave_store};
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use bates_core::store::prelude::*;
 use bates_core::{
-    Claimed, Content, Decision, Delivering, Delivery, Filter, Machine, Outbox, Relay, RelaySettings,
-    ScopeName, SeriesSpec, Settlement, Sink, State, SystemClock, Undelivered, Verdict,
+    Claimed, Content, Decision, Delivering, Delivery, Filter, Machine, Relay, RelaySettings, ScopeName,
+    SeriesSpec, Settlement, Sink, State, SystemClock, Undelivered, Verdict,
 };
 use bates_postgres::{Opening, PostgresStore, Settings};
 use bates_testkit::{PrivatePgBouncer, PrivatePostgres};

@@ -1,6 +1,7 @@
 //! Opening a database: which servers are refused, and who may make the tables.
 
-use bates_core::{Purpose, Store};
+use bates_core::Purpose;
+use bates_core::store::prelude::*;
 use bates_postgres::{OpenError, Opening, PostgresStore, Settings, plan};
 use bates_testkit::PrivatePostgres;
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use bates_core::{Account, Books, Lease, Missing, Pool, Pools, Purpose, Reason, Renewal, Server, Settling};
-use bates_core::{Store as _, StoreError};
+use bates_core::StoreError;
+use bates_core::store::prelude::*;
+use bates_core::{Account, Lease, Missing, Pool, Purpose, Reason, Renewal, Server, Settling};
 use bates_postgres::{Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 

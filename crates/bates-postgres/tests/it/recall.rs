@@ -1,6 +1,7 @@
 //! Recalls between nodes: who holds what of a series, what is given up, and nodes that stay silent.
 
-use bates_core::{Books, Lease, Missing, Purpose, Reason, Store, Surrendered, Tail, Want};
+use bates_core::store::prelude::*;
+use bates_core::{Lease, Missing, Purpose, Reason, Surrendered, Tail, Want};
 use bates_postgres::{Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 

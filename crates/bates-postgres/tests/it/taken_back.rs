@@ -1,9 +1,8 @@
 //! A database that was taken back: restored from an old backup, or failed over to a standby that lagged. No node
 //! issues from it until an operator has accepted it.
 
-use bates_core::{
-    Books, GrantError, Missing, Movable, Purpose, Reason, Store, StoreError, Surrendered, Tail,
-};
+use bates_core::store::prelude::*;
+use bates_core::{GrantError, Missing, Purpose, Reason, StoreError, Surrendered, Tail};
 use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use bates_core::{GrantError, Lease, Purpose, Store, StoreError, Surrendered, Tail, Want};
+use bates_core::store::prelude::*;
+use bates_core::{GrantError, Lease, Purpose, StoreError, Surrendered, Tail, Want};
 use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 

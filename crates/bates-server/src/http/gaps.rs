@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
-use bates_core::{Books, Code, Gap, GapFilter, Place, ScopeKey};
+use bates_core::{Code, Gap, GapFilter, Place, ScopeKey, Store};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -131,7 +131,7 @@ fn place_of(text: &str) -> Result<(Place, u64), Problem> {
         ("limit" = Option<usize>, Query, description = "How many; 1,000 unless said, at most 10,000")),
     responses((status = 200, content((Gaps = "application/json"), (String = "text/csv")), description = "The gaps"),
         (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(super) async fn gaps<S: Books>(
+pub(super) async fn gaps<S: Store>(
     State(context): State<Context<S>>,
     uri: Uri,
     headers: HeaderMap,
@@ -184,7 +184,7 @@ pub(super) struct Reconciled {
 #[utoipa::path(post, path = "/v1/reconcile", tag = "gaps",
     params(("series" = Option<String>, Query, description = "Only this series")),
     responses((status = 200, body = Reconciled), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series, or the store fails")))]
-pub(super) async fn reconcile<S: Books>(
+pub(super) async fn reconcile<S: Store>(
     State(context): State<Context<S>>,
     uri: Uri,
 ) -> Result<Json<Reconciled>, Problem> {

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use bates_core::{Advance, By, ClientLeases, Code, EndRefused, Entry, Lease, LeaseAsk, LeaseRefused, Leased};
+use bates_core::{Advance, By, Code, EndRefused, Entry, Lease, LeaseAsk, LeaseRefused, Leased, Store};
 use bates_pattern::{Position, Reset};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -186,7 +186,7 @@ impl From<LeaseRefused> for Problem {
         (status = 200, description = "As many as were asked for; fewer where the scope ends", body = GivenLease),
         (status = "default", description = "Nothing was given", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(super) async fn lease<S: ClientLeases>(
+pub(super) async fn lease<S: Store>(
     State(context): State<Context<S>>,
     Extension(caller): Extension<Caller>,
     Path(series): Path<String>,
@@ -221,7 +221,7 @@ pub(super) async fn lease<S: ClientLeases>(
     request_body = ReturnRequest,
     responses((status = 200, body = Returned),
         (status = "default", description = "Nothing was written", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn give_back<S: ClientLeases>(
+pub(super) async fn give_back<S: Store>(
     State(context): State<Context<S>>,
     Path(lease): Path<String>,
     body: Body,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use bates_core::{ClientLease, ClientLeaseFilter, ClientLeases, Code};
+use bates_core::{ClientLease, ClientLeaseFilter, Code, Store};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -48,7 +48,7 @@ pub(super) struct HeldLease {
         ("after" = Option<String>, Query, description = "The `after` of the page before")),
     responses((status = 200, body = HeldLeases),
         (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(super) async fn held<S: ClientLeases>(
+pub(super) async fn held<S: Store>(
     State(context): State<Context<S>>,
     uri: Uri,
 ) -> Result<Json<HeldLeases>, Problem> {

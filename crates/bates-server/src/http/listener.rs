@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use axum::{Router, body::Body, http::Request};
-use bates_core::{Machine, Pools};
+use bates_core::{Machine, Store};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::Service;
@@ -24,7 +24,7 @@ use crate::{Caller, port};
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Serves connections until `stop` is done; then lets each finish the request that it has begun.
-pub async fn serve<S: Pools>(
+pub async fn serve<S: Store>(
     listener: TcpListener,
     machine: Arc<Machine<S>>,
     settings: Settings,

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use bates_core::{
-    Counts, LATENCY_BOUNDS_MICROS, Level, Machine, MachineError, Outbox, PoolTally, SeriesName,
+    Counts, LATENCY_BOUNDS_MICROS, Level, Machine, MachineError, PoolTally, SeriesName,
     State as DocumentState, Store,
 };
 use tokio::time::timeout;
@@ -17,7 +17,7 @@ use super::routes::Context;
 /// What happened, for Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "operations",
     responses((status = 200, description = "Counters and gauges in the text format of Prometheus", body = String)))]
-pub(super) async fn metrics<S: Outbox>(State(context): State<Context<S>>) -> impl IntoResponse {
+pub(super) async fn metrics<S: Store>(State(context): State<Context<S>>) -> impl IntoResponse {
     let mut text = String::new();
     // A server that stops says nothing about its store.
     let is_up = matches!(context.health.check(&context.machine).await, Ok(()) | Err(MachineError::Stopping));

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
-use bates_core::{By, Code, PoolLook, PoolRefused, Pools, Server};
+use bates_core::{By, Code, PoolLook, PoolRefused, Server, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -127,7 +127,7 @@ pub(super) struct Values {
 #[utoipa::path(get, path = "/v1/pools", tag = "pools",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
     responses((status = 200, body = KnownPools), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series, or it has no pools")))]
-pub(super) async fn all<S: Pools>(
+pub(super) async fn all<S: Store>(
     State(context): State<Context<S>>,
     uri: Uri,
 ) -> Result<Json<KnownPools>, Problem> {
@@ -148,7 +148,7 @@ pub(super) async fn all<S: Pools>(
     request_body(content = Option<AskPool>),
     responses((status = 202, body = KnownPool, description = "It is being filled"),
         (status = "default", description = "There is no pool", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn ask_for<S: Pools>(
+pub(super) async fn ask_for<S: Store>(
     State(context): State<Context<S>>,
     Path(series): Path<String>,
     body: Body,
@@ -171,7 +171,7 @@ pub(super) async fn ask_for<S: Pools>(
     request_body(content = AskAttach),
     responses((status = 200, body = Attached),
         (status = "default", description = "Bates sees another server, or none", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn attach<S: Pools>(
+pub(super) async fn attach<S: Store>(
     State(context): State<Context<S>>,
     Path(series): Path<String>,
     body: Body,
@@ -190,7 +190,7 @@ pub(super) async fn attach<S: Pools>(
     request_body(content = AskValues),
     responses((status = 200, body = Values),
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn next<S: Pools>(
+pub(super) async fn next<S: Store>(
     State(context): State<Context<S>>,
     Extension(caller): Extension<Caller>,
     Path(series): Path<String>,

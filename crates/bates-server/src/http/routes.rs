@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
-use bates_core::{ClientLeases, Code, Entry, Machine, Outbox, Pools, SeriesName, Store};
+use bates_core::{Code, Entry, Machine, SeriesName, Store};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
@@ -53,7 +53,7 @@ pub(super) fn name(text: &str) -> Result<SeriesName, Problem> {
 }
 
 /// The paths of numbers in advance.
-fn of_leases<S: ClientLeases>() -> Router<Context<S>> {
+fn of_leases<S: Store>() -> Router<Context<S>> {
     Router::new()
         .route("/v1/series/{series}/lease", post(lease::lease::<S>))
         .route("/v1/leases", get(leases::held::<S>))
@@ -61,7 +61,7 @@ fn of_leases<S: ClientLeases>() -> Router<Context<S>> {
 }
 
 /// The paths of documents and reservations.
-fn of_documents<S: Outbox>() -> Router<Context<S>> {
+fn of_documents<S: Store>() -> Router<Context<S>> {
     Router::new()
         .route("/v1/series/{series}/documents", post(documents::assign::<S>))
         .route("/v1/series/{series}/reservations", post(documents::reserve::<S>))
@@ -77,7 +77,7 @@ fn of_documents<S: Outbox>() -> Router<Context<S>> {
 }
 
 /// The paths of shared pools.
-fn of_pools<S: Pools>() -> Router<Context<S>> {
+fn of_pools<S: Store>() -> Router<Context<S>> {
     Router::new()
         .route("/v1/pools", get(pools::all::<S>))
         .route("/v1/series/{series}/pool", post(pools::ask_for::<S>))
@@ -85,7 +85,7 @@ fn of_pools<S: Pools>() -> Router<Context<S>> {
         .route("/v1/series/{series}/pool/next", post(pools::next::<S>))
 }
 
-pub(super) fn router<S: Pools>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
+pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
     let one =
         get(series::one::<S>).put(series::put::<S>).patch(series::patch::<S>).delete(series::retire::<S>);
     Router::new()

@@ -4,9 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
-use bates_core::{
-    ClientLeaseFilter, ClientLeases, Code, Entry, Made, Origin, Promise, SeriesName, SeriesSpec, Store,
-};
+use bates_core::{ClientLeaseFilter, Code, Entry, Made, Origin, Promise, SeriesName, SeriesSpec, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -183,7 +181,7 @@ pub(super) async fn put<S: Store>(
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
     request_body = Amendment,
     responses((status = 200, body = Series), (status = "default", body = Problem, content_type = "application/problem+json", description = "It was refused")))]
-pub(super) async fn patch<S: ClientLeases>(
+pub(super) async fn patch<S: Store>(
     State(context): State<Context<S>>,
     Path(series): Path<String>,
     body: Body,
@@ -201,7 +199,7 @@ pub(super) async fn patch<S: ClientLeases>(
 }
 
 /// Numbers that clients hold in advance would come out of order.
-async fn check_clients<S: ClientLeases>(
+async fn check_clients<S: Store>(
     context: &Context<S>,
     name: &SeriesName,
     amendment: &Amendment,

@@ -6,7 +6,8 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use bates_core::{KeyTemplate, Machine, Place, Promise, ScopeKey, SeriesSpec, Store as _};
+use bates_core::store::prelude::*;
+use bates_core::{KeyTemplate, Machine, Place, Promise, ScopeKey, SeriesSpec};
 use bates_server::{Access, resp};
 use bates_testkit::{FakeClock, MemoryStore};
 use tokio::sync::oneshot;

@@ -5,7 +5,7 @@ mod read;
 mod write;
 
 use bates_core::{
-    Adopted, Definition, Kept, Mark, Movable, Move, Page, Pinning, Request, ScopeKey, SeriesName, SetAside,
+    Adopted, Definition, Kept, Mark, Move, MoveStore, Page, Pinning, Request, ScopeKey, SeriesName, SetAside,
     StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Transaction, params};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::write::{Refusable, whole};
 
-impl Movable for SqliteStore {
+impl MoveStore for SqliteStore {
     async fn definitions(&self) -> std::result::Result<Vec<Pinning>, StoreError> {
         self.read(definitions)
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bates_core::ledger::Request;
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Clock as _, Decided, Decision, Document, Filter, Outbox,
-    SeriesName, Settlement, State, StoreError, SystemClock,
+    Assign, AssignError, Assigned, Claim, Claimed, Clock as _, Decided, Decision, Document, DocumentStore,
+    Filter, SeriesName, Settlement, State, StoreError, SystemClock,
 };
 use rusqlite::Error;
 use rusqlite::types::Type;
@@ -52,7 +52,7 @@ pub(crate) fn strange(column: usize) -> Error {
     Error::InvalidColumnType(column, "text".to_owned(), Type::Text)
 }
 
-impl Outbox for SqliteStore {
+impl DocumentStore for SqliteStore {
     async fn assign(&self, ask: Assign) -> Result<Assigned, AssignError> {
         self.check_complete()?;
         self.ask(ask.place.clone(), Request::Assign(Box::new(ask))).await?.into_assign()

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use bates_core::Store as _;
+use bates_core::store::prelude::*;
 use bates_sqlite::{Damage, OpenError, Opening, SqliteStore};
 use tempfile::TempDir;
 

@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use bates_core::{Assign, Content, Outbox as _, Store as _};
+use bates_core::store::prelude::*;
+use bates_core::{Assign, Content};
 use bates_sqlite::{OpenError, Opening, SqliteStore};
 use tempfile::TempDir;
 

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bates_core::store::prelude::*;
 use bates_core::{
-    Assign, Claim, Content, Decided, Decision, Definition, Filter, Idempotency, Outbox as _, Place, ScopeKey,
-    Settlement, Store as _, Verdict,
+    Assign, Claim, Content, Decided, Decision, Definition, Filter, Idempotency, Place, ScopeKey, Settlement,
+    Verdict,
 };
 use bates_pattern::{Options, Pattern};
 use bates_sqlite::{Opening, SqliteStore};

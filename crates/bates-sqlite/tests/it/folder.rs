@@ -2,9 +2,8 @@
 
 use std::fs;
 
-use bates_core::{
-    Audit as _, Definition, Mark, Movable as _, Move, Place, Purpose, RecordFilter, ScopeKey, Store, Want,
-};
+use bates_core::store::prelude::*;
+use bates_core::{Definition, Mark, Move, Place, Purpose, RecordFilter, ScopeKey, Want};
 use bates_sqlite::{Damage, OpenError, Opening, SqliteStore};
 use tempfile::TempDir;
 

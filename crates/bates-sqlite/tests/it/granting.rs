@@ -9,7 +9,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
-use bates_core::{Definition, Place, Purpose, ScopeKey, Store as _, Want};
+use bates_core::store::prelude::*;
+use bates_core::{Definition, Place, Purpose, ScopeKey, Want};
 use bates_sqlite::{Opening, SqliteStore};
 use bates_testkit::programs;
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use bates_core::{Assign, AssignError, Grant, GrantError, Outbox, Purpose, Store, Surrendered, Tail, Want};
+use bates_core::store::prelude::*;
+use bates_core::{Assign, AssignError, Grant, GrantError, Purpose, Surrendered, Tail, Want};
 
 use super::exercise::{DataSet, granted, next, open_pinned, place, want};
 use super::outbox;
@@ -69,7 +70,7 @@ pub async fn setting_aside_again_changes_nothing_and_tells_what_was_granted<D: D
     assert_eq!(granted(&store, one).await.lease.from(), 1002, "whoever is answered at once gets one run");
 }
 
-pub async fn documents_pass_over_what_was_set_aside<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn documents_pass_over_what_was_set_aside<D: DataSet>(data: &D) {
     let store = outbox::opened(data).await;
     let aside = aside();
     store.set_aside(place("a"), aside.iter().copied().collect()).await.expect("a write");

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bates_core::{Audit, By, How, Outbox, Record, RecordFilter, Store as _};
+use bates_core::store::prelude::*;
+use bates_core::{By, How, Record, RecordFilter, Store};
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -27,7 +28,7 @@ pub(super) fn record(scope: &str, (from, to): (u64, u64), who: &str, micros: i64
 }
 
 /// More than two pages of a move, some of them at the same moment.
-pub(super) async fn fill_records<S: Audit>(store: &S) {
+pub(super) async fn fill_records<S: Store>(store: &S) {
     let records = (0..2_345).map(|at: u64| {
         let micros = i64::try_from(at / 10).expect("it is small");
         record("a", (at, at + 1), if at.is_multiple_of(2) { "even" } else { "odd" }, micros)
@@ -36,13 +37,13 @@ pub(super) async fn fill_records<S: Audit>(store: &S) {
 }
 
 /// All records, as they are.
-pub(super) async fn told_of_records<S: Audit>(store: &S) -> Vec<Record> {
+pub(super) async fn told_of_records<S: Store>(store: &S) -> Vec<Record> {
     let told = all(store, RecordFilter::default()).await;
     assert_eq!(told.len(), 2_345);
     told
 }
 
-async fn all<S: Audit>(store: &S, of: RecordFilter) -> Vec<Record> {
+async fn all<S: Store>(store: &S, of: RecordFilter) -> Vec<Record> {
     store.records(of, None, 100_000).await.expect("a read")
 }
 
@@ -50,7 +51,7 @@ fn ids(records: &[Record]) -> BTreeSet<Uuid> {
     records.iter().map(|record| record.id).collect()
 }
 
-pub async fn what_was_recorded_is_there_after_reopening_and_once<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn what_was_recorded_is_there_after_reopening_and_once<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let odd = Record {
         first: "é \"1\"".into(),
@@ -66,7 +67,7 @@ pub async fn what_was_recorded_is_there_after_reopening_and_once<D: DataSet<Stor
     assert_eq!(all(&data.open().await, RecordFilter::default()).await, written);
 }
 
-pub async fn what_callers_record_at_once_is_all_there<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn what_callers_record_at_once_is_all_there<D: DataSet>(data: &D) {
     let store = Arc::new(open_pinned(data).await);
     let callers: Vec<_> = (0..300)
         .map(|caller: u64| {
@@ -89,7 +90,7 @@ pub async fn what_callers_record_at_once_is_all_there<D: DataSet<Store: Outbox>>
     assert_eq!(ids(&all(&*store, RecordFilter::default()).await), ids(&written));
 }
 
-pub async fn records_are_found_by_series_scope_who_and_time<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn records_are_found_by_series_scope_who_and_time<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     store.pin(definition("other"), None).await.expect("a pin");
     let mut other = record("a", (1, 2), "registry", 30);
@@ -117,7 +118,7 @@ pub async fn records_are_found_by_series_scope_who_and_time<D: DataSet<Store: Ou
     }
 }
 
-pub async fn the_record_that_covers_a_position_is_found<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn the_record_that_covers_a_position_is_found<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let written =
         [record("a", (1, 5), "one", 3), record("a", (5, 6), "two", 1), record("a", (8, 20), "three", 2)];
@@ -147,9 +148,7 @@ pub async fn the_record_that_covers_a_position_is_found<D: DataSet<Store: Outbox
     assert_eq!(who, ["two".into(), "four".into()], "where the scope is not known, in each");
 }
 
-pub async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: DataSet<Store: Outbox>>(
-    data: &D,
-) {
+pub async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let written: Vec<Record> =
         (0..100).map(|at: u64| record("a", (at, at + 1), "one", i64::from(at > 50))).collect();
@@ -174,7 +173,7 @@ pub async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: Da
     }
 }
 
-pub async fn old_records_of_a_series_are_removed_and_no_others<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn old_records_of_a_series_are_removed_and_no_others<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     store.pin(definition("other"), None).await.expect("a pin");
     let mut other = record("a", (1, 2), "one", 0);
@@ -193,7 +192,7 @@ pub async fn old_records_of_a_series_are_removed_and_no_others<D: DataSet<Store:
     assert_eq!(all(&store, RecordFilter::default()).await, left);
 }
 
-pub async fn a_document_is_recorded_in_its_own_commit_and_once<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_document_is_recorded_in_its_own_commit_and_once<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let audited = |mut ask: bates_core::Assign, micros| {
         ask.audit = Some(By { who: "registry", how: How::Document }.at(moment(micros)));

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use bates_core::store::prelude::*;
 use bates_core::{
-    Account, Books, Claim, Content, Decision, Definition, GapFilter, GrantError, Lease, Missing, Outbox as _,
-    Place, Promise, Purpose, Ranges, Reason, ScopeKey, Settlement, Store as _, Surrendered, Tail, Verdict,
-    Want,
+    Account, Claim, Content, Decision, Definition, GapFilter, GrantError, Lease, Missing, Place, Promise,
+    Purpose, Ranges, Reason, ScopeKey, Settlement, Store, Surrendered, Tail, Verdict, Want,
 };
 
 use super::exercise::{DataSet, definition, granted, lease, place, series, want};
@@ -13,13 +13,13 @@ use super::outbox::numbered;
 
 const LONG: Duration = Duration::from_hours(1);
 
-async fn opened<D: DataSet<Store: Books>>(data: &D) -> D::Store {
+async fn opened<D: DataSet>(data: &D) -> D::Store {
     let store = data.open().await;
     store.pin(definition("document"), None).await.expect("a first pin");
     store
 }
 
-async fn account(store: &impl Books, scope: &str) -> Account {
+async fn account(store: &impl Store, scope: &str) -> Account {
     let accounts = store.accounts(series("document"), None, 100).await.expect("a read");
     let key = place(scope).scope;
     accounts.into_iter().find(|(found, _)| *found == key).map(|(_, account)| account).expect("it is there")
@@ -31,9 +31,7 @@ fn held(account: &Account) -> Vec<Lease> {
     Ranges::of(account.held.iter().copied().chain(crashed)).iter().collect()
 }
 
-pub async fn what_is_held_is_known_and_what_was_handed_out_is_not_missing<D: DataSet<Store: Books>>(
-    data: &D,
-) {
+pub async fn what_is_held_is_known_and_what_was_handed_out_is_not_missing<D: DataSet>(data: &D) {
     let store = opened(data).await;
     granted(&store, want(place("a"), 10)).await;
     let first = account(&store, "a").await;
@@ -57,7 +55,7 @@ pub async fn what_is_held_is_known_and_what_was_handed_out_is_not_missing<D: Dat
 }
 
 /// Whoever seals a scope gives back later, and it may be asked for again meanwhile.
-pub async fn a_late_give_back_leaves_what_was_granted_since<D: DataSet<Store: Books>>(data: &D) {
+pub async fn a_late_give_back_leaves_what_was_granted_since<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let old = granted(&store, want(place("a"), 10)).await;
     granted(&store, want(place("a"), 10)).await;
@@ -70,9 +68,7 @@ pub async fn a_late_give_back_leaves_what_was_granted_since<D: DataSet<Store: Bo
 }
 
 /// A node may hold a range while its series becomes gapless, and gives the end of it back afterwards.
-pub async fn a_tail_given_back_after_the_promise_changed_is_issued_without_gaps<D: DataSet<Store: Books>>(
-    data: &D,
-) {
+pub async fn a_tail_given_back_after_the_promise_changed_is_issued_without_gaps<D: DataSet>(data: &D) {
     let store = data.open().await;
     let unique = Definition { promise: Some(Promise::Unique), ..definition("document") };
     store.pin(unique, None).await.expect("a first pin");
@@ -85,7 +81,7 @@ pub async fn a_tail_given_back_after_the_promise_changed_is_issued_without_gaps<
     assert_eq!(account(&store, "a").await.gapless_from, 1003, "1003 is issued as a gapless number");
 }
 
-pub async fn what_was_handed_out_to_the_last_is_held_by_nobody<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_was_handed_out_to_the_last_is_held_by_nobody<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let near_end = |count, held_from| Want { end: 1_021, held_from, ..want(place("a"), count) };
     granted(&store, near_end(20, None)).await;
@@ -98,7 +94,7 @@ pub async fn what_was_handed_out_to_the_last_is_held_by_nobody<D: DataSet<Store:
     assert_eq!(account(&data.open().await, "a").await.lost, [], "nor is anything uncertain after a restart");
 }
 
-pub async fn what_cannot_be_given_back_is_lost<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_cannot_be_given_back_is_lost<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let held = granted(&store, want(place("a"), 10)).await;
     let tail = |from, lost| Tail { place: place("a"), lease: lease(from, 1011), version: held.version, lost };
@@ -115,7 +111,7 @@ pub async fn what_cannot_be_given_back_is_lost<D: DataSet<Store: Books>>(data: &
     assert_eq!((returned.next, returned.held, returned.lost), (1001, vec![], vec![]));
 }
 
-pub async fn what_became_of_documents_is_in_the_account<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_became_of_documents_is_in_the_account<D: DataSet>(data: &D) {
     let store = opened(data).await;
     for _ in 0..3 {
         store.assign(numbered("a", Content::Document("{}".into()))).await.expect("a number");
@@ -142,7 +138,7 @@ pub async fn what_became_of_documents_is_in_the_account<D: DataSet<Store: Books>
     assert_eq!(missing, expected.map(|(range, reason)| Missing { range, reason }));
 }
 
-pub async fn what_a_sink_may_have_taken_is_uncertain<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_a_sink_may_have_taken_is_uncertain<D: DataSet>(data: &D) {
     let store = opened(data).await;
     for _ in 0..4 {
         store.assign(numbered("a", Content::Document("{}".into()))).await.expect("a number");
@@ -166,7 +162,7 @@ pub async fn what_a_sink_may_have_taken_is_uncertain<D: DataSet<Store: Books>>(d
     assert!(unknown.is_uncertain());
 }
 
-pub async fn what_a_floor_passed_over_is_explained<D: DataSet<Store: Books>>(data: &D) {
+pub async fn what_a_floor_passed_over_is_explained<D: DataSet>(data: &D) {
     let store = opened(data).await;
     granted(&store, Want { purpose: Purpose::Issue, ..want(place("a"), 5) }).await;
     store.raise_floor(place("a"), 1_500).await.expect("a floor");
@@ -182,7 +178,7 @@ pub async fn what_a_floor_passed_over_is_explained<D: DataSet<Store: Books>>(dat
     );
 }
 
-pub async fn accounts_are_listed_in_pages<D: DataSet<Store: Books>>(data: &D) {
+pub async fn accounts_are_listed_in_pages<D: DataSet>(data: &D) {
     let store = opened(data).await;
     for scope in ["c", "a", "b", "e", "d"] {
         granted(&store, Want { purpose: Purpose::Issue, ..want(place(scope), 2) }).await;
@@ -198,9 +194,7 @@ pub async fn accounts_are_listed_in_pages<D: DataSet<Store: Books>>(data: &D) {
     assert_eq!(seen, ["scope=a", "scope=b", "scope=c", "scope=d", "scope=e"]);
 }
 
-pub async fn gaps_are_replaced_and_keep_the_time_when_they_were_first_seen<D: DataSet<Store: Books>>(
-    data: &D,
-) {
+pub async fn gaps_are_replaced_and_keep_the_time_when_they_were_first_seen<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let missing = |from, to, reason| Missing { range: lease(from, to), reason };
     let key = |scope: &str| place(scope).scope;

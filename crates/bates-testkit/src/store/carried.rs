@@ -1,6 +1,6 @@
 //! What is moved besides cursors, documents and gaps: positions that were set aside, and shared pools.
 
-use bates_core::{Lease, Missing, Movable, Place, Pool, Purpose, Reason, Renewal, Settling, Want};
+use bates_core::{Lease, Missing, Place, Pool, Purpose, Reason, Renewal, Settling, Store, Want};
 
 use super::exercise::{self, definition, granted, lease, series};
 use super::pools::server;
@@ -17,7 +17,7 @@ fn want(scope: &str, purpose: Purpose) -> Want {
 }
 
 /// Three scopes with positions set aside, so that a page ends within one and has some of two; and pools.
-pub(super) async fn fill_carried<S: Movable>(store: &S) {
+pub(super) async fn fill_carried<S: Store>(store: &S) {
     store.pin(definition("carried"), None).await.expect("a pin");
     let every_second = (0..MANY).map(|at| 1_001 + 2 * at).collect();
     for (scope, positions) in [("few", vec![1_003, 1_005]), ("many", every_second), ("more", vec![1_002])] {
@@ -28,7 +28,7 @@ pub(super) async fn fill_carried<S: Movable>(store: &S) {
 
 /// A pool that was never filled, and one of which something was popped, something is pushed, and something not yet,
 /// in a scope of which a process holds something, too.
-async fn fill_pools<S: Movable>(store: &S) {
+async fn fill_pools<S: Store>(store: &S) {
     assert_eq!(store.pool(place("asked")).await, Ok(Pool::default()));
     let renewal = Renewal { seen: 0, above: 41, server: server("s") };
     let begun = store.renew_pool(place("pooled"), renewal).await.expect("a write").expect("it was seen");
@@ -41,7 +41,7 @@ async fn fill_pools<S: Movable>(store: &S) {
 }
 
 /// All that was set aside in all series, read in small pages.
-pub(super) async fn told_of_carried<S: Movable>(store: &S) -> Vec<String> {
+pub(super) async fn told_of_carried<S: Store>(store: &S) -> Vec<String> {
     let mut told = Vec::new();
     for (definition, _) in store.definitions().await.expect("a read") {
         let mut after = None;
@@ -61,7 +61,7 @@ pub(super) async fn told_of_carried<S: Movable>(store: &S) -> Vec<String> {
 }
 
 /// No grant holds what was set aside, and pools begin anew without what they held.
-pub(super) async fn carried_goes_on<S: Movable>(store: &S) {
+pub(super) async fn carried_goes_on<S: Store>(store: &S) {
     let next = async |scope| granted(store, want(scope, Purpose::Pool)).await.lease;
     assert_eq!(next("few").await, lease(1_001, 1_003));
     assert_eq!(next("few").await, lease(1_004, 1_005));
@@ -76,7 +76,7 @@ pub(super) async fn carried_goes_on<S: Movable>(store: &S) {
     pools_go_on(store).await;
 }
 
-async fn pools_go_on<S: Movable>(store: &S) {
+async fn pools_go_on<S: Store>(store: &S) {
     let missing = |range, reason| Missing { range, reason };
     let expected = [
         missing(lease(1_001, 1_011), Reason::CrashSkip),
@@ -96,7 +96,7 @@ async fn pools_go_on<S: Movable>(store: &S) {
 }
 
 /// What is held, and what is lost, of the pool.
-async fn standing<S: Movable>(store: &S) -> (Vec<Lease>, Vec<Missing>) {
+async fn standing<S: Store>(store: &S) -> (Vec<Lease>, Vec<Missing>) {
     let mut account = super::pools::account(store, place("pooled")).await;
     account.lost.sort_unstable();
     (account.held, account.lost)

@@ -1,15 +1,16 @@
 //! The conformance suite of leases of clients: what every store must know of what programs outside hold.
 
+use bates_core::store::prelude::*;
 use bates_core::{
-    Account, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, ClientLeases, Lease, LeaseEnd, Missing,
-    Place, Promise, Ranges, Reason, Store as _, Want,
+    Account, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, Lease, LeaseEnd, Missing, Place, Promise,
+    Ranges, Reason, Store, Want,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::exercise::{DataSet, definition, granted, lease, place, series, want};
 
-async fn opened<D: DataSet<Store: ClientLeases>>(data: &D) -> D::Store {
+async fn opened<D: DataSet>(data: &D) -> D::Store {
     let store = data.open().await;
     store.pin(definition("document"), None).await.expect("a first pin");
     store
@@ -22,7 +23,7 @@ fn held_by(scope: &str, ranges: &[(u64, u64)]) -> ClientLease {
 }
 
 /// Puts a lease of a client onto a store, in two ranges: for a move.
-pub(super) async fn fill_client_leases<S: ClientLeases>(store: &S) -> ClientLease {
+pub(super) async fn fill_client_leases<S: Store>(store: &S) -> ClientLease {
     store.pin(definition("leased"), None).await.expect("a first pin");
     let place = Place { series: series("leased"), ..place("a") };
     granted(store, want(place.clone(), 100)).await;
@@ -37,7 +38,7 @@ fn ended(held: &ClientLease, lost: &[Lease]) -> LeaseEnd {
 }
 
 /// After a move the client still holds its lease, and what it returns is accounted for.
-pub(super) async fn client_leases_go_on<S: ClientLeases>(store: &S, held: &ClientLease) {
+pub(super) async fn client_leases_go_on<S: Store>(store: &S, held: &ClientLease) {
     assert_eq!(&all(store).await, std::slice::from_ref(held));
     let lost = async || -> Vec<Missing> {
         let accounts = store.accounts(series("leased"), None, 10).await.expect("a read");
@@ -55,7 +56,7 @@ pub(super) async fn client_leases_go_on<S: ClientLeases>(store: &S, held: &Clien
     assert_eq!(lost().await, expected, "the others were used");
 }
 
-async fn account(store: &impl ClientLeases) -> Account {
+async fn account(store: &impl Store) -> Account {
     let accounts = store.accounts(series("document"), None, 100).await.expect("a read");
     accounts
         .into_iter()
@@ -64,7 +65,7 @@ async fn account(store: &impl ClientLeases) -> Account {
         .expect("it is there")
 }
 
-async fn all(store: &impl ClientLeases) -> Vec<ClientLease> {
+async fn all(store: &impl Store) -> Vec<ClientLease> {
     store.client_leases(ClientLeaseFilter::default(), None, 100).await.expect("a read")
 }
 
@@ -72,11 +73,7 @@ fn lost(from: u64, to: u64) -> Missing {
     Missing { range: lease(from, to), reason: Reason::LeaseLost }
 }
 
-pub async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost<
-    D: DataSet<Store: ClientLeases>,
->(
-    data: &D,
-) {
+pub async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost<D: DataSet>(data: &D) {
     let store = opened(data).await;
     granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
     let held = held_by("a", &[(1001, 1011), (1021, 1031)]);
@@ -93,7 +90,7 @@ pub async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_l
     assert_eq!(ended.missing(Promise::Unique, 1001, None), [lost(1008, 1011), lost(1021, 1031)]);
 }
 
-pub async fn what_was_used_to_the_last_leaves_nothing<D: DataSet<Store: ClientLeases>>(data: &D) {
+pub async fn what_was_used_to_the_last_leaves_nothing<D: DataSet>(data: &D) {
     let store = opened(data).await;
     granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
     let (first, second) = (held_by("a", &[(1001, 1011)]), held_by("a", &[(1011, 1021)]));
@@ -108,11 +105,7 @@ pub async fn what_was_used_to_the_last_leaves_nothing<D: DataSet<Store: ClientLe
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), []);
 }
 
-pub async fn a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_open<
-    D: DataSet<Store: ClientLeases>,
->(
-    data: &D,
-) {
+pub async fn a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_open<D: DataSet>(data: &D) {
     let store = opened(data).await;
     granted(&store, Want { held_from: Some(1061), ..want(place("a"), 60) }).await;
     let held = held_by("a", &[(1011, 1021), (1021, 1031), (1041, 1051)]);
@@ -142,7 +135,7 @@ pub async fn a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_ope
     assert_eq!(missing, [lost(1015, 1026), lost(1041, 1043)]);
 }
 
-pub async fn a_lease_ends_once<D: DataSet<Store: ClientLeases>>(data: &D) {
+pub async fn a_lease_ends_once<D: DataSet>(data: &D) {
     let store = opened(data).await;
     granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
     let held = held_by("a", &[(1001, 1011)]);
@@ -157,11 +150,7 @@ pub async fn a_lease_ends_once<D: DataSet<Store: ClientLeases>>(data: &D) {
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), []);
 }
 
-pub async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<
-    D: DataSet<Store: ClientLeases>,
->(
-    data: &D,
-) {
+pub async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<D: DataSet>(data: &D) {
     let store = opened(data).await;
     granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
     let (mut old, new) = (held_by("a", &[(1001, 1011)]), held_by("a", &[(1011, 1021)]));
@@ -176,7 +165,7 @@ pub async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [lost(1010, 1011)]);
 }
 
-pub async fn a_crash_of_the_node_leaves_what_clients_have<D: DataSet<Store: ClientLeases>>(data: &D) {
+pub async fn a_crash_of_the_node_leaves_what_clients_have<D: DataSet>(data: &D) {
     let store = opened(data).await;
     granted(&store, want(place("a"), 40)).await;
     let held = held_by("a", &[(1001, 1021)]);
@@ -196,7 +185,7 @@ pub async fn a_crash_of_the_node_leaves_what_clients_have<D: DataSet<Store: Clie
     assert!(missing.contains(&lost(1011, 1021)), "{missing:?}");
 }
 
-pub async fn leases_are_listed_in_pages<D: DataSet<Store: ClientLeases>>(data: &D) {
+pub async fn leases_are_listed_in_pages<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let mut held: Vec<ClientLease> =
         (0..5).map(|at| held_by("a", &[(at * 10, at * 10 + 2), (at * 10 + 5, at * 10 + 9)])).collect();

@@ -4,15 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{Claim, Decided, Decision, Filter, Outbox, State, Verdict};
+use bates_core::store::prelude::*;
+use bates_core::{Claim, Decided, Decision, Filter, State, Verdict};
 use uuid::Uuid;
 
 use super::exercise::{DataSet, place, series};
 use super::outbox::{LONG, assigned, claimed, document, found, opened, settled, state};
 
-pub async fn a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it<D: DataSet<Store: Outbox>>(
-    data: &D,
-) {
+pub async fn a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let event = assigned(&store, document("a")).await.event;
     let first = claimed(&store, 10, Duration::ZERO).await;
@@ -32,7 +31,7 @@ pub async fn a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it<D: D
     assert_eq!((kept.state, kept.tries, kept.due), (State::Delivered, 2, None));
 }
 
-pub async fn what_failed_comes_again_after_its_time_or_is_dead<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn what_failed_comes_again_after_its_time_or_is_dead<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let event = assigned(&store, document("a")).await.event;
     let first = claimed(&store, 10, LONG).await;
@@ -53,7 +52,7 @@ pub async fn what_failed_comes_again_after_its_time_or_is_dead<D: DataSet<Store:
     assert!(claimed(&store, 10, LONG).await.is_empty());
 }
 
-pub async fn those_with_the_fewest_tries_are_claimed_first<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn those_with_the_fewest_tries_are_claimed_first<D: DataSet>(data: &D) {
     let store = opened(data).await;
     assigned(&store, document("a")).await;
     let old = claimed(&store, 1, LONG).await;
@@ -63,7 +62,7 @@ pub async fn those_with_the_fewest_tries_are_claimed_first<D: DataSet<Store: Out
     assert_eq!(claimed(&store, 1, LONG).await[0].event, old[0].event);
 }
 
-pub async fn claims_made_together_share_no_document<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn claims_made_together_share_no_document<D: DataSet>(data: &D) {
     let store = Arc::new(opened(data).await);
     for _ in 0..40 {
         assigned(&*store, document("a")).await;
@@ -82,9 +81,7 @@ pub async fn claims_made_together_share_no_document<D: DataSet<Store: Outbox>>(d
     assert_eq!((events.len(), events.iter().collect::<HashSet<_>>().len()), (40, 40));
 }
 
-pub async fn a_dead_document_is_retried_or_abandoned_and_nothing_else_is<D: DataSet<Store: Outbox>>(
-    data: &D,
-) {
+pub async fn a_dead_document_is_retried_or_abandoned_and_nothing_else_is<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let event = assigned(&store, document("a")).await.event;
     for decision in [Decision::Confirm, Decision::Void] {
@@ -101,7 +98,7 @@ pub async fn a_dead_document_is_retried_or_abandoned_and_nothing_else_is<D: Data
     assert_eq!(store.decide(Uuid::now_v7(), Decision::Retry).await, Ok(Decided::Unknown));
 }
 
-pub async fn a_document_that_is_being_delivered_is_not_abandoned<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_document_that_is_being_delivered_is_not_abandoned<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let event = assigned(&store, document("a")).await.event;
     let claims = claimed(&store, 1, LONG).await;
@@ -117,7 +114,7 @@ pub async fn a_document_that_is_being_delivered_is_not_abandoned<D: DataSet<Stor
     assert_eq!(state(&store, event).await, State::Delivered);
 }
 
-pub async fn a_try_whose_outcome_is_not_known_leaves_a_doubt<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_try_whose_outcome_is_not_known_leaves_a_doubt<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let mut events = Vec::new();
     for _ in 0..5 {
@@ -144,7 +141,7 @@ pub async fn a_try_whose_outcome_is_not_known_leaves_a_doubt<D: DataSet<Store: O
     assert!(doubts().await[4], "what became of the second tells nothing of the first");
 }
 
-pub async fn decisions_about_all_touch_only_those_that_are_meant<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn decisions_about_all_touch_only_those_that_are_meant<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let mut events = Vec::new();
     for scope in ["a", "a", "b"] {
@@ -160,7 +157,7 @@ pub async fn decisions_about_all_touch_only_those_that_are_meant<D: DataSet<Stor
     assert_eq!(tally, [(series("document"), State::Pending, 2), (series("document"), State::Dead, 1)]);
 }
 
-pub async fn a_claim_is_bounded_by_the_bytes_of_its_documents<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_claim_is_bounded_by_the_bytes_of_its_documents<D: DataSet>(data: &D) {
     let store = opened(data).await;
     for _ in 0..5 {
         assigned(&store, document("a")).await;
@@ -172,9 +169,7 @@ pub async fn a_claim_is_bounded_by_the_bytes_of_its_documents<D: DataSet<Store: 
     assert_eq!(store.claim(claim(0)).await.expect("a claim").len(), 1, "a large one is claimed too");
 }
 
-pub async fn a_try_that_is_under_way_at_a_retry_does_not_settle_the_next_one<D: DataSet<Store: Outbox>>(
-    data: &D,
-) {
+pub async fn a_try_that_is_under_way_at_a_retry_does_not_settle_the_next_one<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let event = assigned(&store, document("a")).await.event;
     let old = claimed(&store, 10, LONG).await;

@@ -1,6 +1,7 @@
 //! What a store keeps of a series besides what decides its text: its description and its promise.
 
-use bates_core::{Definition, GrantError, Promise, Redescription, Store as _, StoreError, Want};
+use bates_core::store::prelude::*;
+use bates_core::{Definition, GrantError, Promise, Redescription, StoreError, Want};
 
 use super::exercise::{DataSet, definition, granted, open_pinned, place, series, want};
 

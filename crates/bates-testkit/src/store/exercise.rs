@@ -3,6 +3,7 @@
 
 use std::future::Future;
 
+use bates_core::store::prelude::*;
 use bates_core::{
     Cursor, Definition, Grant, GrantError, Lease, Place, Purpose, ScopeKey, SeriesName, Store, StoreError,
     Surrendered, Tail, Want,

@@ -4,7 +4,6 @@
 
 mod aside;
 mod audit;
-mod audited;
 mod books;
 mod carried;
 mod client_leases;
@@ -12,9 +11,6 @@ mod conformance;
 mod delivery;
 mod described;
 mod exercise;
-mod faulty;
-mod faulty_documents;
-mod faulty_moving;
 mod memory;
 mod moved;
 mod moving;
@@ -25,8 +21,7 @@ mod settled;
 mod together;
 
 pub use exercise::DataSet;
-pub use faulty::{Fault, FaultyStore};
-pub use memory::MemoryStore;
+pub use memory::{Fault, MemoryStore};
 pub use moving::exercise_move;
 
 /// The claims of the conformance suite, by the part of the port that they are about.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bates_core::{
     Account, Assign, AssignError, Assigned, Content, Decided, Decision, GapFilter, Kept, Lease, Missing,
-    Movable, Promise, Ranges, Reason, State, Surrendered, Tail, Verdict,
+    Promise, Ranges, Reason, State, Store, Surrendered, Tail, Verdict,
 };
 use jiff::Timestamp;
 
@@ -23,7 +23,7 @@ fn reservation(key: &str) -> Assign {
 }
 
 /// Documents in every state, in scope a. Answers with all requests that have keys.
-pub(super) async fn fill_documents<S: Movable>(store: &S) -> Answered {
+pub(super) async fn fill_documents<S: Store>(store: &S) -> Answered {
     store.pin(definition("document"), None).await.expect("a pin");
     let mut asks = fill_removed(store).await;
     let refused = || "no\0, \"never\"".into();
@@ -62,7 +62,7 @@ pub(super) async fn fill_documents<S: Movable>(store: &S) -> Answered {
 }
 
 /// A document that was delivered, and a reservation that was confirmed, of which only the keys are left.
-async fn fill_removed<S: Movable>(store: &S) -> Vec<Assign> {
+async fn fill_removed<S: Store>(store: &S) -> Vec<Assign> {
     let asks = vec![keyed("a", "removed", 1), reservation("saved and removed")];
     let saved = assigned(store, asks[1].clone()).await.event;
     store.decide(saved, Decision::Confirm).await.expect("a write");
@@ -72,7 +72,7 @@ async fn fill_removed<S: Movable>(store: &S) -> Vec<Assign> {
 }
 
 /// What has no key: large documents, and positions that nobody has.
-pub(super) async fn fill_gaps<S: Movable>(store: &S) {
+pub(super) async fn fill_gaps<S: Store>(store: &S) {
     for _ in 0..4 {
         let body = format!("\"{}\"", "é".repeat(LARGE_BYTES / 2)).into();
         assigned(store, numbered("b", Content::Document(body))).await;
@@ -97,7 +97,7 @@ pub(super) async fn fill_gaps<S: Movable>(store: &S) {
     store.put_gaps(series("document"), gaps).await.expect("a write");
 }
 
-async fn become_what<S: Movable>(store: &S, ask: Assign, verdict: Verdict) -> Assigned {
+async fn become_what<S: Store>(store: &S, ask: Assign, verdict: Verdict) -> Assigned {
     let given = assigned(store, ask).await;
     let claims = claimed(store, 1, LONG).await;
     assert!(claims.iter().all(|claim| claim.event == given.event), "it alone has had no try");
@@ -107,7 +107,7 @@ async fn become_what<S: Movable>(store: &S, ask: Assign, verdict: Verdict) -> As
 
 /// Everything that a store says of its documents, keys, gaps and accounts, read in small pages. Whoever holds
 /// something is told as crashed: that is what a move makes of it. Times to the millisecond, which every store keeps.
-pub(super) async fn told_of_documents<S: Movable>(store: &S) -> Vec<String> {
+pub(super) async fn told_of_documents<S: Store>(store: &S) -> Vec<String> {
     let mut told = Vec::new();
     let mut after = None;
     while let page = store.kept(after, 3, LARGE_BYTES).await.expect("a page")
@@ -159,7 +159,7 @@ fn balance(mut account: Account) -> String {
 }
 
 /// The same requests get the same answers, and what was under way goes on.
-pub(super) async fn documents_go_on<S: Movable>(store: &S, answered: Answered) {
+pub(super) async fn documents_go_on<S: Store>(store: &S, answered: Answered) {
     for (ask, expected) in answered {
         assert_eq!(store.assign(ask.clone()).await, Ok(expected), "{:?}", ask.idempotency);
         let mut other = ask;

@@ -1,23 +1,20 @@
 //! What every store that can be moved must do: everything arrives, nothing is served twice, and a move that was
 //! interrupted is finished by doing it again.
 
-use std::sync::Arc;
-
 use bates_core::{
-    Definition, Departure, Mark, Movable, MoveError, Moved, Page, Place, Promise, Purpose, ScopeKey,
-    SeriesName, StoreError, Want, leave_store, move_store, stay_in_store,
+    Definition, Departure, Mark, MoveError, Moved, Page, Place, Promise, Purpose, ScopeKey, SeriesName,
+    Store, Want, leave_store, move_store, stay_in_store,
 };
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::audit::{fill_records, told_of_records};
 use super::carried::{carried_goes_on, fill_carried, told_of_carried};
 use super::client_leases::{client_leases_go_on, fill_client_leases};
-use super::faulty_moving::PLANNED;
 use super::moved::{documents_go_on, fill_documents, fill_gaps, told_of_documents};
-use super::{Fault, FaultyStore};
 
 /// Moves one store to another, which must be empty, and checks that numbering goes on there. Answers with the new one.
-pub async fn exercise_move<A: Movable, B: Movable>(from: &A, to: B) -> B {
+pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
     fill(from).await;
     let answered = fill_documents(from).await;
     fill_gaps(from).await;
@@ -44,7 +41,7 @@ pub async fn exercise_move<A: Movable, B: Movable>(from: &A, to: B) -> B {
 }
 
 /// Marks a store as left, by a run that is taken over by another.
-async fn departed<A: Movable>(from: &A) -> Departure {
+async fn departed<A: Store>(from: &A) -> Departure {
     let departure = leave_store((from, "from"), "to").await.expect("a departure");
     let elsewhere = leave_store((from, "from"), "elsewhere").await;
     assert!(matches!(elsewhere, Err(MoveError::LeftBefore { .. })), "one move at a time: {elsewhere:?}");
@@ -63,7 +60,7 @@ async fn departed<A: Movable>(from: &A) -> Departure {
 }
 
 /// A move that is over is not done again, and the new store takes nothing more of it.
-async fn is_over<A: Movable, B: Movable>(from: &A, to: &B, departure: &Departure) {
+async fn is_over<A: Store, B: Store>(from: &A, to: &B, departure: &Departure) {
     let again = move_store((from, "from"), (to, "to"), departure, |_| {}).await;
     assert!(
         matches!(again, Err(MoveError::LeftBefore { .. })),
@@ -81,34 +78,36 @@ async fn is_over<A: Movable, B: Movable>(from: &A, to: &B, departure: &Departure
     assert_eq!(to.marked().await, Ok(None), "a move that was refused leaves the old store as it was");
 }
 
-/// Moves a store that is interrupted at each page, before that is written and after, and begun again.
-async fn arrived<A: Movable, B: Movable>(from: &A, to: B, departure: &Departure) -> B {
+/// Moves a store, interrupted after each page that is written, and begun again.
+async fn arrived<A: Store, B: Store>(from: &A, to: B, departure: &Departure) -> B {
     let arriving = Mark::Arriving(departure.toward("from"));
     assert_eq!(to.mark(None, Some(arriving.clone())).await, Ok(true), "as if it was interrupted");
-    let to = FaultyStore::new(Arc::new(to));
     for pages in 0.. {
-        for fault in [Fault::BeforeWrite, Fault::AfterWrite] {
-            let mut script = vec![Fault::None; pages];
-            script.push(fault);
-            to.plan(&script);
-            let mut last = Moved::default();
-            match move_store((from, "from"), (&to, "to"), departure, |moved| last = moved).await {
-                Ok(moved) => {
-                    assert_eq!(
-                        moved,
-                        Moved { series: 5, scopes: 1_111, documents: 14, keys: 11, records: 2_345 }
-                    );
-                    assert_eq!(last, moved);
-                    assert!(pages > 12, "interrupted at {pages} pages");
-                    return Arc::into_inner(to.inner).expect("the only handle");
-                }
-                Err(MoveError::Store(StoreError::Unavailable(told))) if &*told == PLANNED => {}
-                Err(error) => panic!("{error}"),
+        let (mut last, mut written) = (Moved::default(), 0);
+        let (interrupt, is_interrupted) = oneshot::channel();
+        let mut interrupt = Some(interrupt);
+        let moving = move_store((from, "from"), (&to, "to"), departure, |moved| {
+            (last, written) = (moved, written + 1);
+            if written > pages
+                && let Some(interrupt) = interrupt.take()
+            {
+                interrupt.send(()).expect("the move is under way");
             }
-            assert_eq!(to.marked().await, Ok(Some(arriving.clone())));
-            let other = to.adopt(Uuid::now_v7(), Page::Documents(Vec::new())).await;
-            assert_eq!(other, Ok(false), "no page of another run is taken");
+        });
+        let moved = tokio::select! {
+            biased;
+            Ok(()) = is_interrupted => None,
+            moved = moving => Some(moved.expect("a move")),
+        };
+        if let Some(moved) = moved {
+            assert_eq!(moved, Moved { series: 5, scopes: 1_111, documents: 14, keys: 11, records: 2_345 });
+            assert_eq!(last, moved);
+            assert!(pages > 12, "interrupted at {pages} pages");
+            return to;
         }
+        assert_eq!(to.marked().await, Ok(Some(arriving.clone())));
+        let other = to.adopt(Uuid::now_v7(), Page::Documents(Vec::new())).await;
+        assert_eq!(other, Ok(false), "no page of another run is taken");
     }
     unreachable!("there is no end of numbers")
 }
@@ -132,7 +131,7 @@ fn want(name: &str, scope: ScopeKey, purpose: Purpose) -> Want {
     }
 }
 
-async fn fill<A: Movable>(from: &A) {
+async fn fill<A: Store>(from: &A) {
     let definition = |name: &str, shuffled| Definition {
         series: series(name),
         template: "{seq:5}".into(),
@@ -160,7 +159,7 @@ async fn fill<A: Movable>(from: &A) {
 }
 
 /// Everything that a store says of itself.
-async fn told<S: Movable>(store: &S) -> Vec<String> {
+async fn told<S: Store>(store: &S) -> Vec<String> {
     let mut told = vec![format!("{:?}", store.descriptions().await.expect("a read"))];
     for (definition, key) in store.definitions().await.expect("a read") {
         let scopes = store.leaving(definition.series.clone(), None, 10_000).await.expect("a read");

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bates_core::store::prelude::*;
 use bates_core::{
     Assign, AssignError, Assigned, Claim, Claimed, Content, Decided, Decision, Document, Filter, GrantError,
-    Idempotency, Outbox, Settlement, State, Store as _, Verdict,
+    Idempotency, Settlement, State, Store, Verdict,
 };
 use bates_pattern::{Options, Pattern, Reject};
 use uuid::Uuid;
@@ -16,7 +17,7 @@ use super::exercise::{DataSet, definition, place, series};
 /// Longer than any test takes.
 pub(super) const LONG: Duration = Duration::from_hours(1);
 
-pub(super) async fn opened<D: DataSet<Store: Outbox>>(data: &D) -> D::Store {
+pub(super) async fn opened<D: DataSet>(data: &D) -> D::Store {
     let store = data.open().await;
     for name in ["document", "other"] {
         store.pin(definition(name), None).await.expect("a first pin");
@@ -49,20 +50,20 @@ pub(super) fn keyed(scope: &str, key: &str, content: u8) -> Assign {
     Assign { idempotency: Some(idempotency), ..document(scope) }
 }
 
-pub(super) async fn assigned(store: &impl Outbox, assign: Assign) -> Assigned {
+pub(super) async fn assigned(store: &impl Store, assign: Assign) -> Assigned {
     store.assign(assign).await.expect("a number")
 }
 
-pub(super) async fn found(store: &impl Outbox, event: Uuid) -> Option<Document> {
+pub(super) async fn found(store: &impl Store, event: Uuid) -> Option<Document> {
     let filter = Filter { event: Some(event), ..Filter::default() };
     store.documents(filter, None, 10).await.expect("a read").pop()
 }
 
-pub(super) async fn state(store: &impl Outbox, event: Uuid) -> State {
+pub(super) async fn state(store: &impl Store, event: Uuid) -> State {
     found(store, event).await.expect("it is there").state
 }
 
-pub(super) async fn claimed(store: &impl Outbox, limit: usize, lasts: Duration) -> Vec<Claimed> {
+pub(super) async fn claimed(store: &impl Store, limit: usize, lasts: Duration) -> Vec<Claimed> {
     let claim = Claim { series: series("document"), limit, bytes: usize::MAX, lasts };
     store.claim(claim).await.expect("a claim")
 }
@@ -71,17 +72,17 @@ fn settlement(claimed: &Claimed, verdict: Verdict) -> Settlement {
     Settlement { event: claimed.event, attempt: claimed.attempt, verdict }
 }
 
-pub(super) async fn settled(store: &impl Outbox, claimed: &[Claimed], verdict: Verdict) -> u64 {
+pub(super) async fn settled(store: &impl Store, claimed: &[Claimed], verdict: Verdict) -> u64 {
     let all = claimed.iter().map(|claimed| settlement(claimed, verdict.clone())).collect();
     store.settle(all).await.expect("a write")
 }
 
-async fn issued(store: &impl Outbox, scope: &str) -> Vec<(u64, u64)> {
+async fn issued(store: &impl Store, scope: &str) -> Vec<(u64, u64)> {
     let ledger = store.ledger(place(scope)).await.expect("a read");
     ledger.iter().map(|lease| (lease.from(), lease.to())).collect()
 }
 
-pub async fn a_document_is_numbered_written_and_in_the_ledger<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_document_is_numbered_written_and_in_the_ledger<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let ask = document("a");
     let given = assigned(&store, ask.clone()).await;
@@ -99,7 +100,7 @@ pub async fn a_document_is_numbered_written_and_in_the_ledger<D: DataSet<Store: 
     assert_eq!((&*first.number, &*second.number, &*first.body), ("a-1001", "a-1002", "{\"title\":\"é\"}"));
 }
 
-pub async fn documents_that_come_together_get_each_its_own_number<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn documents_that_come_together_get_each_its_own_number<D: DataSet>(data: &D) {
     const DOCUMENTS: usize = 200;
     let store = Arc::new(opened(data).await);
     let asks: Vec<_> = (0..DOCUMENTS)
@@ -121,9 +122,7 @@ pub async fn documents_that_come_together_get_each_its_own_number<D: DataSet<Sto
     assert_eq!(claimed(&*store, DOCUMENTS * 2, LONG).await.len(), DOCUMENTS);
 }
 
-pub async fn the_same_request_gets_the_same_number_and_another_is_refused<D: DataSet<Store: Outbox>>(
-    data: &D,
-) {
+pub async fn the_same_request_gets_the_same_number_and_another_is_refused<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let first = assigned(&store, keyed("a", "k", 1)).await;
     drop(store);
@@ -145,7 +144,7 @@ pub async fn the_same_request_gets_the_same_number_and_another_is_refused<D: Dat
     assert_eq!(issued(&store, "a").await, [(1001, 1003)], "nothing was taken for what was there");
 }
 
-pub async fn the_same_request_many_times_at_once_is_numbered_once<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn the_same_request_many_times_at_once_is_numbered_once<D: DataSet>(data: &D) {
     let store = Arc::new(opened(data).await);
     let asks: Vec<_> = (0..60)
         .map(|at| {
@@ -166,9 +165,7 @@ pub async fn the_same_request_many_times_at_once_is_numbered_once<D: DataSet<Sto
     assert_eq!(issued(&*store, "a").await, [(1001, 1004)]);
 }
 
-pub async fn a_number_is_refused_and_nothing_written_where_there_is_none<D: DataSet<Store: Outbox>>(
-    data: &D,
-) {
+pub async fn a_number_is_refused_and_nothing_written_where_there_is_none<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let short = || Assign { end: 1002, ..keyed("a", "first", 1) };
     assert_eq!(assigned(&store, short()).await.position, 1001);
@@ -186,7 +183,7 @@ pub async fn a_number_is_refused_and_nothing_written_where_there_is_none<D: Data
     assert_eq!(&*assigned(&store, short()).await.number, "a-1001", "also when the space has ended");
 }
 
-pub async fn positions_that_the_rules_reject_are_skipped<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn positions_that_the_rules_reject_are_skipped<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let reject = Reject::default().with_restricted(&["100"]).expect("a word");
     let pattern = Pattern::compile("{scope}-{seq}", Options { reject, ..Options::default() }).expect("good");
@@ -197,7 +194,7 @@ pub async fn positions_that_the_rules_reject_are_skipped<D: DataSet<Store: Outbo
     assert_eq!(issued(&store, "a").await, [(1010, 1012)], "what is rejected is not issued");
 }
 
-pub async fn a_reservation_is_confirmed_or_voided_in_time<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_reservation_is_confirmed_or_voided_in_time<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let mut tokens = Vec::new();
     for _ in 0..2 {
@@ -218,7 +215,7 @@ pub async fn a_reservation_is_confirmed_or_voided_in_time<D: DataSet<Store: Outb
     assert_eq!(assigned(&store, document("a")).await.position, 1003, "what was voided never comes again");
 }
 
-pub async fn a_reservation_whose_time_is_over_is_voided<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn a_reservation_whose_time_is_over_is_voided<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let token = assigned(&store, numbered("a", Content::Reservation(Duration::ZERO))).await.event;
     let late = store.decide(token, Decision::Confirm).await.expect("a write");
@@ -228,7 +225,7 @@ pub async fn a_reservation_whose_time_is_over_is_voided<D: DataSet<Store: Outbox
     assert_eq!(store.expire(10).await, Ok(0));
 }
 
-pub async fn what_was_delivered_is_pruned_and_its_key_and_number_stay<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn what_was_delivered_is_pruned_and_its_key_and_number_stay<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let first = assigned(&store, keyed("a", "k", 1)).await;
     let dead = assigned(&store, document("a")).await.event;
@@ -244,7 +241,7 @@ pub async fn what_was_delivered_is_pruned_and_its_key_and_number_stay<D: DataSet
     assert_eq!(issued(&store, "a").await, [(1001, 1003)]);
 }
 
-pub async fn documents_are_listed_in_pages_and_by_what_is_asked<D: DataSet<Store: Outbox>>(data: &D) {
+pub async fn documents_are_listed_in_pages_and_by_what_is_asked<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let mut events = Vec::new();
     for scope in ["a", "b", "a", "b", "a"] {

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use bates_core::store::prelude::*;
 use bates_core::{
-    Account, Content, Lease, Missing, Outbox as _, Place, Pool, Pools, Promise, Purpose, Ranges, Reason,
-    Renewal, Server, Settling, Store as _, StoreError, Surrendered, Tail, Want,
+    Account, Content, Lease, Missing, Place, Pool, Promise, Purpose, Ranges, Reason, Renewal, Server,
+    Settling, Store, StoreError, Surrendered, Tail, Want,
 };
 
 use super::exercise::{DataSet, definition, granted, lease, next, place, series, want};
 use super::outbox::numbered;
 
-pub(super) async fn opened<D: DataSet<Store: Pools>>(data: &D) -> D::Store {
+pub(super) async fn opened<D: DataSet>(data: &D) -> D::Store {
     let store = data.open().await;
     for name in ["document", "other"] {
         store.pin(definition(name), None).await.expect("a first pin");
@@ -27,12 +28,12 @@ pub(super) fn pooled(scope: &str, count: u64) -> Want {
 }
 
 /// Ends an epoch, and answers with the one that begins.
-pub(super) async fn renewed(store: &impl Pools, scope: &str, seen: u64) -> u64 {
+pub(super) async fn renewed(store: &impl Store, scope: &str, seen: u64) -> u64 {
     let renewal = Renewal { seen, above: 0, server: server("s") };
     store.renew_pool(place(scope), renewal).await.expect("a write").expect("the epoch was seen").epoch
 }
 
-pub(super) async fn settle(store: &impl Pools, scope: &str, settling: Settling) {
+pub(super) async fn settle(store: &impl Store, scope: &str, settling: Settling) {
     store.settle_pool(place(scope), settling).await.expect("a write");
 }
 
@@ -45,7 +46,7 @@ pub(super) fn popped(epoch: u64, to: u64) -> Settling {
 }
 
 /// What a scope has, after a look whether nothing of it is in two places.
-pub(super) async fn account(store: &impl Pools, at: Place) -> Account {
+pub(super) async fn account(store: &impl Store, at: Place) -> Account {
     let accounts = store.accounts(at.series, None, 100).await.expect("a read");
     let mut found = accounts.into_iter().filter(|(scope, _)| *scope == at.scope);
     let (_, account) = found.next().expect("the scope is there");
@@ -57,7 +58,7 @@ pub(super) async fn account(store: &impl Pools, at: Place) -> Account {
 }
 
 /// What is held, and what is lost, of a scope; neighbours joined.
-pub(super) async fn standing(store: &impl Pools, scope: &str) -> (Vec<Lease>, Vec<Missing>) {
+pub(super) async fn standing(store: &impl Store, scope: &str) -> (Vec<Lease>, Vec<Missing>) {
     let account = account(store, place(scope)).await;
     let held = Ranges::of(account.held.iter().copied()).iter().collect();
     (held, account.missing(Promise::Unique, 1001, None))
@@ -67,7 +68,7 @@ pub(super) fn missing(from: u64, to: u64, reason: Reason) -> Missing {
     Missing { range: lease(from, to), reason }
 }
 
-pub async fn a_pool_begins_at_epoch_0_on_no_server_and_makes_no_cursor<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn a_pool_begins_at_epoch_0_on_no_server_and_makes_no_cursor<D: DataSet>(data: &D) {
     let store = opened(data).await;
     for _ in 0..2 {
         assert_eq!(store.pool(place("a")).await, Ok(Pool { epoch: 0, server: None }));
@@ -79,7 +80,7 @@ pub async fn a_pool_begins_at_epoch_0_on_no_server_and_makes_no_cursor<D: DataSe
     assert_eq!(store.scopes(series("document"), None, 10).await, Ok(vec![]));
 }
 
-pub async fn a_series_that_was_never_pinned_has_no_pool<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn a_series_that_was_never_pinned_has_no_pool<D: DataSet>(data: &D) {
     let store = data.open().await;
     let unknown = StoreError::UnknownSeries("document".into());
     let renewal = Renewal { seen: 0, above: 0, server: server("s") };
@@ -89,7 +90,7 @@ pub async fn a_series_that_was_never_pinned_has_no_pool<D: DataSet<Store: Pools>
     assert_eq!(store.pools(series("document"), None, 10).await, Ok(vec![]));
 }
 
-pub async fn pools_are_listed_in_pages<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn pools_are_listed_in_pages<D: DataSet>(data: &D) {
     let store = opened(data).await;
     for scope in ["c", "a", "b", "e", "d"] {
         store.pool(place(scope)).await.expect("a pool");
@@ -110,7 +111,7 @@ pub async fn pools_are_listed_in_pages<D: DataSet<Store: Pools>>(data: &D) {
     assert_eq!(seen[2].1, Pool::default());
 }
 
-pub async fn what_is_granted_to_a_pool_is_nobody_elses_and_held<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn what_is_granted_to_a_pool_is_nobody_elses_and_held<D: DataSet>(data: &D) {
     let store = Arc::new(opened(data).await);
     let purposes = [Purpose::Lease, Purpose::Pool, Purpose::HandOut, Purpose::Pool, Purpose::Issue];
     let callers: Vec<_> = (0..50)
@@ -142,7 +143,7 @@ pub async fn what_is_granted_to_a_pool_is_nobody_elses_and_held<D: DataSet<Store
 }
 
 /// A dispenser and a filler have the same scope at once.
-pub async fn a_pool_leaves_what_a_process_holds_as_it_is<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn a_pool_leaves_what_a_process_holds_as_it_is<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let epoch = renewed(&store, "a", 0).await;
     granted(&store, want(place("a"), 10)).await;
@@ -166,7 +167,7 @@ pub async fn a_pool_leaves_what_a_process_holds_as_it_is<D: DataSet<Store: Pools
     assert_eq!(standing(&store, "a").await, (vec![lease(1031, 1041)], gone.to_vec()), "but the pool's own");
 }
 
-pub async fn an_epoch_is_ended_once_however_many_try_together<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn an_epoch_is_ended_once_however_many_try_together<D: DataSet>(data: &D) {
     let store = Arc::new(opened(data).await);
     for seen in 0..3 {
         let tries: Vec<_> = (0..16)
@@ -186,7 +187,7 @@ pub async fn an_epoch_is_ended_once_however_many_try_together<D: DataSet<Store: 
     }
 }
 
-pub async fn a_new_epoch_is_above_all_that_a_server_has_seen<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn a_new_epoch_is_above_all_that_a_server_has_seen<D: DataSet>(data: &D) {
     let store = opened(data).await;
     for (seen, above, epoch) in [(0, 41, 42), (42, 7, 43), (43, 43, 44)] {
         let renewal = Renewal { seen, above, server: server("s") };
@@ -198,9 +199,7 @@ pub async fn a_new_epoch_is_above_all_that_a_server_has_seen<D: DataSet<Store: P
     assert_eq!(store.pool(place("a")).await.map(|pool| pool.epoch), Ok(44), "and nothing is written");
 }
 
-pub async fn what_was_pushed_is_lost_with_its_epoch_whenever_that_is_told<D: DataSet<Store: Pools>>(
-    data: &D,
-) {
+pub async fn what_was_pushed_is_lost_with_its_epoch_whenever_that_is_told<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let first = renewed(&store, "a", 0).await;
     granted(&store, pooled("a", 20)).await;
@@ -222,7 +221,7 @@ pub async fn what_was_pushed_is_lost_with_its_epoch_whenever_that_is_told<D: Dat
 }
 
 /// Another filler may have granted positions that go into the new epoch.
-pub async fn what_was_granted_and_not_told_of_outlives_an_epoch<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn what_was_granted_and_not_told_of_outlives_an_epoch<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let first = renewed(&store, "a", 0).await;
     granted(&store, pooled("a", 10)).await;
@@ -233,7 +232,7 @@ pub async fn what_was_granted_and_not_told_of_outlives_an_epoch<D: DataSet<Store
     assert_eq!(standing(&store, "a").await, (vec![], vec![]));
 }
 
-pub async fn what_was_not_pushed_is_fenced<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn what_was_not_pushed_is_fenced<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let epoch = renewed(&store, "a", 0).await;
     granted(&store, pooled("a", 10)).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    Books, By, Content, KeyTemplate, Limits, Machine, Place, Promise, ScopeKey, ScopeName, SeriesSpec,
+    By, Content, KeyTemplate, Limits, Machine, Place, Promise, ScopeKey, ScopeName, SeriesSpec, Store,
     SystemClock,
 };
 
@@ -23,9 +23,7 @@ impl Dice {
     }
 }
 
-pub async fn every_position_is_one_callers_or_explained<D: DataSet<Store: Books>>(
-    fresh: impl AsyncFn() -> D,
-) {
+pub async fn every_position_is_one_callers_or_explained<D: DataSet>(fresh: impl AsyncFn() -> D) {
     for promise in Promise::ALL {
         for adopted in [vec![], vec![7, 40, 41, 60, 300, 301, 303, 700]] {
             for seed in 1..3 {
@@ -35,12 +33,7 @@ pub async fn every_position_is_one_callers_or_explained<D: DataSet<Store: Books>
     }
 }
 
-async fn numbers_and_runs<D: DataSet<Store: Books>>(
-    data: &D,
-    promise: Promise,
-    adopted: &[u64],
-    mut dice: Dice,
-) {
+async fn numbers_and_runs<D: DataSet>(data: &D, promise: Promise, adopted: &[u64], mut dice: Dice) {
     let store = Arc::new(data.open().await);
     let scope = ScopeKey::new(PARAMETERS, None).expect("a good scope");
     let machine = adopted_by(&store, promise, &scope, adopted).await;
@@ -69,7 +62,7 @@ async fn numbers_and_runs<D: DataSet<Store: Books>>(
 }
 
 /// A machine on a store in which positions were adopted before it was opened.
-async fn adopted_by<S: Books>(
+async fn adopted_by<S: Store>(
     store: &Arc<S>,
     promise: Promise,
     scope: &ScopeKey,
@@ -88,7 +81,7 @@ async fn adopted_by<S: Books>(
 }
 
 /// The run that a caller believes to have; `None` if a gapless series had to refuse it.
-async fn taken<S: Books>(machine: &Machine<S>, promise: Promise, count: u64) -> Option<(u64, u64)> {
+async fn taken<S: Store>(machine: &Machine<S>, promise: Promise, count: u64) -> Option<(u64, u64)> {
     let entry = machine.named("run").expect("it is there");
     match machine.take(&entry, (&PARAMETERS).into(), count, By::resp("test")).await {
         Ok(taken) => Some((taken.last() + 1 - count, taken.last())),
@@ -99,7 +92,7 @@ async fn taken<S: Books>(machine: &Machine<S>, promise: Promise, count: u64) -> 
     }
 }
 
-async fn reserved<S: Books>(machine: &Machine<S>) -> (u64, u64) {
+async fn reserved<S: Store>(machine: &Machine<S>) -> (u64, u64) {
     let entry = machine.named("run").expect("it is there");
     let content = Content::Reservation(Duration::from_hours(1));
     let name = ScopeName::from(&PARAMETERS);
@@ -109,7 +102,7 @@ async fn reserved<S: Books>(machine: &Machine<S>) -> (u64, u64) {
 
 /// Each position below the cursor is in the hands of a caller, adopted, or lost for a reason, and never two of them.
 async fn check_account(
-    store: &impl Books,
+    store: &impl Store,
     place: &Place,
     (promise, adopted): (Promise, &[u64]),
     owned: &BTreeSet<u64>,

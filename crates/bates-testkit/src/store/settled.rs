@@ -1,13 +1,14 @@
 //! What became of the positions of pools: the part of the conformance suite in which they are popped, told of twice or
 //! late, and found again.
 
-use bates_core::{Lease, Place, Pool, Pools, Ranges, Reason, Renewal, Settling, Store as _, Want};
+use bates_core::store::prelude::*;
+use bates_core::{Lease, Place, Pool, Ranges, Reason, Renewal, Settling, Want};
 
 use super::exercise::{DataSet, granted, lease, place, series, want};
 use super::pools::{account, missing, opened, pooled, popped, pushed, renewed, server, settle, standing};
 
 /// Also where a process holds positions on both sides of them.
-pub async fn what_was_popped_was_handed_out<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn what_was_popped_was_handed_out<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let epoch = renewed(&store, "a", 0).await;
     granted(&store, want(place("a"), 10)).await;
@@ -40,7 +41,7 @@ pub async fn what_was_popped_was_handed_out<D: DataSet<Store: Pools>>(data: &D) 
     assert_eq!(all.iter().collect::<Vec<_>>(), [lease(1006, 1011), lease(1031, 1051)]);
 }
 
-pub async fn settling_twice_changes_nothing<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn settling_twice_changes_nothing<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let epoch = renewed(&store, "a", 0).await;
     granted(&store, pooled("a", 10)).await;
@@ -63,7 +64,7 @@ pub async fn settling_twice_changes_nothing<D: DataSet<Store: Pools>>(data: &D) 
     }
 }
 
-pub async fn what_was_popped_in_an_epoch_that_ended_does_not_count<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn what_was_popped_in_an_epoch_that_ended_does_not_count<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let first = renewed(&store, "a", 0).await;
     let second = renewed(&store, "a", first).await;
@@ -75,7 +76,7 @@ pub async fn what_was_popped_in_an_epoch_that_ended_does_not_count<D: DataSet<St
     }
 }
 
-pub async fn a_floor_and_a_setting_aside_forget_the_server<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn a_floor_and_a_setting_aside_forget_the_server<D: DataSet>(data: &D) {
     let store = opened(data).await;
     granted(&store, want(place("a"), 10)).await;
     let mut epoch = 0;
@@ -94,7 +95,7 @@ pub async fn a_floor_and_a_setting_aside_forget_the_server<D: DataSet<Store: Poo
     assert_eq!(listed.len(), 1, "neither asks for a pool");
 }
 
-pub async fn pools_of_other_scopes_and_series_are_left_alone<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn pools_of_other_scopes_and_series_are_left_alone<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let other = Place { series: series("other"), ..place("a") };
     for at in [place("a"), place("b"), other.clone()] {
@@ -118,7 +119,7 @@ pub async fn pools_of_other_scopes_and_series_are_left_alone<D: DataSet<Store: P
     }
 }
 
-pub async fn pools_survive_reopening<D: DataSet<Store: Pools>>(data: &D) {
+pub async fn pools_survive_reopening<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let first = renewed(&store, "a", 0).await;
     granted(&store, pooled("a", 20)).await;

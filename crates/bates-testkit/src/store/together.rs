@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bates_core::{GrantError, Lease, Place, Purpose, Store, Want};
+use bates_core::store::prelude::*;
+use bates_core::{GrantError, Lease, Place, Purpose, Want};
 
 use super::exercise::{DataSet, granted, next, open_pinned, place, want};
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod history;
+mod memory;
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -11,9 +12,7 @@ use std::{
     process::Command,
 };
 
-use bates_testkit::{
-    DataSet, MemoryStore, PrivatePgBouncer, PrivatePostgres, PrivateRedis, conformance, programs, shared,
-};
+use bates_testkit::{PrivatePgBouncer, PrivatePostgres, PrivateRedis, programs, shared};
 
 /// Runs SQL and returns what it prints, bare.
 fn query(url: &str, sql: &str) -> String {
@@ -144,20 +143,3 @@ fn the_shared_servers_answer_where_there_are_any() {
         assert_eq!(ask(port, "PING"), "+PONG");
     }
 }
-
-/// Data that is there as long as the value: the store itself, shared by all who open it.
-struct InMemory(MemoryStore);
-
-impl DataSet for InMemory {
-    type Store = MemoryStore;
-
-    async fn open(&self) -> Self::Store {
-        self.0.clone()
-    }
-}
-
-async fn fresh() -> InMemory {
-    InMemory(MemoryStore::default())
-}
-
-conformance!(store, super::fresh);

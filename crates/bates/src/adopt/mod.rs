@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use bates_core::{Lease, Machine, Place, Pools, Store, SystemClock};
+use bates_core::{Lease, Machine, Place, Store, SystemClock};
 use bates_postgres::{Address, PostgresStore};
 use bates_server::series::Description;
 use bates_sqlite::SqliteStore;
@@ -102,7 +102,7 @@ async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
 }
 
 /// The store itself has the database `here`, if it has one.
-async fn adopt<S: Pools>(
+async fn adopt<S: Store>(
     machine: &Machine<S>,
     args: &AdoptArgs,
     here: Option<&Address>,
@@ -143,7 +143,7 @@ async fn adopt<S: Pools>(
 }
 
 /// Waits until no node holds numbers of the series, and refuses if a client holds adopted ones.
-async fn released<S: Pools>(
+async fn released<S: Store>(
     machine: &Machine<S>,
     args: &AdoptArgs,
     earlier: &Earlier,
@@ -155,7 +155,7 @@ async fn released<S: Pools>(
     args.recall.check_clients(machine, series, stage, is_adopted).await
 }
 
-async fn empty_pools<S: Pools>(
+async fn empty_pools<S: Store>(
     machine: &Machine<S>,
     earlier: &Earlier,
     args: &AdoptArgs,

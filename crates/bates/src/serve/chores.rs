@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bates_core::{Books, Machine, Outbox, Relay, RelaySettings, State};
+use bates_core::{Machine, Relay, RelaySettings, State, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -26,7 +26,7 @@ pub(super) struct Relays {
 }
 
 impl Relays {
-    pub(super) fn start<S: Outbox>(
+    pub(super) fn start<S: Store>(
         machine: &Arc<Machine<S>>,
         sinks: &[SinkOf],
         tries_max: u32,
@@ -52,7 +52,7 @@ impl Relays {
 }
 
 /// Says which documents wait for a sink that the configuration does not name any more.
-pub(super) async fn tell_undeliverable<S: Outbox>(machine: &Machine<S>) -> anyhow::Result<()> {
+pub(super) async fn tell_undeliverable<S: Store>(machine: &Machine<S>) -> anyhow::Result<()> {
     for (series, state, count) in machine.tally().await? {
         let has_sink = machine.named(series.as_str()).is_some_and(|entry| entry.spec().has_sink);
         if state == State::Pending && !has_sink {
@@ -67,7 +67,7 @@ pub(super) async fn tell_undeliverable<S: Outbox>(machine: &Machine<S>) -> anyho
 }
 
 /// Has the documents of users looked at when gaps are looked for.
-pub(super) fn know_documents<S: Books>(
+pub(super) fn know_documents<S: Store>(
     machine: &Machine<S>,
     documents: &[DocumentsOf],
 ) -> anyhow::Result<()> {
@@ -81,7 +81,7 @@ pub(super) fn know_documents<S: Books>(
 }
 
 /// Voids reservations whose time is over, and removes what was delivered, or recorded, long ago.
-pub(super) async fn tidy<S: Outbox>(machine: Arc<Machine<S>>, retention: Duration) {
+pub(super) async fn tidy<S: Store>(machine: Arc<Machine<S>>, retention: Duration) {
     let mut ticks = tokio::time::interval(TIDY_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for tick in 0_u64.. {
@@ -95,7 +95,7 @@ pub(super) async fn tidy<S: Outbox>(machine: Arc<Machine<S>>, retention: Duratio
 }
 
 /// Looks for gaps now and then.
-pub(super) async fn reconcile<S: Books>(machine: Arc<Machine<S>>, period: Duration) {
+pub(super) async fn reconcile<S: Store>(machine: Arc<Machine<S>>, period: Duration) {
     let mut ticks = tokio::time::interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bates_core::{Filler, KeptPools, Machine, Pools, Store};
+use bates_core::{Filler, KeptPools, Machine, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -31,7 +31,7 @@ pub(crate) struct Fillers {
 }
 
 impl Fillers {
-    pub(crate) fn start<S: Pools>(machine: &Arc<Machine<S>>, pools: &[PoolOf]) -> Self {
+    pub(crate) fn start<S: Store>(machine: &Arc<Machine<S>>, pools: &[PoolOf]) -> Self {
         let (stopping, stopped) = watch::channel(false);
         let mut running = JoinSet::new();
         for PoolOf { series, .. } in pools {

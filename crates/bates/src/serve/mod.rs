@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bates_core::{Closed, Machine, Pools, Store, SystemClock};
+use bates_core::{Closed, Machine, Store, SystemClock};
 use bates_postgres::PostgresStore;
 use bates_server::series::Description;
 use bates_server::{http, resp};
@@ -90,7 +90,7 @@ async fn serve(config: Config, is_new: bool) -> anyhow::Result<Answer> {
     }
 }
 
-async fn serve_from(store: impl Pools, mut config: Config) -> anyhow::Result<Answer> {
+async fn serve_from(store: impl Store, mut config: Config) -> anyhow::Result<Answer> {
     let machine = Arc::new(
         Machine::open(Arc::new(store), std::mem::take(&mut config.series), Arc::new(SystemClock)).await?,
     );
@@ -131,7 +131,7 @@ async fn serve_from(store: impl Pools, mut config: Config) -> anyhow::Result<Ans
 }
 
 /// Serves both ports until the signal to stop, and then what they have begun.
-async fn listen<S: Pools>(
+async fn listen<S: Store>(
     machine: &Arc<Machine<S>>,
     over_http: http::Settings,
     http: Option<TcpListener>,

@@ -7,16 +7,11 @@ use std::thread;
 
 use bates_core::{Machine, SeriesSpec, SystemClock};
 use bates_server::{Access, http};
-use bates_sqlite::{Opening, SqliteStore};
-use bates_testkit::{Fault, FaultyStore};
-use tempfile::TempDir;
+use bates_testkit::{Fault, MemoryStore};
 use tokio::sync::oneshot;
 
 /// Serves one series until what it answers with is dropped.
-fn serve(
-    store: Arc<FaultyStore<SqliteStore>>,
-    settings: http::Settings,
-) -> (SocketAddr, oneshot::Sender<()>) {
+fn serve(store: Arc<MemoryStore>, settings: http::Settings) -> (SocketAddr, oneshot::Sender<()>) {
     let (stop, stopped) = oneshot::channel::<()>();
     let (tell, told) = std::sync::mpsc::channel();
     thread::spawn(move || {
@@ -35,12 +30,6 @@ fn serve(
     (told.recv().unwrap(), stop)
 }
 
-fn store() -> (TempDir, Arc<FaultyStore<SqliteStore>>) {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
-    (folder, Arc::new(FaultyStore::new(Arc::new(store))))
-}
-
 fn settings() -> http::Settings {
     http::Settings::new(Arc::new(Access::new(None)))
 }
@@ -53,7 +42,7 @@ fn ask_for_lines(address: SocketAddr, count: u64) -> TcpStream {
 
 #[test]
 fn a_stream_whose_store_fails_breaks_off_and_does_not_look_complete() {
-    let (_folder, store) = store();
+    let store: Arc<MemoryStore> = Arc::default();
     // A failure that nobody waits for is none: it goes on until somebody does.
     store.plan(&[[Fault::None; 4].as_slice(), &[Fault::BeforeWrite; 1_000]].concat());
     let (address, _stop) = serve(store, settings());
@@ -67,7 +56,7 @@ fn a_stream_whose_store_fails_breaks_off_and_does_not_look_complete() {
 
 #[test]
 fn an_error_before_the_first_line_has_a_status() {
-    let (_folder, store) = store();
+    let store: Arc<MemoryStore> = Arc::default();
     store.plan(&[Fault::BeforeWrite]);
     let (address, _stop) = serve(store, settings());
     let mut answer = String::new();

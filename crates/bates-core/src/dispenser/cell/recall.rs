@@ -1,7 +1,7 @@
 //! What a scope holds in memory, given up before it is used.
 
 use super::{Cell, Refill};
-use crate::lease::Lease;
+use crate::range::Lease;
 
 impl Cell {
     /// Gives up what is held, and what is on its way once it arrives.

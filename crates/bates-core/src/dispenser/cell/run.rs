@@ -5,9 +5,9 @@ use tokio::sync::oneshot;
 
 use super::{Cell, Fetch, Outcome, Waiter};
 use crate::error::IssueError;
-use crate::grant::Tail;
-use crate::lease::Taken;
-use crate::promise::Promise;
+use crate::ledger::Tail;
+use crate::range::Taken;
+use crate::series::Promise;
 
 impl Cell {
     /// Takes positions if enough are held and no caller waits; otherwise waits in line.

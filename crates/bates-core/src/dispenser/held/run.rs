@@ -1,7 +1,7 @@
 //! Runs: positions that follow each other. Must never join what something else lies between.
 
 use super::{Held, Run};
-use crate::lease::{Lease, Taken};
+use crate::range::{Lease, Taken};
 
 impl Held {
     /// Takes a run from the range in use: all of it, or nothing.

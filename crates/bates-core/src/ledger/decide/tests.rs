@@ -8,8 +8,9 @@ use uuid::Uuid;
 use super::super::{KeyState, SeriesBefore};
 use super::*;
 use crate::document::{Content, Idempotency, State};
-use crate::gap::{Missing, Ranges};
-use crate::place::ScopeKey;
+use crate::gap::Missing;
+use crate::range::Ranges;
+use crate::scope::ScopeKey;
 
 fn place() -> Place {
     Place { series: "invoice".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() }

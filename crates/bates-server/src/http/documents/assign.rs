@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bates_core::{Assigned, Code, Content, Entry, Idempotency, Machine, Outbox};
+use bates_core::{Assigned, Code, Content, Entry, Idempotency, Machine, Store};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -46,7 +46,7 @@ pub(in crate::http) struct AskDocument {
 
 impl AskDocument {
     /// Numbers the document.
-    pub(super) async fn assign<S: Outbox>(
+    pub(super) async fn assign<S: Store>(
         self,
         machine: &Machine<S>,
         entry: &Entry,
@@ -117,7 +117,7 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         (status = 200, description = "The same request had this number already; or an answer for each line", content((Given = "application/json"), (String = "application/x-ndjson"))),
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(in crate::http) async fn assign<S: Outbox>(
+pub(in crate::http) async fn assign<S: Store>(
     State(context): State<Context<S>>,
     Extension(caller): Extension<Caller>,
     Path(series): Path<String>,

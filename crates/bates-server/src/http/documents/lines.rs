@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use bates_core::{Code, Entry, Outbox};
+use bates_core::{Code, Entry, Store};
 use bytes::BytesMut;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -39,7 +39,7 @@ const SLOTS: usize = 2 * LINES_AT_ONCE;
 const ANSWERS_AT_ONCE: usize = 512;
 
 /// Answers line by line, while lines still come.
-pub(super) fn answer<S: Outbox>(
+pub(super) fn answer<S: Store>(
     context: Context<S>,
     entry: Arc<Entry>,
     (key, caller): (Option<String>, Caller),
@@ -95,7 +95,7 @@ struct Answer {
 }
 
 /// One answer, a line.
-async fn one<S: Outbox>(
+async fn one<S: Store>(
     context: &Context<S>,
     entry: &Entry,
     (key, caller): (Option<&str>, &Caller),

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use bates_core::{Code, Document, Filter, Outbox};
+use bates_core::{Code, Document, Filter, Store};
 use uuid::Uuid;
 
 use super::shape::KnownDocument;
@@ -18,7 +18,7 @@ use crate::http::routes::{self, Context, Path};
     params(("id" = String, Path, description = "The number or the event id", example = "PROJ-9012-1001"),
         ("series" = Option<String>, Query, description = "The series that the number is of")),
     responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document")))]
-pub(in crate::http) async fn document<S: Outbox>(
+pub(in crate::http) async fn document<S: Store>(
     State(context): State<Context<S>>,
     Path(id): Path<String>,
     uri: Uri,
@@ -49,7 +49,7 @@ fn which(id: &str) -> Filter {
 }
 
 /// The only document of a number or an event id.
-pub(super) async fn event_of<S: Outbox>(context: &Context<S>, id: &str) -> Result<Uuid, Problem> {
+pub(super) async fn event_of<S: Store>(context: &Context<S>, id: &str) -> Result<Uuid, Problem> {
     if let Ok(event) = id.parse() {
         return Ok(event);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use bates_core::{Code, Decided, Decision, Document, Filter, Outbox, SeriesName, State as DocumentState};
+use bates_core::{Code, Decided, Decision, Document, Filter, SeriesName, State as DocumentState, Store};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -84,7 +84,7 @@ fn state(text: &str) -> Result<DocumentState, Problem> {
         ("after" = Option<String>, Query, description = "The `after` of the page before"),
         ("limit" = Option<usize>, Query, description = "How many; 100 unless said, at most 1,000")),
     responses((status = 200, body = Documents), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(in crate::http) async fn outbox<S: Outbox>(
+pub(in crate::http) async fn outbox<S: Store>(
     State(context): State<Context<S>>,
     uri: Uri,
 ) -> Result<Json<Documents>, Problem> {
@@ -98,7 +98,7 @@ pub(in crate::http) async fn outbox<S: Outbox>(
 #[utoipa::path(get, path = "/v1/outbox/counts", tag = "documents",
     responses((status = 200, body = BTreeMap<String, BTreeMap<String, u64>>, description = "How many of each series are in each state"),
         (status = "default", body = Problem, content_type = "application/problem+json", description = "The store fails")))]
-pub(in crate::http) async fn counts<S: Outbox>(
+pub(in crate::http) async fn counts<S: Store>(
     State(context): State<Context<S>>,
 ) -> Result<Json<BTreeMap<SeriesText, BTreeMap<&'static str, u64>>>, Problem> {
     let mut counts: BTreeMap<SeriesText, BTreeMap<&'static str, u64>> = BTreeMap::new();
@@ -123,7 +123,7 @@ impl SeriesText {
 #[utoipa::path(post, path = "/v1/outbox/{id}/retry", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id")),
     responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document, or it is neither dead nor pending")))]
-pub(in crate::http) async fn retry<S: Outbox>(
+pub(in crate::http) async fn retry<S: Store>(
     State(context): State<Context<S>>,
     Path(id): Path<String>,
 ) -> Result<Json<KnownDocument>, Problem> {
@@ -134,7 +134,7 @@ pub(in crate::http) async fn retry<S: Outbox>(
 #[utoipa::path(post, path = "/v1/outbox/{id}/abandon", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id")),
     responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document, it is neither dead nor pending, or it is being delivered just now")))]
-pub(in crate::http) async fn abandon<S: Outbox>(
+pub(in crate::http) async fn abandon<S: Store>(
     State(context): State<Context<S>>,
     Path(id): Path<String>,
 ) -> Result<Json<KnownDocument>, Problem> {
@@ -145,7 +145,7 @@ pub(in crate::http) async fn abandon<S: Outbox>(
 #[utoipa::path(post, path = "/v1/outbox/retry", tag = "documents",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
     responses((status = 200, body = Count), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(in crate::http) async fn retry_all<S: Outbox>(
+pub(in crate::http) async fn retry_all<S: Store>(
     State(context): State<Context<S>>,
     uri: Uri,
 ) -> Result<Json<Count>, Problem> {
@@ -156,7 +156,7 @@ pub(in crate::http) async fn retry_all<S: Outbox>(
 #[utoipa::path(post, path = "/v1/outbox/abandon", tag = "documents",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
     responses((status = 200, body = Count), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(in crate::http) async fn abandon_all<S: Outbox>(
+pub(in crate::http) async fn abandon_all<S: Store>(
     State(context): State<Context<S>>,
     uri: Uri,
 ) -> Result<Json<Count>, Problem> {
@@ -164,7 +164,7 @@ pub(in crate::http) async fn abandon_all<S: Outbox>(
 }
 
 /// Only dead ones: whoever means all of them hardly means those that are on their way.
-async fn decide_all<S: Outbox>(
+async fn decide_all<S: Store>(
     context: &Context<S>,
     uri: &Uri,
     decision: Decision,
@@ -187,7 +187,7 @@ fn under_way(document: &Document) -> Problem {
     Problem::new(Code::DELIVERY_UNDER_WAY, detail)
 }
 
-pub(super) async fn decide<S: Outbox>(
+pub(super) async fn decide<S: Store>(
     context: &Context<S>,
     id: &str,
     decision: Decision,

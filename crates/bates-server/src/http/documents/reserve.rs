@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use bates_core::{Code, Content, Decision, Filter, Outbox};
+use bates_core::{Code, Content, Decision, Filter, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -70,7 +70,7 @@ pub(in crate::http) struct Reservation {
     responses((status = 201, body = Reservation, description = "It is reserved"),
         (status = 200, body = Reservation, description = "The same request had this number already"),
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json")))]
-pub(in crate::http) async fn reserve<S: Outbox>(
+pub(in crate::http) async fn reserve<S: Store>(
     State(context): State<Context<S>>,
     Extension(caller): Extension<Caller>,
     Path(series): Path<String>,
@@ -108,7 +108,7 @@ pub(in crate::http) async fn reserve<S: Outbox>(
 #[utoipa::path(post, path = "/v1/reservations/{token}/confirm", tag = "documents",
     params(("token" = String, Path, description = "The token of the reservation")),
     responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was voided")))]
-pub(in crate::http) async fn confirm<S: Outbox>(
+pub(in crate::http) async fn confirm<S: Store>(
     State(context): State<Context<S>>,
     Path(token): Path<String>,
 ) -> Result<Json<KnownDocument>, Problem> {
@@ -119,7 +119,7 @@ pub(in crate::http) async fn confirm<S: Outbox>(
 #[utoipa::path(post, path = "/v1/reservations/{token}/void", tag = "documents",
     params(("token" = String, Path, description = "The token of the reservation")),
     responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was confirmed")))]
-pub(in crate::http) async fn void<S: Outbox>(
+pub(in crate::http) async fn void<S: Store>(
     State(context): State<Context<S>>,
     Path(token): Path<String>,
 ) -> Result<Json<KnownDocument>, Problem> {

@@ -9,7 +9,7 @@ mod ready;
 
 use axum::Router;
 use axum::routing::{get, post};
-use bates_core::{Code, Entry, Outbox};
+use bates_core::{Code, Entry, Store};
 
 use super::openapi;
 use super::routes::Context;
@@ -28,7 +28,7 @@ pub fn id_length(entry: &Entry) -> Option<usize> {
 pub(super) const BASE: &str = "/v1/idgenerator";
 
 /// The paths below [`BASE`].
-pub(super) fn routes<S: Outbox>() -> Router<Context<S>> {
+pub(super) fn routes<S: Store>() -> Router<Context<S>> {
     Router::new()
         .route("/{id_type}/id", post(issue::issue::<S>))
         .route("/{id_type}/ids", post(issue::batch::<S>))

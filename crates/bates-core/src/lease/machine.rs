@@ -1,0 +1,261 @@
+//! Numbers in advance: positions that a client takes at once and hands out from its own memory.
+//!
+//! What could go wrong, and why it does not: a number twice, if a client gave back what it used and somebody else were
+//! granted it. So nothing comes back: what was not used is a gap. A number that falls: two clients hand out at the same
+//! time. So only series that promise no order have leases.
+
+use std::time::Duration;
+
+use bates_pattern::{Date, Scope};
+use jiff::{Timestamp, Unit};
+use uuid::Uuid;
+
+use super::{ClientLease, ClientLeaseFilter, LeaseEnd};
+use crate::audit::By;
+use crate::audit::Drawn;
+use crate::code::Code;
+use crate::error::IssueError;
+use crate::gap::AcceptedPositions;
+use crate::machine::Unclaimed;
+use crate::machine::{Machine, NextError, Numbers, Wanted};
+use crate::range::{Lease, Ranges, Taken};
+use crate::scope::{Place, ScopeKey, ScopeName};
+use crate::series::{Entry, Promise, SeriesName};
+use crate::store::{Store, StoreError};
+
+/// Why there is nothing in advance.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeaseRefused {
+    /// The series promises more than uniqueness.
+    #[error(
+        "series {series:?} is {promise}: its numbers cannot be held in advance, only those of a unique series"
+    )]
+    NotUnique {
+        /// The series.
+        series: SeriesName,
+        /// What it promises.
+        promise: Promise,
+    },
+    /// No number was issued.
+    #[error(transparent)]
+    Next(#[from] NextError),
+}
+
+impl LeaseRefused {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::NotUnique { .. } => Code::NOT_UNIQUE,
+            Self::Next(error) => error.code(),
+        }
+    }
+}
+
+/// Why a lease was not ended. Nothing was written, unless the store failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndRefused {
+    /// There is no such lease, or it has ended before.
+    #[error("there is no lease {0}, or it has ended before")]
+    Unknown(Uuid),
+    /// A range that was returned is not wholly within the lease.
+    #[error(
+        "positions {} to {} are not wholly within lease {lease}, which holds {}: nothing was returned and the lease stays open",
+        returned.from(), returned.to() - 1, listed(leased)
+    )]
+    Outside {
+        /// The lease.
+        lease: Uuid,
+        /// The range.
+        returned: Lease,
+        /// What the lease holds, ascending.
+        leased: Vec<Lease>,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl EndRefused {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Unknown(_) => Code::UNKNOWN_LEASE,
+            Self::Outside { .. } => Code::NOT_OF_LEASE,
+            Self::Store(error) if error.is_poisoned() => Code::STORE_POISONED,
+            Self::Store(_) => Code::STORE_UNAVAILABLE,
+        }
+    }
+}
+
+/// Ranges that a message names.
+const LISTED_MAX: usize = 5;
+
+fn listed(ranges: &[Lease]) -> String {
+    let named = ranges.iter().take(LISTED_MAX).map(|range| format!("{} to {}", range.from(), range.to() - 1));
+    let mut text = named.collect::<Vec<_>>().join(", ");
+    if let Some(more) = ranges.len().checked_sub(LISTED_MAX + 1) {
+        text = format!("{text} and {} more ranges", more + 1);
+    }
+    text
+}
+
+/// What a client asks for in advance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaseAsk {
+    /// How many numbers.
+    pub count: u64,
+    /// How many at the most where they are rendered here.
+    pub numbers_max: u64,
+    /// Whether numbers are wanted where positions would do.
+    pub as_numbers: bool,
+    /// Leases of which the client has used everything: they have ended.
+    pub used: Vec<Uuid>,
+}
+
+/// What a client was given in advance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leased {
+    /// By what the client names it when it ends.
+    pub id: Uuid,
+    /// What it was given.
+    pub what: Advance,
+    /// After so much time the numbers are of a day that is over; `None` if they are good at any time.
+    pub good_for: Option<Duration>,
+}
+
+/// Positions that a client can render, or numbers that it cannot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// Every position is a number.
+    Ranges(Vec<Lease>),
+    /// The series is shuffled, and the key stays here; or has rules, or a day, which are decided here. They lie in these
+    /// ranges, with positions that the rules reject.
+    Numbers(Numbers, Vec<Lease>),
+}
+
+impl<S: Store> Machine<S> {
+    /// Numbers of a scope in advance, fewer where the space ends. They are the client's from now on.
+    pub async fn lease(
+        &self,
+        entry: &Entry,
+        name: ScopeName<'_>,
+        ask: LeaseAsk,
+        by: By<'_>,
+    ) -> Result<Leased, LeaseRefused> {
+        let promise = entry.series.promise();
+        if promise != Promise::Unique {
+            return Err(LeaseRefused::NotUnique { series: entry.series.name().clone(), promise });
+        }
+        let now = self.clock.now();
+        let (scope, key) = entry.scope(name, || now).map_err(NextError::from)?;
+        let (id, what) = if ask.as_numbers || entry.is_rendered_here(name.date) {
+            let (count, mut drawn) = (ask.count.min(ask.numbers_max), Drawn::always());
+            let unclaimed = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
+            let ranges = drawn.ranges();
+            if self.is_audited(entry) {
+                self.record(entry, &key, (drawn, unclaimed.get()), by).await.map_err(NextError::from)?;
+            }
+            let id = self.write_lease((entry, &key), ranges.clone(), ask.used, (by, now)).await?;
+            (id, Advance::Numbers(unclaimed.claim(), ranges))
+        } else {
+            let taken = self.up_to(entry, &key, ask.count).await.map_err(NextError::from)?;
+            let unclaimed = Unclaimed::new(self, (entry, &key), taken);
+            self.record_taken(entry, (&scope, &key), unclaimed.get(), by).await.map_err(NextError::from)?;
+            let ranges: Vec<Lease> = unclaimed.get().leases().collect();
+            let id = self.write_lease((entry, &key), ranges.clone(), ask.used, (by, now)).await?;
+            drop(unclaimed.claim());
+            (id, Advance::Ranges(ranges))
+        };
+        entry.counts.add_issued(match &what {
+            Advance::Ranges(ranges) => ranges.iter().map(|range| range.count()).sum(),
+            Advance::Numbers(numbers, _) => numbers.len() as u64,
+        });
+        let good_for = if name.date.is_none() { entry.good_for(name, (&scope, &key), now) } else { None };
+        Ok(Leased { id, what, good_for })
+    }
+
+    /// Positions, as many as there are of those that are wanted.
+    async fn up_to(&self, entry: &Entry, key: &ScopeKey, mut count: u64) -> Result<Taken, IssueError> {
+        loop {
+            match self.positions(entry, key, Wanted::Any(count)).await {
+                Err(error) if (1..count).contains(&error.left()) => count = error.left(),
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn write_lease(
+        &self,
+        (entry, key): (&Entry, &ScopeKey),
+        ranges: Vec<Lease>,
+        used: Vec<Uuid>,
+        (by, now): (By<'_>, Timestamp),
+    ) -> Result<Uuid, NextError> {
+        let place = Place { series: entry.series.name().clone(), scope: key.clone() };
+        let id = Uuid::now_v7();
+        let at = now.round(Unit::Millisecond).unwrap_or(now);
+        let lease = ClientLease { id, place: place.clone(), ranges, who: by.who.into(), at };
+        let written = self.store().put_client_lease(lease, used).await;
+        written.map_err(|error| IssueError::Store { place, error })?;
+        Ok(id)
+    }
+
+    /// Ends a lease of a client: what it did not use is a gap, all else was used. Answers how many numbers are gaps.
+    pub async fn end_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<u64, EndRefused> {
+        match self.store().end_client_lease(id, unused).await? {
+            LeaseEnd::Ended { place, lost } => Ok(self.numbers_of(&place, &lost)),
+            LeaseEnd::Outside { returned, leased } => {
+                Err(EndRefused::Outside { lease: id, returned, leased })
+            }
+            LeaseEnd::Unknown => Err(EndRefused::Unknown(id)),
+        }
+    }
+
+    /// How many of these positions are numbers.
+    fn numbers_of(&self, place: &Place, positions: &Ranges) -> u64 {
+        let Some(entry) = self.registry().named(place.series.as_str()).cloned() else {
+            return positions.count();
+        };
+        let accepted = AcceptedPositions::of(&entry, &place.scope);
+        positions.iter().map(|range| accepted.within(range).count()).sum()
+    }
+
+    /// What clients hold, in the order of the ids, after `after`, at most `limit`.
+    pub async fn leases(
+        &self,
+        of: ClientLeaseFilter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<ClientLease>, StoreError> {
+        self.store().client_leases(of, after, limit).await
+    }
+}
+
+impl Entry {
+    /// Whether a client cannot render the numbers itself.
+    fn is_rendered_here(&self, date: Option<Date>) -> bool {
+        let pattern = self.series.pattern();
+        pattern.is_shuffled() || !pattern.reject().is_empty() || pattern.needs_date() && date.is_none()
+    }
+
+    /// How long numbers of today are good: until the day ends, if tomorrow's are others.
+    fn good_for(
+        &self,
+        name: ScopeName<'_>,
+        (scope, key): (&Scope, &ScopeKey),
+        now: Timestamp,
+    ) -> Option<Duration> {
+        if !self.series.pattern().needs_date() {
+            return None;
+        }
+        let today = now.to_zoned(self.time_zone.clone());
+        let tomorrow = today.tomorrow().and_then(|day| day.start_of_day()).ok()?;
+        let next = self.scope(ScopeName { date: Some(tomorrow.date()), ..name }, || now);
+        match next {
+            Ok((next, next_key)) if next_key == *key && next.reads_as(scope) => None,
+            _ => Some(Duration::try_from(now.duration_until(tomorrow.timestamp())).unwrap_or_default()),
+        }
+    }
+}

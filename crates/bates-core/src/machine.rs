@@ -1,0 +1,281 @@
+//! The numbering machine: its series, opened on a store, and numbers by name or by key.
+//!
+//! Owns what every front end needs and none may decide: which series a key belongs to, what a scope is, what
+//! a number reads like.
+
+mod at_hand;
+mod by_key;
+mod draw;
+mod find;
+mod numbers;
+mod peek;
+mod unclaimed;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::{ArcSwap, Guard};
+use tokio::sync::Mutex;
+
+use crate::audit::By;
+use crate::clock::Clock;
+use crate::code::Code;
+use crate::counts::Latency;
+use crate::dispenser::{Closed, Dispenser, Level};
+use crate::error::IssueError;
+use crate::gap::Saved;
+use crate::pool::KeptPools;
+use crate::range::Taken;
+use crate::scope::ScopeKey;
+use crate::series::{Memory, Promise, Series, SeriesName};
+use crate::store::{Measured, Store};
+
+use crate::audit::Drawn;
+use crate::scope::{ScopeName, ScopeRefused};
+use crate::series::{Entry, Follower, MachineError, Registry, SeriesSpec, open_all};
+pub(crate) use unclaimed::Unclaimed;
+
+pub use at_hand::{NotAtHand, ReadyScope};
+pub use find::Found;
+pub use numbers::Numbers;
+pub use peek::Peek;
+
+/// Why a number was not given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NextError {
+    /// The scope is none of the series.
+    #[error(transparent)]
+    Scope(#[from] ScopeRefused),
+    /// No number was issued.
+    #[error(transparent)]
+    Issue(#[from] IssueError),
+    /// The rules reject whatever comes next. The positions are skipped for good.
+    #[error("the rules of the series reject each of the next {positions} positions")]
+    AllRejected {
+        /// How many were tried.
+        positions: u64,
+    },
+}
+
+impl NextError {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Scope(refused) => refused.code(),
+            Self::Issue(error) => error.code(),
+            Self::AllRejected { .. } => Code::ALL_REJECTED,
+        }
+    }
+}
+
+/// Positions that a call wants.
+#[derive(Clone, Copy)]
+pub(crate) enum Wanted {
+    /// This many, in any number of ranges.
+    Any(u64),
+    /// This many, in one range.
+    Run(u64),
+}
+
+/// Series, opened on a store.
+pub struct Machine<S> {
+    pub(crate) dispenser: Dispenser<S>,
+    pub(crate) registry: ArcSwap<Registry>,
+    /// One change of the registry at a time, and how far it has followed the store.
+    pub(crate) changing: Mutex<Follower>,
+    /// How often the store was looked at for what other nodes have changed.
+    pub(crate) looks: AtomicU64,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The documents that users have, where they say so.
+    pub(crate) saved: OnceLock<HashMap<SeriesName, Box<dyn Saved>>>,
+    /// The shared pools, where a configuration says so.
+    pub(crate) pools: OnceLock<HashMap<SeriesName, Arc<KeptPools>>>,
+    /// The memory of ordered series that were retired.
+    pub(crate) retired_memory: parking_lot::Mutex<HashMap<SeriesName, Arc<Memory>>>,
+}
+
+impl<S: Store> Machine<S> {
+    /// Opens the series on a store: pins those that are new, compares those that are not.
+    pub async fn open(
+        store: Arc<S>,
+        specs: Vec<SeriesSpec>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, MachineError> {
+        let store = Measured::new(store, clock.clone());
+        let registry = open_all(&store, specs).await?;
+        Ok(Self {
+            dispenser: Dispenser::on(store),
+            registry: ArcSwap::from_pointee(registry),
+            changing: Mutex::default(),
+            looks: AtomicU64::new(0),
+            clock,
+            saved: OnceLock::new(),
+            pools: OnceLock::new(),
+            retired_memory: parking_lot::Mutex::default(),
+        })
+    }
+
+    /// The series that are there now.
+    pub fn registry(&self) -> Guard<Arc<Registry>> {
+        self.registry.load()
+    }
+
+    /// The series of that name.
+    pub fn named(&self, name: &str) -> Option<Arc<Entry>> {
+        self.registry().named(name).cloned()
+    }
+
+    /// The series of that name, also if another node has made it just now.
+    pub async fn named_anywhere(&self, name: &str) -> Option<Arc<Entry>> {
+        match self.named(name) {
+            None => {
+                // A store that cannot be asked knows no more than this node. Others may have followed meanwhile.
+                let _ = self.follow().await;
+                self.named(name)
+            }
+            found => found,
+        }
+    }
+
+    /// The series that a key belongs to. Keys of two series never meet.
+    pub fn of_key(&self, key: &str) -> Option<Arc<Entry>> {
+        self.registry().of_key(key).cloned()
+    }
+
+    /// The next `count` numbers of a scope. Fewer where the space ends, or the store fails on the way; none is
+    /// an error.
+    pub async fn next(
+        &self,
+        entry: &Entry,
+        name: ScopeName<'_>,
+        count: u64,
+        by: By<'_>,
+    ) -> Result<Numbers, NextError> {
+        let (scope, key) = entry.scope(name, || self.clock.now())?;
+        let mut drawn = Drawn::default();
+        let unclaimed = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
+        self.record(entry, &key, (drawn, unclaimed.get()), by).await?;
+        let numbers = unclaimed.claim();
+        entry.counts.add_issued(numbers.len() as u64);
+        Ok(numbers)
+    }
+
+    /// The next `count` positions of a scope, without a hole: all of them, or an error.
+    pub async fn take(
+        &self,
+        entry: &Entry,
+        name: ScopeName<'_>,
+        count: u64,
+        by: By<'_>,
+    ) -> Result<Taken, NextError> {
+        let (scope, key) = entry.scope(name, || self.clock.now())?;
+        let taken = self.positions(entry, &key, Wanted::Run(count)).await?;
+        let unclaimed = Unclaimed::new(self, (entry, &key), taken);
+        self.record_taken(entry, (&scope, &key), unclaimed.get(), by).await?;
+        entry.counts.add_issued(count);
+        Ok(unclaimed.claim())
+    }
+
+    /// Positions out of memory, or else from the store, which is waited for.
+    pub(crate) async fn positions(
+        &self,
+        entry: &Entry,
+        key: &ScopeKey,
+        wanted: Wanted,
+    ) -> Result<Taken, IssueError> {
+        if let Some(taken) = self.try_positions(&entry.series, key, wanted) {
+            return Ok(taken);
+        }
+        entry.counts.add_wait();
+        let mut answer = self.await_positions(&entry.series, key, wanted).await;
+        let mut asked = entry.series.clone();
+        // Its limits were changed meanwhile: the series that stands in its place has the same cursors.
+        while let Err(error) = &answer
+            && error.is_outdated()
+            && let Some(current) = self.in_place_of(&asked).await
+        {
+            answer = self.await_positions(&current.series, key, wanted).await;
+            asked = current.series.clone();
+        }
+        answer
+    }
+
+    pub(crate) fn try_positions(&self, series: &Series, key: &ScopeKey, wanted: Wanted) -> Option<Taken> {
+        if series.promise() == Promise::Gapless {
+            return None;
+        }
+        match wanted {
+            Wanted::Any(count) => self.dispenser.try_take(series, key.as_str(), count),
+            Wanted::Run(count) => self.dispenser.try_take_run(series, key.as_str(), count),
+        }
+    }
+
+    async fn await_positions(
+        &self,
+        series: &Series,
+        key: &ScopeKey,
+        wanted: Wanted,
+    ) -> Result<Taken, IssueError> {
+        match wanted {
+            Wanted::Any(count) => self.dispenser.take(series, key, count).await,
+            Wanted::Run(count) => self.dispenser.take_run(series, key, count).await,
+        }
+    }
+
+    /// Whether numbers can be issued: the machine is open, and its store can be written just now.
+    pub async fn check(&self) -> Result<(), MachineError> {
+        if self.dispenser.is_closing() {
+            return Err(MachineError::Stopping);
+        }
+        let probed = self.store().probe().await;
+        self.dispenser.keep_up();
+        Ok(probed?)
+    }
+
+    /// How much each series holds in memory. Looks at every scope there.
+    pub fn levels(&self) -> HashMap<SeriesName, Level> {
+        self.dispenser.levels()
+    }
+
+    /// How long the store took for grants and documents.
+    pub fn latency(&self) -> &Latency {
+        self.store().latency()
+    }
+
+    /// The store behind it.
+    pub(crate) fn store(&self) -> &Measured<S> {
+        self.dispenser.store()
+    }
+
+    /// Whether other nodes issue from the same store.
+    pub fn is_shared(&self) -> bool {
+        self.store().is_shared()
+    }
+
+    pub(crate) fn elapsed(&self) -> std::time::Duration {
+        self.clock.elapsed()
+    }
+
+    /// A number that changes whenever ranges granted before must not be used: the store was taken back, or they were
+    /// recalled.
+    pub(crate) fn generation(&self) -> u64 {
+        self.store().era() + self.dispenser.recalls_answered()
+    }
+
+    /// What moment it is for the machine.
+    pub fn now(&self) -> jiff::Timestamp {
+        self.clock.now()
+    }
+
+    /// Refuses new calls, lets those under way end, and gives unused positions back.
+    pub async fn close(&self) -> Closed {
+        self.dispenser.close().await
+    }
+
+    /// Evicts the scopes that nobody asked for since the last call.
+    pub async fn evict_idle(&self) -> Closed {
+        self.dispenser.evict_idle().await
+    }
+}

@@ -1,0 +1,236 @@
+//! Moving everything from one store to another, so that numbering goes on there and nowhere else.
+//!
+//! What could go wrong, and why it does not: two stores serve. The old store is marked as left before the new one is
+//! made, and the new one as arriving until everything is there; a store with a mark is not served. Both marks hold the id
+//! of the move and are set by compare-and-set, so of two moves from one store the second is refused. A move that was
+//! interrupted is begun again: the new run writes its own id into both marks, what is copied twice is the same, and the
+//! new store takes no page of the run before, nor any once it serves.
+
+mod copy;
+mod page;
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use crate::recall::{Holder, POLL, holders_alive};
+use crate::series::{Definition, SeriesName};
+use crate::store::{Store, StoreError};
+
+use copy::Copying;
+pub use page::{Adopted, Kept, Page, Request, SetAside};
+
+/// What a series was pinned with, and its permutation key.
+pub type Pinning = (Definition, Option<Vec<u8>>);
+
+/// Why a store is not served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It was left for another one.
+    Left(Move),
+    /// It is being filled from another one.
+    Arriving(Move),
+}
+
+/// A move, as the mark of a store names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Its id, the same in both stores and however often it is begun again.
+    pub id: Uuid,
+    /// The run of the command that moves: begun again, another one takes over.
+    pub run: Uuid,
+    /// The name of the other store.
+    pub other: Box<str>,
+}
+
+/// An old store that is marked as left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The id of the move.
+    pub id: Uuid,
+    /// The run that moves.
+    pub run: Uuid,
+    /// Whether it was marked just now, and not by an earlier try.
+    pub is_new: bool,
+}
+
+impl Departure {
+    /// The move as the mark of a store names it.
+    pub fn toward(&self, other: &str) -> Move {
+        Move { id: self.id, run: self.run, other: other.into() }
+    }
+}
+
+/// What was moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Series.
+    pub series: u64,
+    /// Scopes of all series.
+    pub scopes: u64,
+    /// Documents and reservations.
+    pub documents: u64,
+    /// Idempotency keys.
+    pub keys: u64,
+    /// Records of the audit.
+    pub records: u64,
+}
+
+/// A move that was refused, or failed on the way.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MoveError {
+    /// The old store went elsewhere before.
+    #[error("{from} was left for {to} before")]
+    LeftBefore {
+        /// The old store.
+        from: Box<str>,
+        /// Where it went.
+        to: Box<str>,
+    },
+    /// The old store is itself not complete.
+    #[error("{store} is being filled from {from}: finish that first")]
+    Arriving {
+        /// The old store.
+        store: Box<str>,
+        /// What it is filled from.
+        from: Box<str>,
+    },
+    /// Another run of the same move has finished it, or the new store belongs to another move.
+    #[error("{0} takes no more pages of this move: another run has finished it, or another move has begun")]
+    Overtaken(Box<str>),
+    /// The new store is in use.
+    #[error("{0} has series of its own: numbers could come twice")]
+    NotEmpty(Box<str>),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Marks the old store as left for another one, or takes over from an earlier run. From then on nothing is granted from it.
+pub async fn leave_store<A: Store>(
+    (from, from_name): (&A, &str),
+    to_name: &str,
+) -> Result<Departure, MoveError> {
+    let (id, run) = (Uuid::now_v7(), Uuid::now_v7());
+    if from.mark(None, Some(Mark::Left(Move { id, run, other: to_name.into() }))).await? {
+        return Ok(Departure { id, run, is_new: true });
+    }
+    match from.marked().await? {
+        Some(Mark::Left(found)) if *found.other == *to_name => {
+            let id = found.id;
+            let ours = Mark::Left(Move { id, run, other: to_name.into() });
+            if from.mark(Some(Mark::Left(found)), Some(ours)).await? {
+                Ok(Departure { id, run, is_new: false })
+            } else {
+                Err(MoveError::Overtaken(from_name.into()))
+            }
+        }
+        Some(Mark::Left(found)) => Err(MoveError::LeftBefore { from: from_name.into(), to: found.other }),
+        Some(Mark::Arriving(found)) => {
+            Err(MoveError::Arriving { store: from_name.into(), from: found.other })
+        }
+        None => Err(MoveError::Overtaken(from_name.into())),
+    }
+}
+
+/// Has every node give up what it holds of a store that was left, and waits for them, at most `wait`. Answers with the
+/// nodes that stayed silent, each with a series: they may hand out numbers until they see that the store was left, and a
+/// floor in the new store would not know of them.
+pub async fn release_nodes<A: Store>(
+    from: &A,
+    wait: Duration,
+) -> Result<Vec<(SeriesName, Holder)>, StoreError> {
+    let mut recalled = Vec::new();
+    for (definition, _) in from.definitions().await? {
+        let series = definition.series;
+        if !from.holders(series.clone(), u64::MAX).await?.is_empty() {
+            recalled.push((series.clone(), from.recall(series).await?));
+        }
+    }
+    let deadline = Instant::now() + wait;
+    loop {
+        let mut silent = Vec::new();
+        for (series, epoch) in &recalled {
+            let holders = holders_alive(from, series, *epoch).await?;
+            silent.extend(holders.into_iter().map(|holder| (series.clone(), holder)));
+        }
+        if silent.is_empty() || Instant::now() >= deadline {
+            return Ok(silent);
+        }
+        sleep(POLL).await;
+    }
+}
+
+/// Takes the mark of a departure back, if this run made it: the new store was refused, and has nothing.
+pub async fn stay_in_store<A: Store>(
+    from: &A,
+    to_name: &str,
+    departure: &Departure,
+) -> Result<(), StoreError> {
+    if departure.is_new {
+        from.mark(Some(Mark::Left(departure.toward(to_name))), None).await?;
+    }
+    Ok(())
+}
+
+/// Moves everything from a store that was left to another one, each with the name that the marks have. Tells `progress`
+/// how far it has come.
+pub async fn move_store<A: Store, B: Store>(
+    (from, from_name): (&A, &str),
+    (to, to_name): (&B, &str),
+    departure: &Departure,
+    mut progress: impl FnMut(Moved),
+) -> Result<Moved, MoveError> {
+    let arriving = Mark::Arriving(departure.toward(from_name));
+    if !arrive(to, departure, &arriving).await? {
+        return Err(refusal(from_name, (to, to_name), departure).await?);
+    }
+    let run = departure.run;
+    let mut copying = Copying { from, to, to_name, run, moved: Moved::default(), progress: &mut progress };
+    copying.write(Page::Identity(from.identity())).await?;
+    for (definition, key) in from.definitions().await? {
+        let series = definition.series.clone();
+        copying.write(Page::Definition(definition, key)).await?;
+        copying.scopes(&series).await?;
+        copying.aside(&series).await?;
+        copying.pools(&series).await?;
+        copying.moved.series += 1;
+    }
+    copying.documents().await?;
+    copying.requests().await?;
+    copying.gaps().await?;
+    copying.records().await?;
+    copying.client_leases().await?;
+    copying.write(Page::Descriptions(from.descriptions().await?)).await?;
+    let moved = copying.moved;
+    if to.mark(Some(arriving), None).await? { Ok(moved) } else { Err(MoveError::Overtaken(to_name.into())) }
+}
+
+/// Marks the new store, or takes it over from an earlier run of the same move.
+async fn arrive<B: Store>(to: &B, departure: &Departure, arriving: &Mark) -> Result<bool, StoreError> {
+    if to.mark(None, Some(arriving.clone())).await? {
+        return Ok(true);
+    }
+    match to.marked().await? {
+        Some(Mark::Arriving(found)) if found.id == departure.id => {
+            to.mark(Some(Mark::Arriving(found)), Some(arriving.clone())).await
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Why the new store could not be marked.
+async fn refusal<B: Store>(
+    from_name: &str,
+    (to, to_name): (&B, &str),
+    departure: &Departure,
+) -> Result<MoveError, StoreError> {
+    Ok(match to.marked().await? {
+        Some(Mark::Arriving(found)) => MoveError::Arriving { store: to_name.into(), from: found.other },
+        // Everything had arrived: the new store may have issued since, and nothing of it may be written over.
+        None if !departure.is_new => MoveError::LeftBefore { from: from_name.into(), to: to_name.into() },
+        Some(Mark::Left(_)) | None => MoveError::NotEmpty(to_name.into()),
+    })
+}

@@ -1,0 +1,188 @@
+//! A lease: a half-open range of positions, two integers however long it is.
+
+use std::fmt;
+
+/// The positions from `from` up to, but not including, `to`. Never empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lease {
+    from: u64,
+    to: u64,
+}
+
+impl Lease {
+    /// The range, or `None` if it is empty.
+    pub const fn new(from: u64, to: u64) -> Option<Self> {
+        if from < to { Some(Self { from, to }) } else { None }
+    }
+
+    /// The first position.
+    pub const fn from(self) -> u64 {
+        self.from
+    }
+
+    /// The first position past it.
+    pub const fn to(self) -> u64 {
+        self.to
+    }
+
+    /// How many positions it has; never 0.
+    pub const fn count(self) -> u64 {
+        self.to - self.from
+    }
+
+    /// The first `count` positions and the rest.
+    pub(crate) fn split(self, count: u64) -> (Option<Self>, Option<Self>) {
+        let at = self.from.saturating_add(count).min(self.to);
+        (Self::new(self.from, at), Self::new(at, self.to))
+    }
+
+    /// Both as one, if `next` begins where this ends.
+    pub(crate) fn joined(self, next: Self) -> Option<Self> {
+        (self.to == next.from).then_some(Self { from: self.from, to: next.to })
+    }
+}
+
+impl fmt::Display for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}, {})", self.from, self.to)
+    }
+}
+
+/// Positions handed to one caller, ascending: mostly one range, seldom several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub(crate) first: Lease,
+    pub(crate) rest: Vec<Lease>,
+}
+
+impl Taken {
+    /// How many positions.
+    pub fn count(&self) -> u64 {
+        self.first.count() + self.rest.iter().map(|lease| lease.count()).sum::<u64>()
+    }
+
+    /// The ranges, ascending.
+    pub fn leases(&self) -> impl Iterator<Item = Lease> {
+        std::iter::once(self.first).chain(self.rest.iter().copied())
+    }
+
+    /// The last position.
+    pub fn last(&self) -> u64 {
+        self.rest.last().unwrap_or(&self.first).to - 1
+    }
+
+    /// The positions, ascending.
+    pub fn positions(&self) -> impl Iterator<Item = u64> {
+        self.leases().flat_map(|lease| lease.from..lease.to)
+    }
+}
+
+/// Positions, as ranges that ascend, do not touch and do not overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges(Vec<Lease>);
+
+impl Ranges {
+    /// The positions of these ranges, in whatever order they come and however they overlap.
+    pub fn of(leases: impl IntoIterator<Item = Lease>) -> Self {
+        let mut sorted: Vec<Lease> = leases.into_iter().collect();
+        sorted.sort_unstable();
+        let mut joined: Vec<Lease> = Vec::with_capacity(sorted.len());
+        for lease in sorted {
+            match joined.last_mut() {
+                Some(last) if lease.from() <= last.to() => {
+                    let to = lease.to().max(last.to());
+                    *last = Lease::new(last.from(), to).unwrap_or(*last);
+                }
+                _ => joined.push(lease),
+            }
+        }
+        Self(joined)
+    }
+
+    /// The ranges, ascending.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Lease> {
+        self.0.iter().copied()
+    }
+
+    /// How many ranges.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no position.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many positions.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|range| range.count()).sum()
+    }
+
+    /// The positions of this that are not in the other.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        let mut left = Vec::new();
+        let mut others = other.0.iter().peekable();
+        for range in &self.0 {
+            let mut from = range.from();
+            while let Some(taken) = others.peek() {
+                if taken.to() <= from {
+                    others.next();
+                    continue;
+                }
+                if taken.from() >= range.to() {
+                    break;
+                }
+                left.extend(Lease::new(from, taken.from()));
+                from = taken.to();
+                // What reaches into the next range is looked at again there.
+                if taken.to() > range.to() {
+                    break;
+                }
+                others.next();
+            }
+            left.extend(Lease::new(from, range.to()));
+        }
+        Self(left)
+    }
+
+    /// The positions of both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self::of(self.iter().chain(other.iter()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn leases() -> impl Strategy<Value = Vec<Lease>> {
+        let lease = (0_u64..60, 1_u64..12).prop_map(|(from, count)| Lease::new(from, from + count).unwrap());
+        prop::collection::vec(lease, 0..12)
+    }
+
+    fn positions(leases: impl IntoIterator<Item = Lease>) -> BTreeSet<u64> {
+        leases.into_iter().flat_map(|lease| lease.from()..lease.to()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_are_sets_of_positions(one in leases(), other in leases()) {
+            let (left, right) = (Ranges::of(one.clone()), Ranges::of(other.clone()));
+            let (one, other) = (positions(one), positions(other));
+            prop_assert_eq!(positions(left.without(&right).iter()), &one - &other);
+            prop_assert_eq!(positions(left.and(&right).iter()), &one | &other);
+            prop_assert_eq!(left.count(), one.len() as u64);
+            for ranges in [&left, &left.without(&right), &left.and(&right)] {
+                let apart = ranges.0.windows(2).all(|pair| pair[0].to() < pair[1].from());
+                prop_assert!(apart, "{:?} are not the fewest ranges", ranges);
+            }
+        }
+    }
+}

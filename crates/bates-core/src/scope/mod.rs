@@ -1,0 +1,154 @@
+//! Where a cursor stands: a series and one of its scopes.
+
+mod key_template;
+mod name;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bates_pattern::Period;
+
+use crate::series::SeriesName;
+
+pub(crate) use key_template::is_value;
+pub use key_template::{KeyTemplate, KeyTemplateError};
+pub use name::{ScopeName, ScopeRefused};
+
+/// No scope has a longer key: sixteen parameters of 64 bytes, their names, and a period.
+const BYTES_MAX: usize = 2_200;
+
+/// The identity of a scope within its series: every parameter, shown in the pattern or not, in the order of
+/// their names, and the period. `project=PROJ type=9012 @2026`. Cheap to clone.
+///
+/// It is what stores keep, so it never changes its form: another spelling would be another cursor.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScopeKey(Arc<str>);
+
+/// Parameters that make no scope key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScopeKeyError {
+    /// A name or value with a character that would make the key ambiguous.
+    #[error(
+        "parameter {0:?} cannot be part of a scope: its name or value is empty or holds what is not visible ASCII"
+    )]
+    Ambiguous(Box<str>),
+    /// A parameter given twice.
+    #[error("parameter {0:?} is given twice")]
+    Twice(Box<str>),
+    /// A key that is too long.
+    #[error("the scope has {0} bytes; the limit is 2200")]
+    TooLong(usize),
+}
+
+impl ScopeKey {
+    /// The key of these parameters and period. Their order does not matter.
+    pub fn new<'a>(
+        parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
+        period: Option<Period>,
+    ) -> Result<Self, ScopeKeyError> {
+        let mut sorted: Vec<(&str, &str)> = parameters.into_iter().collect();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(ScopeKeyError::Twice(pair[0].0.into()));
+        }
+        let mut key = String::new();
+        for (name, value) in sorted {
+            // Invariant: no name holds `=` or a space and no value a space, so the key reads in one way only.
+            let visible = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+            if !visible(name) || !visible(value) || name.contains('=') || name.starts_with('@') {
+                return Err(ScopeKeyError::Ambiguous(name.chars().take(64).collect::<String>().into()));
+            }
+            let space = if key.is_empty() { "" } else { " " };
+            key.extend([space, name, "=", value]);
+        }
+        if let Some(period) = period {
+            let space = if key.is_empty() { "" } else { " " };
+            key.extend([space, "@", &period.to_string()]);
+        }
+        if key.len() > BYTES_MAX { Err(ScopeKeyError::TooLong(key.len())) } else { Ok(Self(key.into())) }
+    }
+
+    /// A key as a store kept it.
+    pub fn from_store(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The parameters, by name, and the name of the period.
+    pub fn parts(&self) -> (impl Iterator<Item = (&str, &str)>, Option<&str>) {
+        // No value holds a space and no name begins with @, so the last word alone may be a period.
+        let period = self.0.rsplit(' ').next().and_then(|word| word.strip_prefix('@'));
+        (self.0.split(' ').filter_map(|word| word.split_once('=')), period)
+    }
+
+    /// The key as a store keeps it; empty for a series with one scope.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ScopeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A series and one of its scopes: what has a cursor.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The series.
+    pub series: SeriesName,
+    /// The scope.
+    pub scope: ScopeKey,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.scope.as_str() {
+            "" => write!(f, "series {:?}", self.series.as_str()),
+            scope => write!(f, "series {:?} in scope {scope}", self.series.as_str()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_the_same_in_whatever_order_parameters_come() {
+        let one = ScopeKey::new([("type", "9012"), ("project", "PROJ")], None).unwrap();
+        let other = ScopeKey::new([("project", "PROJ"), ("type", "9012")], None).unwrap();
+        assert_eq!(one, other);
+        assert_eq!(one.as_str(), "project=PROJ type=9012");
+        assert_eq!(ScopeKey::new([], None).unwrap().as_str(), "");
+    }
+
+    #[test]
+    fn a_key_is_taken_apart_as_it_was_put_together() {
+        for (text, parameters, period) in [
+            ("", vec![], None),
+            ("a=b=c d=@e", vec![("a", "b=c"), ("d", "@e")], None),
+            ("a=b @2026", vec![("a", "b")], Some("2026")),
+            ("@2026-27", vec![], Some("2026-27")),
+        ] {
+            let key = ScopeKey::from_store(text);
+            let (found, found_period) = key.parts();
+            assert_eq!((found.collect::<Vec<_>>(), found_period), (parameters, period), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_two_scopes_have_one_key() {
+        for ambiguous in
+            [("a", "b c=d"), ("a b", "c"), ("a=b", "c"), ("@a", "c"), ("a", ""), ("", "b"), ("a", "é")]
+        {
+            assert!(ScopeKey::new([ambiguous], None).is_err(), "{ambiguous:?}");
+        }
+        assert!(
+            ScopeKey::new([("a", "b=c")], None).is_ok(),
+            "a value may hold =: the first one ends the name"
+        );
+        assert!(matches!(ScopeKey::new([("a", "1"), ("a", "2")], None), Err(ScopeKeyError::Twice(_))));
+    }
+}

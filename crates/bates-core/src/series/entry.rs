@@ -1,0 +1,159 @@
+//! A series in a machine, and what its scopes are called.
+
+use std::sync::Arc;
+
+use bates_pattern::{Date, Scope};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tokio::sync::Notify;
+
+use super::{Series, SeriesSpec};
+use crate::counts::Counts;
+use crate::document::{AssignError, Assigned};
+use crate::ledger::GrantError;
+use crate::scope::{KeyTemplate, Place, ScopeKey, ScopeName, ScopeRefused};
+
+/// What a list of numbers holds: whole identifiers, or their sequence part for programs that add the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Value {
+    /// `PROJ-9012-1001`
+    #[default]
+    Id,
+    /// `1001`
+    Seq,
+}
+
+/// Who described a series, and so who may change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The configuration, or the program itself.
+    File,
+    /// A call at run time.
+    Api,
+}
+
+/// A series in a machine.
+#[derive(Debug)]
+pub struct Entry {
+    pub(crate) series: Series,
+    pub(crate) spec: SeriesSpec,
+    pub(crate) origin: Origin,
+    pub(crate) time_zone: TimeZone,
+    /// The names of a scope's parameters, sorted.
+    pub(crate) parameters: Vec<String>,
+    /// How many of how many positions the rules accept.
+    pub(crate) accepted: (u64, u64),
+    /// Whether the rules that reject numbers were others before.
+    pub(crate) has_changed_rules: bool,
+    pub(crate) counts: Arc<Counts>,
+    /// Whether each number has to be waited for: its day is asked for, or it is recorded first.
+    pub(crate) is_awaited: bool,
+    /// Told whenever there is something to deliver.
+    pub(crate) documents: Arc<Notify>,
+}
+
+impl Entry {
+    /// The series.
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// As it was described.
+    pub fn spec(&self) -> &SeriesSpec {
+        &self.spec
+    }
+
+    /// Who described it.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// How Redis keys name its scopes.
+    pub fn key(&self) -> Option<&KeyTemplate> {
+        self.spec.key.as_ref()
+    }
+
+    /// The names of a scope's parameters, sorted.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(String::as_str)
+    }
+
+    /// What happened in it since the machine was opened.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Told whenever this node has something to deliver.
+    pub fn has_documents(&self) -> &Arc<Notify> {
+        &self.documents
+    }
+
+    /// Whether its numbers are the positions themselves, so that they can be answered as integers.
+    pub fn counts_plainly(&self) -> bool {
+        self.series.pattern().is_plain_count()
+    }
+
+    /// How many numbers so many positions hold: exact without rejection, else an estimate.
+    pub fn numbers_in(&self, positions: u64) -> u64 {
+        let (accepted, of) = self.accepted;
+        let share = u128::from(positions) * u128::from(accepted) / u128::from(of.max(1));
+        u64::try_from(share).unwrap_or(positions)
+    }
+
+    /// How many numbers each of its scopes has in all: exact without rejection, else an estimate.
+    pub fn capacity(&self) -> u64 {
+        self.numbers_in(self.series.end().saturating_sub(self.series.start().value()))
+    }
+
+    /// The fewest numbers that are left in any scope of the period that it is, of those that this node was granted
+    /// something in; what is held in memory is not left. `None` if it was granted nothing yet.
+    pub fn remaining(&self, moment: Timestamp) -> Option<u64> {
+        let period = self.series.pattern().reset().period(self.date_at(moment));
+        let next = self.counts.reach().next(period.map(|period| period.to_string()).as_deref())?;
+        Some(self.numbers_in(self.series.end().saturating_sub(next)))
+    }
+
+    /// Remembers how far a scope is after a document, which is not granted as other numbers are.
+    pub(crate) fn note_reach(&self, place: &Place, assigned: &Result<Assigned, AssignError>) {
+        let next = match assigned {
+            Ok(assigned) => assigned.position + 1,
+            Err(AssignError::Grant(GrantError::Exhausted { left, .. })) => {
+                self.series.end().saturating_sub(*left)
+            }
+            Err(_) => return,
+        };
+        self.counts.reach().extend(place.scope.parts().1, next);
+    }
+
+    /// The business date of a moment, where the series lives.
+    pub fn date_at(&self, moment: Timestamp) -> Date {
+        moment.to_zoned(self.time_zone.clone()).date()
+    }
+
+    /// A scope made ready to render, and its identity. Parameters that the pattern does not show are the key's
+    /// affair.
+    pub(crate) fn scope(
+        &self,
+        name: ScopeName<'_>,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<(Scope, ScopeKey), ScopeRefused> {
+        let mut given: Vec<&str> = name.parameters.iter().map(|(name, _)| *name).collect();
+        given.sort_unstable();
+        // Invariant: a scope has these parameters and no others, or one text could come from two scopes.
+        if !given.iter().eq(&self.parameters) {
+            let cut = |text: &str| text.chars().take(64).collect::<String>();
+            let given = given.iter().take(20).map(|name| cut(name)).collect::<Vec<_>>().join(", ").into();
+            return Err(ScopeRefused::Parameters { given, expected: self.parameters.join(", ").into() });
+        }
+        let pattern = self.series.pattern();
+        let date = match name.date {
+            None if pattern.needs_date() => Some(self.date_at(now())),
+            date => date,
+        };
+        let shown =
+            name.parameters.iter().filter(|(name, _)| pattern.parameters().any(|known| known == *name));
+        let scope = pattern.scope(shown.copied(), date)?;
+        let key = ScopeKey::new(name.parameters.iter().copied(), scope.period())?;
+        Ok((scope, key))
+    }
+}

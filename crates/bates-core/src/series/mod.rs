@@ -1,0 +1,212 @@
+//! A series: a named numbering, and the limits within which it is handed out.
+
+mod change;
+mod definition;
+mod entry;
+mod follow;
+mod name;
+mod open;
+mod promise;
+mod registry;
+mod spec;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bates_pattern::{Pattern, Position};
+use tokio::sync::OnceCell;
+
+pub use change::{Made, SERIES_MAX};
+pub use definition::{Definition, Pinned, Redescription};
+pub use entry::{Entry, Origin, Value};
+pub(crate) use follow::Follower;
+pub use follow::{Followed, ReadSpec};
+pub use name::{NameError, SeriesName};
+pub(crate) use open::open_all;
+pub use promise::Promise;
+pub use registry::Registry;
+pub use spec::{MachineError, SeriesSpec};
+
+/// No lease is larger: a crash must not skip a space.
+const LEASE_MAX: u64 = 1_000_000_000;
+
+/// No more callers wait for one scope: each holds memory.
+const WAITERS_MAX: usize = 1_000_000;
+
+/// The limits of a series. Each says what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The first lease of a scope. A crash right after it skips at most this many positions.
+    pub lease_min: u64,
+    /// The largest lease. A lease is eight times the one before, so a crash skips up to about ten times as many
+    /// positions as the scope has used since it came into memory, and never more than twice this: what is left of
+    /// the lease in use, and the next one; with the default watermark one and a quarter times this.
+    pub lease_max: u64,
+    /// When this share of a lease is left, the next one is fetched. Too low, and callers wait for the store.
+    pub watermark_percent: u8,
+    /// How many callers may wait for one scope. Beyond it they are told that it is busy, and memory stays flat.
+    pub waiters_max: usize,
+    /// How many scopes a series may have. A careless client must not fill the disk.
+    pub scopes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            lease_min: 32,
+            lease_max: 65_536,
+            watermark_percent: 25,
+            waiters_max: 10_000,
+            scopes_max: 10_000_000,
+        }
+    }
+}
+
+impl Limits {
+    /// Refuses limits that no series could keep.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let Self { lease_min, lease_max, watermark_percent, waiters_max, scopes_max } = *self;
+        match () {
+            () if lease_min == 0 => Err("lease_min is at least 1"),
+            () if lease_max < lease_min => Err("lease_max is below lease_min"),
+            () if lease_max > LEASE_MAX => Err("lease_max is at most 1,000,000,000"),
+            () if watermark_percent > 100 => Err("watermark_percent is at most 100"),
+            () if waiters_max == 0 || waiters_max > WAITERS_MAX => Err("waiters_max is 1 to 1,000,000"),
+            () if scopes_max == 0 => Err("scopes_max is at least 1"),
+            () => Ok(()),
+        }
+    }
+}
+
+/// A named numbering: pattern, promise and limits. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Series(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: SeriesName,
+    pattern: Pattern,
+    promise: Promise,
+    start: Position,
+    limits: Limits,
+    /// Set once, when the series is retired or another description takes its place.
+    is_retired: AtomicBool,
+    memory: Arc<Memory>,
+}
+
+/// Whether numbers of a series may be held in memory. All descriptions of one name share it: in an ordered series a
+/// call that began under an earlier one may still be granted a number past those that a later one would hold.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Set once, when nothing may be held any more.
+    is_left: AtomicBool,
+    /// Set when nothing is held any more.
+    is_empty: OnceCell<()>,
+}
+
+impl Memory {
+    /// That of a series that never holds anything.
+    pub(crate) fn left() -> Self {
+        Self { is_left: AtomicBool::new(true), is_empty: OnceCell::new_with(Some(())) }
+    }
+
+    pub(crate) fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::Acquire)
+    }
+
+    /// From now on nothing is held; `empty` gives up what is. When it answers, nothing is held.
+    pub(crate) async fn leave(&self, empty: impl Future<Output = ()>) {
+        let leaving = async {
+            self.is_left.store(true, Ordering::Release);
+            empty.await;
+        };
+        self.is_empty.get_or_init(|| leaving).await;
+    }
+}
+
+impl Series {
+    /// A series that hands out positions from `start` on.
+    pub fn new(
+        name: SeriesName,
+        pattern: Pattern,
+        promise: Promise,
+        start: Position,
+        limits: Limits,
+    ) -> Self {
+        Self::sharing(Arc::default(), name, pattern, promise, start, limits)
+    }
+
+    /// The same, in the place of others of its name.
+    pub(crate) fn sharing(
+        memory: Arc<Memory>,
+        name: SeriesName,
+        pattern: Pattern,
+        promise: Promise,
+        start: Position,
+        limits: Limits,
+    ) -> Self {
+        let is_retired = AtomicBool::new(false);
+        Self(Arc::new(Inner { name, pattern, promise, start, limits, is_retired, memory }))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &SeriesName {
+        &self.0.name
+    }
+
+    /// How its positions read.
+    pub fn pattern(&self) -> &Pattern {
+        &self.0.pattern
+    }
+
+    /// What it promises.
+    pub fn promise(&self) -> Promise {
+        self.0.promise
+    }
+
+    /// The first position handed out in each scope.
+    pub fn start(&self) -> Position {
+        self.0.start
+    }
+
+    /// The limits within which it is handed out.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// Whether both have one name, and so one set of scopes.
+    #[inline]
+    pub(crate) fn is_named_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.name == other.0.name
+    }
+
+    /// Whether both are the same description, not only of one name.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// From now on nothing new is begun in the name of this series.
+    pub(crate) fn retire(&self) {
+        self.0.is_retired.store(true, Ordering::Release);
+    }
+
+    /// Whether its numbers may be held in memory.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.0.memory
+    }
+
+    #[inline]
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        self.0.memory.is_left()
+    }
+
+    #[inline]
+    pub(crate) fn is_retired(&self) -> bool {
+        self.0.is_retired.load(Ordering::Acquire)
+    }
+
+    /// The first position past the last one of each scope.
+    pub fn end(&self) -> u64 {
+        self.0.pattern.last().value() + 1
+    }
+}

@@ -1,0 +1,211 @@
+//! A series from its description: judged, pinned in the store, and only then used.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bates_pattern::{Construction, Key, Options, Order, Pattern, Position, Reject};
+use jiff::tz::TimeZone;
+
+use super::{Definition, Entry, Limits, MachineError, Memory, Origin, Promise, Registry, Series, SeriesSpec};
+use crate::store::{Measured, Store, StoreError};
+
+/// Rules that accept less than one in so many are not made up for by larger leases.
+const POSITIONS_A_NUMBER_MAX: u64 = 1_000;
+
+/// The bytes of a permutation key that the machine makes.
+const PERMUTATION_KEY_BYTES: usize = 32;
+
+/// Opens the series that a configuration describes.
+pub(crate) async fn open_all<S: Store>(
+    store: &Measured<S>,
+    specs: Vec<SeriesSpec>,
+) -> Result<Registry, MachineError> {
+    let mut registry = Registry::default();
+    for spec in specs {
+        if registry.named(spec.name.as_str()).is_some() {
+            return Err(MachineError::Twice(spec.name));
+        }
+        registry.check_apart(&spec)?;
+        registry = registry.with(open_series(store, spec, Origin::File, Arc::default()).await?);
+    }
+    Ok(registry)
+}
+
+/// Opens a series. `memory` is that of the ordered series of its name before it.
+pub(crate) async fn open_series<S: Store>(
+    store: &Measured<S>,
+    spec: SeriesSpec,
+    origin: Origin,
+    memory: Arc<Memory>,
+) -> Result<Entry, MachineError> {
+    let (spec, accepted, Judged { time_zone, definition, start, .. }) = weigh(spec).await?;
+    let fresh_key = if spec.shuffled { Some(fresh_key()?) } else { None };
+    let pinned = store.pin(definition, fresh_key).await?;
+    let order = match pinned.permutation_key {
+        Some(bytes) => Order::Shuffled(Key::new(&bytes).map_err(|error| {
+            StoreError::Poisoned(format!("the permutation key of {:?}: {error}", spec.name.as_str()).into())
+        })?),
+        None => Order::Counting,
+    };
+    let pattern = compile(&spec, order)?;
+    let limits = in_accepted(spec.limits, accepted);
+    let parameters = parameters(&spec, &pattern);
+    let is_awaited = pattern.needs_date() || spec.audit.is_on();
+    let memory = match spec.promise {
+        Promise::Unique => Arc::default(),
+        Promise::Ordered if !store.is_shared() => memory,
+        // Each number is granted by the store: nothing that another series of its name left in memory is taken.
+        Promise::Ordered | Promise::Gapless => Arc::new(Memory::left()),
+    };
+    let series = Series::sharing(memory, spec.name.clone(), pattern, spec.promise, start, limits);
+    let counts = store.counts(&spec.name);
+    Ok(Entry {
+        series,
+        spec,
+        origin,
+        time_zone,
+        parameters,
+        accepted,
+        has_changed_rules: pinned.has_changed_rules,
+        counts,
+        is_awaited,
+        documents: Arc::default(),
+    })
+}
+
+/// Judges a description, and counts what its rules accept, which may take a second: not on a thread that others
+/// wait for.
+async fn weigh(spec: SeriesSpec) -> Result<(SeriesSpec, (u64, u64), Judged), MachineError> {
+    let weighed = tokio::task::spawn_blocking(move || {
+        let judged = judge(&spec)?;
+        let accepted = accepted(&judged.pattern);
+        if accepted.0 == 0 {
+            return Err(MachineError::Empty(spec.name));
+        }
+        Ok((spec, accepted, judged))
+    });
+    weighed.await.unwrap_or(Err(MachineError::Stopping))
+}
+
+/// What a description amounts to, once nothing speaks against it.
+pub(crate) struct Judged {
+    /// With a key that is none of the store's, if it is shuffled.
+    pub(crate) pattern: Pattern,
+    time_zone: TimeZone,
+    definition: Definition,
+    pub(crate) start: Position,
+}
+
+/// Judges a description before anything is written.
+pub(crate) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
+    let order = if spec.shuffled {
+        // Any key tells whether the pattern can be shuffled at all.
+        Order::Shuffled(Key::new(&[0; 16]).expect("a key of sixteen bytes is one"))
+    } else {
+        Order::Counting
+    };
+    let pattern = compile(spec, order)?;
+    check_key(spec, &pattern)?;
+    check_promise(spec)?;
+    spec.limits.check().map_err(|problem| MachineError::Limits { series: spec.name.clone(), problem })?;
+    let time_zone = TimeZone::get(&spec.time_zone)
+        .map_err(|_| MachineError::TimeZone { series: spec.name.clone(), name: spec.time_zone.clone() })?;
+    let start = spec.start.unwrap_or_else(|| default_start(&pattern, spec.shuffled));
+    if start > pattern.last() {
+        let (series, last) = (spec.name.clone(), pattern.last().value());
+        return Err(MachineError::Start { series, start: start.value(), last });
+    }
+    let definition = Definition {
+        series: spec.name.clone(),
+        template: spec.template.clone(),
+        parameters: parameters(spec, &pattern).join(" ").into(),
+        shuffled: spec.shuffled,
+        start: start.value(),
+        reset: spec.reset.to_string().into(),
+        // Where no date is shown, the time zone decides nothing and may change.
+        time_zone: if pattern.needs_date() { spec.time_zone.clone() } else { "UTC".into() },
+        construction: Construction::default().number(),
+        promise: Some(spec.promise),
+        rules: Some(rules_text(&spec.reject)),
+    };
+    Ok(Judged { pattern, time_zone, definition, start })
+}
+
+/// Rules that read the same reject the same.
+fn rules_text(rules: &Reject) -> Box<str> {
+    let digits = rules.digit_rules().map(|digits| (digits.reading().name(), digits.limits()));
+    format!("rejects {digits:?} {:?}", rules.restricted().collect::<BTreeSet<_>>()).into()
+}
+
+fn compile(spec: &SeriesSpec, order: Order) -> Result<Pattern, MachineError> {
+    let options = Options { order, reject: spec.reject.clone(), reset: spec.reset, ..Options::default() };
+    Pattern::compile(&spec.template, options).map_err(|error| MachineError::Pattern {
+        series: spec.name.clone(),
+        template: spec.template.clone(),
+        error,
+    })
+}
+
+/// Promises that could not be kept, or not in a time that anybody waits.
+fn check_promise(spec: &SeriesSpec) -> Result<(), MachineError> {
+    let problem = match spec.promise {
+        Promise::Ordered | Promise::Gapless if spec.shuffled => {
+            "numbers in a shuffled order do not ascend, so the series can only be unique"
+        }
+        Promise::Gapless if !spec.reject.is_empty() => {
+            "a gapless series skips no position, so it cannot reject numbers"
+        }
+        _ => return Ok(()),
+    };
+    Err(MachineError::Promise { series: spec.name.clone(), promise: spec.promise, problem })
+}
+
+fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {
+    let Some(key) = &spec.key else { return Ok(()) };
+    match pattern.parameters().find(|shown| !key.parameters().any(|named| named == *shown)) {
+        None => Ok(()),
+        Some(parameter) => Err(MachineError::KeyLacks {
+            series: spec.name.clone(),
+            key: key.to_string().into(),
+            parameter: parameter.into(),
+        }),
+    }
+}
+
+/// How many of how many positions the rules accept.
+fn accepted(pattern: &Pattern) -> (u64, u64) {
+    let positions = pattern.last().value() + 1;
+    (pattern.capacity().map_or(positions, bates_pattern::Capacity::count).min(positions), positions)
+}
+
+/// Limits are meant in numbers, and leases hold positions: under rejection it takes several for one.
+fn in_accepted(limits: Limits, (accepted, positions): (u64, u64)) -> Limits {
+    let several = (positions / accepted.max(1)).clamp(1, POSITIONS_A_NUMBER_MAX);
+    Limits {
+        lease_min: limits.lease_min.saturating_mul(several),
+        lease_max: limits.lease_max.saturating_mul(several),
+        ..limits
+    }
+}
+
+/// The parameters of a scope, sorted: those of the key, which has all that the pattern shows; without a key,
+/// those of the pattern.
+pub(crate) fn parameters(spec: &SeriesSpec, pattern: &Pattern) -> Vec<String> {
+    let mut names: Vec<String> = match &spec.key {
+        Some(key) => key.parameters().map(str::to_owned).collect(),
+        None => pattern.parameters().map(str::to_owned).collect(),
+    };
+    names.sort_unstable();
+    names
+}
+
+/// People count from 1. In a shuffled order position 0 reads like any other, and would be missing at the end.
+fn default_start(pattern: &Pattern, shuffled: bool) -> Position {
+    Position::new(u64::from(pattern.counts_in_decimal() && !shuffled)).unwrap_or(Position::MIN)
+}
+
+fn fresh_key() -> Result<Vec<u8>, MachineError> {
+    let mut key = vec![0; PERMUTATION_KEY_BYTES];
+    getrandom::fill(&mut key).map_err(|error| MachineError::NoRandomness(error.to_string().into()))?;
+    Ok(key)
+}

@@ -1,0 +1,97 @@
+//! A store and what was measured of it: how often it grants, how often it fails, how long it takes.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::{Store, StoreError};
+use crate::ProcessGuard;
+use crate::clock::Clock;
+use crate::counts::{Counts, Latency};
+use crate::document::{Assign, AssignError, Assigned};
+use crate::ledger::{Grant, GrantError, Surrendered, Tail, Want};
+use crate::series::SeriesName;
+
+/// A store whose calls for numbers are measured. All other calls go to the store itself.
+pub(crate) struct Measured<S> {
+    store: Arc<S>,
+    clock: Arc<dyn Clock>,
+    latency: Latency,
+    counts: RwLock<HashMap<SeriesName, Arc<Counts>>>,
+    process: ProcessGuard,
+}
+
+impl<S> Deref for Measured<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.store
+    }
+}
+
+impl<S> Measured<S> {
+    pub(crate) fn new(store: Arc<S>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            clock,
+            latency: Latency::default(),
+            counts: RwLock::default(),
+            process: ProcessGuard::current(),
+        }
+    }
+
+    /// The counts of a series, which are the same however often it is retired and made again.
+    pub(crate) fn counts(&self, series: &SeriesName) -> Arc<Counts> {
+        self.counts.write().entry(series.clone()).or_default().clone()
+    }
+
+    pub(crate) fn latency(&self) -> &Latency {
+        &self.latency
+    }
+
+    async fn timed<T, E: From<StoreError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let started = self.clock.elapsed();
+        // Invariant: a call that is under way when the process is forked answers in the first process only.
+        let answer = self.process.unless_forked(call).await.ok_or(StoreError::Forked)?;
+        self.latency.add(self.clock.elapsed().saturating_sub(started));
+        answer
+    }
+}
+
+impl<S: Store> Measured<S> {
+    pub(crate) async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+        let counts = self.counts.read().get(&want.place.series).cloned();
+        let (scope, end) = (want.place.scope.clone(), want.end);
+        let granted = self.timed(self.store.grant(want)).await;
+        if let Some(counts) = counts {
+            counts.add_refill(granted.is_ok());
+            match &granted {
+                Ok(Grant { lease, .. }) => counts.reach().extend(scope.parts().1, lease.to()),
+                Err(GrantError::Exhausted { left, .. }) => {
+                    counts.reach().extend(scope.parts().1, end.saturating_sub(*left));
+                }
+                Err(_) => {}
+            }
+        }
+        granted
+    }
+
+    pub(crate) async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+        let (place, lease) = (tail.place.clone(), tail.lease);
+        let surrendered = self.store.surrender(tail).await;
+        if let (Ok(Surrendered::Returned), Some(counts)) =
+            (&surrendered, self.counts.read().get(&place.series))
+        {
+            counts.reach().draw_back(place.scope.parts().1, lease.to(), lease.from());
+        }
+        surrendered
+    }
+}
+
+impl<S: Store> Measured<S> {
+    pub(crate) async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
+        self.timed(self.store.assign(assign)).await
+    }
+}

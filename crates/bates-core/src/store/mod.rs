@@ -1,0 +1,62 @@
+//! The port behind which a database stands, one trait for each thing that it keeps.
+//!
+//! What every store must do is tested in one place, `bates_testkit::claims`.
+
+mod audit;
+mod cursor;
+mod document;
+mod error;
+mod gap;
+mod lease;
+mod measured;
+mod moving;
+mod node;
+mod pool;
+mod series;
+
+pub use audit::AuditStore;
+pub use cursor::{Cursor, CursorStore};
+pub use document::DocumentStore;
+pub use error::StoreError;
+pub use gap::GapStore;
+pub use lease::LeaseStore;
+pub(crate) use measured::Measured;
+pub use moving::MoveStore;
+pub use node::NodeStore;
+pub use pool::PoolStore;
+pub use series::SeriesStore;
+
+/// A database that numbers are issued from.
+pub trait Store:
+    SeriesStore
+    + CursorStore
+    + NodeStore
+    + DocumentStore
+    + GapStore
+    + AuditStore
+    + LeaseStore
+    + PoolStore
+    + MoveStore
+{
+}
+
+impl<S> Store for S where
+    S: SeriesStore
+        + CursorStore
+        + NodeStore
+        + DocumentStore
+        + GapStore
+        + AuditStore
+        + LeaseStore
+        + PoolStore
+        + MoveStore
+{
+}
+
+/// The methods of a store, for code that names its type: `use bates_core::store::prelude::*`.
+pub mod prelude {
+    pub use super::{
+        AuditStore as _, CursorStore as _, DocumentStore as _, GapStore as _, LeaseStore as _,
+        MoveStore as _, NodeStore as _, PoolStore as _, SeriesStore as _,
+    };
+}

@@ -1,0 +1,228 @@
+//! What nodes hold, given up or counted as lost: the leases and cursors of the scopes are loaded, the ledger decides in
+//! each, and the changes are written.
+
+use std::collections::BTreeMap;
+
+use bates_core::ledger::{Decision, Keys, Outcome, Request, ScopeBefore, ScopeChange, decide};
+use bates_core::{Cursor, Lease, Missing, Place, Ranges, ScopeKey, SeriesName};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, Row};
+use uuid::Uuid;
+
+use crate::batch::sql::{self, integer, whole};
+use crate::error::Failed;
+use crate::recall::bounded;
+use crate::session::Session;
+
+type Parameters<'p> = [(&'p (dyn ToSql + Sync), Type)];
+
+/// Scopes whose ranges are given up in one transaction.
+const SCOPES_MAX: usize = 1_000;
+
+/// A scope that is decided.
+struct HeldScope {
+    place: Place,
+    before: ScopeBefore,
+    request: Request,
+}
+
+/// A lease of a node.
+struct LeaseRow {
+    scope: ScopeKey,
+    range: Lease,
+    batch: Uuid,
+    epoch: i64,
+}
+
+/// Counts the nodes that hold these leases as crashed. What a client holds or gave back may lie within the lease of a node,
+/// and is known. The condition names columns of `bates.lease`.
+pub(crate) async fn write_off(
+    session: &Session,
+    condition: &str,
+    parameters: &Parameters<'_>,
+) -> Result<(), Failed> {
+    let cursors = lock_cursors(session, condition, parameters).await?;
+    let take = format!(
+        "WITH gone AS (DELETE FROM bates.lease WHERE {condition} RETURNING series, scope, first, last)
+         SELECT series, scope, first, last, true FROM gone
+         UNION ALL
+         SELECT series, scope, first, last, false FROM bates.lost WHERE EXISTS (
+             SELECT FROM gone WHERE gone.series = lost.series AND gone.scope = lost.scope
+             AND lost.first <= gone.last AND lost.last >= gone.first)
+         UNION ALL
+         SELECT series, scope, first, last, false FROM bates.client_lease WHERE EXISTS (
+             SELECT FROM gone WHERE gone.series = client_lease.series AND gone.scope = client_lease.scope
+             AND client_lease.first <= gone.last AND client_lease.last >= gone.first)"
+    );
+    let mut leases: BTreeMap<Place, [Vec<Lease>; 2]> = BTreeMap::new();
+    for row in session.query_typed(&take, parameters).await? {
+        let Some(place) = place(&row) else { continue };
+        let [held, known] = leases.entry(place).or_default();
+        let range = Lease::new(whole(&row, 2), whole(&row, 3) + 1);
+        if row.get(4) { held.extend(range) } else { known.extend(range) }
+    }
+    let scopes = cursors.into_iter().map(|(place, cursor)| {
+        let [held, known] = leases.remove(&place).unwrap_or_default();
+        let held = Ranges::of(held).without(&Ranges::of(known));
+        let before = ScopeBefore { cursor: Some(cursor), held, ..ScopeBefore::default() };
+        HeldScope { place, before, request: Request::WriteOff }
+    });
+    change(session, &scopes.collect::<Vec<_>>()).await.map(drop)
+}
+
+/// Counts nodes that were not heard of for five minutes as crashed: what they hold of a series is uncertain from now on, and
+/// a node that comes back does not give back what was reported.
+pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Result<(), Failed> {
+    const SILENT: &str = "lease.series = $1 AND lease.crashed_at IS NULL AND NOT EXISTS (
+        SELECT FROM bates.nodes WHERE nodes.id = lease.node AND nodes.seen_at > now() - interval '5 minutes')";
+    let name = [(&series.as_str() as &(dyn ToSql + Sync), Type::TEXT)];
+    let found =
+        session.query_typed(&format!("SELECT FROM bates.lease WHERE {SILENT} LIMIT 1"), &name).await?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    session.begin().await?;
+    let scopes = lock_cursors(session, SILENT, &name).await?.into_iter().map(|(place, cursor)| {
+        let before = ScopeBefore { cursor: Some(cursor), ..ScopeBefore::default() };
+        HeldScope { place, before, request: Request::Fence }
+    });
+    change(session, &scopes.collect::<Vec<_>>()).await?;
+    session.query_typed(&format!("UPDATE bates.lease SET crashed_at = now() WHERE {SILENT}"), &name).await?;
+    Ok(session.batch_execute("COMMIT").await?)
+}
+
+/// Writes down what a node gave up unused. With an epoch, what is left of its leases from before was handed out.
+pub(crate) async fn give_up(
+    session: &Session,
+    node: Uuid,
+    (series, epoch): (&SeriesName, Option<u64>),
+    unused: &[(ScopeKey, Lease)],
+) -> Result<(), Failed> {
+    let mut scopes: BTreeMap<&ScopeKey, Vec<Lease>> = BTreeMap::new();
+    for (scope, range) in unused {
+        scopes.entry(scope).or_default().push(*range);
+    }
+    let scopes: Vec<(&ScopeKey, Vec<Lease>)> = scopes.into_iter().collect();
+    for page in scopes.chunks(SCOPES_MAX) {
+        session.begin().await?;
+        give_up_page(session, node, series, page).await?;
+        session.batch_execute("COMMIT").await?;
+    }
+    if let Some(epoch) = epoch {
+        let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND epoch < $3";
+        let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&series.as_str(), Type::TEXT), (&node, Type::UUID), (&bounded(epoch), Type::INT8)];
+        session.begin().await?;
+        session.query_typed(sql, &parameters).await?;
+        session.batch_execute("COMMIT").await?;
+    }
+    Ok(())
+}
+
+async fn give_up_page(
+    session: &Session,
+    node: Uuid,
+    series: &SeriesName,
+    page: &[(&ScopeKey, Vec<Lease>)],
+) -> Result<(), Failed> {
+    let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND scope = ANY ($3)
+               RETURNING scope, first, last, batch, epoch";
+    let keys: Vec<&str> = page.iter().map(|(scope, _)| scope.as_str()).collect();
+    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&series.as_str(), Type::TEXT), (&node, Type::UUID), (&keys, Type::TEXT_ARRAY)];
+    let rows = session.query_typed(sql, &parameters).await?;
+    let leases: Vec<LeaseRow> = rows.iter().filter_map(lease_row).collect();
+    let scopes = page.iter().map(|(scope, unused)| {
+        let held = leases.iter().filter(|lease| lease.scope == **scope).map(|lease| lease.range);
+        HeldScope {
+            place: Place { series: series.clone(), scope: (*scope).clone() },
+            before: ScopeBefore { held: Ranges::of(held), ..ScopeBefore::default() },
+            request: Request::GiveUp(unused.clone()),
+        }
+    });
+    let scopes: Vec<HeldScope> = scopes.collect();
+    let given_up = change(session, &scopes).await?;
+    let given_up: BTreeMap<&ScopeKey, Ranges> = scopes
+        .iter()
+        .map(|scope| &scope.place.scope)
+        .zip(given_up.into_iter().map(|it| it.given_up))
+        .collect();
+    let kept = leases.iter().flat_map(|lease| {
+        let kept = Ranges::of([lease.range]).without(&given_up[&lease.scope]);
+        kept.iter().map(|range| LeaseRow { scope: lease.scope.clone(), range, ..*lease }).collect::<Vec<_>>()
+    });
+    put_back(session, node, series, &kept.collect::<Vec<_>>()).await
+}
+
+/// Decides in each scope, and writes where its cursor stands and what is lost.
+async fn change(session: &Session, scopes: &[HeldScope]) -> Result<Vec<ScopeChange>, Failed> {
+    let mut changes = Vec::with_capacity(scopes.len());
+    for HeldScope { place, before, request } in scopes {
+        let Decision { outcomes, change } = decide(before, place, [request], &mut Keys::default());
+        outcomes.into_iter().try_for_each(Outcome::into_change)?;
+        changes.push(change);
+    }
+    let places = || scopes.iter().map(|scope| &scope.place).zip(&changes);
+    let moved: Vec<(&Place, Cursor)> =
+        places().filter_map(|(place, change)| Some((place, change.cursor?))).collect();
+    let lost: Vec<(&Place, Missing)> =
+        places().flat_map(|(place, change)| change.lost.iter().map(move |lost| (place, *lost))).collect();
+    sql::move_cursors(session, &moved).await?;
+    sql::write_lost(session, &lost).await?;
+    Ok(changes)
+}
+
+/// Locks the cursors of scopes that have such leases, in their order, as every batch does.
+async fn lock_cursors(
+    session: &Session,
+    condition: &str,
+    parameters: &Parameters<'_>,
+) -> Result<Vec<(Place, Cursor)>, Error> {
+    let sql =
+        format!("SELECT DISTINCT series, scope FROM bates.lease WHERE {condition} ORDER BY series, scope");
+    let rows = session.query_typed(&sql, parameters).await?;
+    let places: Vec<Place> = rows.iter().filter_map(place).collect();
+    let locked = sql::lock_cursors(session, &places.iter().collect::<Vec<_>>()).await?;
+    Ok(locked.into_iter().map(|locked| (places[locked.at].clone(), locked.cursor)).collect())
+}
+
+/// Only names of series are in the table.
+fn place(row: &Row) -> Option<Place> {
+    let series = row.get::<_, &str>(0).parse().ok()?;
+    Some(Place { series, scope: ScopeKey::from_store(row.get(1)) })
+}
+
+fn lease_row(row: &Row) -> Option<LeaseRow> {
+    let range = Lease::new(whole(row, 1), whole(row, 2) + 1)?;
+    Some(LeaseRow { scope: ScopeKey::from_store(row.get(0)), range, batch: row.get(3), epoch: row.get(4) })
+}
+
+/// Parts of leases that were not given up.
+async fn put_back(
+    session: &Session,
+    node: Uuid,
+    series: &SeriesName,
+    leases: &[LeaseRow],
+) -> Result<(), Failed> {
+    if leases.is_empty() {
+        return Ok(());
+    }
+    let sql = "INSERT INTO bates.lease (series, node, scope, first, last, batch, epoch)
+               SELECT $1, $2, * FROM UNNEST($3, $4, $5, $6, $7)";
+    let scopes: Vec<&str> = leases.iter().map(|lease| lease.scope.as_str()).collect();
+    let firsts: Vec<i64> = leases.iter().map(|lease| integer(lease.range.from())).collect();
+    let lasts: Vec<i64> = leases.iter().map(|lease| integer(lease.range.to() - 1)).collect();
+    let (batches, epochs): (Vec<Uuid>, Vec<i64>) =
+        leases.iter().map(|lease| (lease.batch, lease.epoch)).unzip();
+    let parameters: [(&(dyn ToSql + Sync), Type); 7] = [
+        (&series.as_str(), Type::TEXT),
+        (&node, Type::UUID),
+        (&scopes, Type::TEXT_ARRAY),
+        (&firsts, Type::INT8_ARRAY),
+        (&lasts, Type::INT8_ARRAY),
+        (&batches, Type::UUID_ARRAY),
+        (&epochs, Type::INT8_ARRAY),
+    ];
+    session.query_typed(sql, &parameters).await?;
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The leases of clients in a store in memory.
+
+use bates_core::{ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Missing, Reason, StoreError};
+use uuid::Uuid;
+
+use super::{MemoryStore, page};
+
+impl LeaseStore for MemoryStore {
+    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> Result<(), StoreError> {
+        let mut data = self.data();
+        data.series(&lease.place.series)?;
+        data.client_leases.retain(|id, other| !used.contains(id) || other.place != lease.place);
+        data.client_leases.entry(lease.id).or_insert(lease);
+        Ok(())
+    }
+
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<LeaseEnd, StoreError> {
+        let mut data = self.data();
+        let Some(lease) = data.client_leases.get(&id) else { return Ok(LeaseEnd::Unknown) };
+        let place = lease.place.clone();
+        let lost = match LeaseEnd::lost(lease.ranges.clone(), &unused) {
+            Ok(lost) => lost,
+            Err(outside) => return Ok(outside),
+        };
+        data.client_leases.remove(&id);
+        data.scopes.entry(place.clone()).or_default().lose(Missing::all(lost.iter(), Reason::LeaseLost));
+        Ok(LeaseEnd::Ended { place, lost })
+    }
+
+    async fn client_leases(
+        &self,
+        of: ClientLeaseFilter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<ClientLease>, StoreError> {
+        Ok(page(&self.data().client_leases, after, limit, |(_, lease)| {
+            of.series.as_ref().is_none_or(|series| *series == lease.place.series).then(|| lease.clone())
+        }))
+    }
+}

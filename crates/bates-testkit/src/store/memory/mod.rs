@@ -1,0 +1,176 @@
+//! A store in memory: the whole port by load, decide and apply, as every store does it. What a third store would begin
+//! with. Must never ship.
+
+mod audit;
+mod cursor;
+mod document;
+mod faults;
+mod gap;
+mod lease;
+mod moving;
+mod node;
+mod pool;
+mod scope;
+mod series;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bates_core::ledger::Key;
+use bates_core::{
+    ClientLease, Clock, Definition, Gap, Lease, Mark, Place, Pool, Reason, Record, SeriesName, StoreError,
+    SystemClock,
+};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use document::{DocumentRow, KeyRow};
+use faults::Faults;
+use scope::ScopeRow;
+
+pub use faults::Fault;
+
+/// A process that has opened a store in memory. Clones are the same process; it has crashed when the last one is dropped.
+#[derive(Clone)]
+pub struct MemoryStore {
+    data: Arc<Mutex<Data>>,
+    node: Arc<Node>,
+    clock: Arc<dyn Clock>,
+    is_shared: bool,
+}
+
+/// What one process knows.
+struct Node {
+    id: Uuid,
+    faults: Faults,
+}
+
+/// What is durable.
+#[derive(Default)]
+struct Data {
+    identity: Uuid,
+    series: BTreeMap<SeriesName, SeriesRow>,
+    scopes: BTreeMap<Place, ScopeRow>,
+    documents: BTreeMap<Uuid, DocumentRow>,
+    keys: BTreeMap<Key, KeyRow>,
+    gaps: BTreeMap<(Place, u64), Gap>,
+    records: BTreeMap<(Timestamp, Uuid), Record>,
+    client_leases: BTreeMap<Uuid, ClientLease>,
+    pools: BTreeMap<Place, Pool>,
+    nodes: BTreeMap<Uuid, NodeRow>,
+    mark: Option<Mark>,
+    /// Counts changes of descriptions and promises.
+    revision: u64,
+    /// Counts recalls: the epoch of the last one.
+    recalls: u64,
+}
+
+struct SeriesRow {
+    definition: Definition,
+    permutation_key: Option<Vec<u8>>,
+    description: Option<Box<str>>,
+    epoch: u64,
+}
+
+struct NodeRow {
+    process: Weak<Node>,
+    /// The recalls up to this epoch are answered, or came before the process did; by series, those that came since.
+    begun_at: u64,
+    answered: BTreeMap<SeriesName, u64>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new(false, Arc::new(SystemClock))
+    }
+}
+
+impl MemoryStore {
+    fn new(is_shared: bool, clock: Arc<dyn Clock>) -> Self {
+        let data = Data { identity: Uuid::now_v7(), ..Data::default() };
+        Self::on(Arc::new(Mutex::new(data)), Faults::default(), is_shared, clock)
+    }
+
+    fn on(data: Arc<Mutex<Data>>, faults: Faults, is_shared: bool, clock: Arc<dyn Clock>) -> Self {
+        let node = Arc::new(Node { id: Uuid::now_v7(), faults });
+        {
+            let mut data = data.lock().unwrap_or_else(PoisonError::into_inner);
+            let row =
+                NodeRow { process: Arc::downgrade(&node), begun_at: data.recalls, answered: BTreeMap::new() };
+            data.nodes.insert(node.id, row);
+        }
+        Self { data, node, clock, is_shared }
+    }
+
+    /// One that several processes issue from.
+    pub fn shared() -> Self {
+        Self::new(true, Arc::new(SystemClock))
+    }
+
+    /// One with a clock that a test moves.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self::new(false, clock)
+    }
+
+    /// Another process on the same data, with faults of its own.
+    #[must_use]
+    pub fn node(&self) -> Self {
+        Self::on(self.data.clone(), Faults::default(), self.is_shared, self.clock.clone())
+    }
+
+    /// Another process on the same data, which is granted nothing until [`MemoryStore::let_through`].
+    #[must_use]
+    pub fn gated_node(&self) -> Self {
+        Self::on(self.data.clone(), Faults::gated(), self.is_shared, self.clock.clone())
+    }
+
+    /// Positions that reached no caller.
+    pub fn burned(&self) -> Vec<(Place, Lease)> {
+        self.lost_for(Reason::Burned)
+    }
+
+    /// Positions that a process held and gave up unused.
+    pub fn given_up(&self) -> Vec<(Place, Lease)> {
+        self.lost_for(Reason::LeaseLost)
+    }
+
+    fn lost_for(&self, reason: Reason) -> Vec<(Place, Lease)> {
+        let data = self.data();
+        let lost = data.scopes.iter().flat_map(|(place, scope)| {
+            let lost = scope.lost.iter().filter(|lost| lost.reason == reason);
+            lost.map(|lost| (place.clone(), lost.range))
+        });
+        lost.collect()
+    }
+
+    fn data(&self) -> MutexGuard<'_, Data> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Data {
+    fn series(&self, series: &SeriesName) -> Result<&SeriesRow, StoreError> {
+        self.series.get(series).ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))
+    }
+
+    fn series_mut(&mut self, series: &SeriesName) -> Result<&mut SeriesRow, StoreError> {
+        self.series.get_mut(series).ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))
+    }
+
+    /// Whether a process has not ended. A store that is not shared has one: that which asks.
+    fn is_alive(&self, node: Uuid, asker: &MemoryStore) -> bool {
+        let is_running = self.nodes.get(&node).is_some_and(|row| row.process.strong_count() > 0);
+        node == asker.node.id || asker.is_shared && is_running
+    }
+}
+
+/// A page of what comes behind a key, in the order of a map.
+fn page<K: Ord + Clone, V, T>(
+    map: &BTreeMap<K, V>,
+    after: Option<K>,
+    limit: usize,
+    read: impl FnMut((&K, &V)) -> Option<T>,
+) -> Vec<T> {
+    let from = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+    map.range((from, std::ops::Bound::Unbounded)).filter_map(read).take(limit).collect()
+}

@@ -1,0 +1,124 @@
+//! The series of a store in memory.
+
+use bates_core::{Definition, Pinned, Promise, Redescription, SeriesName, SeriesStore, StoreError};
+use uuid::Uuid;
+
+use super::{Data, MemoryStore, SeriesRow};
+
+impl SeriesStore for MemoryStore {
+    fn identity(&self) -> Uuid {
+        self.data().identity
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    async fn pin(&self, asked: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+        self.data().pin(asked, fresh_key)
+    }
+
+    async fn describe(
+        &self,
+        series: SeriesName,
+        before: Option<Box<str>>,
+        description: Option<Box<str>>,
+    ) -> Result<bool, StoreError> {
+        self.data().describe(&series, before.as_deref(), description)
+    }
+
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+        let data = self.data();
+        let described = data.series.iter();
+        Ok(described.filter_map(|(name, row)| Some((name.clone(), row.description.clone()?))).collect())
+    }
+
+    async fn change_promise(
+        &self,
+        series: SeriesName,
+        from: Promise,
+        to: Promise,
+        described: Option<Redescription>,
+    ) -> Result<bool, StoreError> {
+        let mut data = self.data();
+        let pinned = data.series(&series)?.definition.promise;
+        if pinned.is_some_and(|pinned| pinned != from) {
+            return Ok(pinned == Some(to));
+        }
+        if let Some(Redescription { before, after }) = described
+            && !data.describe(&series, Some(&before), Some(after))?
+        {
+            return Ok(false);
+        }
+        data.revision += 1;
+        data.series_mut(&series)?.definition.promise = Some(to);
+        for (_, scope) in data.scopes.iter_mut().filter(|(place, _)| place.series == series) {
+            let next = scope.cursor.map_or(0, |cursor| cursor.next);
+            scope.gapless_from = if to == Promise::Gapless { next } else { 0 };
+        }
+        Ok(true)
+    }
+
+    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
+        let data = self.data();
+        let pinned = data.series.iter();
+        Ok(pinned.filter_map(|(name, row)| Some((name.clone(), row.definition.promise?))).collect())
+    }
+
+    async fn watch(&self) -> Result<u64, StoreError> {
+        self.node.faults.check()?;
+        Ok(self.data().revision)
+    }
+
+    fn era(&self) -> u64 {
+        u64::from(self.node.faults.check().is_err())
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl Data {
+    pub(super) fn pin(
+        &mut self,
+        asked: Definition,
+        fresh_key: Option<Vec<u8>>,
+    ) -> Result<Pinned, StoreError> {
+        let Some(SeriesRow { definition, permutation_key, .. }) = self.series.get_mut(&asked.series) else {
+            let name = asked.series.clone();
+            let row = SeriesRow {
+                definition: asked,
+                permutation_key: fresh_key.clone(),
+                description: None,
+                epoch: 0,
+            };
+            self.series.insert(name, row);
+            return Ok(Pinned { permutation_key: fresh_key, is_new: true, has_changed_rules: false });
+        };
+        if let Some(refused) = StoreError::of_difference(definition, &asked) {
+            return Err(refused);
+        }
+        let pinned = Pinned::again(definition, &asked, permutation_key.clone());
+        if let Some(rules) = definition.new_rules(&asked) {
+            definition.rules = Some(rules.into());
+        }
+        definition.promise = definition.promise.or(asked.promise);
+        Ok(pinned)
+    }
+
+    pub(super) fn describe(
+        &mut self,
+        series: &SeriesName,
+        before: Option<&str>,
+        description: Option<Box<str>>,
+    ) -> Result<bool, StoreError> {
+        let found = &mut self.series_mut(series)?.description;
+        if found.as_deref() != before && *found != description {
+            return Ok(false);
+        }
+        *found = description;
+        self.revision += 1;
+        Ok(true)
+    }
+}
