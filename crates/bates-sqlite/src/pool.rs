@@ -10,7 +10,7 @@ use bates_core::{
 use rusqlite::{Connection, OptionalExtension, Result, Row, Transaction, params};
 
 use crate::SqliteStore;
-use crate::held;
+use crate::held::{self, Held};
 use crate::write::{self, Refusable, integer, whole};
 
 /// Past all positions that there can be.
@@ -82,6 +82,27 @@ pub(crate) fn put(
         )?
         .execute(params![at.0, at.1, integer(range.from()), integer(range.to() - 1), state.name(), run])?;
     Ok(())
+}
+
+/// Writes positions down that were handed out while the process holds others below them, from `held_from` on. They join
+/// those before them, and those that nothing is held below any more go: there are no more rows than leases.
+pub(crate) fn put_popped(
+    transaction: &Transaction<'_>,
+    at: (i64, &str),
+    range: Lease,
+    held: Held,
+) -> Result<()> {
+    transaction
+        .prepare_cached(
+            "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND state = 'popped' AND last < ?",
+        )?
+        .execute(params![at.0, at.1, integer(held.from)])?;
+    let longer = transaction
+        .prepare_cached(
+            "UPDATE pooled SET last = ? WHERE series_id = ? AND scope = ? AND state = 'popped' AND last = ?",
+        )?
+        .execute(params![integer(range.to() - 1), at.0, at.1, integer(range.from()) - 1])?;
+    if longer == 0 { put(transaction, at, range, (State::Popped, held.run)) } else { Ok(()) }
 }
 
 /// The server of a pool is not known any more: what is in the list must be given up.

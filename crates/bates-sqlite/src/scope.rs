@@ -129,6 +129,11 @@ pub(crate) fn apply(
     for range in &change.pooled {
         pool::put(transaction, at, *range, (pool::State::Granted, run))?;
     }
+    if let Some(held) = held {
+        for range in change.handed_out.iter().filter(|range| range.to() > held.from) {
+            pool::put_popped(transaction, at, *range, held)?;
+        }
+    }
     for missing in &change.lost {
         held::lose(transaction, at, missing.range, missing.reason)?;
     }

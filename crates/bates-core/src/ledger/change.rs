@@ -17,6 +17,8 @@ pub struct ScopeChange {
     pub leased: Vec<Lease>,
     /// Ranges that this process has for a pool.
     pub pooled: Vec<Lease>,
+    /// Ranges that callers have from now on, for a store that keeps what a process holds as one range.
+    pub handed_out: Vec<Lease>,
     /// This process has handed out all that it held below this position.
     pub used_to: Option<u64>,
     /// As `used_to`, known because the scope is exhausted: see [`Decision::know_holders`](super::Decision::know_holders).

@@ -85,7 +85,7 @@ impl Scope<'_> {
             }
             Purpose::Issue => self.change.issue(range),
             Purpose::Pool => self.change.pooled.push(range),
-            Purpose::HandOut => {}
+            Purpose::HandOut => self.change.handed_out.push(range),
         }
         Ok(Grant { lease: range, version, aside: adopted })
     }

@@ -76,6 +76,11 @@ async fn fresh() -> InDatabase {
 
 conformance!(super::fresh);
 
+#[test]
+fn random_histories_are_as_the_model_says() {
+    bates_testkit::histories_hold(fresh, 50);
+}
+
 /// Fault 10, in transaction mode: four connections to the server for all who ask, each transaction on another.
 mod behind_pgbouncer {
     use bates_postgres::Address;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use bates_core::{Mark, Move};
 use bates_sqlite::{Opening, SqliteStore};
-use bates_testkit::{DataSet, conformance, exercise_move};
+use bates_testkit::{DataSet, conformance, exercise_move, histories_hold};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -23,6 +23,11 @@ async fn fresh() -> InFolder {
 }
 
 conformance!(super::fresh);
+
+#[test]
+fn random_histories_are_as_the_model_says() {
+    histories_hold(fresh, 100);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_store_can_be_moved_and_is_served_in_one_place_only() {

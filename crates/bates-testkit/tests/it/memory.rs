@@ -1,6 +1,6 @@
 //! The store in memory keeps what every store must keep, for one process and for several.
 
-use bates_testkit::{DataSet, MemoryStore, conformance, exercise_move};
+use bates_testkit::{DataSet, MemoryStore, conformance, exercise_move, histories_hold};
 
 /// Data that lasts as long as the value. Each opening is another process.
 struct InMemory(MemoryStore);
@@ -36,4 +36,10 @@ mod among_others {
 #[tokio::test]
 async fn everything_arrives_and_goes_on_where_it_was() {
     exercise_move(&MemoryStore::default(), MemoryStore::shared()).await;
+}
+
+#[test]
+fn random_histories_are_as_the_model_says() {
+    histories_hold(async || InMemory(MemoryStore::default()), 500);
+    histories_hold(async || InMemory(MemoryStore::shared()), 500);
 }

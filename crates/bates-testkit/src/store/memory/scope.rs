@@ -9,7 +9,7 @@ use bates_core::ledger::{
 use bates_core::{Cursor, Lease, Missing, Place, Ranges};
 use uuid::Uuid;
 
-use super::{Data, MemoryStore};
+use super::{Data, MemoryStore, SeriesRow};
 
 /// A scope as it is kept.
 #[derive(Default)]
@@ -126,8 +126,6 @@ impl Data {
         let none = ScopeRow::default();
         let scope = self.scopes.get(place).unwrap_or(&none);
         let series = self.series.get(&place.series);
-        let scopes =
-            self.scopes.iter().filter(|(other, row)| other.series == place.series && row.cursor.is_some());
         let adopted_to = scope.adopted.last().map_or(0, |last| last + 1);
         let cursor = scope.cursor.unwrap_or(Cursor { next: 0, version: 0 });
         let mut adopted = AdoptedPositions::needed(cursor, adopted_to, [request]);
@@ -136,13 +134,19 @@ impl Data {
         }
         ScopeBefore {
             cursor: scope.cursor,
-            series: series
-                .map(|row| SeriesBefore { scopes: scopes.count() as u64, start: row.definition.start }),
+            series: series.filter(|_| scope.cursor.is_none()).map(|row| self.series_before(row)),
             promise: series.and_then(|row| row.definition.promise).filter(|_| asker.is_shared),
             adopted,
             held: scope.held_by(holders, epoch),
             ..ScopeBefore::default()
         }
+    }
+
+    /// Only a new scope needs it.
+    fn series_before(&self, row: &SeriesRow) -> SeriesBefore {
+        let is_of = |place: &Place| place.series == row.definition.series;
+        let scopes = self.scopes.iter().filter(|(place, scope)| is_of(place) && scope.cursor.is_some());
+        SeriesBefore { scopes: scopes.count() as u64, start: row.definition.start }
     }
 
     fn apply(&mut self, asker: &MemoryStore, place: &Place, change: &ScopeChange, holders: &[Uuid]) {

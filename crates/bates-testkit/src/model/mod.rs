@@ -1,0 +1,264 @@
+//! The model: a simple account of every position, which judges what a store answers. Must never use the ledger of the
+//! core: two accounts that share their rules would share their errors.
+
+mod steps;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bates_core::{
+    Account, AssignError, Assigned, Cursor, Grant, GrantError, Lease, Purpose, Ranges, Reason, Surrendered,
+};
+use uuid::Uuid;
+
+pub use steps::histories_hold;
+
+/// What became of a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// The process holds it.
+    Held,
+    /// A process that crashed held it.
+    Uncertain,
+    /// A caller has it, and the store need not know.
+    HandedOut,
+    /// It is in the ledger.
+    Issued,
+    /// It was granted to a pool, and the process has not pushed it yet.
+    Pooled,
+    /// It is a gap.
+    Lost(Reason),
+}
+
+/// A scope, position by position.
+#[derive(Default)]
+pub(crate) struct ScopeModel {
+    next: u64,
+    /// Counts what moved the cursor.
+    writes: u64,
+    fates: BTreeMap<u64, Fate>,
+    adopted: BTreeSet<u64>,
+    /// What the process holds, in the order of the grants.
+    held: Vec<HeldRange>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct HeldRange {
+    pub(crate) range: Lease,
+    pub(crate) version: u64,
+    /// The write that granted it.
+    write: u64,
+}
+
+/// Idempotency keys: the digest, the document and the position of the request that used each.
+#[derive(Default)]
+pub(crate) struct KeyModel(BTreeMap<u8, (u8, Uuid, u64)>);
+
+/// Why an answer is wrong.
+pub(crate) type Verdict = Result<(), String>;
+
+fn demand(is_so: bool, why: impl FnOnce() -> String) -> Verdict {
+    if is_so { Ok(()) } else { Err(why()) }
+}
+
+impl ScopeModel {
+    pub(crate) fn new(start: u64) -> Self {
+        Self { next: start, ..Self::default() }
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The first position that the process holds.
+    pub(crate) fn held_from(&self) -> Option<u64> {
+        self.held.iter().map(|held| held.range.from()).min()
+    }
+
+    pub(crate) fn held(&self) -> &[HeldRange] {
+        &self.held
+    }
+
+    /// The positions that are granted next: the first that are free, up to one that is not unless all may be taken.
+    fn expected(&self, purpose: Purpose, count: u64, end: u64) -> Vec<u64> {
+        let free = (self.next..end).filter(|position| !self.adopted.contains(position));
+        let mut expected: Vec<u64> = Vec::new();
+        for position in free.take(usize::try_from(count).unwrap_or(usize::MAX)) {
+            let follows = expected.last().is_none_or(|last| last + 1 == position);
+            if !follows && purpose != Purpose::Lease {
+                break;
+            }
+            expected.push(position);
+        }
+        expected
+    }
+
+    pub(crate) fn judge_grant(
+        &mut self,
+        purpose: Purpose,
+        count: u64,
+        end: u64,
+        answer: &Result<Grant, GrantError>,
+    ) -> Verdict {
+        let expected = self.expected(purpose, count, end);
+        let is_granted =
+            !expected.is_empty() && (!purpose.is_all_or_none() || expected.len() as u64 == count);
+        let (grant, last) = match (answer, expected.last()) {
+            (Ok(grant), Some(last)) if is_granted => (grant, *last),
+            (Err(GrantError::Exhausted { left, .. }), _) if !is_granted => {
+                return demand(*left == expected.len() as u64, || {
+                    format!("{left} left, not {}", expected.len())
+                });
+            }
+            _ => return Err(format!("{purpose:?} of {count}: {answer:?}, expected {expected:?}")),
+        };
+        let range = (grant.lease.from()..grant.lease.to()).filter(|at| !grant.aside.contains(at));
+        demand(range.clone().eq(expected.iter().copied()), || format!("{grant:?}, expected {expected:?}"))?;
+        demand(range.clone().all(|at| !self.fates.contains_key(&at)), || format!("{grant:?} came before"))?;
+        let fate = match purpose {
+            Purpose::Lease => Fate::Held,
+            Purpose::Pool => Fate::Pooled,
+            Purpose::HandOut => Fate::HandedOut,
+            Purpose::Issue => Fate::Issued,
+        };
+        self.fates.extend(range.map(|at| (at, fate)));
+        self.move_to(last + 1);
+        if purpose == Purpose::Lease {
+            let held = HeldRange { range: grant.lease, version: grant.version, write: self.writes };
+            self.held.push(held);
+        }
+        Ok(())
+    }
+
+    /// Judges a release of the last range that is held: `tail` of it is unused, and so are all other ranges.
+    pub(crate) fn judge_release(&mut self, tail: Lease, answer: Surrendered) -> Verdict {
+        let held = std::mem::take(&mut self.held);
+        let Some((last, others)) = held.split_last() else { return Err("nothing was held".to_owned()) };
+        let is_last_write = last.write == self.writes && tail.to() == self.next;
+        let expected = if is_last_write { Surrendered::Returned } else { Surrendered::Gap };
+        demand(answer == expected, || format!("{tail} is {answer:?}, expected {expected:?}"))?;
+        for other in others {
+            self.set(other.range, Fate::Lost(Reason::LeaseLost));
+        }
+        for at in last.range.from()..tail.from() {
+            self.fates.insert(at, Fate::HandedOut);
+        }
+        match answer {
+            Surrendered::Gap => self.set(tail, Fate::Lost(Reason::LeaseLost)),
+            Surrendered::Returned => {
+                self.fates.retain(|at, _| *at < tail.from());
+                self.move_to(tail.from());
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, range: Lease, fate: Fate) {
+        let free = (range.from()..range.to()).filter(|at| !self.adopted.contains(at));
+        self.fates.extend(free.map(|at| (at, fate)));
+    }
+
+    pub(crate) fn judge_floor(&mut self, floor: u64, answer: Cursor) -> Verdict {
+        let expected = self.next.max(floor);
+        demand(answer.next == expected, || {
+            format!("a floor of {floor} left {}, expected {expected}", answer.next)
+        })?;
+        if let Some(passed) = Lease::new(self.next, floor) {
+            self.set(passed, Fate::Lost(Reason::FloorRaised));
+            self.move_to(floor);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn judge_adoption(&mut self, positions: &[u64], answer: u64) -> Verdict {
+        let granted = positions.iter().filter(|position| **position < self.next).count() as u64;
+        demand(answer == granted, || format!("{answer} of {positions:?} were granted, expected {granted}"))?;
+        self.adopted.extend(positions);
+        self.move_to(self.next);
+        Ok(())
+    }
+
+    fn judge_position(&mut self, position: u64, end: u64) -> Verdict {
+        let expected = self.expected(Purpose::Issue, 1, end);
+        demand(expected == [position], || format!("position {position}, expected {expected:?}"))?;
+        demand(!self.fates.contains_key(&position), || format!("{position} came before"))?;
+        self.fates.insert(position, Fate::Issued);
+        self.move_to(position + 1);
+        Ok(())
+    }
+
+    fn move_to(&mut self, next: u64) {
+        (self.next, self.writes) = (next, self.writes + 1);
+    }
+
+    /// The process crashed.
+    pub(crate) fn crash(&mut self) {
+        self.held.clear();
+        let held = self.fates.values_mut().filter(|fate| matches!(fate, Fate::Held | Fate::Pooled));
+        held.for_each(|fate| *fate = Fate::Uncertain);
+    }
+
+    /// Judges what the store says of every position.
+    pub(crate) fn judge_account(&self, account: &Account) -> Verdict {
+        demand(account.next == self.next, || {
+            format!("the cursor is at {}, expected {}", account.next, self.next)
+        })?;
+        let is_in =
+            |ranges: &[Lease], at: u64| ranges.iter().any(|range| (range.from()..range.to()).contains(&at));
+        for (at, fate) in &self.fates {
+            let lost = account.lost.iter().filter(|lost| (lost.range.from()..lost.range.to()).contains(at));
+            let lost: Vec<Reason> = lost.map(|lost| lost.reason).collect();
+            let (is_held, is_issued) = (is_in(&account.held, *at), is_in(&account.issued, *at));
+            let is_so = match fate {
+                Fate::Held | Fate::Pooled => is_held && lost.is_empty(),
+                Fate::Uncertain => is_held && lost.is_empty() || lost == [Reason::CrashSkip],
+                Fate::HandedOut => !is_held && lost.is_empty(),
+                Fate::Issued => !is_held && lost.is_empty() && is_issued,
+                Fate::Lost(reason) => !is_held && lost == [*reason],
+            };
+            demand(is_so && is_issued == (*fate == Fate::Issued), || {
+                format!("{at} is {fate:?}; held: {is_held}, issued: {is_issued}, lost: {lost:?}")
+            })?;
+        }
+        let issued = self.fates.iter().filter(|(_, fate)| **fate == Fate::Issued).map(|(at, _)| *at);
+        let issued = Ranges::of(issued.filter_map(|at| Lease::new(at, at + 1)));
+        let listed = Ranges::of(account.issued.iter().copied());
+        demand(issued == listed, || format!("the ledger has {listed:?}, expected {issued:?}"))
+    }
+}
+
+impl KeyModel {
+    /// Judges the number of a document, or its refusal.
+    pub(crate) fn judge(
+        &mut self,
+        key: Option<(u8, u8)>,
+        event: Uuid,
+        scope: &mut ScopeModel,
+        end: u64,
+        answer: &Result<Assigned, AssignError>,
+    ) -> Verdict {
+        if let Some((known, digest)) = key.and_then(|(key, digest)| Some((self.0.get(&key)?, digest))) {
+            let expected =
+                |answer: &Assigned| !answer.is_new && (answer.event, answer.position) == (known.1, known.2);
+            return match answer {
+                Err(AssignError::KeyReused) if known.0 != digest => Ok(()),
+                Ok(answer) if known.0 == digest && expected(answer) => Ok(()),
+                answer => Err(format!("key {key:?} was used for {known:?}: {answer:?}")),
+            };
+        }
+        match answer {
+            Ok(assigned) => {
+                demand(assigned.is_new && assigned.event == event, || format!("{assigned:?} is not new"))?;
+                scope.judge_position(assigned.position, end)?;
+                if let Some((key, digest)) = key {
+                    self.0.insert(key, (digest, event, assigned.position));
+                }
+                Ok(())
+            }
+            Err(AssignError::Grant(GrantError::Exhausted { .. })) => {
+                let expected = scope.expected(Purpose::Issue, 1, end);
+                demand(expected.is_empty(), || format!("exhausted, expected {expected:?}"))
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

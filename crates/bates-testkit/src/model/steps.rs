@@ -1,0 +1,239 @@
+//! Random histories of one process on a store, judged by the model after every step. A history that fails is shrunk to a
+//! short one that fails.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bates_core::store::prelude::*;
+use bates_core::{
+    Account, Assign, Content, Definition, Idempotency, Lease, Place, Purpose, ScopeKey, SeriesName, Tail,
+    Want,
+};
+use bates_pattern::{Options, Pattern};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use uuid::Uuid;
+
+use super::{KeyModel, ScopeModel, Verdict};
+use crate::DataSet;
+
+/// Scopes of a history.
+const SCOPES: usize = 3;
+
+const START: u64 = 1_001;
+
+/// Few positions, so that scopes end.
+const END: u64 = 1_121;
+
+/// What a process does.
+#[derive(Clone, Debug)]
+enum Step {
+    Grant {
+        scope: usize,
+        purpose: Purpose,
+        count: u64,
+    },
+    /// Gives back what it holds, but for the first positions of the last range, which it has used.
+    Release {
+        scope: usize,
+        used: u64,
+    },
+    Assign {
+        scope: usize,
+        key: Option<(u8, u8)>,
+    },
+    RaiseFloor {
+        scope: usize,
+        ahead: u64,
+    },
+    Adopt {
+        scope: usize,
+        positions: Vec<u64>,
+    },
+    /// Crashes, and is opened again.
+    Reopen,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let purpose = prop_oneof![
+        4 => Just(Purpose::Lease),
+        1 => Just(Purpose::Pool),
+        1 => Just(Purpose::HandOut),
+        1 => Just(Purpose::Issue),
+    ];
+    prop_oneof![
+        6 => (0..SCOPES, purpose, 1..20_u64).prop_map(|(scope, purpose, count)| Step::Grant { scope, purpose, count }),
+        4 => (0..SCOPES, 0..20_u64).prop_map(|(scope, used)| Step::Release { scope, used }),
+        3 => (0..SCOPES, prop::option::of((0..4_u8, 0..2_u8))).prop_map(|(scope, key)| Step::Assign { scope, key }),
+        1 => (0..SCOPES, 0..30_u64).prop_map(|(scope, ahead)| Step::RaiseFloor { scope, ahead }),
+        1 => (0..SCOPES, prop::collection::vec(START..END, 1..6))
+            .prop_map(|(scope, positions)| Step::Adopt { scope, positions }),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+/// Runs random histories on a store, each in scopes of its own, and panics with the shortest that the model refuses.
+pub fn histories_hold<D: DataSet>(fresh: impl AsyncFn() -> D, cases: u32) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let (data, histories) = (runtime.block_on(fresh()), AtomicU32::new(0));
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let held = runner.run(&prop::collection::vec(step(), 1..40), |steps| {
+        let number = histories.fetch_add(1, Ordering::Relaxed);
+        runtime.block_on(History::run(&data, number, &steps)).map_err(TestCaseError::fail)
+    });
+    if let Err(refused) = held {
+        panic!("{refused}");
+    }
+}
+
+/// A history under way.
+struct History<'d, D: DataSet> {
+    data: &'d D,
+    store: Option<D::Store>,
+    number: u32,
+    scopes: Vec<ScopeModel>,
+    keys: KeyModel,
+}
+
+impl<'d, D: DataSet> History<'d, D> {
+    async fn run(data: &'d D, number: u32, steps: &[Step]) -> Verdict {
+        let store = data.open().await;
+        store.pin(definition(), None).await.map_err(|error| error.to_string())?;
+        let scopes = (0..SCOPES).map(|_| ScopeModel::new(START)).collect();
+        let mut history = Self { data, store: Some(store), number, scopes, keys: KeyModel::default() };
+        for (at, step) in steps.iter().enumerate() {
+            history.take(step).await.map_err(|why| format!("step {at}, {step:?}: {why}"))?;
+        }
+        history.judge_accounts().await
+    }
+
+    fn place(&self, scope: usize) -> Place {
+        let scope = ScopeKey::new([("scope", &*self.name(scope))], None).expect("a good scope");
+        Place { series: series(), scope }
+    }
+
+    fn name(&self, scope: usize) -> String {
+        format!("{:06}_{scope}", self.number)
+    }
+
+    async fn take(&mut self, step: &Step) -> Verdict {
+        match step {
+            Step::Grant { scope, purpose, count } => self.grant(*scope, *purpose, *count).await,
+            Step::Release { scope, used } => self.release(*scope, *used).await,
+            Step::Assign { scope, key } => self.assign(*scope, *key).await,
+            Step::RaiseFloor { scope, ahead } => {
+                let floor = self.scopes[*scope].next() + ahead;
+                let raised = self.store().raise_floor(self.place(*scope), floor).await;
+                self.scopes[*scope].judge_floor(floor, raised.map_err(|error| error.to_string())?)
+            }
+            Step::Adopt { scope, positions } => {
+                let mut positions = positions.clone();
+                positions.sort_unstable();
+                positions.dedup();
+                // What was granted before is recalled first; here, a process that holds nothing adopts.
+                positions.retain(|position| *position >= self.scopes[*scope].next());
+                let granted = self.store().set_aside(self.place(*scope), positions.clone()).await;
+                self.scopes[*scope].judge_adoption(&positions, granted.map_err(|error| error.to_string())?)
+            }
+            Step::Reopen => {
+                self.judge_accounts().await?;
+                self.store = None;
+                self.store = Some(self.data.open().await);
+                self.scopes.iter_mut().for_each(ScopeModel::crash);
+                self.judge_accounts().await
+            }
+        }
+    }
+
+    async fn grant(&mut self, scope: usize, purpose: Purpose, count: u64) -> Verdict {
+        let held_from = self.scopes[scope].held_from();
+        let want = Want {
+            place: self.place(scope),
+            count,
+            least: count,
+            start: START,
+            end: END,
+            scopes_max: u64::MAX >> 1,
+            purpose,
+            promise: None,
+            held_from,
+        };
+        let answer = self.store().grant(want).await;
+        self.scopes[scope].judge_grant(purpose, count, END, &answer)
+    }
+
+    async fn release(&mut self, scope: usize, used: u64) -> Verdict {
+        let Some((last, others)) = self.scopes[scope].held().split_last() else { return Ok(()) };
+        let from = last.range.from() + used.min(last.range.count() - 1);
+        let tail = Lease::new(from, last.range.to()).expect("one position is unused");
+        let lost = others.iter().map(|held| held.range).collect();
+        let release = Tail { place: self.place(scope), lease: tail, version: last.version, lost };
+        let answer = self.store().surrender(release).await.map_err(|error| error.to_string())?;
+        self.scopes[scope].judge_release(tail, answer)
+    }
+
+    async fn assign(&mut self, scope: usize, key: Option<(u8, u8)>) -> Verdict {
+        let pattern = Pattern::compile("{scope}-{seq}", Options::default()).expect("a good pattern");
+        let (place, event) = (self.place(scope), Uuid::now_v7());
+        let idempotency = key.map(|(key, digest)| Idempotency {
+            caller: "a caller".into(),
+            key: format!("{}-{key}", self.number).into(),
+            digest: [digest; 32],
+        });
+        let assign = Assign {
+            place,
+            start: START,
+            end: END,
+            scopes_max: u64::MAX >> 1,
+            promise: None,
+            scope: Arc::new(pattern.scope([("scope", &*self.name(scope))], None).expect("a good scope")),
+            event,
+            idempotency,
+            content: Content::Document("{}".into()),
+            audit: None,
+        };
+        let answer = self.store().assign(assign).await;
+        self.keys.judge(key, event, &mut self.scopes[scope], END, &answer)
+    }
+
+    async fn judge_accounts(&self) -> Verdict {
+        // Right before the first scope of the history.
+        let before =
+            ScopeKey::new([("scope", &*format!("{:06}_", self.number))], None).expect("a good scope");
+        let accounts = self.store().accounts(series(), Some(before), SCOPES).await;
+        let accounts: BTreeMap<ScopeKey, Account> =
+            accounts.map_err(|error| error.to_string())?.into_iter().collect();
+        for (at, scope) in self.scopes.iter().enumerate() {
+            match accounts.get(&self.place(at).scope) {
+                Some(account) => scope.judge_account(account).map_err(|why| format!("scope {at}: {why}"))?,
+                None if scope.next() == START => {}
+                None => return Err(format!("scope {at} has no account")),
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&self) -> &D::Store {
+        self.store.as_ref().expect("it is open between steps")
+    }
+}
+
+fn series() -> SeriesName {
+    "history".parse().expect("a good name")
+}
+
+fn definition() -> Definition {
+    Definition {
+        series: series(),
+        template: "{scope}-{seq}".into(),
+        parameters: "scope".into(),
+        shuffled: false,
+        start: START,
+        reset: "never".into(),
+        time_zone: "UTC".into(),
+        construction: 1,
+        promise: None,
+        rules: None,
+    }
+}
