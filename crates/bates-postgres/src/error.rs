@@ -2,12 +2,11 @@
 //!
 //! Must never show a password or the address that holds it.
 
+use bates_connect::{Address, AddressError};
 use bates_core::StoreError;
 use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
-
-use crate::address::Address;
 
 /// Why a database could not be opened as a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,6 +104,12 @@ impl Failed {
             Self::Refused(error) => return error,
         };
         OpenError::Database { address: address.to_string().into(), reason }
+    }
+}
+
+impl From<AddressError> for OpenError {
+    fn from(AddressError(reason): AddressError) -> Self {
+        Self::Address(reason.into())
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use bates_connect::Address;
 use bates_core::Mark;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::address::Address;
 use crate::audit::Recorder;
 use crate::batch::Shared;
 use crate::error::{Failed, OpenError};

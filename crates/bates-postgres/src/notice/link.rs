@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bates_connect::Address;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
@@ -19,10 +20,9 @@ use uuid::Uuid;
 
 use super::board::Board;
 use super::speak::speak;
-use crate::address::Address;
+use crate::connect;
 use crate::error::{Failed, OpenError};
 use crate::settings::Settings;
-use crate::tls;
 
 /// Where all nodes of a database meet.
 const CHANNEL: &str = "bates_outbox";
@@ -68,7 +68,7 @@ impl Link {
         let mut config = address.config.clone();
         let name = format!("{} outbox", config.get_application_name().unwrap_or("bates"));
         config.application_name(name).keepalives_idle(KEEPALIVE);
-        Ok(Self { config, tls: tls::connector(&address.trust)?, settings })
+        Ok(Self { config, tls: connect::connector(address)?, settings })
     }
 
     /// Connects again and again. Says nothing of what fails: nothing depends on it, and who needs the database says so.

@@ -1,5 +1,5 @@
-//! TLS to sinks: rustls with ring. Owns what a server has to prove, and that it has to prove nothing only where an
-//! address asks for that.
+//! TLS: rustls with ring. Owns what a server has to prove, and that it has to prove nothing only where an address asks
+//! for that.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,37 +12,28 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 
 /// What a server has to prove.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
-    /// Nothing, as with `psql` and `sslmode=require`: what is sent is encrypted, to whomever.
-    Anybody,
+pub enum Trust {
+    /// Nothing, as with `psql` and `sslmode=require`: what is sent is encrypted, to any server.
+    Any,
     /// That it has its name from an authority that the system knows.
     System,
     /// That it has its name from an authority in this file.
     File(PathBuf),
 }
 
-/// The provider is named here and not taken from the process, in which nobody may have installed one.
-pub(crate) fn config(trust: &Trust) -> Result<ClientConfig, Box<str>> {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    Ok(match trust {
-        Trust::Anybody => {
-            let anybody = Arc::new(Anybody(provider));
-            builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
+/// The root certificates that a server's certificate has to come from; `None` if any certificate is taken. A system may
+/// have none.
+pub fn root_certificates(trust: &Trust) -> Result<Option<RootCertStore>, Box<str>> {
+    match trust {
+        Trust::Any => Ok(None),
+        Trust::System => {
+            let mut roots = RootCertStore::empty();
+            // Some that cannot be read are no reason to refuse those that can.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            Ok(Some(roots))
         }
-        Trust::System => builder.with_root_certificates(of_system()).with_no_client_auth(),
-        Trust::File(path) => builder.with_root_certificates(of_file(path)?).with_no_client_auth(),
-    })
-}
-
-/// Some that cannot be read are no reason to refuse those that can. A system without any is told by the first
-/// delivery: sinks that need no TLS work without them.
-fn of_system() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
+        Trust::File(path) => of_file(path).map(Some),
+    }
 }
 
 fn of_file(path: &Path) -> Result<RootCertStore, Box<str>> {
@@ -52,17 +43,32 @@ fn of_file(path: &Path) -> Result<RootCertStore, Box<str>> {
         roots.add(certificate.map_err(refused)?).map_err(|error| error.to_string())?;
     }
     if roots.is_empty() {
-        Err(format!("no root certificate in {}", path.display()).into())
-    } else {
-        Ok(roots)
+        return Err(format!("no root certificate in {}", path.display()).into());
     }
+    Ok(roots)
+}
+
+/// TLS that takes a certificate from these roots, or any. The provider is named here and not taken from the process,
+/// which may have none installed.
+pub fn client_config(roots: Option<RootCertStore>) -> Result<ClientConfig, Box<str>> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(match roots {
+        Some(roots) => builder.with_root_certificates(roots).with_no_client_auth(),
+        None => {
+            let any = Arc::new(AnyCertificate(provider));
+            builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()
+        }
+    })
 }
 
 /// Believes any certificate, and still checks that the server holds its key.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

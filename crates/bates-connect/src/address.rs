@@ -5,10 +5,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use deadpool_postgres::{BuildError, Manager, ManagerConfig, Pool, RecyclingMethod};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::error::OpenError;
+use crate::tls::Trust;
 
 /// A server that is not there at all is not waited for any longer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -16,28 +18,23 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Where a database is, and how to get in.
 #[derive(Clone)]
 pub struct Address {
-    pub(crate) config: Config,
-    pub(crate) trust: Trust,
+    /// What the driver needs.
+    pub config: Config,
+    /// What the server has to prove.
+    pub trust: Trust,
 }
 
-/// What a server has to prove.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
-    /// Nothing, as with `psql` and `sslmode=require`: what is sent is encrypted, to whomever.
-    Anybody,
-    /// That it has its name from an authority that the system knows.
-    System,
-    /// That it has its name from an authority in this file.
-    File(PathBuf),
-}
+/// Why a text is not an address. Must never quote the text: it may hold a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AddressError(pub &'static str);
 
 impl Address {
     /// Reads `postgres://user:password@host:port/database?sslmode=…&sslrootcert=…`. The modes are those of `psql`:
     /// `disable`, `prefer`, `require`, `verify-ca` and `verify-full`; the last two both compare the name.
-    pub fn parse(url: &str) -> Result<Self, OpenError> {
-        let wrong = |reason: &str| OpenError::Address(reason.into());
+    pub fn parse(url: &str) -> Result<Self, AddressError> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(wrong("it begins with postgres://"));
+            return Err(AddressError("it begins with postgres://"));
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut mode, mut file, mut rest) = (None, None, form_urlencoded::Serializer::new(String::new()));
@@ -51,20 +48,20 @@ impl Address {
         let mut config: Config = format!("{base}?{}", rest.finish().replace('+', "%20"))
             .parse()
             // The error of the driver may quote what it could not read.
-            .map_err(|_| wrong("it could not be read"))?;
+            .map_err(|_| AddressError("it could not be read"))?;
         // What is behind the first @ of such a password would be shown as part of the host.
         if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
-            return Err(wrong("an @ in a password is written as %40"));
+            return Err(AddressError("an @ in a password is written as %40"));
         }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(wrong("it names no host"));
+            return Err(AddressError("it names no host"));
         }
-        let unknown = || wrong("sslmode is disable, prefer, require, verify-ca or verify-full");
+        let unknown = || AddressError("sslmode is disable, prefer, require, verify-ca or verify-full");
         let (ssl_mode, verified) = ssl_mode(mode.as_deref()).ok_or_else(unknown)?;
         let trust = match file {
             Some(file) => Trust::File(file),
             None if verified => Trust::System,
-            None => Trust::Anybody,
+            None => Trust::Any,
         };
         config.ssl_mode(ssl_mode);
         Ok(Self { config: with_defaults(config), trust })
@@ -82,8 +79,15 @@ impl Address {
         self
     }
 
+    /// A bounded pool. Connections are not tried out before they are used: a connection that does not answer is replaced.
+    pub fn pool(&self, tls: MakeRustlsConnect, connections_max: usize) -> Result<Pool, BuildError> {
+        let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(self.config.clone(), tls, config);
+        Pool::builder(manager).max_size(connections_max).build()
+    }
+
     /// The name of the database.
-    pub(crate) fn database(&self) -> &str {
+    fn database(&self) -> &str {
         self.config.get_dbname().or(self.config.get_user()).unwrap_or("postgres")
     }
 }
@@ -160,9 +164,9 @@ mod tests {
     #[test]
     fn what_the_server_has_to_prove_follows_from_the_mode_and_the_file() {
         for (query, ssl_mode, trust) in [
-            ("", SslMode::Prefer, Trust::Anybody),
-            ("?sslmode=disable", SslMode::Disable, Trust::Anybody),
-            ("?sslmode=require", SslMode::Require, Trust::Anybody),
+            ("", SslMode::Prefer, Trust::Any),
+            ("?sslmode=disable", SslMode::Disable, Trust::Any),
+            ("?sslmode=require", SslMode::Require, Trust::Any),
             ("?sslmode=verify-full", SslMode::Require, Trust::System),
             ("?sslmode=require&sslrootcert=/ca.pem", SslMode::Require, Trust::File("/ca.pem".into())),
             ("?sslrootcert=%2Fca.pem&sslmode=verify-ca", SslMode::Require, Trust::File("/ca.pem".into())),
