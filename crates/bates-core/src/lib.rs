@@ -21,6 +21,7 @@ mod document;
 mod error;
 mod gap;
 mod grant;
+mod jitter;
 mod key;
 mod lease;
 pub mod ledger;
@@ -51,6 +52,7 @@ pub use document::{
 pub use error::IssueError;
 pub use gap::{Account, Books, Gap, GapFilter, Missing, Ranges, Reading, Reason, Saved};
 pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
+pub use jitter::jittered;
 pub use key::{KeyTemplate, KeyTemplateError};
 pub use lease::{Lease, Taken};
 pub use machine::{

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_connect::Address;
+use bates_core::jittered;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
@@ -82,7 +83,7 @@ impl Link {
             if began.elapsed() > PAUSE_MAX {
                 pause = PAUSE_MIN;
             }
-            sleep(jittered(pause)).await;
+            sleep(jittered(pause, 0.5..1.0)).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
@@ -161,10 +162,4 @@ where
             _ => {}
         }
     }
-}
-
-/// Between a half and the whole, so that nodes which were cut off together do not come back together.
-fn jittered(pause: Duration) -> Duration {
-    let share = getrandom::u32().map_or(0.75, |random| 0.5 + f64::from(random) / f64::from(u32::MAX) / 2.0);
-    pause.mul_f64(share)
 }
