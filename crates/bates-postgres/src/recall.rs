@@ -255,14 +255,15 @@ pub(crate) async fn write_off(
     Ok(session.batch_execute("COMMIT").await?)
 }
 
-/// Counts nodes that were not heard of for five minutes as crashed: what they hold of a series is uncertain from now on.
-/// Their cursors get another version, so that a node that comes back does not give back what was reported.
+/// Counts nodes that are silent for too long as crashed: what they hold of a series is uncertain from now on. Their cursors
+/// get another version, so that a node that comes back does not give back what was reported.
 pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Result<(), Failed> {
     const SILENT: &str = "lease.series = $1 AND lease.crashed_at IS NULL AND NOT EXISTS (
-        SELECT FROM bates.nodes WHERE nodes.id = lease.node AND nodes.seen_at > now() - interval '5 minutes')";
-    let name = [(&series.as_str() as &(dyn ToSql + Sync), Type::TEXT)];
+        SELECT FROM bates.nodes WHERE nodes.id = lease.node AND nodes.seen_at > now() - $2 * interval '1 second')";
+    let parameters: [(&(dyn ToSql + Sync), Type); 2] =
+        [(&series.as_str(), Type::TEXT), (&node::CRASHED_AFTER_SECONDS, Type::FLOAT8)];
     let found =
-        session.query_typed(&format!("SELECT FROM bates.lease WHERE {SILENT} LIMIT 1"), &name).await?;
+        session.query_typed(&format!("SELECT FROM bates.lease WHERE {SILENT} LIMIT 1"), &parameters).await?;
     if found.is_empty() {
         return Ok(());
     }
@@ -273,9 +274,11 @@ pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Res
     );
     let raise = format!("UPDATE bates.cursor SET version = version + 1 WHERE series = $1 AND {scopes}");
     session.begin().await?;
-    session.query_typed(&lock, &name).await?;
-    session.query_typed(&raise, &name).await?;
-    session.query_typed(&format!("UPDATE bates.lease SET crashed_at = now() WHERE {SILENT}"), &name).await?;
+    session.query_typed(&lock, &parameters).await?;
+    session.query_typed(&raise, &parameters).await?;
+    session
+        .query_typed(&format!("UPDATE bates.lease SET crashed_at = now() WHERE {SILENT}"), &parameters)
+        .await?;
     Ok(session.batch_execute("COMMIT").await?)
 }
 
