@@ -17,7 +17,9 @@ pub(crate) fn pool(address: &Address, settings: Settings) -> Result<Pool, OpenEr
 
 pub(crate) fn connector(address: &Address) -> Result<MakeRustlsConnect, OpenError> {
     let roots = root_certificates(&address.trust).map_err(OpenError::Tls)?;
-    if roots.as_ref().is_some_and(|roots| roots.is_empty()) {
+    if let Some(roots) = &roots
+        && roots.is_empty()
+    {
         return Err(OpenError::Tls("the system has no root certificates; name a file in sslrootcert".into()));
     }
     Ok(MakeRustlsConnect::new(client_config(roots).map_err(OpenError::Tls)?))

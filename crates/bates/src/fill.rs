@@ -1,6 +1,5 @@
 //! `bates fill`: shared pools filled by hand, or kept full by a process that does nothing else.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;

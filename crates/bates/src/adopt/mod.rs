@@ -4,7 +4,6 @@
 mod earlier;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::bail;
 use bates_core::{Lease, Machine, Place, Pools, Store};

@@ -1,48 +1,18 @@
-//! `INFO` and `CONFIG GET`: what monitoring and tools ask of a server.
+//! `INFO [section …]`: how the server is.
 
 use std::fmt::Write as _;
 
 use bates_core::{Machine, Store};
 
 use super::super::session::Session;
-use super::{Command, Reply};
+use super::Call;
 
 /// The Redis whose commands ours are like: tools choose by it how they ask.
 const REDIS_VERSION: &str = "7.0.0";
 
-/// What `redis-benchmark` and monitoring ask for. Every answer is on disk before it is given, as with
-/// `appendonly`.
-const CONFIGURATION: [(&str, &str); 3] = [("save", ""), ("appendonly", "yes"), ("databases", "1")];
-
-/// `CONFIG GET name …`; names may be patterns with a star at their end.
-pub(super) fn config(command: Command<'_>, session: &Session, output: &mut Vec<u8>) {
-    let mut reply = Reply::new(output, session.protocol);
-    if !command.arg(1).is_some_and(|what| what.eq_ignore_ascii_case(b"GET")) || command.arg_count() < 3 {
-        return reply.error("ERR", "only CONFIG GET <name> is known: a server is configured when it starts");
-    }
-    let is_asked = |name: &str| {
-        command.args().skip(2).any(|asked| match asked.strip_suffix(b"*") {
-            Some(start) => {
-                name.len() >= start.len() && name.as_bytes()[..start.len()].eq_ignore_ascii_case(start)
-            }
-            None => asked.eq_ignore_ascii_case(name.as_bytes()),
-        })
-    };
-    let found: Vec<_> = CONFIGURATION.iter().filter(|(name, _)| is_asked(name)).collect();
-    reply.map(found.len());
-    for (name, value) in found {
-        reply.bulk(name.as_bytes());
-        reply.bulk(value.as_bytes());
-    }
-}
-
-/// `INFO [section …]`; without one, all of them. A section that nobody knows is empty.
-pub(super) fn info<S: Store>(
-    command: Command<'_>,
-    session: &Session,
-    machine: &Machine<S>,
-    output: &mut Vec<u8>,
-) {
+/// Without a section, all of them. An unknown section is empty.
+pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
+    let command = call.command;
     let is_asked = |section: &str| {
         command.arg_count() == 1
             || command.args().skip(1).any(|asked| {
@@ -52,7 +22,7 @@ pub(super) fn info<S: Store>(
             })
     };
     let mut text = String::new();
-    for (section, lines) in sections(session, machine) {
+    for (section, lines) in sections(call.session, call.machine) {
         if is_asked(section) {
             let between = if text.is_empty() { "" } else { "\r\n" };
             write!(text, "{between}# {section}\r\n").expect("a String takes all that is written to it");
@@ -61,7 +31,7 @@ pub(super) fn info<S: Store>(
             }
         }
     }
-    Reply::new(output, session.protocol).verbatim(&text);
+    call.reply().verbatim(&text);
 }
 
 type Section = (&'static str, Vec<(&'static str, String)>);

@@ -1,12 +1,13 @@
 //! `COMMAND`: the table told to clients, in the form that Redis 7 has.
 
-use super::super::session::Session;
-use super::table::{self, Keys, Spec, TABLE};
-use super::{Command, NAME_BYTES_MAX, Reply, lower, shown};
+use bates_core::Store;
 
-/// Executes `COMMAND …`.
-pub(super) fn execute(command: Command<'_>, session: &Session, output: &mut Vec<u8>) {
-    let mut reply = Reply::new(output, session.protocol);
+use super::table::{self, Spec, TABLE};
+use super::{Call, NAME_BYTES_MAX, Reply, lower, shown};
+
+pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
+    let command = call.command;
+    let mut reply = call.reply();
     let what = command.arg(1).map(<[u8]>::to_ascii_uppercase);
     let named = command.arg_count() > 2;
     match what.as_deref() {
@@ -52,7 +53,7 @@ fn all(reply: &mut Reply<'_>) {
 /// Name, arity, flags, first key, last key, step; then what we have none of: categories, tips, key
 /// specifications, subcommands.
 fn tell(spec: &Spec, reply: &mut Reply<'_>) {
-    let key = i64::from(spec.keys == Keys::First);
+    let key = i64::from(spec.has_key);
     reply.array(10);
     reply.bulk(spec.name.as_bytes());
     reply.integer(spec.arity.into());
