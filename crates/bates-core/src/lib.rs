@@ -19,6 +19,7 @@ mod dispenser;
 mod document;
 mod error;
 mod gap;
+mod jitter;
 mod lease;
 pub mod ledger;
 mod machine;
@@ -44,6 +45,7 @@ pub use document::{
 };
 pub use error::IssueError;
 pub use gap::{Account, Gap, GapFilter, Missing, Reading, Reason, Reconciled, Saved};
+pub use jitter::jittered;
 pub use lease::{
     Advance, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, EndRefused, LeaseAsk, LeaseEnd, LeaseRefused,
     Leased,

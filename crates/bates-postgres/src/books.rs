@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use bates_core::{
-    Account, Gap, GapFilter, GapStore, Lease, Missing, Place, Reason, ScopeKey, SeriesName, StoreError,
+    Account, CLIENT_LEASE_SPAN, Gap, GapFilter, GapStore, Lease, Missing, Place, Reason, ScopeKey,
+    SeriesName, StoreError,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
@@ -13,12 +14,13 @@ use crate::PostgresStore;
 use crate::batch::sql::{integer, whole};
 use crate::error::Failed;
 use crate::holding;
+use crate::node;
 use crate::session::Session;
 
 /// Everything of a scope but its cursor: ranges with what each is.
 ///
-/// A client that said nothing of its lease for a day, which is [`bates_core::CLIENT_LEASE_SPAN`], counts as crashed, and so
-/// does a filler whose node was not heard of for five minutes.
+/// A filler counts as crashed after `$4` seconds without a sign of its node, a client after `$5` seconds without one of its
+/// lease.
 const RANGES: &str = "
     SELECT scope, first, last, 'issued' AS what FROM bates.ledger
         WHERE series = $1 AND scope BETWEEN $2 AND $3
@@ -28,12 +30,13 @@ const RANGES: &str = "
         FROM bates.lease WHERE lease.series = $1 AND lease.scope BETWEEN $2 AND $3
     UNION ALL
     SELECT pooled.scope, pooled.first, pooled.last,
-           CASE WHEN pooled.is_pushed OR nodes.seen_at > now() - interval '5 minutes' THEN 'held' ELSE 'crash_skip' END
+           CASE WHEN pooled.is_pushed OR nodes.seen_at > now() - $4 * interval '1 second'
+           THEN 'held' ELSE 'crash_skip' END
         FROM bates.pooled LEFT JOIN bates.nodes ON nodes.id = pooled.node
         WHERE pooled.series = $1 AND pooled.scope BETWEEN $2 AND $3
     UNION ALL
     SELECT scope, first, last,
-           CASE WHEN leased_at > now() - interval '1 day' THEN 'with_client' ELSE 'crash_skip' END
+           CASE WHEN leased_at > now() - $5 * interval '1 second' THEN 'with_client' ELSE 'crash_skip' END
         FROM bates.client_lease WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
     SELECT scope, first, last, 'burned' FROM bates.burned WHERE series = $1 AND scope BETWEEN $2 AND $3
@@ -127,8 +130,13 @@ async fn accounts(
         .map(|(scope, cursor)| (scope, Account { next: cursor.next, ..Account::default() }))
         .collect();
     if let (Some((first, _)), Some((last, _))) = (accounts.first_key_value(), accounts.last_key_value()) {
-        let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&series.as_str(), Type::TEXT), (&first.as_str(), Type::TEXT), (&last.as_str(), Type::TEXT)];
+        let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
+            (&series.as_str(), Type::TEXT),
+            (&first.as_str(), Type::TEXT),
+            (&last.as_str(), Type::TEXT),
+            (&node::CRASHED_AFTER_SECONDS, Type::FLOAT8),
+            (&CLIENT_LEASE_SPAN.as_secs_f64(), Type::FLOAT8),
+        ];
         for row in session.query_typed(RANGES, &parameters).await? {
             let Some(account) = accounts.get_mut(&ScopeKey::from_store(row.get(0))) else { continue };
             if let Some(range) = Lease::new(whole(&row, 1), whole(&row, 2) + 1) {

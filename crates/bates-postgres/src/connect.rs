@@ -1,21 +1,28 @@
 //! The pool of connections, and what a server must be like before a number depends on it.
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
+use bates_connect::{Address, client_config, root_certificates};
+use deadpool_postgres::Pool;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::address::Address;
 use crate::error::{Failed, OpenError};
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::tls;
 
-/// A bounded pool. Connections are not tried out before they are used: the first words of every piece of work are
-/// sent before anything is committed, and a connection that does not answer them is replaced.
+/// The first words of every piece of work are sent before anything is committed, so that a connection that does not
+/// answer them can be replaced.
 pub(crate) fn pool(address: &Address, settings: Settings) -> Result<Pool, OpenError> {
-    let tls = tls::connector(&address.trust)?;
-    let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_config(address.config.clone(), tls, config);
-    let pool = Pool::builder(manager).max_size(settings.connections.max(1)).build();
+    let pool = address.pool(connector(address)?, settings.connections.max(1));
     pool.map_err(|error| Failed::Passing(error.to_string().into()).into_open_error(address))
+}
+
+pub(crate) fn connector(address: &Address) -> Result<MakeRustlsConnect, OpenError> {
+    let roots = root_certificates(&address.trust).map_err(OpenError::Tls)?;
+    if let Some(roots) = &roots
+        && roots.is_empty()
+    {
+        return Err(OpenError::Tls("the system has no root certificates; name a file in sslrootcert".into()));
+    }
+    Ok(MakeRustlsConnect::new(client_config(roots).map_err(OpenError::Tls)?))
 }
 
 /// Refuses a server that could take back what it said was committed.

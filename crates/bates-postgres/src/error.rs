@@ -2,12 +2,11 @@
 //!
 //! Must never show a password or the address that holds it.
 
+use bates_connect::{Address, AddressError};
 use bates_core::StoreError;
 use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
-
-use crate::address::Address;
 
 /// Why a database could not be opened as a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,22 +40,25 @@ pub enum OpenError {
     /// The tables are there, and what they must hold is not.
     #[error("the schema bates lacks its row of bates.store: it was emptied, and numbers could come twice")]
     Emptied,
-    /// The schema is of a later version of the program.
-    #[error("the schema bates has version {found}, and this program knows up to {known}")]
-    TooNew {
-        /// What the database has.
-        found: i32,
-        /// What this program knows.
-        known: i32,
-    },
-    /// The schema is of an earlier version, and the role may not change it.
+    /// The schema is of another version of Bates.
     #[error(
-        "the schema bates needs version {known}: run `bates migrate` as a role that may create tables: {reason}"
+        "the schema bates has version {found}, and this version of Bates needs {needed}: run the version of Bates that \
+         created the store"
+    )]
+    OtherVersion {
+        /// The version of the database.
+        found: i32,
+        /// The version that this program needs.
+        needed: i32,
+    },
+    /// The schema is missing, and the role may not create it.
+    #[error(
+        "the schema bates needs version {needed}: run `bates migrate` as a role that may create tables: {reason}"
     )]
     Migrate {
-        /// What this program knows.
-        known: i32,
-        /// Why it could not be changed.
+        /// The version that this program needs.
+        needed: i32,
+        /// Why it could not be created.
         reason: Box<str>,
     },
     /// The store has stopped issuing until an operator looks at it.
@@ -102,6 +104,12 @@ impl Failed {
             Self::Refused(error) => return error,
         };
         OpenError::Database { address: address.to_string().into(), reason }
+    }
+}
+
+impl From<AddressError> for OpenError {
+    fn from(AddressError(reason): AddressError) -> Self {
+        Self::Address(reason.into())
     }
 }
 

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
+use crate::node;
 use crate::recall::bounded;
 use crate::session::Session;
 
@@ -70,24 +71,27 @@ pub(crate) async fn write_off(
     change(session, &scopes.collect::<Vec<_>>()).await.map(drop)
 }
 
-/// Counts nodes that were not heard of for five minutes as crashed: what they hold of a series is uncertain from now on, and
+/// Counts nodes that are silent for too long as crashed: what they hold of a series is uncertain from now on, and
 /// a node that comes back does not give back what was reported.
 pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Result<(), Failed> {
     const SILENT: &str = "lease.series = $1 AND lease.crashed_at IS NULL AND NOT EXISTS (
-        SELECT FROM bates.nodes WHERE nodes.id = lease.node AND nodes.seen_at > now() - interval '5 minutes')";
-    let name = [(&series.as_str() as &(dyn ToSql + Sync), Type::TEXT)];
+        SELECT FROM bates.nodes WHERE nodes.id = lease.node AND nodes.seen_at > now() - $2 * interval '1 second')";
+    let parameters: [(&(dyn ToSql + Sync), Type); 2] =
+        [(&series.as_str(), Type::TEXT), (&node::CRASHED_AFTER_SECONDS, Type::FLOAT8)];
     let found =
-        session.query_typed(&format!("SELECT FROM bates.lease WHERE {SILENT} LIMIT 1"), &name).await?;
+        session.query_typed(&format!("SELECT FROM bates.lease WHERE {SILENT} LIMIT 1"), &parameters).await?;
     if found.is_empty() {
         return Ok(());
     }
     session.begin().await?;
-    let scopes = lock_cursors(session, SILENT, &name).await?.into_iter().map(|(place, cursor)| {
+    let scopes = lock_cursors(session, SILENT, &parameters).await?.into_iter().map(|(place, cursor)| {
         let before = ScopeBefore { cursor: Some(cursor), ..ScopeBefore::default() };
         HeldScope { place, before, request: Request::Fence }
     });
     change(session, &scopes.collect::<Vec<_>>()).await?;
-    session.query_typed(&format!("UPDATE bates.lease SET crashed_at = now() WHERE {SILENT}"), &name).await?;
+    session
+        .query_typed(&format!("UPDATE bates.lease SET crashed_at = now() WHERE {SILENT}"), &parameters)
+        .await?;
     Ok(session.batch_execute("COMMIT").await?)
 }
 

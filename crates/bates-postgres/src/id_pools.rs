@@ -2,13 +2,13 @@
 
 use std::pin::pin;
 
+use bates_connect::Address;
 use futures_util::TryStreamExt as _;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
-use crate::address::Address;
+use crate::connect;
 use crate::error::{Failed, OpenError};
-use crate::tls;
 
 /// A database with tables of an id-generator.
 pub struct IdPools {
@@ -19,7 +19,7 @@ pub struct IdPools {
 impl IdPools {
     /// Connects to it.
     pub async fn connect(address: &Address) -> Result<Self, OpenError> {
-        let connected = address.config.connect(tls::connector(&address.trust)?).await;
+        let connected = address.config.connect(connect::connector(address)?).await;
         let (client, connection) = connected.map_err(|error| told(address, error))?;
         // Ends with the client.
         tokio::spawn(connection);

@@ -5,7 +5,6 @@
 //! transaction commits), or show a password. Everything works behind PgBouncer in transaction mode; `notice` alone
 //! listens in a session, where it found that it can, and nothing depends on it.
 
-mod address;
 mod audit;
 mod batch;
 mod books;
@@ -29,11 +28,10 @@ mod session;
 mod settings;
 mod stop;
 mod store;
-mod tls;
 mod truth;
 mod write;
 
-pub use address::Address;
+pub use bates_connect::Address;
 pub use error::OpenError;
 pub use id_pools::IdPools;
 pub use open::Opening;

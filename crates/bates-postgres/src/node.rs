@@ -10,6 +10,10 @@ use uuid::Uuid;
 use crate::error::Failed;
 use crate::session::Session;
 
+/// A node that the store has not heard of for this long counts as crashed: what it holds is uncertain, and other nodes
+/// no longer wait for it. A node writes that it lives far more often. Bound into statements as `FLOAT8`.
+pub(crate) const CRASHED_AFTER_SECONDS: f64 = 300.0;
+
 /// A process, for people and for comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {

@@ -1,13 +1,12 @@
-//! How a database is opened as a store, by a node of its own, and its schema made or brought up to date.
+//! How a database is opened as a store, by a node of its own, and how its schema is created.
 
 use std::sync::Arc;
 
+use bates_connect::Address;
 use bates_core::Mark;
-use deadpool_postgres::Pool;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::address::Address;
 use crate::audit::Recorder;
 use crate::batch::Shared;
 use crate::error::{Failed, OpenError};
@@ -40,7 +39,7 @@ impl PostgresStore {
         let opened = retried(settings.patience, || async {
             let session = Session::take(&pool, settings).await?;
             connect::check_server(&session).await?;
-            prepare(&session, address, opening, None).await?;
+            prepare(&session, address, opening).await?;
             let learned = match truth.learn(&session).await {
                 Ok(()) => cluster::check(&session).await,
                 refused => refused,
@@ -63,9 +62,9 @@ impl PostgresStore {
         Ok(Self { shared, notices, recorder: Recorder::default(), process, recalls, identity })
     }
 
-    /// Makes the schema, or brings it up to date. Answers with the version that was there before.
-    pub async fn migrate(address: &Address, settings: Settings) -> Result<i32, OpenError> {
-        Self::migrate_marked(address, settings, None).await
+    /// Creates the schema if it is missing. Answers whether it was.
+    pub async fn migrate(address: &Address, settings: Settings) -> Result<bool, OpenError> {
+        Self::create(address, settings, None).await
     }
 
     /// Opens the store that a move fills. A missing store is made with the mark from the beginning: it is
@@ -75,54 +74,42 @@ impl PostgresStore {
         settings: Settings,
         mark: &Mark,
     ) -> Result<Self, OpenError> {
-        Self::migrate_marked(address, settings, Some(mark)).await?;
+        Self::create(address, settings, Some(mark)).await?;
         Self::open(address, settings, Opening::Stopped).await
     }
 
-    async fn migrate_marked(
-        address: &Address,
-        settings: Settings,
-        mark: Option<&Mark>,
-    ) -> Result<i32, OpenError> {
+    async fn create(address: &Address, settings: Settings, mark: Option<&Mark>) -> Result<bool, OpenError> {
         let pool = connect::pool(address, settings)?;
-        let migrated = retried(settings.patience, || async {
+        let created = retried(settings.patience, || async {
             let session = Session::take(&pool, settings).await?;
             connect::check_server(&session).await?;
-            let before = schema::version(&session).await?;
-            prepare(&session, address, Opening::New, mark).await?;
+            let is_new = schema::is_missing(&session).await? && schema::create(&session, mark).await?;
             session.give_back();
-            Ok(before)
+            Ok(is_new)
         });
-        migrated.await.map_err(|failed| failed.into_open_error(address))
+        created.await.map_err(|failed| failed.into_open_error(address))
     }
 
-    /// The version of the schema that a database has; 0 if it has none.
-    pub async fn schema_version(address: &Address, settings: Settings) -> Result<i32, OpenError> {
+    /// Whether a database has no schema yet.
+    pub async fn is_missing(address: &Address, settings: Settings) -> Result<bool, OpenError> {
         let pool = connect::pool(address, settings)?;
-        let asked = retried(settings.patience, || asked(&pool, settings));
+        let asked = retried(settings.patience, || async {
+            let session = Session::take(&pool, settings).await?;
+            let is_missing = schema::is_missing(&session).await?;
+            session.give_back();
+            Ok(is_missing)
+        });
         asked.await.map_err(|failed| failed.into_open_error(address))
     }
 }
 
-async fn asked(pool: &Pool, settings: Settings) -> Result<i32, Failed> {
-    let session = Session::take(pool, settings).await?;
-    let version = schema::version(&session).await?;
-    session.give_back();
-    Ok(version)
-}
-
-/// Sees to it that the schema is the one that the program knows.
-async fn prepare(
-    session: &Session,
-    address: &Address,
-    opening: Opening,
-    mark: Option<&Mark>,
-) -> Result<(), Failed> {
-    let found = schema::version(session).await?;
-    schema::check(found).map_err(Failed::Refused)?;
-    match found {
-        schema::VERSION => Ok(()),
-        0 if opening != Opening::New => Err(Failed::Refused(OpenError::NoStore(address.to_string().into()))),
-        _ => schema::migrate(session, mark).await,
+/// Creates a missing schema if the opening allows it.
+async fn prepare(session: &Session, address: &Address, opening: Opening) -> Result<(), Failed> {
+    if !schema::is_missing(session).await? {
+        return Ok(());
     }
+    if opening != Opening::New {
+        return Err(Failed::Refused(OpenError::NoStore(address.to_string().into())));
+    }
+    schema::create(session, None).await.map(drop)
 }

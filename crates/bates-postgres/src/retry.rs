@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bates_core::jittered;
 use tokio::time::Instant;
 
 use crate::error::Failed;
@@ -43,14 +44,11 @@ impl Patience {
         tokio::time::sleep(pause).await;
     }
 
-    /// Between a half and the whole of a pause that doubles, so that nodes which failed together do not try again
-    /// together.
+    /// Between a half and the whole of a pause that doubles.
     fn next_pause(&mut self) -> Duration {
         let whole = self.pause;
         self.pause = (whole * 2).min(PAUSE_MAX);
-        let share =
-            getrandom::u32().map_or(0.75, |random| 0.5 + f64::from(random) / f64::from(u32::MAX) / 2.0);
-        whole.mul_f64(share)
+        jittered(whole, 0.5..1.0)
     }
 }
 

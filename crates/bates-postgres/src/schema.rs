@@ -1,98 +1,63 @@
-//! The schema, by migrations: each is applied once, in one transaction with the others that are missing, and never
-//! changed afterwards. Must never need more rights than reading where nothing is missing.
-
-use std::fmt::Write as _;
+//! The schema of a store, `schema.sql`: created once, however many nodes start together, and refused in any other
+//! version. Must never need more rights than reading where it is there.
 
 use bates_core::Mark;
-use tokio_postgres::error::SqlState;
 
 use crate::error::{Failed, OpenError, told};
 use crate::moving::write_mark;
 use crate::session::Session;
 
-/// Migration n brings the schema to version n + 1.
-const MIGRATIONS: [&str; 12] = [
-    include_str!("migrations/1.sql"),
-    include_str!("migrations/2.sql"),
-    include_str!("migrations/3.sql"),
-    include_str!("migrations/4.sql"),
-    include_str!("migrations/5.sql"),
-    include_str!("migrations/6.sql"),
-    include_str!("migrations/7.sql"),
-    include_str!("migrations/8.sql"),
-    include_str!("migrations/9.sql"),
-    include_str!("migrations/10.sql"),
-    include_str!("migrations/11.sql"),
-    include_str!("migrations/12.sql"),
-];
+const SCHEMA: &str = include_str!("schema.sql");
 
-/// The version that this program knows.
-pub(crate) const VERSION: i32 = 12;
+/// The version of `schema.sql`. A change of the schema raises it.
+const VERSION: i32 = 12;
 
-/// Held, until the transaction ends, by whoever changes the schema: ten nodes may start at once. The key is the text
+/// Held until the transaction ends by a node that creates the schema: ten nodes may start at once. The key is the text
 /// `bates` as a number; advisory locks of other programs are others.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(422541813107)";
 
-/// The SQL that brings a schema of this version to the one that the program knows: for people who apply it
-/// themselves. 0 is a database without one. Empty if nothing is missing.
-pub fn plan(version: i32) -> String {
-    let done = usize::try_from(version).unwrap_or(0);
-    if done >= MIGRATIONS.len() {
-        return String::new();
-    }
-    let mut sql = String::from("BEGIN;\n");
-    if done == 0 {
-        sql.push_str("CREATE SCHEMA IF NOT EXISTS bates;\n\n");
-    }
-    for (migration, number) in MIGRATIONS.iter().zip(1..).skip(done) {
-        // Writing to a text does not fail.
-        let _ = writeln!(sql, "{migration}\nINSERT INTO bates.migration (version) VALUES ({number});");
-    }
-    sql.push_str("COMMIT;\n");
-    sql
+/// The SQL that creates the schema: for people who apply it themselves.
+pub fn plan() -> String {
+    format!("BEGIN;\n{}COMMIT;\n", statements())
 }
 
-/// The version of the schema; 0 if there is none.
-pub(crate) async fn version(session: &Session) -> Result<i32, Failed> {
-    match session.query_typed("SELECT coalesce(max(version), 0) FROM bates.migration", &[]).await {
-        Ok(rows) => Ok(rows.first().map_or(0, |row| row.get(0))),
-        Err(error)
-            if [Some(&SqlState::UNDEFINED_TABLE), Some(&SqlState::INVALID_SCHEMA_NAME)]
-                .contains(&error.code()) =>
-        {
-            Ok(0)
-        }
-        Err(error) => Err(error.into()),
+fn statements() -> String {
+    format!("{SCHEMA}\nINSERT INTO bates.migration (version) VALUES ({VERSION});\n")
+}
+
+/// Whether a database has no schema yet. Refuses one of another version.
+pub(crate) async fn is_missing(session: &Session) -> Result<bool, Failed> {
+    // Not `to_regclass`, which answers from the session's cache what was true before a lock was waited for.
+    let sql = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'bates' AND tablename = 'migration'";
+    if session.query_typed(sql, &[]).await?.is_empty() {
+        return Ok(true);
+    }
+    let rows = session.query_typed("SELECT coalesce(max(version), 0) FROM bates.migration", &[]).await?;
+    match rows.first().map_or(0, |row| row.get(0)) {
+        VERSION => Ok(false),
+        found => Err(Failed::Refused(OpenError::OtherVersion { found, needed: VERSION })),
     }
 }
 
-/// Refuses a schema that the program does not know.
-pub(crate) fn check(found: i32) -> Result<(), OpenError> {
-    if found > VERSION { Err(OpenError::TooNew { found, known: VERSION }) } else { Ok(()) }
-}
-
-/// Applies what is missing, once, however many nodes do so together. Where there was nothing the new store gets `mark` in
-/// the same transaction.
-pub(crate) async fn migrate(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> {
+/// Creates the schema if it is missing, with `mark` in the same transaction. Answers whether it was missing.
+pub(crate) async fn create(session: &Session, mark: Option<&Mark>) -> Result<bool, Failed> {
     let refused = |error: tokio_postgres::Error| {
         let reason = told(&error);
         match Failed::from(error) {
-            Failed::Lasting(_) => Failed::Refused(OpenError::Migrate { known: VERSION, reason }),
+            Failed::Lasting(_) => Failed::Refused(OpenError::Migrate { needed: VERSION, reason }),
             passing => passing,
         }
     };
     session.begin().await?;
     session.batch_execute(LOCK).await.map_err(refused)?;
     // Asked again under the lock: another node may have been faster.
-    let found = session.query_typed(IS_THERE, &[]).await.map_err(refused)?;
-    let found = if found.iter().any(|row| row.get(0)) { version(session).await? } else { 0 };
-    check(found).map_err(Failed::Refused)?;
-    let sql = plan(found).replace("BEGIN;\n", "").replace("COMMIT;\n", "");
-    session.batch_execute(&sql).await.map_err(refused)?;
-    if found == 0 && mark.is_some() {
-        write_mark(session, mark).await?;
+    let is_missing = is_missing(session).await?;
+    if is_missing {
+        session.batch_execute(&statements()).await.map_err(refused)?;
+        if mark.is_some() {
+            write_mark(session, mark).await?;
+        }
     }
-    Ok(session.batch_execute("COMMIT").await?)
+    session.batch_execute("COMMIT").await?;
+    Ok(is_missing)
 }
-
-const IS_THERE: &str = "SELECT to_regclass('bates.migration') IS NOT NULL";

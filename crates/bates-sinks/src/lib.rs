@@ -11,7 +11,6 @@ mod postgres;
 mod saved;
 mod secret;
 mod timing;
-mod tls;
 mod webhook;
 
 pub use description::Description;

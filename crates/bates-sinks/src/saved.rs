@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 use std::pin::pin;
 
+use bates_connect::Address;
 use bates_core::{Reading, Saved};
 use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 
 use crate::error::SinkError;
-use crate::postgres::{Address, reason};
+use crate::postgres::{connector, parse, reason};
 use crate::secret::{self, Secret};
-use crate::tls;
 
 const URL: &str = "documents.url";
 
@@ -31,20 +31,18 @@ pub struct DocumentsDescription {
 impl DocumentsDescription {
     /// Where they are, without the password.
     pub fn describe(&self) -> Result<String, SinkError> {
-        let address = Address::parse(self.url.reveal()).map_err(|problem| SinkError::new(URL, problem))?;
-        Ok(address.to_string())
+        Ok(parse(&self.url, URL)?.to_string())
     }
 
     /// The documents. Nothing is connected to yet.
     pub fn open(&self) -> Result<Box<dyn Saved>, SinkError> {
-        let wrong = |problem: Box<str>| SinkError::new(URL, problem);
-        let mut address = Address::parse(self.url.reveal()).map_err(wrong)?;
+        let mut address = parse(&self.url, URL)?;
         if let Some(password) =
             secret::given(None, self.password_file.as_deref(), URL, "documents.password_file")?
         {
             address.config.password(password.reveal());
         }
-        let tls = tokio_postgres_rustls::MakeRustlsConnect::new(tls::config(&address.trust).map_err(wrong)?);
+        let tls = connector(&address, URL)?;
         if self.query.trim().is_empty() {
             return Err(SinkError::new("documents.query", "it is empty"));
         }

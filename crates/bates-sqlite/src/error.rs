@@ -53,15 +53,16 @@ pub enum OpenError {
     /// The store is not complete.
     #[error("this store is being filled from {0}: run `bates move-store` again, which finishes it")]
     Arriving(Box<str>),
-    /// The database is of a later version of the program.
+    /// The database is of another version of Bates.
     #[error(
-        "the database has schema {found}, and this program knows up to {known}: it was written by a later version"
+        "the database has schema version {found}, and this version of Bates needs {needed}: run the version of Bates \
+         that created the store"
     )]
-    TooNew {
-        /// What the database has.
+    OtherVersion {
+        /// The version of the database.
         found: u32,
-        /// What this program knows.
-        known: u32,
+        /// The version that this program needs.
+        needed: u32,
     },
     /// The database could not be read.
     #[error("cannot read the database: {0}")]

@@ -10,7 +10,6 @@ use bates_core::ProcessGuard;
 use parking_lot::Mutex;
 
 use crate::error::OpenError;
-use crate::state_file::Phase;
 
 const DATABASE: &str = "bates.db";
 
@@ -19,10 +18,6 @@ const LOG: &str = "bates.db-wal";
 
 /// Says what should be in the folder.
 const STATE: &str = "bates.state";
-
-/// What earlier versions locked, and wrote their state into.
-const LOCK: &str = "bates.lock";
-const LOCK_OPEN: &str = "a Bates store, open or crashed: bates.db and bates.db-wal belong together\n";
 
 /// Which folders may be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +39,6 @@ pub(crate) struct Folder {
     path: PathBuf,
     /// The folder itself, held for its lock. A file in it could be removed or replaced, and the lock with it.
     lock: File,
-    /// The lock file of an earlier version, which may be running.
-    earlier: Option<(File, Phase)>,
     id: FolderId,
     process: ProcessGuard,
 }
@@ -70,12 +63,11 @@ impl Folder {
         let lock = File::open(path).map_err(failed("open the folder", path))?;
         let id = id_of(&lock).map_err(failed("look at the folder", path))?;
         try_lock(&lock, path, id)?;
-        let earlier = lock_earlier(path, id)?;
         let process = ProcessGuard::current();
         if let Some(mut open) = OPEN.try_lock() {
             open.insert(id, process.clone());
         }
-        Ok(Self { path: path.to_owned(), lock, earlier, id, process })
+        Ok(Self { path: path.to_owned(), lock, id, process })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -99,17 +91,6 @@ impl Folder {
         fs::metadata(self.database()).is_ok_and(|database| database.len() > 0)
     }
 
-    /// What an earlier version wrote down of the store, if it made it.
-    pub(crate) fn earlier_phase(&self) -> Option<Phase> {
-        self.earlier.as_ref().map(|(_, phase)| *phase)
-    }
-
-    /// The state file says it all from now on.
-    pub(crate) fn forget_earlier(&self) {
-        // If it stays, it is not read again.
-        let _ = fs::remove_file(self.path.join(LOCK));
-    }
-
     /// Syncs the folder itself, so that files made or renamed just now are still in it after a power cut.
     pub(crate) fn sync(&self) -> Result<(), OpenError> {
         self.lock.sync_all().map_err(failed("sync the folder", &self.path))
@@ -127,9 +108,6 @@ impl Drop for Folder {
             open.remove(&self.id);
         }
         let _ = self.lock.unlock();
-        if let Some((file, _)) = &self.earlier {
-            let _ = file.unlock();
-        }
     }
 }
 
@@ -162,20 +140,4 @@ fn try_lock(file: &File, folder: &Path, id: FolderId) -> Result<(), OpenError> {
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_owned())),
         Err(TryLockError::Error(error)) => Err(failed("lock the folder", folder)(error)),
     }
-}
-
-fn lock_earlier(folder: &Path, id: FolderId) -> Result<Option<(File, Phase)>, OpenError> {
-    let path = folder.join(LOCK);
-    let file = match File::options().read(true).write(true).open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(failed("open", &path))?,
-    };
-    try_lock(&file, folder, id)?;
-    let said = fs::read_to_string(&path).map_err(failed("read", &path))?;
-    let phase = match said.as_str() {
-        "" => Phase::New,
-        LOCK_OPEN => Phase::Open,
-        _ => Phase::Closed,
-    };
-    Ok(Some((file, phase)))
 }

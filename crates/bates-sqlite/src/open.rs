@@ -51,15 +51,12 @@ pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result
     let how = How { opening, mark };
     let Judged { state, mut connection, has_log } =
         if folder.has_database() { judge(&folder, found, how)? } else { begin(&folder, &found, how)? };
-    let is_migrated = schema::migrate(&mut connection, mark)?;
-    // Not before: an earlier version that is started without its lock file now is refused by the schema.
-    folder.forget_earlier();
+    let is_new = schema::create(&mut connection, mark)?;
     let steady = Steady::new();
     let (run, commits) = begin_run(&mut connection, steady.now())?;
     let reader = connect(&folder)?;
     let identity = read::identity(&connection)?;
-    if has_log || is_migrated {
-        // What an earlier version wrote into the log does not say which commit it belongs to.
+    if has_log || is_new {
         empty_log(&folder, &connection, &state)?;
     }
     state.open(commits).map_err(failed("write", &folder.state_file()))?;
@@ -72,8 +69,7 @@ pub(crate) fn reserve(path: &Path) -> Result<bool, OpenError> {
     let is_new = !path.exists();
     let folder = Folder::open(path, Opening::First)?;
     let found = StateFile::find(&folder.state_file()).map_err(failed("read", &folder.state_file()))?;
-    let is_empty = !folder.has_database() && folder.earlier_phase().is_none();
-    if is_empty && matches!(found, Found::Missing) {
+    if !folder.has_database() && matches!(found, Found::Missing) {
         create(&folder, Content { phase: Phase::Arriving, commits: 0 })?;
         return Ok(is_new);
     }
@@ -116,7 +112,7 @@ struct Judged {
 /// A folder whose database is missing or empty.
 fn begin(folder: &Folder, found: &Found, how: How<'_>) -> Result<Judged, OpenError> {
     let phase = match found {
-        Found::Missing => folder.earlier_phase().unwrap_or(Phase::New),
+        Found::Missing => Phase::New,
         Found::Unreadable => Phase::Stopped,
         Found::Readable(state) => state.content().phase,
     };
@@ -139,22 +135,21 @@ fn begin(folder: &Folder, found: &Found, how: How<'_>) -> Result<Judged, OpenErr
 
 /// A folder with a database.
 fn judge(folder: &Folder, found: Found, how: How<'_>) -> Result<Judged, OpenError> {
-    let How { opening, .. } = how;
     let has_log_file = folder.log().exists();
-    let damage = damage_of_files(folder, &found, has_log_file);
     // Invariant: a missing log is noticed before SQLite opens the database, which creates an empty one.
-    let found = refuse_or_stop(folder, found, damage, opening)?;
+    let found = match damage_of_files(&found, has_log_file) {
+        Some(damage) => Found::Readable(refuse_or_stop(folder, &found, damage, how.opening)?),
+        None => found,
+    };
     let has_log = log::secure(folder)?;
-    let (connection, schema, damage) = read(folder, &found).map_err(|error| mixed(folder, &found, error))?;
-    if schema == 0 {
+    let Some((connection, damage)) = read(folder, &found).map_err(|error| mixed(folder, &found, error))?
+    else {
         return begin(folder, &found, how);
-    }
-    let state = match refuse_or_stop(folder, found, damage, opening)? {
-        Found::Readable(state) => state,
-        // A database of an earlier version, which wrote its state down elsewhere or nowhere.
-        Found::Missing | Found::Unreadable => {
-            let phase = folder.earlier_phase().unwrap_or(Phase::Closed);
-            create(folder, Content { phase, commits: 0 })?
+    };
+    let state = match (damage, found) {
+        (None, Found::Readable(state)) => state,
+        (damage, found) => {
+            refuse_or_stop(folder, &found, damage.unwrap_or(Damage::StateMissing), how.opening)?
         }
     };
     if state.is_stopped() {
@@ -164,10 +159,10 @@ fn judge(folder: &Folder, found: Found, how: How<'_>) -> Result<Judged, OpenErro
 }
 
 /// What the files alone tell.
-fn damage_of_files(folder: &Folder, found: &Found, has_log_file: bool) -> Option<Damage> {
+fn damage_of_files(found: &Found, has_log_file: bool) -> Option<Damage> {
     let phase = match found {
         Found::Unreadable => return Some(Damage::StateUnreadable),
-        Found::Missing => folder.earlier_phase()?,
+        Found::Missing => return None,
         Found::Readable(state) => state.content().phase,
     };
     match phase {
@@ -178,12 +173,17 @@ fn damage_of_files(folder: &Folder, found: &Found, has_log_file: bool) -> Option
     }
 }
 
-/// Opens the database; answers with its schema, and what is wrong with it.
-fn read(folder: &Folder, found: &Found) -> Result<(Connection, u32, Option<Damage>), OpenError> {
+/// Opens the database; answers with what is wrong with it, or `None` if it has no schema.
+fn read(folder: &Folder, found: &Found) -> Result<Option<(Connection, Option<Damage>)>, OpenError> {
     let connection = connect(folder)?;
-    let schema = schema::version(&connection)?;
-    let damage = damage_of_database(found, &connection)?;
-    Ok((connection, schema, damage))
+    if schema::is_missing(&connection)? {
+        return Ok(None);
+    }
+    let damage = match found {
+        Found::Readable(state) => damage_of_database(state.content(), &connection)?,
+        Found::Missing | Found::Unreadable => Some(Damage::StateMissing),
+    };
+    Ok(Some((connection, damage)))
 }
 
 /// A database that cannot be read while its log was being written into it lacks the log.
@@ -200,13 +200,9 @@ fn mixed(folder: &Folder, found: &Found, error: OpenError) -> OpenError {
 }
 
 /// What the database tells, with as much of its log as can be read.
-fn damage_of_database(found: &Found, connection: &Connection) -> rusqlite::Result<Option<Damage>> {
-    let progress = progress::find(connection)?;
-    let Content { phase, commits: answered } = match found {
-        Found::Readable(state) => state.content(),
-        Found::Missing | Found::Unreadable => return Ok(progress.map(|_| Damage::StateMissing)),
-    };
-    let commits = progress.map_or(0, |progress| progress.commits);
+fn damage_of_database(state: Content, connection: &Connection) -> rusqlite::Result<Option<Damage>> {
+    let Content { phase, commits: answered } = state;
+    let Progress { commits, .. } = progress::read(connection)?;
     if phase == Phase::Stopped || is_planted(Bug::OpenBelowAnswered) {
         return Ok(None);
     }
@@ -219,16 +215,15 @@ fn damage_of_database(found: &Found, connection: &Connection) -> rusqlite::Resul
 /// A damaged store is refused, or opened as one that issues nothing.
 fn refuse_or_stop(
     folder: &Folder,
-    found: Found,
-    damage: Option<Damage>,
+    found: &Found,
+    damage: Damage,
     opening: Opening,
-) -> Result<Found, OpenError> {
-    let Some(damage) = damage else { return Ok(found) };
+) -> Result<StateFile, OpenError> {
     if opening != Opening::Stopped || damage == Damage::Mixed {
         return Err(OpenError::Damaged { path: folder.path().to_owned(), damage });
     }
     let commits = if let Found::Readable(state) = found { state.content().commits } else { 0 };
-    create(folder, Content { phase: Phase::Stopped, commits }).map(Found::Readable)
+    create(folder, Content { phase: Phase::Stopped, commits })
 }
 
 fn create(folder: &Folder, content: Content) -> Result<StateFile, OpenError> {

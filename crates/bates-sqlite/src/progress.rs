@@ -10,7 +10,7 @@ use crate::write::{integer, whole};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
     pub(crate) commits: u64,
-    /// Milliseconds since 1970. `None` if the store was last open in a version that did not write it down.
+    /// Milliseconds since 1970. `None` until the store is opened for the first time.
     pub(crate) seen_at: Option<i64>,
 }
 
@@ -19,21 +19,9 @@ pub(crate) fn read(connection: &Connection) -> Result<Progress> {
     statement.query_row([], |row| Ok(Progress { commits: whole(row.get(0)?), seen_at: row.get(1)? }))
 }
 
-/// The same of a database that may be of a version without it.
-pub(crate) fn find(connection: &Connection) -> Result<Option<Progress>> {
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE name = 'progress'";
-    let tables: i64 = connection.query_row(sql, [], |row| row.get(0))?;
-    if tables == 0 { Ok(None) } else { read(connection).map(Some) }
-}
-
 pub(crate) fn raise(transaction: &Transaction<'_>, commits: u64, now: i64) -> Result<()> {
     transaction
         .prepare_cached("UPDATE progress SET commits = ?, seen_at = ?")?
         .execute(params![integer(commits), now])?;
     Ok(())
-}
-
-/// Counts a commit of the opening itself: when the store was last seen is still needed.
-pub(crate) fn count(transaction: &Transaction<'_>) -> Result<()> {
-    transaction.execute("UPDATE progress SET commits = commits + 1", []).map(drop)
 }

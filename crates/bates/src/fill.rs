@@ -1,23 +1,21 @@
 //! `bates fill`: shared pools filled by hand, or kept full by a process that does nothing else.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
-use bates_core::{Amount, Entry, Filled, Machine, ScopeName, Store, SystemClock};
-use bates_postgres::PostgresStore;
-use bates_server::series::Description;
-use bates_sqlite::SqliteStore;
+use bates_core::{Amount, Entry, Filled, Machine, ScopeName, Store};
+use bates_sqlite::Opening;
 use clap::Args;
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use crate::ask::{ServerArgs, escaped};
-use crate::config::{Config, ConfigArgs, StoreAt};
+use crate::config::{Config, ConfigArgs};
 use crate::output::{self, Answer, Output, grouped};
 use crate::progress::Progress;
 use crate::scope;
-use crate::serve::{Fillers, follow, know_pools, stop_signal};
+use crate::serve::{Fillers, follow, stop_signal};
+use crate::store::{self, OpenStore, StoreRequest};
 
 /// How often a server is asked how far it is, and how many times.
 const ASK_EVERY: Duration = Duration::from_millis(200);
@@ -70,28 +68,20 @@ async fn open_and_fill(args: &FillArgs) -> anyhow::Result<Answer> {
     if config.pools.is_empty() {
         bail!("no series of the configuration has a pool");
     }
-    match &config.store {
-        StoreAt::Folder(path) => {
-            let store = SqliteStore::open(path, bates_sqlite::Opening::First).inspect_err(|error| {
-                if matches!(error, bates_sqlite::OpenError::InUse { .. }) {
-                    output::print_note(
-                        "a running server fills the pools of its folder itself: ask it with --server",
-                    );
-                }
-            })?;
-            fill(store, config, args).await
+    let request = StoreRequest { at: &config.store, opening: Opening::First };
+    let opened = request.open().await.inspect_err(|error| {
+        if let Some(bates_sqlite::OpenError::InUse(_)) = error.downcast_ref() {
+            output::print_note("a running server fills the pools of its folder itself: ask it with --server");
         }
-        StoreAt::Postgres(address, settings) => {
-            let store = PostgresStore::open(address, *settings, bates_postgres::Opening::Existing).await?;
-            fill(store, config, args).await
-        }
+    });
+    match opened? {
+        OpenStore::Folder(store) => fill(store, config, args).await,
+        OpenStore::Postgres(store) => fill(store, config, args).await,
     }
 }
 
-async fn fill(store: impl Store, config: Config, args: &FillArgs) -> anyhow::Result<Answer> {
-    let machine = Arc::new(Machine::open(Arc::new(store), config.series, Arc::new(SystemClock)).await?);
-    machine.restore(Description::read_spec).await?;
-    know_pools(&machine, &config.pools)?;
+async fn fill(store: impl Store, mut config: Config, args: &FillArgs) -> anyhow::Result<Answer> {
+    let machine = store::machine(store, &mut config).await?;
     let Some(series) = &args.series else {
         let stop = stop_signal()?;
         let mut following = JoinSet::new();

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use bates_core::{Entry, Lease, Machine, Place, ScopeKey, ScopeName, Store, SystemClock};
 use bates_pattern::Date;
-use bates_postgres::PostgresStore;
-use bates_server::series::Description;
-use bates_sqlite::SqliteStore;
+use bates_sqlite::Opening;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs, PoolOf, StoreAt};
@@ -15,6 +13,7 @@ use crate::output::{self, Answer, Output};
 use crate::recall::{RecallArgs, Stage};
 use crate::scope;
 use crate::serve::know_pools;
+use crate::store::{self, OpenStore, StoreRequest};
 
 /// Raise a cursor: no position below it is ever issued again
 ///
@@ -71,11 +70,12 @@ async fn open_and_raise(args: &FloorArgs) -> anyhow::Result<Answer> {
     let config = args.config.load(None, None)?;
     match &config.store {
         StoreAt::Folder(_) if args.accept_timeline => bail!("--accept-timeline is for a store on PostgreSQL"),
-        StoreAt::Folder(path) => {
-            let store = Arc::new(SqliteStore::open(path, bates_sqlite::Opening::Stopped)?);
-            if !args.accept_loss {
-                return raise(store, config, args).await;
-            }
+        StoreAt::Postgres(..) if args.accept_loss => bail!("--accept-loss is for a data folder"),
+        _ => {}
+    }
+    match (StoreRequest { at: &config.store, opening: Opening::Stopped }).open().await? {
+        OpenStore::Folder(store) if args.accept_loss => {
+            let store = Arc::new(store);
             raise_past_pools(store.clone(), config, args).await?;
             tell(if store.accept_loss()? {
                 "the commits that are missing are given up: the store issues again. Numbers issued in these commits \
@@ -84,13 +84,8 @@ async fn open_and_raise(args: &FloorArgs) -> anyhow::Result<Answer> {
                 "no commits are missing: the store issues as before"
             })
         }
-        StoreAt::Postgres(..) if args.accept_loss => bail!("--accept-loss is for a data folder"),
-        StoreAt::Postgres(address, settings) => {
-            let opening = bates_postgres::Opening::Stopped;
-            let store = Arc::new(PostgresStore::open(address, *settings, opening).await?);
-            if !args.accept_timeline {
-                return raise(store, config, args).await;
-            }
+        OpenStore::Postgres(store) if args.accept_timeline => {
+            let store = Arc::new(store);
             raise_past_pools(store.clone(), config, args).await?;
             let timeline = store.accept().await?;
             tell(&format!(
@@ -98,6 +93,8 @@ async fn open_and_raise(args: &FloorArgs) -> anyhow::Result<Answer> {
                  again in every scope that `bates floor` did not raise before"
             ))
         }
+        OpenStore::Folder(store) => raise(store, config, args).await,
+        OpenStore::Postgres(store) => raise(store, config, args).await,
     }
 }
 
@@ -157,18 +154,16 @@ fn past_what_was_pushed(floor: u64, pushed_to: Option<u64>) -> u64 {
     to
 }
 
-async fn raise(store: Arc<impl Store>, config: Config, args: &FloorArgs) -> anyhow::Result<Answer> {
+async fn raise(store: impl Store, mut config: Config, args: &FloorArgs) -> anyhow::Result<Answer> {
     let (floor, parameters) = args.words.split_last().context("a position is missing")?;
     let floor: u64 = floor.parse().with_context(|| format!("{floor:?} is no position"))?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());
-    let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
-    machine.restore(Description::read_spec).await?;
+    let machine = store::machine(store, &mut config).await?;
     let Some(entry) = machine.named(series) else { bail!("there is no series {series:?}") };
     if floor > entry.series().end() {
         bail!("position {floor} lies behind {}, the last one of the series", entry.series().end() - 1);
     }
     let name = ScopeName { parameters, date: args.date };
-    know_pools(&machine, &config.pools)?;
     // A mistake in the scope is told before nodes give anything up.
     let before = machine.peek(&entry, name).await?.next;
     let series = entry.series().name().clone();

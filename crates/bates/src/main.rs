@@ -22,6 +22,7 @@ mod promise;
 mod recall;
 mod scope;
 mod serve;
+mod store;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `bates migrate`: the tables of a store on PostgreSQL, made or brought up to date, or only shown.
+//! `bates migrate`: the tables of a store on PostgreSQL, created or only shown.
 
 use anyhow::bail;
 use bates_postgres::PostgresStore;
@@ -7,7 +7,7 @@ use clap::Args;
 use crate::config::{ConfigArgs, StoreAt};
 use crate::output::{Answer, Output};
 
-/// Make the tables of a store on PostgreSQL, or bring them up to date
+/// Create the tables of a store on PostgreSQL if they are missing
 ///
 /// Needs a role that may create them; serving does not. Several may run at once. The embedded store needs no such
 /// step.
@@ -32,17 +32,13 @@ pub(crate) fn run(args: &MigrateArgs) -> anyhow::Result<Answer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut out = Output::new();
     if args.plan {
-        let version = runtime.block_on(PostgresStore::schema_version(address, *settings))?;
-        out.bytes(bates_postgres::plan(version).as_bytes())?;
-    } else {
-        let before = runtime.block_on(PostgresStore::migrate(address, *settings))?;
-        match before {
-            0 => out.line(format_args!("{address} is a store now"))?,
-            before if bates_postgres::plan(before).is_empty() => {
-                out.line(format_args!("{address} is up to date"))?;
-            }
-            before => out.line(format_args!("{address} is brought up to date from version {before}"))?,
+        if runtime.block_on(PostgresStore::is_missing(address, *settings))? {
+            out.bytes(bates_postgres::plan().as_bytes())?;
         }
+    } else if runtime.block_on(PostgresStore::migrate(address, *settings))? {
+        out.line(format_args!("{address} is a store now"))?;
+    } else {
+        out.line(format_args!("{address} is up to date"))?;
     }
     out.flush()?;
     Ok(Answer::Yes)

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bates_core::{Machine, MachineError, Origin, Promise, SeriesName, SeriesSpec, Store, SystemClock};
-use bates_postgres::PostgresStore;
 use bates_server::series::Description;
-use bates_sqlite::SqliteStore;
+use bates_sqlite::Opening;
 use clap::Args;
 
-use crate::config::{Config, ConfigArgs, StoreAt};
+use crate::config::{Config, ConfigArgs};
 use crate::output::{Answer, Output};
 use crate::recall::{RecallArgs, Stage};
+use crate::store::{OpenStore, StoreRequest};
 
 /// Change what a series promises: unique, ordered or gapless
 ///
@@ -42,16 +42,9 @@ pub(crate) fn run(args: &PromiseArgs) -> anyhow::Result<Answer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let config = args.config.load(None, None)?;
-        match &config.store {
-            StoreAt::Folder(path) => {
-                let store = SqliteStore::open(path, bates_sqlite::Opening::Existing)?;
-                change(store, config, args).await
-            }
-            StoreAt::Postgres(address, settings) => {
-                let opening = bates_postgres::Opening::Existing;
-                let store = PostgresStore::open(address, *settings, opening).await?;
-                change(store, config, args).await
-            }
+        match (StoreRequest { at: &config.store, opening: Opening::Existing }).open().await? {
+            OpenStore::Folder(store) => change(store, config, args).await,
+            OpenStore::Postgres(store) => change(store, config, args).await,
         }
     })
 }

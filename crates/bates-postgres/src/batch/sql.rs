@@ -7,6 +7,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
+use crate::node::CRASHED_AFTER_SECONDS;
 use crate::session::Session;
 
 /// A series that is locked.
@@ -234,18 +235,19 @@ pub(crate) async fn holders(
     node: Uuid,
 ) -> Result<Vec<Holders>, Error> {
     let sql = "SELECT r.at, bool_or(lease.node = $4 AND lease.first < r.spent_to),
-                   bool_or(lease.node <> $4 AND nodes.seen_at > now() - interval '5 minutes')
+                   bool_or(lease.node <> $4 AND nodes.seen_at > now() - $5 * interval '1 second')
                FROM UNNEST($1, $2, $3) WITH ORDINALITY AS r (series, scope, spent_to, at)
                JOIN bates.lease ON lease.series = r.series AND lease.scope = r.scope
                LEFT JOIN bates.nodes ON nodes.id = lease.node
                GROUP BY r.at";
     let (series, keys) = columns(scopes.iter().map(|(place, _)| *place));
     let spent_to: Vec<i64> = scopes.iter().map(|(_, to)| integer(*to)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
         (&series, Type::TEXT_ARRAY),
         (&keys, Type::TEXT_ARRAY),
         (&spent_to, Type::INT8_ARRAY),
         (&node, Type::UUID),
+        (&CRASHED_AFTER_SECONDS, Type::FLOAT8),
     ];
     let rows = session.query_typed(sql, &parameters).await?;
     let read = |row: &Row| Holders {

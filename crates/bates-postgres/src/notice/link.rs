@@ -9,6 +9,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bates_connect::Address;
+use bates_core::jittered;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
@@ -19,10 +21,9 @@ use uuid::Uuid;
 
 use super::board::Board;
 use super::speak::speak;
-use crate::address::Address;
+use crate::connect;
 use crate::error::{Failed, OpenError};
 use crate::settings::Settings;
-use crate::tls;
 
 /// Where all nodes of a database meet.
 const CHANNEL: &str = "bates_outbox";
@@ -68,7 +69,7 @@ impl Link {
         let mut config = address.config.clone();
         let name = format!("{} outbox", config.get_application_name().unwrap_or("bates"));
         config.application_name(name).keepalives_idle(KEEPALIVE);
-        Ok(Self { config, tls: tls::connector(&address.trust)?, settings })
+        Ok(Self { config, tls: connect::connector(address)?, settings })
     }
 
     /// Connects again and again. Says nothing of what fails: nothing depends on it, and who needs the database says so.
@@ -82,7 +83,7 @@ impl Link {
             if began.elapsed() > PAUSE_MAX {
                 pause = PAUSE_MIN;
             }
-            sleep(jittered(pause)).await;
+            sleep(jittered(pause, 0.5..1.0)).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
@@ -161,10 +162,4 @@ where
             _ => {}
         }
     }
-}
-
-/// Between a half and the whole, so that nodes which were cut off together do not come back together.
-fn jittered(pause: Duration) -> Duration {
-    let share = getrandom::u32().map_or(0.75, |random| 0.5 + f64::from(random) / f64::from(u32::MAX) / 2.0);
-    pause.mul_f64(share)
 }

@@ -11,11 +11,11 @@ mod speak;
 
 use std::sync::{Arc, OnceLock};
 
+use bates_connect::Address;
 use bates_core::SeriesName;
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
-use crate::address::Address;
 use crate::error::OpenError;
 use crate::settings::Settings;
 use board::Board;

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::command::{self, Done};
+use super::command::{self, Call, Outcome};
 use super::front::Front;
 use super::session::Session;
 use super::{Progress, Reader, Reply};
@@ -113,25 +113,17 @@ impl<S: Store> Connection<S> {
     ) -> io::Result<bool> {
         let (mut at, mut warm_until) = (0, 0);
         let open = loop {
-            let (begin, answered) = (at, self.output.len());
-            let mut done = self.step(&mut at);
-            if std::mem::take(&mut self.session.has_missed) && self.has_followed().await {
-                at = begin;
-                self.output.truncate(answered);
-                done = self.step(&mut at);
-                self.session.has_missed = false;
-            }
-            match done {
+            match self.step(&mut at) {
                 None => break true,
-                Some(Done::Answered) => {}
-                Some(Done::Later(request)) => {
+                Some(Outcome::Answered) => {}
+                Some(Outcome::Later(request)) => {
                     if at >= warm_until {
                         warm_until = self.warm(at);
                     }
                     request.answer(&self.session, &self.machine, &mut self.output).await;
                 }
-                Some(Done::Limited) => self.reader.set_limits(self.session.limits()),
-                Some(Done::Quit) => break false,
+                Some(Outcome::Limited) => self.reader.set_limits(self.session.limits()),
+                Some(Outcome::Quit) => break false,
             }
             // What was begun is answered; what was only sent is not begun any more.
             if stopping.has_changed().unwrap_or(true) {
@@ -145,31 +137,26 @@ impl<S: Store> Connection<S> {
         Ok(open)
     }
 
-    /// Whether other nodes may have made series that this one has learned of since it looked: by this call, or by
-    /// another that followed meanwhile.
-    async fn has_followed(&self) -> bool {
-        self.machine.is_shared() && self.machine.follow().await.is_ok()
-    }
-
     /// Executes the command at `at`, as far as that goes without waiting, and moves behind it. `None` if it has
     /// not arrived whole.
-    fn step(&mut self, at: &mut usize) -> Option<Done> {
-        let (consumed, done) = match self.reader.read(&self.input[*at..]) {
+    fn step(&mut self, at: &mut usize) -> Option<Outcome> {
+        let (consumed, outcome) = match self.reader.read(&self.input[*at..]) {
             Ok(Progress::Command(command)) => {
-                let done = command::execute(command, &mut self.session, &self.machine, &mut self.output);
-                (command.consumed(), done)
+                let (session, output) = (&mut self.session, &mut self.output);
+                let outcome = command::execute(Call { command, session, machine: &self.machine, output });
+                (command.consumed(), outcome)
             }
-            Ok(Progress::Empty { consumed }) => (consumed, Done::Answered),
+            Ok(Progress::Empty { consumed }) => (consumed, Outcome::Answered),
             Ok(Progress::Incomplete { .. }) => return None,
             Err(error) => {
                 if error.is_answered() {
                     Reply::new(&mut self.output, self.session.protocol).error("ERR", error);
                 }
-                (0, Done::Quit)
+                (0, Outcome::Quit)
             }
         };
         *at += consumed;
-        Some(done)
+        Some(outcome)
     }
 
     /// A command has to wait for the store. Those behind it that will have to wait, too, are let share its commit:

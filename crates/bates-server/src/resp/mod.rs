@@ -2,7 +2,7 @@
 //!
 //! The wire is pure, reads from a slice and appends to a `Vec`: [`Reader`], [`Reply`] and what they are made
 //! of know neither a socket nor what a command does. The rest turns commands into calls of the machine:
-//! `listener` → `connection` → `command`, one file a family.
+//! `listener` → `connection` → `command`, one file a command.
 
 mod clients;
 mod command;

@@ -21,8 +21,6 @@ pub(super) struct Session {
     pub(super) seat: Seat,
     /// What it shares with them.
     pub(super) front: Arc<Front>,
-    /// Whether the last command named a series that this node does not know; another one may have made it.
-    pub(super) has_missed: bool,
     /// Whoever is at the other end, as the socket says.
     stranger: Caller,
     /// Who it is, once the client was admitted.
@@ -45,7 +43,7 @@ impl Session {
     pub(super) fn new(front: Arc<Front>, seat: Seat, stranger: Caller) -> Self {
         let caller = front.settings.access.is_open().then(|| stranger.clone());
         let (protocol, scope) = (Protocol::default(), String::new());
-        Self { protocol, scope, seat, front, has_missed: false, stranger, caller, wrong_secrets: 0 }
+        Self { protocol, scope, seat, front, stranger, caller, wrong_secrets: 0 }
     }
 
     /// Whether the client has shown the secret, or needs none.

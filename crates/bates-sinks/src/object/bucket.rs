@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bates_connect::{Trust, client_config, root_certificates};
 use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
 use futures_util::{StreamExt as _, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
@@ -17,7 +18,6 @@ use super::{FIELD, path};
 use crate::error::SinkError;
 use crate::payload;
 use crate::timing;
-use crate::tls::{self, Trust};
 
 const BATCH_MAX: usize = 256;
 const CONCURRENCY: usize = 32;
@@ -112,7 +112,8 @@ impl HttpConnector for Connector {
         let failed =
             |source: Box<dyn std::error::Error + Send + Sync>| Error::Generic { store: "S3", source };
         let allow_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
-        let tls = tls::config(&Trust::System).map_err(|problem| failed(String::from(problem).into()))?;
+        let tls = root_certificates(&Trust::System).and_then(client_config);
+        let tls = tls.map_err(|problem| failed(String::from(problem).into()))?;
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
             .https_only(!allow_http)

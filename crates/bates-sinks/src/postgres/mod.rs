@@ -1,7 +1,6 @@
 //! A table of PostgreSQL: a row for each document. Owns the description and the pool. Must never make or change a table,
 //! and never keep state in a session.
 
-mod address;
 mod rows;
 mod table;
 
@@ -9,20 +8,19 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bates_connect::{Address, AddressError, client_config, root_certificates};
 use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod};
+use deadpool_postgres::{Object, Pool};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-pub(crate) use self::address::Address;
 pub(crate) use self::rows::reason;
 use self::rows::{Failed, Insert};
 use self::table::Table;
 use crate::error::SinkError;
 use crate::secret::{self, Secret};
 use crate::timing;
-use crate::tls;
 
 const URL: &str = "postgres.url";
 
@@ -57,10 +55,9 @@ fn timeout_ms() -> u64 {
 
 pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkError> {
     let PostgresDescription { url, password_file, table, timeout_ms } = description;
-    let wrong = |problem: Box<str>| SinkError::new(URL, problem);
-    let mut address = Address::parse(url.reveal()).map_err(wrong)?;
+    let mut address = parse(url, URL)?;
     if let Some(path) = password_file {
-        if address.config.get_password().is_some() {
+        if address.has_password() {
             return Err(SinkError::new("postgres.password_file", "the url already holds a password"));
         }
         if let Some(password) = secret::given(None, Some(path), URL, "postgres.password_file")? {
@@ -69,10 +66,7 @@ pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkE
     }
     let table = Table::parse(table).map_err(|problem| SinkError::new("postgres.table", problem))?;
     timing::check("postgres.timeout_ms", *timeout_ms)?;
-    let tls = MakeRustlsConnect::new(tls::config(&address.trust).map_err(wrong)?);
-    let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_config(address.config.clone(), tls, config);
-    let pool = Pool::builder(manager).max_size(CONNECTIONS).build();
+    let pool = address.pool(connector(&address, URL)?, CONNECTIONS);
     let pool = pool.map_err(|error| SinkError::new(URL, error.to_string()))?;
     Ok(Postgres {
         pool,
@@ -80,6 +74,17 @@ pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkE
         insert: Insert::into(table, *timeout_ms),
         timeout: Duration::from_millis(*timeout_ms),
     })
+}
+
+/// Reads the address in a field.
+pub(crate) fn parse(url: &Secret, field: &'static str) -> Result<Address, SinkError> {
+    Address::parse(url.reveal()).map_err(|AddressError(problem)| SinkError::new(field, problem))
+}
+
+/// A system without root certificates is told by the first connection: addresses that need no TLS work without them.
+pub(crate) fn connector(address: &Address, field: &'static str) -> Result<MakeRustlsConnect, SinkError> {
+    let config = root_certificates(&address.trust).and_then(client_config);
+    config.map(MakeRustlsConnect::new).map_err(|problem| SinkError::new(field, problem))
 }
 
 struct Postgres {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bates_connect::{Trust, client_config, root_certificates};
 use bates_core::{Clock, Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::CONTENT_TYPE;
@@ -21,7 +22,6 @@ use crate::error::SinkError;
 use crate::payload;
 use crate::secret::{self, Secret};
 use crate::timing;
-use crate::tls::{self, Trust};
 
 /// Requests under way at once if nobody says otherwise.
 const CONCURRENCY: usize = 16;
@@ -107,7 +107,7 @@ fn origin(url: &Url) -> String {
 /// A client that reads nothing from the environment: a proxy would connect to what the guard never saw.
 fn client(allow_private: bool, timeout: Duration) -> Result<Client, Box<str>> {
     let builder = Client::builder()
-        .tls_backend_preconfigured(tls::config(&Trust::System)?)
+        .tls_backend_preconfigured(root_certificates(&Trust::System).and_then(client_config)?)
         .dns_resolver(Guard { allow_private })
         .redirect(redirect::Policy::none())
         .no_proxy()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use bates_core::{Entry, Lease, Machine, ScopeKey, Store};
-use bates_postgres::{Address, IdPools};
+use bates_postgres::{Address, IdPools, OpenError};
 
 use super::AdoptArgs;
 use crate::output;
@@ -50,7 +50,7 @@ pub(super) async fn read<S: Store>(
     match (&args.file, named) {
         (Some(file), Some(entry)) => Ok(vec![of_file(file, args.column.as_deref(), entry)?]),
         (_, named) => {
-            let given = args.url.as_deref().map(Address::parse).transpose()?;
+            let given = args.url.as_deref().map(Address::parse).transpose().map_err(OpenError::from)?;
             let Some(address) = given.as_ref().or(here) else {
                 bail!("--url names the database with the tables of the id-generator: the store is a folder");
             };

@@ -4,21 +4,18 @@
 mod earlier;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::bail;
-use bates_core::{Lease, Machine, Place, Store, SystemClock};
-use bates_postgres::{Address, PostgresStore};
-use bates_server::series::Description;
-use bates_sqlite::SqliteStore;
+use bates_core::{Lease, Machine, Place, Store};
+use bates_sqlite::Opening;
 use clap::Args;
 
-use crate::config::{ConfigArgs, StoreAt};
+use crate::config::{Config, ConfigArgs};
 use crate::floor::emptied;
 use crate::output::{Answer, Output, counted};
 use crate::progress::Progress;
 use crate::recall::{RecallArgs, Stage};
-use crate::serve::know_pools;
+use crate::store::{self, OpenStore, StoreRequest};
 use earlier::{Earlier, Positions};
 
 /// Never issue numbers that an earlier system already gave out
@@ -84,32 +81,17 @@ pub(crate) fn run(args: &AdoptArgs) -> anyhow::Result<Answer> {
 
 async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
     let config = args.config.load(None, None)?;
-    match &config.store {
-        StoreAt::Folder(path) => {
-            // The first command of whoever comes from another system.
-            let store = SqliteStore::open(path, bates_sqlite::Opening::First)?;
-            let machine = Machine::open(Arc::new(store), config.series, Arc::new(SystemClock)).await?;
-            know_pools(&machine, &config.pools)?;
-            adopt(&machine, args, None).await
-        }
-        StoreAt::Postgres(address, settings) => {
-            let store = PostgresStore::open(address, *settings, bates_postgres::Opening::Existing).await?;
-            let machine = Machine::open(Arc::new(store), config.series, Arc::new(SystemClock)).await?;
-            know_pools(&machine, &config.pools)?;
-            adopt(&machine, args, Some(address)).await
-        }
+    // The first command of an operator who comes from another system.
+    match (StoreRequest { at: &config.store, opening: Opening::First }).open().await? {
+        OpenStore::Folder(store) => adopt(store, config, args).await,
+        OpenStore::Postgres(store) => adopt(store, config, args).await,
     }
 }
 
-/// The store itself has the database `here`, if it has one.
-async fn adopt<S: Store>(
-    machine: &Machine<S>,
-    args: &AdoptArgs,
-    here: Option<&Address>,
-) -> anyhow::Result<Answer> {
-    machine.restore(Description::read_spec).await?;
+async fn adopt(store: impl Store, mut config: Config, args: &AdoptArgs) -> anyhow::Result<Answer> {
+    let machine = &*store::machine(store, &mut config).await?;
     // All is read before anything is written.
-    let all = earlier::read(machine, args, here).await?;
+    let all = earlier::read(machine, args, config.store.address()).await?;
     if let Some(earlier) = all.iter().find(|earlier| earlier.strangers > 0 && !args.skip_others) {
         let strangers = counted(earlier.strangers, "text");
         bail!(

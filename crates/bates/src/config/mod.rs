@@ -208,7 +208,7 @@ fn lay_openg2p(
     if tree.get("store").is_none() {
         *tree.at(&["store".to_owned()], &origin) = Node::text(&store, origin.clone());
     }
-    let address = bates_postgres::Address::parse(&store);
+    let address = bates_postgres::Address::parse(&store).map_err(bates_postgres::OpenError::from);
     Ok(Some(address.context("DB_HOST, DB_PORT, DB_NAME, DB_USER and DB_PASSWORD name no database")?))
 }
 

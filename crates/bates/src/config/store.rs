@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use bates_postgres::{Address, Settings};
+use bates_postgres::{Address, OpenError, Settings};
 
 use super::Mistake;
 use super::address::{text, wrong};
@@ -48,7 +48,7 @@ impl FromStr for StoreAt {
         match given.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Folder(PathBuf::from(path))),
             Some(("postgres" | "postgresql", _)) => {
-                let address = Address::parse(given).map_err(|error| error.to_string())?;
+                let address = Address::parse(given).map_err(|error| OpenError::from(error).to_string())?;
                 Ok(Self::Postgres(Box::new(with_variable(address)), Settings::default()))
             }
             _ => Err("expected sqlite: and the path of a folder, or an address such as postgres://user@host/database".to_owned()),
@@ -98,7 +98,7 @@ fn postgres(tree: &Node, given: &str, mistakes: &mut Vec<Mistake>) -> Option<Sto
         connections: usize::try_from(connections).unwrap_or(default.connections),
         patience: Duration::from_millis(patience),
     };
-    let address = match Address::parse(given) {
+    let address = match Address::parse(given).map_err(OpenError::from) {
         Ok(address) => address,
         Err(error) => {
             wrong(tree, "store", format!("store: {error}"), mistakes);

@@ -113,7 +113,7 @@ fn code_of_opening(error: &OpenError) -> Code {
         | OpenError::Damaged { .. }
         | OpenError::Left(_)
         | OpenError::Arriving(_)
-        | OpenError::TooNew { .. } => Code::STORE_POISONED,
+        | OpenError::OtherVersion { .. } => Code::STORE_POISONED,
         _ => Code::STORE_UNAVAILABLE,
     }
 }

@@ -9,19 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bates_core::{Closed, Machine, Store, SystemClock};
-use bates_postgres::PostgresStore;
-use bates_server::series::Description;
+use bates_core::{Closed, Machine, Store};
 use bates_server::{http, resp};
-use bates_sqlite::SqliteStore;
+use bates_sqlite::Opening;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::config::{Address, Config, ConfigArgs, StoreAt};
+use crate::config::{Address, Config, ConfigArgs};
 use crate::output::{self, Answer, counted};
+use crate::store::{self, OpenStore, StoreRequest};
 use greeting::Greeting;
 
 pub(crate) use fillers::{Fillers, know_pools};
@@ -74,29 +73,16 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Answer> {
 }
 
 async fn serve(config: Config, is_new: bool) -> anyhow::Result<Answer> {
-    match &config.store {
-        StoreAt::Folder(path) => {
-            use bates_sqlite::Opening;
-            let opening = if is_new { Opening::New } else { Opening::First };
-            let store = SqliteStore::open(path, opening)?;
-            serve_from(store, config).await
-        }
-        StoreAt::Postgres(address, settings) => {
-            use bates_postgres::Opening;
-            let opening = if is_new { Opening::New } else { Opening::Existing };
-            let store = PostgresStore::open(address, *settings, opening).await?;
-            serve_from(store, config).await
-        }
+    let opening = if is_new { Opening::New } else { Opening::First };
+    match (StoreRequest { at: &config.store, opening }).open().await? {
+        OpenStore::Folder(store) => serve_from(store, config).await,
+        OpenStore::Postgres(store) => serve_from(store, config).await,
     }
 }
 
 async fn serve_from(store: impl Store, mut config: Config) -> anyhow::Result<Answer> {
-    let machine = Arc::new(
-        Machine::open(Arc::new(store), std::mem::take(&mut config.series), Arc::new(SystemClock)).await?,
-    );
-    machine.restore(Description::read_spec).await?;
+    let machine = store::machine(store, &mut config).await?;
     chores::know_documents(&machine, &config.documents)?;
-    know_pools(&machine, &config.pools)?;
     id_pools::refuse_unadopted(&machine, &config).await?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
     if http.is_none() && resp.is_none() {

@@ -1,11 +1,16 @@
 //! When a sink is left alone: after a batch of which it took nothing, for a time that grows. Pure: no clock, no task.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::document::Undelivered;
+use crate::jitter::jittered;
 
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_mins(1);
+
+/// By which a pause, or the wait before a document is tried again, varies.
+pub(super) const JITTER: Range<f64> = 0.75..1.25;
 
 /// Whether a sink is tried.
 #[derive(Debug, Default)]
@@ -16,7 +21,7 @@ pub(super) struct Breaker {
 impl Breaker {
     /// How long to wait before it is tried with one document; `None` while it takes documents.
     pub(super) fn pause(&self) -> Option<Duration> {
-        self.pause.map(jittered)
+        self.pause.map(|pause| jittered(pause, JITTER))
     }
 
     /// What became of a batch. A document that was refused says nothing about the sink.
@@ -30,12 +35,6 @@ impl Breaker {
             Some(pause) => Some((pause * 2).min(PAUSE_MAX)),
         };
     }
-}
-
-/// Between three and five quarters, so that nodes which failed together do not try again together.
-pub(super) fn jittered(wait: Duration) -> Duration {
-    let share = getrandom::u32().map_or(1.0, |random| 0.75 + f64::from(random) / f64::from(u32::MAX) / 2.0);
-    wait.mul_f64(share)
 }
 
 #[cfg(test)]

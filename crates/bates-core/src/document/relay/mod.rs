@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::document::{Claim, Claimed, Outcomes, Settlement, Sink, Undelivered, Verdict};
+use crate::jitter::jittered;
 use crate::machine::Machine;
 use crate::series::Entry;
 use crate::store::{Store, StoreError};
@@ -216,7 +217,7 @@ impl<S: Store> Relay<S> {
     fn verdict(&self, attempt: u32, outcome: Result<(), Undelivered>) -> Verdict {
         let Err(error) = outcome else { return Verdict::Delivered };
         let wait = Duration::from_secs(2_u64.saturating_pow(attempt.min(16)));
-        let again = (attempt < self.settings.tries_max).then(|| breaker::jittered(wait));
+        let again = (attempt < self.settings.tries_max).then(|| jittered(wait, breaker::JITTER));
         let reason = error.to_string().into();
         match (error, again) {
             (Undelivered::Unanswered(_), again) => Verdict::Unanswered(again, reason),

@@ -1,7 +1,9 @@
 //! `CLIENT`: who is connected, and under what name.
 
+use bates_core::Store;
+
 use super::super::session::Session;
-use super::{Command, Reply, shown};
+use super::{Call, Command, Reply, shown};
 
 /// The longest text that a client may say of itself: it is kept and listed.
 const TEXT_BYTES_MAX: usize = 64;
@@ -9,10 +11,10 @@ const TEXT_BYTES_MAX: usize = 64;
 pub(super) const NAME_RULE: &str =
     "Client names cannot contain spaces, newlines or special characters: up to 64 visible ones";
 
-/// Executes `CLIENT …`.
-pub(super) fn execute(command: Command<'_>, session: &Session, output: &mut Vec<u8>) {
+pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
+    let (command, session) = (call.command, &*call.session);
     let what = command.arg(1).unwrap_or_default().to_ascii_uppercase();
-    let mut reply = Reply::new(output, session.protocol);
+    let mut reply = Reply::new(call.output, session.protocol);
     match (what.as_slice(), command.arg_count()) {
         (b"ID", 2) => reply.integer(i64::try_from(session.seat.id()).unwrap_or(i64::MAX)),
         (b"GETNAME", 2) => match session.seat.said().name.as_str() {

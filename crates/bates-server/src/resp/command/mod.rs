@@ -1,25 +1,53 @@
-//! Commands by name: found in the table, checked against it, and run. Each family is a file.
+//! Commands by name: found in the table, checked against it, and run. Each command is a file.
+//!
+//! What can be answered from memory is answered at once; a command that needs the store becomes a [`Request`].
 
-mod about;
-mod admission;
-mod by_name;
+mod auth;
 mod client;
-mod number;
-mod refused;
-mod report;
+mod commands;
+mod config;
+mod echo;
+mod exists;
+mod get;
+mod hello;
+mod incr;
+mod incrby;
+mod info;
+mod key;
+mod llen;
+mod lpop;
+mod named;
+mod next;
+mod peek;
+mod ping;
+mod quit;
+mod reset;
+mod select;
 mod table;
-mod talk;
+mod time;
+mod r#type;
+mod unknown;
+mod validate;
 
 use bates_core::{Machine, Store};
 
 use super::session::Session;
 use super::{Command, Reply};
 
-use number::Look;
+use key::KeyRequest;
+use named::NamedRequest;
 use table::Verb;
 
+/// A command, and what it is run with.
+pub(super) struct Call<'c, S> {
+    pub(super) command: Command<'c>,
+    pub(super) session: &'c mut Session,
+    pub(super) machine: &'c Machine<S>,
+    pub(super) output: &'c mut Vec<u8>,
+}
+
 /// How a command ended.
-pub(super) enum Done {
+pub(super) enum Outcome {
     /// Its answer is written.
     Answered,
     /// Its answer needs the store.
@@ -32,10 +60,8 @@ pub(super) enum Done {
 
 /// A command that has to wait for the store.
 pub(super) enum Request {
-    /// About the scope that a key names.
-    Key(number::Request),
-    /// About a series that is named.
-    Name(by_name::Request),
+    Key(KeyRequest),
+    Named(NamedRequest),
 }
 
 impl Request {
@@ -48,7 +74,7 @@ impl Request {
     ) {
         match self {
             Self::Key(request) => request.answer(session, machine, output).await,
-            Self::Name(request) => request.answer(session, machine, output).await,
+            Self::Named(request) => request.answer(session, machine, output).await,
         }
     }
 }
@@ -57,40 +83,48 @@ impl Request {
 const NAME_BYTES_MAX: usize = 16;
 
 /// Executes a command as far as that goes without waiting.
-pub(super) fn execute<S: Store>(
-    command: Command<'_>,
-    session: &mut Session,
-    machine: &Machine<S>,
-    output: &mut Vec<u8>,
-) -> Done {
+pub(super) fn execute<S: Store>(mut call: Call<'_, S>) -> Outcome {
     let mut name = [0; NAME_BYTES_MAX];
-    let name = lower(command.name(), &mut name);
+    let name = lower(call.command.name(), &mut name);
     let spec = table::find(name);
-    if !session.is_admitted() && !spec.is_some_and(table::Spec::is_for_strangers) {
-        Reply::new(output, session.protocol).error("NOAUTH", "Authentication required.");
-        return Done::Answered;
+    if !call.session.is_admitted() && !spec.is_some_and(table::Spec::is_for_strangers) {
+        call.reply().error("NOAUTH", "Authentication required.");
+        return Outcome::Answered;
     }
-    let Some(spec) = spec else {
-        refused::execute(name, command, session, output);
-        return Done::Answered;
-    };
-    if !spec.takes(command.arg_count()) {
-        wrong_arguments(command, session, output);
-        return Done::Answered;
+    match spec {
+        None => unknown::run(name, &mut call),
+        Some(spec) if spec.takes(call.command.arg_count()) => return run(spec.verb, &mut call),
+        Some(_) => call.wrong_arguments(),
     }
-    match spec.verb {
-        Verb::Incr => number::incr(command, session, machine, output),
-        Verb::IncrBy => number::incr_by(command, session, machine, output),
-        Verb::Pop => number::pop(command, session, machine, output),
-        Verb::Get => number::look(Look::Last, command, session, machine, output),
-        Verb::Llen => number::look(Look::Left, command, session, machine, output),
-        Verb::Exists => number::look(Look::Exists, command, session, machine, output),
-        Verb::Type => number::look(Look::Type, command, session, machine, output),
-        Verb::Next => by_name::next(command, session, output),
-        Verb::Peek => by_name::peek(command, session, output),
-        Verb::Validate => by_name::validate(command, session, machine, output),
-        verb => converse(verb, command, session, machine, output),
+    Outcome::Answered
+}
+
+fn run<S: Store>(verb: Verb, call: &mut Call<'_, S>) -> Outcome {
+    match verb {
+        Verb::Incr => return incr::run(1, call),
+        Verb::IncrBy => return incrby::run(call),
+        Verb::Pop => return lpop::run(call),
+        Verb::Get => return call.look(get::answer),
+        Verb::Llen => return call.look(llen::answer),
+        Verb::Exists => return call.look(exists::answer),
+        Verb::Type => return call.look(r#type::answer),
+        Verb::Next => return next::run(call),
+        Verb::Peek => return peek::run(call),
+        Verb::Validate => return validate::run(call),
+        Verb::Auth => return auth::run(call),
+        Verb::Hello => return hello::run(call),
+        Verb::Reset => return reset::run(call),
+        Verb::Quit => return quit::run(call),
+        Verb::Ping => ping::run(call),
+        Verb::Echo => echo::run(call),
+        Verb::Select => select::run(call),
+        Verb::Time => time::run(call),
+        Verb::Client => client::run(call),
+        Verb::Command => commands::run(call),
+        Verb::Config => config::run(call),
+        Verb::Info => info::run(call),
     }
+    Outcome::Answered
 }
 
 /// Has the numbers fetched that a command will ask for, if it is one that gives numbers by key and nothing speaks
@@ -98,48 +132,48 @@ pub(super) fn execute<S: Store>(
 pub(super) fn warm<S: Store>(command: Command<'_>, machine: &Machine<S>) -> bool {
     let mut name = [0; NAME_BYTES_MAX];
     let Some(spec) = table::find(lower(command.name(), &mut name)) else { return true };
-    match spec.verb {
-        Verb::Auth | Verb::Hello | Verb::Reset | Verb::Quit => false,
-        verb => {
-            if spec.takes(command.arg_count())
-                && let Some(Ok(key)) = command.arg(1).map(std::str::from_utf8)
-                && number::would_give(verb, command, key, machine)
-            {
-                machine.warm_by_key(key);
+    let would_give = |key: &str| match spec.verb {
+        Verb::Incr => machine.of_key(key).is_some_and(|entry| entry.counts_plainly()),
+        Verb::Pop => lpop::would_give(command),
+        _ => false,
+    };
+    if spec.takes(command.arg_count())
+        && let Some(Ok(key)) = command.arg(1).map(std::str::from_utf8)
+        && would_give(key)
+    {
+        machine.warm_by_key(key);
+    }
+    !matches!(spec.verb, Verb::Auth | Verb::Hello | Verb::Reset | Verb::Quit)
+}
+
+impl<S: Store> Call<'_, S> {
+    fn reply(&mut self) -> Reply<'_> {
+        Reply::new(self.output, self.session.protocol)
+    }
+
+    fn wrong_arguments(&mut self) {
+        let name = shown(self.command.name()).to_lowercase();
+        self.reply().error("ERR", format_args!("wrong number of arguments for '{name}' command"));
+    }
+
+    /// The argument at an index, as a count from `least` to `max`. `None`: it is something else, which is answered.
+    fn count(&mut self, index: usize, least: u64, max: u64) -> Option<u64> {
+        let count = self.command.arg(index).and_then(whole);
+        match count {
+            Some(count) if (least..=max).contains(&count) => return Some(count),
+            Some(_) => {
+                self.reply().error("ERR", format_args!("value is out of range, must be 1 to {max}"));
             }
-            true
+            None => self.reply().error("ERR", "value is not an integer or out of range"),
         }
+        None
     }
 }
 
-/// What clients say before and between the commands that give numbers.
-fn converse<S: Store>(
-    verb: Verb,
-    command: Command<'_>,
-    session: &mut Session,
-    machine: &Machine<S>,
-    output: &mut Vec<u8>,
-) -> Done {
-    match verb {
-        Verb::Auth => return admission::auth(command, session, output),
-        Verb::Hello => return admission::hello(command, session, output),
-        Verb::Reset => return admission::reset(session, output),
-        Verb::Quit => {
-            Reply::new(output, session.protocol).simple("OK");
-            return Done::Quit;
-        }
-        Verb::Ping => talk::ping(command, session, output),
-        Verb::Echo => talk::echo(command, session, output),
-        Verb::Select => talk::select(command, session, output),
-        Verb::Time => talk::time(session, machine, output),
-        Verb::Client => client::execute(command, session, output),
-        Verb::Command => about::execute(command, session, output),
-        Verb::Config => report::config(command, session, output),
-        Verb::Info => report::info(command, session, machine, output),
-        // Those that give numbers were run before.
-        _ => {}
-    }
-    Done::Answered
+/// A whole number of at most 20 digits; a sign would take a number back.
+fn whole(text: &[u8]) -> Option<u64> {
+    let digits = !text.is_empty() && text.len() <= 20 && text.iter().all(u8::is_ascii_digit);
+    digits.then(|| std::str::from_utf8(text).ok()?.parse().ok()).flatten()
 }
 
 /// A name in lower case, in the caller's room; empty if it is too long to be one.
@@ -156,10 +190,4 @@ fn shown(bytes: &[u8]) -> String {
         .chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
-}
-
-fn wrong_arguments(command: Command<'_>, session: &Session, output: &mut Vec<u8>) {
-    let name = shown(command.name()).to_lowercase();
-    Reply::new(output, session.protocol)
-        .error("ERR", format_args!("wrong number of arguments for '{name}' command"));
 }

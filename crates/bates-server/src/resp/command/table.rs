@@ -1,4 +1,4 @@
-//! The table of commands: what each is called, how many arguments it takes and where its keys stand. Dispatch,
+//! The table of commands: what each is called, how many arguments it takes and whether it has a key. Dispatch,
 //! the check of arguments, the check of who may call, and all that `COMMAND` answers come from here.
 
 /// A command that is there.
@@ -9,7 +9,8 @@ pub(super) struct Spec {
     pub(super) name: &'static str,
     /// How many arguments, the name among them; negative for a minimum.
     pub(super) arity: i8,
-    pub(super) keys: Keys,
+    /// Whether the first argument is a key; no other one is.
+    pub(super) has_key: bool,
     /// In the words of Redis.
     pub(super) flags: &'static [&'static str],
     pub(super) group: &'static str,
@@ -43,14 +44,6 @@ pub(super) enum Verb {
     Info,
 }
 
-/// Where keys stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keys {
-    None,
-    /// The first argument is the one key.
-    First,
-}
-
 const GIVES: &[&str] = &["write", "fast"];
 const LOOKS: &[&str] = &["readonly", "fast"];
 const TALKS: &[&str] = &["noscript", "loading", "stale", "fast"];
@@ -59,29 +52,43 @@ const GREETS: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth"];
 
 /// The hot ones first: they are looked for in this order.
 pub(super) static TABLE: [Spec; 23] = [
-    gives(Verb::Incr, "incr", 2, "string", "The next number of a scope, as an integer."),
-    gives(Verb::Pop, "lpop", -2, "list", "The next numbers of a scope, as texts."),
-    gives(Verb::IncrBy, "incrby", 3, "string", "The next numbers of a scope; answers with the last of them."),
-    gives(Verb::Pop, "rpop", -2, "list", "The same as LPOP: numbers have one order."),
-    looks(Verb::Get, "get", "string", "The highest number that a scope has given."),
-    looks(Verb::Llen, "llen", "list", "How many numbers a scope has left."),
-    looks(Verb::Exists, "exists", "generic", "Whether a scope has given numbers."),
-    looks(Verb::Type, "type", "generic", "As what Redis would know a scope."),
-    by_name(Verb::Next, "bates.next", -2, GIVES, "The next numbers of a scope of a named series."),
-    by_name(Verb::Peek, "bates.peek", -2, LOOKS, "What comes next in a scope, without taking it."),
-    by_name(Verb::Validate, "bates.validate", 3, LOOKS, "What speaks against a text."),
-    talks(Verb::Ping, "ping", -1, "connection", "Answers PONG, or with its argument."),
-    talks(Verb::Echo, "echo", 2, "connection", "Answers with its argument."),
-    greets(Verb::Hello, "hello", -1, "Chooses the version of the protocol, and may show the secret."),
-    greets(Verb::Auth, "auth", -2, "Shows the secret."),
-    greets(Verb::Reset, "reset", 1, "Makes the connection as it was at first."),
-    greets(Verb::Quit, "quit", -1, "Ends the connection."),
-    talks(Verb::Select, "select", 2, "connection", "Chooses the database; there is one, 0."),
-    talks(Verb::Time, "time", 1, "server", "The time of day."),
-    talks(Verb::Client, "client", -2, "connection", "Who is connected, and under what name."),
-    talks(Verb::Command, "command", -1, "server", "Tells of these commands."),
-    talks(Verb::Config, "config", -2, "server", "What tools ask of the configuration."),
-    talks(Verb::Info, "info", -1, "server", "How the server is."),
+    spec(Verb::Incr, "incr", 2, GIVES, "string", "The next number of a scope, as an integer."),
+    spec(Verb::Pop, "lpop", -2, GIVES, "list", "The next numbers of a scope, as texts."),
+    spec(
+        Verb::IncrBy,
+        "incrby",
+        3,
+        GIVES,
+        "string",
+        "The next numbers of a scope; answers with the last of them.",
+    ),
+    spec(Verb::Pop, "rpop", -2, GIVES, "list", "The same as LPOP: numbers have one order."),
+    spec(Verb::Get, "get", 2, LOOKS, "string", "The highest number that a scope has given."),
+    spec(Verb::Llen, "llen", 2, LOOKS, "list", "How many numbers a scope has left."),
+    spec(Verb::Exists, "exists", 2, LOOKS, "generic", "Whether a scope has given numbers."),
+    spec(Verb::Type, "type", 2, LOOKS, "generic", "As what Redis would know a scope."),
+    spec(Verb::Next, "bates.next", -2, GIVES, "bates", "The next numbers of a scope of a named series."),
+    spec(Verb::Peek, "bates.peek", -2, LOOKS, "bates", "What comes next in a scope, without taking it."),
+    spec(Verb::Validate, "bates.validate", 3, LOOKS, "bates", "What speaks against a text."),
+    spec(Verb::Ping, "ping", -1, TALKS, "connection", "Answers PONG, or with its argument."),
+    spec(Verb::Echo, "echo", 2, TALKS, "connection", "Answers with its argument."),
+    spec(
+        Verb::Hello,
+        "hello",
+        -1,
+        GREETS,
+        "connection",
+        "Chooses the version of the protocol, and may show the secret.",
+    ),
+    spec(Verb::Auth, "auth", -2, GREETS, "connection", "Shows the secret."),
+    spec(Verb::Reset, "reset", 1, GREETS, "connection", "Makes the connection as it was at first."),
+    spec(Verb::Quit, "quit", -1, GREETS, "connection", "Ends the connection."),
+    spec(Verb::Select, "select", 2, TALKS, "connection", "Chooses the database; there is one, 0."),
+    spec(Verb::Time, "time", 1, TALKS, "server", "The time of day."),
+    spec(Verb::Client, "client", -2, TALKS, "connection", "Who is connected, and under what name."),
+    spec(Verb::Command, "command", -1, TALKS, "server", "Tells of these commands."),
+    spec(Verb::Config, "config", -2, TALKS, "server", "What tools ask of the configuration."),
+    spec(Verb::Info, "info", -1, TALKS, "server", "How the server is."),
 ];
 
 /// The command of a name in lower case.
@@ -104,42 +111,17 @@ impl Spec {
     }
 }
 
-const fn gives(
-    verb: Verb,
-    name: &'static str,
-    arity: i8,
-    group: &'static str,
-    summary: &'static str,
-) -> Spec {
-    Spec { verb, name, arity, keys: Keys::First, flags: GIVES, group, summary }
-}
-
-const fn looks(verb: Verb, name: &'static str, group: &'static str, summary: &'static str) -> Spec {
-    Spec { verb, name, arity: 2, keys: Keys::First, flags: LOOKS, group, summary }
-}
-
-const fn by_name(
+const fn spec(
     verb: Verb,
     name: &'static str,
     arity: i8,
     flags: &'static [&'static str],
-    summary: &'static str,
-) -> Spec {
-    Spec { verb, name, arity, keys: Keys::None, flags, group: "bates", summary }
-}
-
-const fn talks(
-    verb: Verb,
-    name: &'static str,
-    arity: i8,
     group: &'static str,
     summary: &'static str,
 ) -> Spec {
-    Spec { verb, name, arity, keys: Keys::None, flags: TALKS, group, summary }
-}
-
-const fn greets(verb: Verb, name: &'static str, arity: i8, summary: &'static str) -> Spec {
-    Spec { verb, name, arity, keys: Keys::None, flags: GREETS, group: "connection", summary }
+    use Verb::{Exists, Get, Incr, IncrBy, Llen, Pop, Type};
+    let has_key = matches!(verb, Incr | IncrBy | Pop | Get | Llen | Exists | Type);
+    Spec { verb, name, arity, has_key, flags, group, summary }
 }
 
 #[cfg(test)]

@@ -1,0 +1,186 @@
+//! The address of a database: what of it belongs to the driver, and what to TLS. Owns its redaction: an address may
+//! hold a password and is only ever shown without it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use deadpool_postgres::{BuildError, Manager, ManagerConfig, Pool, RecyclingMethod};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::tls::Trust;
+
+/// A server that is not there at all is not waited for any longer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where a database is, and how to get in.
+#[derive(Clone)]
+pub struct Address {
+    /// What the driver needs.
+    pub config: Config,
+    /// What the server has to prove.
+    pub trust: Trust,
+}
+
+/// Why a text is not an address. Must never quote the text: it may hold a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AddressError(pub &'static str);
+
+impl Address {
+    /// Reads `postgres://user:password@host:port/database?sslmode=…&sslrootcert=…`. The modes are those of `psql`:
+    /// `disable`, `prefer`, `require`, `verify-ca` and `verify-full`; the last two both compare the name.
+    pub fn parse(url: &str) -> Result<Self, AddressError> {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(AddressError("it begins with postgres://"));
+        }
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut mode, mut file, mut rest) = (None, None, form_urlencoded::Serializer::new(String::new()));
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "sslmode" => mode = Some(value.into_owned()),
+                "sslrootcert" => file = Some(PathBuf::from(&*value)),
+                _ => drop(rest.append_pair(&name, &value)),
+            }
+        }
+        let mut config: Config = format!("{base}?{}", rest.finish().replace('+', "%20"))
+            .parse()
+            // The error of the driver may quote what it could not read.
+            .map_err(|_| AddressError("it could not be read"))?;
+        // What is behind the first @ of such a password would be shown as part of the host.
+        if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
+            return Err(AddressError("an @ in a password is written as %40"));
+        }
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(AddressError("it names no host"));
+        }
+        let unknown = || AddressError("sslmode is disable, prefer, require, verify-ca or verify-full");
+        let (ssl_mode, verified) = ssl_mode(mode.as_deref()).ok_or_else(unknown)?;
+        let trust = match file {
+            Some(file) => Trust::File(file),
+            None if verified => Trust::System,
+            None => Trust::Any,
+        };
+        config.ssl_mode(ssl_mode);
+        Ok(Self { config: with_defaults(config), trust })
+    }
+
+    /// Whether it holds a password.
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
+    /// The same with another password.
+    #[must_use]
+    pub fn with_password(mut self, password: &str) -> Self {
+        self.config.password(password);
+        self
+    }
+
+    /// A bounded pool. Connections are not tried out before they are used: a connection that does not answer is replaced.
+    pub fn pool(&self, tls: MakeRustlsConnect, connections_max: usize) -> Result<Pool, BuildError> {
+        let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(self.config.clone(), tls, config);
+        Pool::builder(manager).max_size(connections_max).build()
+    }
+
+    /// The name of the database.
+    fn database(&self) -> &str {
+        self.config.get_dbname().or(self.config.get_user()).unwrap_or("postgres")
+    }
+}
+
+/// Whether to encrypt, and whether to ask who answers.
+fn ssl_mode(mode: Option<&str>) -> Option<(SslMode, bool)> {
+    match mode {
+        Some("disable") => Some((SslMode::Disable, false)),
+        None | Some("prefer") => Some((SslMode::Prefer, false)),
+        Some("require") => Some((SslMode::Require, false)),
+        Some("verify-ca" | "verify-full") => Some((SslMode::Require, true)),
+        Some(_) => None,
+    }
+}
+
+fn with_defaults(mut config: Config) -> Config {
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("bates");
+    }
+    config
+}
+
+/// Without the password.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("postgres://")?;
+        if let Some(user) = self.config.get_user() {
+            write!(f, "{user}@")?;
+        }
+        let ports = self.config.get_ports();
+        for (at, host) in self.config.get_hosts().iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            let port = ports.get(at).or(ports.first()).unwrap_or(&5432);
+            match host {
+                Host::Tcp(host) => write!(f, "{comma}{host}:{port}")?,
+                Host::Unix(path) => write!(f, "{comma}{}:{port}", path.display())?,
+            }
+        }
+        write!(f, "/{}", self.database())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown_not_even_in_an_error() {
+        let address = Address::parse("postgres://bates:hunter2@db:6432/numbers?sslmode=require").unwrap();
+        assert_eq!(address.to_string(), "postgres://bates@db:6432/numbers");
+        assert!(address.has_password() && !format!("{address:?}").contains("hunter2"));
+        for wrong in [
+            "postgres://bates:hunter2@db:port/x",
+            "mysql://bates:hunter2@db/x",
+            "postgres://bates:hunter2@db/x?sslmode=hunter2",
+            "postgres://bates:hunter2@db/x?nonsense=hunter2",
+            "postgres://bates:a@hunter2@db/x",
+            "postgres://",
+        ] {
+            let refused = Address::parse(wrong).unwrap_err();
+            assert!(!format!("{refused} {refused:?}").contains("hunter2"), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_has_to_prove_follows_from_the_mode_and_the_file() {
+        for (query, ssl_mode, trust) in [
+            ("", SslMode::Prefer, Trust::Any),
+            ("?sslmode=disable", SslMode::Disable, Trust::Any),
+            ("?sslmode=require", SslMode::Require, Trust::Any),
+            ("?sslmode=verify-full", SslMode::Require, Trust::System),
+            ("?sslmode=require&sslrootcert=/ca.pem", SslMode::Require, Trust::File("/ca.pem".into())),
+            ("?sslrootcert=%2Fca.pem&sslmode=verify-ca", SslMode::Require, Trust::File("/ca.pem".into())),
+        ] {
+            let address = Address::parse(&format!("postgres://db/x{query}")).unwrap();
+            assert_eq!((address.config.get_ssl_mode(), address.trust), (ssl_mode, trust), "{query}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_the_driver_reaches_it() {
+        let url = "postgresql://db/x?connect_timeout=3&application_name=a%20b&sslmode=disable";
+        let config = Address::parse(url).unwrap().config;
+        assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(3)));
+        assert_eq!(config.get_application_name(), Some("a b"));
+    }
+}

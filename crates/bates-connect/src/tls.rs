@@ -1,0 +1,104 @@
+//! TLS: rustls with ring. Owns what a server has to prove, and that it has to prove nothing only where an address asks
+//! for that.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+/// What a server has to prove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Nothing, as with `psql` and `sslmode=require`: what is sent is encrypted, to any server.
+    Any,
+    /// That it has its name from an authority that the system knows.
+    System,
+    /// That it has its name from an authority in this file.
+    File(PathBuf),
+}
+
+/// The root certificates that a server's certificate has to come from; `None` if any certificate is taken. A system may
+/// have none.
+pub fn root_certificates(trust: &Trust) -> Result<Option<RootCertStore>, Box<str>> {
+    match trust {
+        Trust::Any => Ok(None),
+        Trust::System => {
+            let mut roots = RootCertStore::empty();
+            // Some that cannot be read are no reason to refuse those that can.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            Ok(Some(roots))
+        }
+        Trust::File(path) => of_file(path).map(Some),
+    }
+}
+
+fn of_file(path: &Path) -> Result<RootCertStore, Box<str>> {
+    let refused = |error| format!("root certificates in {}: {error}", path.display());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(refused)? {
+        roots.add(certificate.map_err(refused)?).map_err(|error| error.to_string())?;
+    }
+    if roots.is_empty() {
+        return Err(format!("no root certificate in {}", path.display()).into());
+    }
+    Ok(roots)
+}
+
+/// TLS that takes a certificate from these roots, or any. The provider is named here and not taken from the process,
+/// which may have none installed.
+pub fn client_config(roots: Option<RootCertStore>) -> Result<ClientConfig, Box<str>> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(match roots {
+        Some(roots) => builder.with_root_certificates(roots).with_no_client_auth(),
+        None => {
+            let any = Arc::new(AnyCertificate(provider));
+            builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()
+        }
+    })
+}
+
+/// Believes any certificate, and still checks that the server holds its key.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

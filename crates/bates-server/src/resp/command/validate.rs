@@ -1,0 +1,28 @@
+//! `BATES.VALIDATE series text`: whether a text could be a number of the series, and everything that speaks against it.
+
+use bates_core::{Code, Entry, Store};
+
+use super::key::refuse;
+use super::named::{NamedAction, NamedRequest};
+use super::{Call, Outcome, Reply, Request};
+
+pub(super) fn run<S: Store>(call: &mut Call<'_, S>) -> Outcome {
+    let argument = |at: usize| call.command.arg(at).unwrap_or_default().into();
+    let (series, action) = (argument(1), NamedAction::Validate(argument(2)));
+    Outcome::Later(Request::Named(NamedRequest { series, parameters: Vec::new(), date: None, action }))
+}
+
+pub(super) fn answer(reply: &mut Reply<'_>, entry: &Entry, text: &[u8]) {
+    let Ok(text) = std::str::from_utf8(text) else {
+        return refuse(reply, Code::BAD_ARGUMENTS, "the text is not UTF-8");
+    };
+    let verdict = entry.series().pattern().validate(text);
+    reply.map(2);
+    reply.bulk(b"valid");
+    reply.integer(i64::from(verdict.is_valid()));
+    reply.bulk(b"reasons");
+    reply.array(verdict.reasons().len());
+    for reason in verdict.reasons() {
+        reply.bulk(format!("{}: {reason}", reason.code()).as_bytes());
+    }
+}
