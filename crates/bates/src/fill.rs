@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use bates_core::{Amount, Entry, Filled, Machine, Pools, ScopeName, SystemClock};
 use bates_postgres::PostgresStore;
-use bates_server::series::Description;
+use bates_server::series;
 use bates_sqlite::SqliteStore;
 use clap::Args;
 use serde::Deserialize;
@@ -90,7 +90,7 @@ async fn open_and_fill(args: &FillArgs) -> anyhow::Result<Answer> {
 
 async fn fill(store: impl Pools, config: Config, args: &FillArgs) -> anyhow::Result<Answer> {
     let machine = Arc::new(Machine::open(Arc::new(store), config.series, Arc::new(SystemClock)).await?);
-    machine.restore(Description::read_spec).await?;
+    machine.restore(series::read_spec).await?;
     know_pools(&machine, &config.pools)?;
     let Some(series) = &args.series else {
         let stop = stop_signal()?;

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use bates_core::{Entry, Lease, Machine, Place, Pools, ScopeKey, ScopeName, SystemClock};
 use bates_pattern::Date;
 use bates_postgres::PostgresStore;
-use bates_server::series::Description;
+use bates_server::series;
 use bates_sqlite::SqliteStore;
 use clap::Args;
 
@@ -162,7 +162,7 @@ async fn raise(store: Arc<impl Pools>, config: Config, args: &FloorArgs) -> anyh
     let floor: u64 = floor.parse().with_context(|| format!("{floor:?} is no position"))?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());
     let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
-    machine.restore(Description::read_spec).await?;
+    machine.restore(series::read_spec).await?;
     let Some(entry) = machine.named(series) else { bail!("there is no series {series:?}") };
     if floor > entry.series().end() {
         bail!("position {floor} lies behind {}, the last one of the series", entry.series().end() - 1);

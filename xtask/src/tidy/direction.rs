@@ -12,21 +12,23 @@ use crate::cargo;
 const TESTKIT: &str = "bates-testkit";
 
 /// A crate, and what it may depend on. Adapters do not see each other; front ends do not see adapters.
-const MAY_SEE: [(&str, &[&str]); 13] = [
+const MAY_SEE: [(&str, &[&str]); 14] = [
     ("bates-pattern", &[]),
     ("bates-process", &[]),
     ("bates-core", &["bates-pattern", "bates-process"]),
+    ("bates-api", &["bates-pattern"]),
     ("bates-sqlite", &["bates-core", "bates-pattern"]),
     ("bates-postgres", &["bates-core", "bates-pattern"]),
-    ("bates-redis", &["bates-core", "bates-pattern"]),
+    ("bates-redis", &["bates-api", "bates-core", "bates-pattern"]),
     ("bates-sinks", &["bates-core", "bates-pattern"]),
-    ("bates-server", &["bates-core", "bates-pattern"]),
+    ("bates-server", &["bates-api", "bates-core", "bates-pattern"]),
     ("bates-prefetch", &["bates-pattern", "bates-process"]),
-    ("bates-client", &["bates-pattern", "bates-prefetch", "bates-process"]),
+    ("bates-client", &["bates-api", "bates-pattern", "bates-prefetch", "bates-process"]),
     (
         "bates",
         &[
             "bates-pattern",
+            "bates-api",
             "bates-core",
             "bates-sqlite",
             "bates-postgres",

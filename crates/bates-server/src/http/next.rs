@@ -6,12 +6,11 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
+use bates_api::NumberRequest;
 use bates_core::{By, Code, Entry, Machine, NextError, Numbers, Store};
 use futures_util::stream;
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::ask::Ask;
+use super::ask;
 use super::problem::Problem;
 use super::routes::{Context, Path};
 use crate::Caller;
@@ -25,23 +24,15 @@ const LINES_MAX: u64 = 1_000_000;
 /// Lines that are made and sent together.
 const LINES_AT_ONCE: u64 = 4_096;
 
-/// Numbers, ascending by position.
-#[derive(Serialize, ToSchema)]
-#[schema(example = json!({"ids": ["PROJ-9012-1001", "PROJ-9012-1002"]}))]
-pub(super) struct Ids {
-    /// As many as were asked for; fewer where the scope ends.
-    ids: Vec<String>,
-}
-
 /// Take the next numbers of a scope
 ///
 /// What is asked may also stand in the query: `?count=2&project=PROJ&type=9012`. With `Accept: text/plain` the
 /// numbers come one a line, up to 1,000,000, and are sent while they are made; as JSON up to 100,000.
 #[utoipa::path(post, path = "/v1/series/{series}/next", tag = "numbers",
     params(("series" = String, Path, description = "The name of a series", example = "document")),
-    request_body(content = Option<Ask>),
+    request_body(content = Option<NumberRequest>),
     responses(
-        (status = 200, description = "The numbers", content((Ids = "application/json"), (String = "text/plain"))),
+        (status = 200, description = "The numbers", content((bates_api::Numbers = "application/json"), (String = "text/plain"))),
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn next<S: Store>(
@@ -53,21 +44,16 @@ pub(super) async fn next<S: Store>(
     body: Body,
 ) -> Result<Response, Problem> {
     let entry = context.series(&series).await?;
-    let ask = Ask::read(&uri, body, context.body_timeout).await?;
+    let ask = ask::numbers(&uri, body, context.body_timeout).await?;
     let as_lines = wants_lines(&headers);
     let count_max = if as_lines { LINES_MAX } else { OBJECT_MAX };
-    if !(1..=count_max).contains(&ask.count) {
-        return Err(Problem::new(
-            Code::BAD_COUNT,
-            format!("the count is {}; it may be 1 to {count_max}", ask.count),
-        ));
-    }
+    ask::check_count(ask.count, count_max)?;
     if as_lines {
         return lines(context.machine, entry, ask, caller).await;
     }
-    let parameters = ask.parameters();
+    let parameters: Vec<_> = ask.scope.iter().collect();
     let by = By::http(caller.who());
-    let numbers = context.machine.next(&entry, ask.name(&parameters), ask.count, by).await?;
+    let numbers = context.machine.next(&entry, ask::name(&parameters, ask.date), ask.count, by).await?;
     Ok(object(&numbers))
 }
 
@@ -103,7 +89,7 @@ fn answer(kind: &'static str, body: Body) -> Response {
 async fn lines<S: Store>(
     machine: Arc<Machine<S>>,
     entry: Arc<Entry>,
-    ask: Ask,
+    ask: NumberRequest,
     caller: Caller,
 ) -> Result<Response, Problem> {
     let (first, left) = some_lines(&machine, &entry, &ask, (ask.count, &caller)).await?;
@@ -141,12 +127,12 @@ enum Broken {
 async fn some_lines<S: Store>(
     machine: &Machine<S>,
     entry: &Entry,
-    ask: &Ask,
+    ask: &NumberRequest,
     (left, caller): (u64, &Caller),
 ) -> Result<(Bytes, u64), NextError> {
-    let parameters = ask.parameters();
+    let parameters: Vec<_> = ask.scope.iter().collect();
     let (count, by) = (left.min(LINES_AT_ONCE), By::http(caller.who()));
-    let numbers = machine.next(entry, ask.name(&parameters), count, by).await?;
+    let numbers = machine.next(entry, ask::name(&parameters, ask.date), count, by).await?;
     let mut text = Vec::with_capacity(numbers.len() * 20);
     for (_, number) in numbers.iter() {
         text.extend_from_slice(number.as_bytes());

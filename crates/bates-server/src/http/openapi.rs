@@ -12,9 +12,7 @@ use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
 use super::routes::Path;
-use super::{
-    audit, documents, gaps, health, lease, leases, metrics, next, openg2p, pools, scopes, series, trace,
-};
+use super::{audit, documents, gaps, health, lease, metrics, next, openg2p, pools, scopes, series, trace};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -23,7 +21,7 @@ use super::{
         next::next,
         lease::lease,
         lease::give_back,
-        leases::held,
+        lease::held,
         scopes::peek,
         series::all,
         series::one,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use bates_core::{Lease, Machine, Place, Pools, Store, SystemClock};
 use bates_postgres::{Address, PostgresStore};
-use bates_server::series::Description;
+use bates_server::series;
 use bates_sqlite::SqliteStore;
 use clap::Args;
 
@@ -107,7 +107,7 @@ async fn adopt<S: Pools>(
     args: &AdoptArgs,
     here: Option<&Address>,
 ) -> anyhow::Result<Answer> {
-    machine.restore(Description::read_spec).await?;
+    machine.restore(series::read_spec).await?;
     // All is read before anything is written.
     let all = earlier::read(machine, args, here).await?;
     if let Some(earlier) = all.iter().find(|earlier| earlier.strangers > 0 && !args.skip_others) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use bates_core::{Closed, Machine, Pools, Store, SystemClock};
 use bates_postgres::PostgresStore;
-use bates_server::series::Description;
+use bates_server::series;
 use bates_server::{http, resp};
 use bates_sqlite::SqliteStore;
 use clap::Args;
@@ -94,7 +94,7 @@ async fn serve_from(store: impl Pools, mut config: Config) -> anyhow::Result<Ans
     let machine = Arc::new(
         Machine::open(Arc::new(store), std::mem::take(&mut config.series), Arc::new(SystemClock)).await?,
     );
-    machine.restore(Description::read_spec).await?;
+    machine.restore(series::read_spec).await?;
     chores::know_documents(&machine, &config.documents)?;
     know_pools(&machine, &config.pools)?;
     id_pools::refuse_unadopted(&machine, &config).await?;

@@ -9,14 +9,14 @@ use std::time::Duration;
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use bates_api::{DocumentRequest, LineAnswer};
 use bates_core::{Code, Entry, Outbox};
 use bytes::BytesMut;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::assign::{AskDocument, DOCUMENT_BYTES_MAX};
-use super::shape::Given;
+use super::assign::{self, DOCUMENT_BYTES_MAX};
 use crate::Caller;
 use crate::http::ask;
 use crate::http::problem::Problem;
@@ -103,15 +103,15 @@ async fn one<S: Outbox>(
     text: Result<Bytes, Problem>,
 ) -> Vec<u8> {
     let assigned = async {
-        let mut ask: AskDocument = ask::json(&text?)?;
-        let key = ask.key.take().or_else(|| key.map(|key| format!("{key}:{number}")));
-        ask.assign(&context.machine, entry, key, caller).await
+        let mut request: DocumentRequest = ask::json(&text?)?;
+        let key = request.key.take().or_else(|| key.map(|key| format!("{key}:{number}")));
+        assign::number(&context.machine, entry, &request, key, caller).await
     };
-    let mut line = match assigned.await {
-        Ok(assigned) => serde_json::to_vec(&Given::of(&assigned)),
-        Err(problem) => serde_json::to_vec(&serde_json::json!({ "line": number, "error": problem })),
-    }
-    .expect("an answer has no keys that are not texts");
+    let answer = match assigned.await {
+        Ok(assigned) => LineAnswer::Assignment(assign::spelled(&assigned)),
+        Err(Problem(error)) => LineAnswer::Refusal { line: number, error },
+    };
+    let mut line = serde_json::to_vec(&answer).expect("an answer has no keys that are not texts");
     line.push(b'\n');
     line
 }
