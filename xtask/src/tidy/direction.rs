@@ -177,7 +177,7 @@ mod tests {
             names.map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
         };
         let (whole, embedded) = (crates(&[]), crates(&["--no-default-features"]));
-        for heavy in ["axum", "clap", "hyper", "redis", "reqwest", "rustls", "tokio-postgres", "ureq"] {
+        for heavy in ["axum", "clap", "hyper", "redis", "reqwest", "rustls", "tokio-postgres"] {
             assert!(whole.contains(heavy), "{heavy} is no longer of the binary: name what is");
             assert!(!embedded.contains(heavy), "{heavy}");
         }
