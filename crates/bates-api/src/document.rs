@@ -8,6 +8,15 @@ use serde_json::value::RawValue;
 use crate::problem::Problem;
 use crate::scope::{Day, Parameters};
 
+/// The longest idempotency key.
+const KEY_BYTES_MAX: usize = 255;
+
+/// Whether a text can be an idempotency key: 1 to 255 visible characters of ASCII.
+pub fn is_idempotency_key(text: &str) -> bool {
+    let is_visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    (1..=KEY_BYTES_MAX).contains(&text.len()) && is_visible
+}
+
 /// A document that is to be numbered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = AskDocument))]

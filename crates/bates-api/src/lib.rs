@@ -19,7 +19,7 @@ mod scope;
 mod series;
 
 pub use audit::{AuditEntry, AuditPage};
-pub use document::{Assignment, DocumentRequest, KnownDocument, LineAnswer};
+pub use document::{Assignment, DocumentRequest, KnownDocument, LineAnswer, is_idempotency_key};
 pub use gap::{Gap, GapPage, Reconciliation};
 pub use identifier::{Match, Reason, Trace, Verdict};
 pub use lease::{

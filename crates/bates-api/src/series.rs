@@ -153,26 +153,6 @@ pub struct Retirement {
     pub gaps: u64,
 }
 
-impl Description {
-    /// A description with nothing but a pattern.
-    pub fn new(pattern: &str) -> Self {
-        Self {
-            pattern: pattern.to_owned(),
-            promise: unique(),
-            order: counting(),
-            start: None,
-            key: None,
-            value: id(),
-            reset: never(),
-            time_zone: utc(),
-            reject: None,
-            restrict: Vec::new(),
-            limits: LimitSettings::default(),
-            audit: AuditSetting::default(),
-        }
-    }
-}
-
 fn unique() -> String {
     "unique".to_owned()
 }
@@ -253,15 +233,11 @@ mod tests {
     /// A client reads what a server writes, also with a description of its own in it.
     #[test]
     fn a_series_is_read_as_it_is_written() {
-        let series = Series {
-            name: "document".to_owned(),
-            description: Description { start: Some(1001), ..Description::new("{seq}") },
-            parameters: vec!["project".to_owned()],
-            last: 9,
-            capacity: 9,
-            capacity_is_estimate: false,
-            origin: "file".to_owned(),
-        };
+        let text = r#"{"name":"document","pattern":"{seq}","promise":"unique","order":"counting","start":1001,
+            "value":"id","reset":"never","time_zone":"UTC","limits":{"lease_min":32},"audit":{"retention_hours":1},
+            "parameters":["project"],"last":9,"capacity":9,"capacity_is_estimate":false,"origin":"file"}"#;
+        let series: Series = serde_json::from_str(text).expect("a series");
+        assert_eq!((series.description.start, series.description.limits.lease_max), (Some(1001), 65_536));
         let text = serde_json::to_string(&series).expect("it has only texts as keys");
         assert_eq!(serde_json::from_str::<Series>(&text).expect("it was written"), series);
     }

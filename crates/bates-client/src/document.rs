@@ -1,6 +1,6 @@
 //! Documents: a number for each, with its document in one commit, and what became of it.
 
-use bates_api::{Assignment, DocumentRequest, KnownDocument, LineAnswer, Path};
+use bates_api::{Assignment, DocumentRequest, KnownDocument, LineAnswer, Path, is_idempotency_key};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::Receiver;
@@ -16,9 +16,6 @@ const LINES_MAX: usize = 1_000;
 
 /// Bytes that are sent together, unless one document alone has more.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// The longest idempotency key.
-const KEY_BYTES_MAX: usize = 255;
 
 /// A document that is to be numbered. The same one gets the same number, however often it is assigned.
 #[derive(Clone, Debug)]
@@ -145,9 +142,8 @@ pub(crate) fn fresh_key() -> String {
 }
 
 pub(crate) fn checked_key(key: String) -> Result<String, Error> {
-    let is_visible = key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-    if (1..=KEY_BYTES_MAX).contains(&key.len()) && is_visible {
+    if is_idempotency_key(&key) {
         return Ok(key);
     }
-    Err(Error::wrong("idempotency key", format!("it has 1 to {KEY_BYTES_MAX} visible characters of ASCII")))
+    Err(Error::wrong("idempotency key", "it has 1 to 255 visible characters of ASCII"))
 }

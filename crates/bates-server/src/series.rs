@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_series_without_an_audit_is_written_as_ever() {
-        let spec = spec(&Description::new("{seq}"), "n".parse().expect("a name")).expect("it is good");
+        let plain = serde_json::from_str(r#"{"pattern":"{seq}"}"#).expect("a description");
+        let spec = spec(&plain, "n".parse().expect("a name")).expect("it is good");
         assert!(!spec.description.contains("audit"));
     }
 

@@ -1,9 +1,9 @@
-//! What was asked: bodies, read within their bounds, and the scope that they name.
+//! What was asked: bodies, read within their bounds, the scope that they name, and which answers are accepted.
 
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::http::Uri;
+use axum::http::{HeaderMap, Uri, header};
 use bates_api::{Day, NumberRequest, Parameters};
 use bates_core::{Code, ScopeName};
 use serde::de::DeserializeOwned;
@@ -61,6 +61,12 @@ pub(super) fn check_count(count: u64, count_max: u64) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(Code::BAD_COUNT, format!("the count is {count}; it may be 1 to {count_max}")))
+}
+
+/// The kinds of answers that a request accepts, in lower case.
+pub(super) fn accepted(headers: &HeaderMap) -> String {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.unwrap_or_default().to_ascii_lowercase()
 }
 
 /// A body within its bounds of size and time.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bates_api::NumberRequest;
 use bates_core::{By, Code, Entry, Machine, NextError, Numbers, Store};
@@ -58,8 +58,7 @@ pub(super) async fn next<S: Store>(
 }
 
 fn wants_lines(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let accepted = accepted.to_ascii_lowercase();
+    let accepted = ask::accepted(headers);
     let mut kinds = accepted.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
     // Whoever accepts both is given what programs read.
     kinds.any(|kind| kind == "text/plain") && !accepted.contains("application/json")
@@ -75,13 +74,7 @@ fn object(numbers: &Numbers) -> Response {
         serde_json::to_writer(&mut body, number).expect("a text is written into memory");
     }
     body.extend_from_slice(b"]}");
-    answer("application/json", Body::from(body))
-}
-
-fn answer(kind: &'static str, body: Body) -> Response {
-    let mut response = body.into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// The first lines are made before the answer begins, so that an error is told by its status. One that comes
@@ -111,7 +104,8 @@ async fn lines<S: Store>(
         }
     });
     let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, Broken>(first)]), rest);
-    Ok(answer("text/plain; charset=utf-8", Body::from_stream(all)))
+    let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    Ok((kind, Body::from_stream(all)).into_response())
 }
 
 /// Why a stream breaks off.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use bates_core::Code;
@@ -100,7 +100,7 @@ pub fn document() -> &'static str {
 }
 
 pub(super) async fn json() -> Response {
-    answer("application/json", DOCUMENT.as_str())
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
 }
 
 pub(super) async fn page() -> Redirect {
@@ -133,13 +133,5 @@ fn embedded(name: &str) -> Result<Response, Problem> {
             file
         }
     };
-    let mut response = Body::from(bytes).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(response)
-}
-
-fn answer(kind: &'static str, body: &'static str) -> Response {
-    let mut response = Body::from(body).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
+    Ok(([(header::CONTENT_TYPE, kind)], bytes).into_response())
 }

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{
     AssignRefused, Code, EndRefused, LeaseRefused, MachineError, NextError, PoolRefused, StoreError,
@@ -45,19 +44,13 @@ impl ToSchema for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self.0).expect("a problem has no keys that are not texts");
-        let mut response = Response::new(Body::from(body));
-        *response.status_mut() =
-            StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut say = |name: HeaderName, value: &'static str| {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let more = match self.0.status {
+            401 => Some([(header::WWW_AUTHENTICATE, "Bearer")]),
+            429 | 503 => Some([(header::RETRY_AFTER, "1")]),
+            _ => None,
         };
-        say(header::CONTENT_TYPE, "application/problem+json");
-        match self.0.status {
-            401 => say(header::WWW_AUTHENTICATE, "Bearer"),
-            429 | 503 => say(header::RETRY_AFTER, "1"),
-            _ => {}
-        }
-        response
+        (status, [(header::CONTENT_TYPE, "application/problem+json")], more, body).into_response()
     }
 }
 

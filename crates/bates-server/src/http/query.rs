@@ -1,14 +1,13 @@
 //! Queries of lists: which page, and of what. Owns `after` and `limit`, for every list alike.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{Code, Entry, ScopeKey, Store};
 
+use super::ask;
 use super::problem::Problem;
 use super::routes::Context;
 
@@ -51,13 +50,12 @@ pub(super) fn cut(text: &str) -> String {
 impl ListQuery {
     pub(super) fn of(uri: &Uri, page: PageSize) -> Result<Self, Problem> {
         let mut query = Self { after: None, limit: page.default, rest: Vec::new() };
-        let limits: RangeInclusive<usize> = 1..=page.max;
         for (name, value) in pairs(uri) {
             match &*name {
                 "after" => query.after = Some(value),
                 // A page of one size takes no limit.
                 "limit" if page.default < page.max => {
-                    let given = value.parse().ok().filter(|given| limits.contains(given));
+                    let given = value.parse().ok().filter(|given| (1..=page.max).contains(given));
                     let bad = || Problem::new(Code::BAD_COUNT, format!("limit is 1 to {}", page.max));
                     query.limit = given.ok_or_else(bad)?;
                 }
@@ -125,13 +123,10 @@ pub(super) fn csv<T>(
     items: &[T],
     row: impl Fn(&T) -> String,
 ) -> Option<Response> {
-    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if !accepted.to_ascii_lowercase().contains("text/csv") {
+    if !ask::accepted(headers).contains("text/csv") {
         return None;
     }
     let lines = std::iter::once(columns.to_owned()).chain(items.iter().map(row));
-    let mut response = Body::from(lines.map(|line| line + "\n").collect::<String>()).into_response();
-    let kind = HeaderValue::from_static("text/csv; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Some(response)
+    let text: String = lines.map(|line| line + "\n").collect();
+    Some(([(header::CONTENT_TYPE, "text/csv; charset=utf-8")], text).into_response())
 }

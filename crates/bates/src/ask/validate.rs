@@ -44,9 +44,10 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Answer> {
         for text in &args.texts {
             let verdict = series.validate(text).await?;
             answer = answer.and(if verdict.valid { Answer::Yes } else { Answer::No });
-            match args.json {
-                true => out.json(&Line { text, verdict: &verdict })?,
-                false => print(&mut out, text, &verdict)?,
+            if args.json {
+                out.json(&Line { text, verdict: &verdict })?;
+            } else {
+                print(&mut out, text, &verdict)?;
             }
         }
         out.flush()?;

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bates_api::{Assignment, Day, DocumentRequest, Parameters};
+use bates_api::{Assignment, Day, DocumentRequest, Parameters, is_idempotency_key};
 use bates_core::{Assigned, Code, Content, Entry, Idempotency, Machine, Outbox};
 use sha2::{Digest, Sha256};
 
@@ -17,9 +17,6 @@ use crate::http::routes::{Context, Path};
 
 /// The largest document, with its scope.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
-
-/// The longest idempotency key.
-const KEY_BYTES_MAX: usize = 255;
 
 /// Numbers a document.
 pub(super) async fn number<S: Outbox>(
@@ -52,9 +49,8 @@ pub(super) fn idempotency(
     (scope, date): (&Parameters, Option<Day>),
     content: &serde_json::Value,
 ) -> Result<Idempotency, Problem> {
-    let is_visible = key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-    if key.is_empty() || key.len() > KEY_BYTES_MAX || !is_visible {
-        let detail = format!("an idempotency key has 1 to {KEY_BYTES_MAX} visible characters of ASCII");
+    if !is_idempotency_key(&key) {
+        let detail = "an idempotency key has 1 to 255 visible characters of ASCII";
         return Err(Problem::new(Code::BAD_ARGUMENTS, detail));
     }
     let mut parameters: Vec<_> = scope.iter().collect();

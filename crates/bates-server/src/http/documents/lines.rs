@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
-use axum::http::{HeaderValue, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bates_api::{DocumentRequest, LineAnswer};
 use bates_core::{Code, Entry, Outbox};
@@ -61,10 +61,8 @@ pub(super) fn answer<S: Outbox>(
     });
     let answers = driven(answers.buffered(LINES_AT_ONCE)).ready_chunks(ANSWERS_AT_ONCE);
     let answers = answers.flat_map(|answers| stream::iter(joined(answers)));
-    let mut response = Body::from_stream(answers).into_response();
-    let kind = HeaderValue::from_static("application/x-ndjson");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(response)
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, Body::from_stream(answers)).into_response())
 }
 
 /// The same answers from a task of its own: a caller that stops reading holds up its answers, and no call to the store.
