@@ -125,11 +125,11 @@ impl Series {
         if read.len() != count {
             return Err(strange(&format!("{} answers to {count} documents", read.len())));
         }
-        Ok(read.into_iter().map(told).collect())
+        Ok(read.into_iter().map(read_answer).collect())
     }
 }
 
-fn told(answer: LineAnswer) -> Result<Assignment, Error> {
+fn read_answer(answer: LineAnswer) -> Result<Assignment, Error> {
     match answer {
         LineAnswer::Assignment(assignment) => Ok(assignment),
         LineAnswer::Refusal { error, .. } => Err(Error::of(error)),

@@ -18,9 +18,9 @@
 //! # Ok(()) }
 //! ```
 
-mod about;
 mod bates;
 mod breaker;
+mod calls;
 mod client;
 mod document;
 mod error;
@@ -35,13 +35,13 @@ mod stock;
 mod tap;
 mod transport;
 
-pub use about::Decision;
 pub use bates_api as api;
 pub use bates_api::{
     Assignment, AuditEntry, Gap, HeldLease, KnownDocument, Match, OutboxCounts, Page, Peek, PoolStatus,
     PositionRange, Reason, Reconciliation, Reservation, Trace, Verdict,
 };
 pub use bates_prefetch::{CloseError, Empty, Number, Prefetch};
+pub use calls::Decision;
 pub use client::{Client, ClientBuilder};
 pub use document::Document;
 pub use error::{Code, Error, OpenError, PopError};

@@ -50,7 +50,7 @@ impl<P: Page> Pages<P> {
         self.filter("series", name)
     }
 
-    /// So many on a page, instead of as many as the server gives. The API documents how many there may be.
+    /// The size of a page, up to the limit that the API documents for the list; the server has a default.
     #[must_use]
     pub fn page(self, size: usize) -> Self {
         self.filter("limit", size.to_string())

@@ -34,18 +34,15 @@ impl Transport {
         });
         let request = self.request(&Method::POST, &self.address.url(path)?);
         let request = request.header(CONTENT_TYPE, "application/x-ndjson").body(Body::wrap_stream(pieces));
-        let answer = request.send().await.map_err(|error| self.broken(Broken::Sending(error)))?;
+        let answer = request.send().await.map_err(|error| self.explain(Broken::Sending(error)))?;
         if answer.status().is_success() {
             return Ok(LineAnswers { transport: self.clone(), answer, buffer: Vec::new(), begin: 0 });
         }
-        let answer = Answer::read(answer).await.map_err(|broken| self.broken(broken))?;
-        match answer.body(self.host(), false) {
-            Ok(_) => Err(self.strange(200, "it refuses, and says yes", false)),
-            Err(Failed { error, .. }) => Err(error),
-        }
+        let answer = Answer::read(answer).await.map_err(|broken| self.explain(broken))?;
+        Err(answer.body(self.host(), false).expect_err("its status is no success").error)
     }
 
-    fn broken(&self, broken: Broken) -> Error {
+    fn explain(&self, broken: Broken) -> Error {
         Failed::broken(broken, self.host(), false).error.told(1, false)
     }
 }
@@ -65,7 +62,7 @@ impl LineAnswers {
             self.buffer.drain(..self.begin);
             self.begin = 0;
             let chunk = self.answer.chunk().await;
-            match chunk.map_err(|error| self.transport.broken(Broken::Reading(error)))? {
+            match chunk.map_err(|error| self.transport.explain(Broken::Reading(error)))? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),
                 None => return Ok(None),
             }

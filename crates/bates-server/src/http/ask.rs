@@ -14,17 +14,17 @@ use super::problem::Problem;
 pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Reads which numbers are wanted from the body, or from the query if there is no body.
-pub(super) async fn numbers(uri: &Uri, body: Body, timeout: Duration) -> Result<NumberRequest, Problem> {
+pub(super) async fn read_numbers(uri: &Uri, body: Body, timeout: Duration) -> Result<NumberRequest, Problem> {
     let body = bytes(body, BODY_BYTES_MAX, timeout).await?;
     match (uri.query().unwrap_or_default(), &*body) {
-        (query, []) => numbers_of_query(query),
+        (query, []) => read_numbers_query(query),
         ("", body) => json(body),
         _ => Err(Problem::new(Code::BAD_BODY, "ask in the body or in the query, not in both")),
     }
 }
 
 /// `count` and `date` are themselves, everything else is a parameter of the scope.
-pub(super) fn numbers_of_query(query: &str) -> Result<NumberRequest, Problem> {
+pub(super) fn read_numbers_query(query: &str) -> Result<NumberRequest, Problem> {
     let (mut scope, mut asked, mut date) = (Parameters::default(), None, None);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
@@ -64,7 +64,7 @@ pub(super) fn check_count(count: u64, count_max: u64) -> Result<(), Problem> {
 }
 
 /// The kinds of answers that a request accepts, in lower case.
-pub(super) fn accepted(headers: &HeaderMap) -> String {
+pub(super) fn accepted_kinds(headers: &HeaderMap) -> String {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     accepted.unwrap_or_default().to_ascii_lowercase()
 }

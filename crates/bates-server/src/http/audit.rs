@@ -38,7 +38,7 @@ impl Asked {
                 name => parameters.push((name, &**value)),
             }
         }
-        asked.of.scope = query::scope_of(&parameters, period)?;
+        asked.of.scope = query::read_scope(&parameters, period)?;
         Ok(asked)
     }
 
@@ -93,7 +93,7 @@ fn only<S: Store>(context: &Context<S>, id: &str) -> Result<Arc<Entry>, Problem>
 }
 
 fn wrong(field: &str, value: &str, problem: &str) -> Problem {
-    query::refused(format!("{field}: {:?} {problem}", query::cut(value)))
+    query::refuse(format!("{field}: {:?} {problem}", query::cut(value)))
 }
 
 /// A text that no store refuses.
@@ -120,7 +120,7 @@ fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
 }
 
 /// `micros|id`, as it was given.
-fn behind(text: &str) -> Option<(Timestamp, Uuid)> {
+fn read_after(text: &str) -> Option<(Timestamp, Uuid)> {
     let (micros, id) = text.split_once('|')?;
     let at = Timestamp::from_microsecond(micros.parse().ok()?).ok().filter(is_kept)?;
     Some((at, id.parse().ok()?))
@@ -148,17 +148,17 @@ pub(super) async fn audit<S: Store>(
 ) -> Result<Response, Problem> {
     let query = ListQuery::of(&uri, query::LARGE)?;
     let mut asked = Asked::of(&query)?;
-    let after = query.after(behind)?;
+    let after = query.after(read_after)?;
     asked.narrow(&context).await?;
     let found = context.machine.records(asked.of, after, query.limit).await?;
     let after = query.next(&found, |record| format!("{}|{}", record.taking.at.as_microsecond(), record.id));
-    let entries: Vec<AuditEntry> = found.iter().map(spelled).collect();
+    let entries: Vec<AuditEntry> = found.iter().map(spell_entry).collect();
     let csv = query::csv(&headers, AuditEntry::CSV, &entries, AuditEntry::csv);
     Ok(csv.unwrap_or_else(|| Json(AuditPage { entries, after }).into_response()))
 }
 
-fn spelled(record: &Record) -> AuditEntry {
-    let (scope, period) = query::spelled(&record.place.scope);
+fn spell_entry(record: &Record) -> AuditEntry {
+    let (scope, period) = query::spell_scope(&record.place.scope);
     AuditEntry {
         series: record.place.series.to_string(),
         scope,

@@ -36,26 +36,26 @@ pub(super) async fn gaps<S: Books>(
             name => parameters.push((name, &**value)),
         }
     }
-    of.scope = query::scope_of(&parameters, period)?;
-    let found = context.machine.gaps(of, query.after(place_of)?, query.limit).await?;
+    of.scope = query::read_scope(&parameters, period)?;
+    let found = context.machine.gaps(of, query.after(read_place)?, query.limit).await?;
     let after = query.next(&found, |gap| {
         format!("{}|{}|{}", gap.place.series.as_str(), gap.place.scope, gap.missing.range.from())
     });
-    let gaps: Vec<Gap> = found.iter().map(spelled).collect();
+    let gaps: Vec<Gap> = found.iter().map(spell_gap).collect();
     let csv = query::csv(&headers, Gap::CSV, &gaps, Gap::csv);
     Ok(csv.unwrap_or_else(|| Json(GapPage { gaps, after }).into_response()))
 }
 
 /// `series|scope|first`, as it was given.
-fn place_of(text: &str) -> Option<(Place, u64)> {
+fn read_place(text: &str) -> Option<(Place, u64)> {
     let (rest, first) = text.rsplit_once('|')?;
     let (series, scope) = rest.split_once('|')?;
     let place = Place { series: series.parse().ok()?, scope: ScopeKey::from_store(scope) };
     Some((place, first.parse().ok()?))
 }
 
-fn spelled(gap: &bates_core::Gap) -> Gap {
-    let (scope, period) = query::spelled(&gap.place.scope);
+fn spell_gap(gap: &bates_core::Gap) -> Gap {
+    let (scope, period) = query::spell_scope(&gap.place.scope);
     Gap {
         series: gap.place.series.to_string(),
         scope,

@@ -73,7 +73,7 @@ pub(super) async fn lease<S: ClientLeases>(
     let ask = LeaseAsk { count, numbers_max: NUMBERS_MAX, as_numbers: numbers, used };
     let by = By::http(caller.who());
     let leased = context.machine.lease(&entry, ask::name(&parameters, date), ask, by).await?;
-    Ok(Json(grant(&entry, leased)))
+    Ok(Json(spell_grant(&entry, leased)))
 }
 
 /// End a lease
@@ -119,32 +119,32 @@ pub(super) async fn held<S: ClientLeases>(
     for (name, value) in &query.rest {
         match &**name {
             "series" => of.series = Some(routes::name(value)?),
-            name => return Err(query::refused(format!("there is no parameter {:?}", cut(name)))),
+            name => return Err(query::refuse(format!("there is no parameter {:?}", cut(name)))),
         }
     }
     let found = context.machine.leases(of, query.after(|after| after.parse().ok())?, query.limit).await?;
     let after = query.next(&found, |lease| lease.id.to_string());
-    Ok(Json(LeasePage { leases: found.into_iter().map(held_lease).collect(), after }))
+    Ok(Json(LeasePage { leases: found.into_iter().map(spell_lease).collect(), after }))
 }
 
-fn ranges(leases: Vec<Lease>) -> Vec<PositionRange> {
+fn spell_ranges(leases: Vec<Lease>) -> Vec<PositionRange> {
     leases.into_iter().map(|lease| PositionRange { first: lease.from(), last: lease.to() - 1 }).collect()
 }
 
-fn held_lease(ClientLease { id, place, ranges, who, at }: ClientLease) -> HeldLease {
-    let (scope, period) = query::spelled(&place.scope);
+fn spell_lease(ClientLease { id, place, ranges, who, at }: ClientLease) -> HeldLease {
+    let (scope, period) = query::spell_scope(&place.scope);
     HeldLease {
         lease: id.to_string(),
         series: place.series.to_string(),
         scope,
         period,
-        ranges: self::ranges(ranges),
+        ranges: spell_ranges(ranges),
         who: who.into(),
         since: at.to_string(),
     }
 }
 
-fn grant(entry: &Entry, Leased { id, what, good_for }: Leased) -> LeaseGrant {
+fn spell_grant(entry: &Entry, Leased { id, what, good_for }: Leased) -> LeaseGrant {
     let pattern = entry.series().pattern();
     let good_for_ms = good_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let grant = LeaseGrant { lease: id.to_string(), good_for_ms, ..LeaseGrant::default() };
@@ -152,7 +152,7 @@ fn grant(entry: &Entry, Leased { id, what, good_for }: Leased) -> LeaseGrant {
         Advance::Ranges(ranges) => {
             let reset = Some(pattern.reset()).filter(|reset| *reset != Reset::Never);
             LeaseGrant {
-                ranges: Some(self::ranges(ranges)),
+                ranges: Some(spell_ranges(ranges)),
                 template: Some(pattern.template().to_owned()),
                 reset: reset.map(|reset| reset.to_string()),
                 construction: Some(pattern.construction().number()),
@@ -165,7 +165,7 @@ fn grant(entry: &Entry, Leased { id, what, good_for }: Leased) -> LeaseGrant {
                 id: id.to_owned(),
             };
             let numbers = Some(numbers.iter().map(number).collect());
-            LeaseGrant { numbers, ranges: Some(self::ranges(ranges)), ..grant }
+            LeaseGrant { numbers, ranges: Some(spell_ranges(ranges)), ..grant }
         }
     }
 }

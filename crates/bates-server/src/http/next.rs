@@ -44,7 +44,7 @@ pub(super) async fn next<S: Store>(
     body: Body,
 ) -> Result<Response, Problem> {
     let entry = context.series(&series).await?;
-    let ask = ask::numbers(&uri, body, context.body_timeout).await?;
+    let ask = ask::read_numbers(&uri, body, context.body_timeout).await?;
     let as_lines = wants_lines(&headers);
     let count_max = if as_lines { LINES_MAX } else { OBJECT_MAX };
     ask::check_count(ask.count, count_max)?;
@@ -58,7 +58,7 @@ pub(super) async fn next<S: Store>(
 }
 
 fn wants_lines(headers: &HeaderMap) -> bool {
-    let accepted = ask::accepted(headers);
+    let accepted = ask::accepted_kinds(headers);
     let mut kinds = accepted.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
     // Whoever accepts both is given what programs read.
     kinds.any(|kind| kind == "text/plain") && !accepted.contains("application/json")

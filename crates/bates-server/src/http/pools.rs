@@ -29,7 +29,7 @@ pub(super) async fn all<S: Pools>(
 ) -> Result<Json<PoolList>, Problem> {
     let only = query::only_series(&context, &uri).await?.map(|entry| entry.series().name().clone());
     let pools = context.machine.look_at_pools(only.as_ref()).await?;
-    Ok(Json(PoolList { pools: pools.into_iter().map(status).collect() }))
+    Ok(Json(PoolList { pools: pools.into_iter().map(spell_pool).collect() }))
 }
 
 /// Keep a shared pool for a scope from now on
@@ -48,7 +48,7 @@ pub(super) async fn ask_for<S: Pools>(
     let ask: PoolRequest = if body.is_empty() { PoolRequest::default() } else { ask::json(&body)? };
     let parameters: Vec<_> = ask.scope.iter().collect();
     let pool = context.machine.ask_for_pool(&entry, ask::name(&parameters, None)).await?;
-    Ok((StatusCode::ACCEPTED, Json(status(pool))))
+    Ok((StatusCode::ACCEPTED, Json(spell_pool(pool))))
 }
 
 /// Learn the epoch of a pool before taking from it
@@ -98,7 +98,7 @@ pub(super) async fn next<S: Pools>(
     Ok(Json(PoolNumbers { values: numbers.values_as(kept.settings().value).map(str::to_owned).collect() }))
 }
 
-fn status(PoolLook { place, key, level, epoch }: PoolLook) -> PoolStatus {
-    let (scope, _) = query::spelled(&place.scope);
+fn spell_pool(PoolLook { place, key, level, epoch }: PoolLook) -> PoolStatus {
+    let (scope, _) = query::spell_scope(&place.scope);
     PoolStatus { series: place.series.to_string(), scope, key: key.into(), level, epoch }
 }

@@ -11,7 +11,7 @@ use super::ask;
 use super::problem::Problem;
 use super::routes::Context;
 
-/// Items on one page: so many unless said, and the most that may be asked for.
+/// How many items a page has unless the query says, and the most that it may ask for.
 #[derive(Clone, Copy)]
 pub(super) struct PageSize {
     pub(super) default: usize,
@@ -38,7 +38,7 @@ pub(super) fn pairs(uri: &Uri) -> impl Iterator<Item = (String, String)> {
     form_urlencoded::parse(query.as_bytes()).map(|(name, value)| (name.into_owned(), value.into_owned()))
 }
 
-pub(super) fn refused(detail: impl Into<String>) -> Problem {
+pub(super) fn refuse(detail: impl Into<String>) -> Problem {
     Problem::new(Code::BAD_ARGUMENTS, detail)
 }
 
@@ -67,8 +67,7 @@ impl ListQuery {
 
     /// The `after` of the page before, if one is given; `read` knows what it looks like.
     pub(super) fn after<T>(&self, read: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Problem> {
-        let unread =
-            |after: &str| refused(format!("after: {:?} is not the one of a page before", cut(after)));
+        let unread = |after: &str| refuse(format!("after: {:?} is not the one of a page before", cut(after)));
         self.after.as_deref().map(|after| read(after).ok_or_else(|| unread(after))).transpose()
     }
 
@@ -87,14 +86,14 @@ pub(super) async fn only_series<S: Store>(
     for (name, value) in pairs(uri) {
         match &*name {
             "series" => only = Some(context.series(&value).await?),
-            _ => return Err(refused("the query may have series")),
+            _ => return Err(refuse("the query may have series")),
         }
     }
     Ok(only)
 }
 
 /// The scope of which a query gives parameters, a period or both.
-pub(super) fn scope_of(
+pub(super) fn read_scope(
     parameters: &[(&str, &str)],
     period: Option<&str>,
 ) -> Result<Option<ScopeKey>, Problem> {
@@ -110,7 +109,7 @@ pub(super) fn scope_of(
 }
 
 /// A scope as an answer spells it: its parameters and its period.
-pub(super) fn spelled(key: &ScopeKey) -> (BTreeMap<String, String>, Option<String>) {
+pub(super) fn spell_scope(key: &ScopeKey) -> (BTreeMap<String, String>, Option<String>) {
     let (parameters, period) = key.parts();
     let scope = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     (scope, period.map(str::to_owned))
@@ -123,7 +122,7 @@ pub(super) fn csv<T>(
     items: &[T],
     row: impl Fn(&T) -> String,
 ) -> Option<Response> {
-    if !ask::accepted(headers).contains("text/csv") {
+    if !ask::accepted_kinds(headers).contains("text/csv") {
         return None;
     }
     let lines = std::iter::once(columns.to_owned()).chain(items.iter().map(row));

@@ -25,12 +25,12 @@ pub(super) async fn list<S: Store>(
     let entry = context.series(&series).await?;
     let query = ListQuery::of(&uri, query::SMALL)?;
     if !query.rest.is_empty() {
-        return Err(query::refused("the query may have after and limit"));
+        return Err(query::refuse("the query may have after and limit"));
     }
     let after = query.after(|after| Some(ScopeKey::from_store(after)))?;
     let found = context.machine.scopes(entry.series().name().clone(), after, query.limit).await?;
     let scopes = found.iter().map(|(key, cursor)| {
-        let (scope, period) = query::spelled(key);
+        let (scope, period) = query::spell_scope(key);
         ScopeCursor { scope, period, cursor: cursor.next }
     });
     Ok(Json(ScopePage { scopes: scopes.collect(), after: query.next(&found, |(key, _)| key.to_string()) }))
@@ -47,7 +47,7 @@ pub(super) async fn peek<S: Store>(
     uri: Uri,
 ) -> Result<Json<Peek>, Problem> {
     let entry = context.series(&series).await?;
-    let ask = ask::numbers_of_query(uri.query().unwrap_or_default())?;
+    let ask = ask::read_numbers_query(uri.query().unwrap_or_default())?;
     let parameters: Vec<_> = ask.scope.iter().collect();
     let peek = context.machine.peek(&entry, ask::name(&parameters, ask.date)).await?;
     let left_is_estimate = !entry.series().pattern().reject().is_empty();

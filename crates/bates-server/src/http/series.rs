@@ -18,7 +18,7 @@ use crate::series;
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// A series as it is answered.
-fn spelled(entry: &Entry) -> Result<Series, Problem> {
+fn spell_series(entry: &Entry) -> Result<Series, Problem> {
     let mut description = read(entry.spec())?;
     let (start, end) = (entry.series().start().value(), entry.series().end());
     description.start = Some(start);
@@ -70,7 +70,7 @@ fn merge(target: &mut serde_json::Value, patch: serde_json::Value) {
 #[utoipa::path(get, path = "/v1/series", tag = "series", responses((status = 200, body = SeriesList)))]
 pub(super) async fn all<S: Store>(State(context): State<Context<S>>) -> Result<Json<SeriesList>, Problem> {
     let series =
-        context.machine.registry().entries().map(|entry| spelled(entry)).collect::<Result<_, _>>()?;
+        context.machine.registry().entries().map(|entry| spell_series(entry)).collect::<Result<_, _>>()?;
     Ok(Json(SeriesList { series }))
 }
 
@@ -82,7 +82,7 @@ pub(super) async fn one<S: Store>(
     State(context): State<Context<S>>,
     Path(series): Path<String>,
 ) -> Result<Json<Series>, Problem> {
-    Ok(Json(spelled(&*context.series(&series).await?)?))
+    Ok(Json(spell_series(&*context.series(&series).await?)?))
 }
 
 /// Make a series
@@ -104,7 +104,7 @@ pub(super) async fn put<S: Store>(
     let description: Description = ask::json(&body)?;
     let made = context.machine.create(series::spec(&description, name)?).await?;
     let status = if made == Made::New { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(spelled(&*context.series(&series).await?)?)))
+    Ok((status, Json(spell_series(&*context.series(&series).await?)?)))
 }
 
 /// Change the limits, the rejection rules, the audit or the promise of a series
@@ -130,7 +130,7 @@ pub(super) async fn patch<S: ClientLeases>(
         Ok::<_, Problem>(series::spec(&description, spec.name.clone())?)
     };
     context.machine.amend(&name, change).await?;
-    Ok(Json(spelled(&*context.series(&series).await?)?))
+    Ok(Json(spell_series(&*context.series(&series).await?)?))
 }
 
 /// Numbers that clients hold in advance would come out of order.

@@ -40,14 +40,14 @@ pub(super) async fn find<S: Store>(
     State(context): State<Context<S>>,
     Path(id): Path<String>,
 ) -> Result<Json<Trace>, Problem> {
-    let matches: Vec<Match> = context.machine.find(&id).await?.into_iter().map(spelled).collect();
+    let matches: Vec<Match> = context.machine.find(&id).await?.into_iter().map(spell_match).collect();
     if matches.is_empty() {
         return Err(Problem::new(Code::UNKNOWN_ID, "the text is no identifier of any series"));
     }
     Ok(Json(Trace { id, matches }))
 }
 
-fn spelled(found: Found) -> Match {
+fn spell_match(found: Found) -> Match {
     let Found { entry, parameters, period, position, granted } = found;
     let series = entry.series().name().to_string();
     Match { series, scope: parameters.into_iter().collect(), period, position, granted }

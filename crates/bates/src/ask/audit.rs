@@ -73,7 +73,7 @@ pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<Answer> {
             ("since", &args.since),
             ("until", &args.until),
         ];
-        let entries = list::filtered(entries, &filters, &args.parameters)?;
+        let entries = list::narrow(entries, &filters, &args.parameters)?;
         let format = Format::of(args.json, args.csv, AuditEntry::CSV, AuditEntry::csv);
         let heads = ["AT", "WHO", "HOW", "SERIES", "SCOPE", "FIRST", "LAST", "COUNT"];
         list::print(entries, args.limit, format, heads, |entry| vec![row(entry)]).await

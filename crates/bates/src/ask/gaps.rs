@@ -63,10 +63,10 @@ pub(crate) struct ReconcileArgs {
 pub(crate) fn gaps(args: &GapsArgs) -> anyhow::Result<Answer> {
     args.server.ask(async |client| {
         if args.now {
-            reconciled(&client, args.series.as_deref()).await?;
+            find_gaps(&client, args.series.as_deref()).await?;
         }
         let filters = [("series", &args.series), ("period", &args.period)];
-        let gaps = list::filtered(client.gaps().page(PAGE), &filters, &args.parameters)?;
+        let gaps = list::narrow(client.gaps().page(PAGE), &filters, &args.parameters)?;
         let format = Format::of(args.json, args.csv, Gap::CSV, Gap::csv);
         let heads = ["SERIES", "SCOPE", "FIRST", "LAST", "COUNT", "REASON", "SEEN"];
         list::print(gaps, None, format, heads, |gap| vec![row(gap)]).await
@@ -81,7 +81,7 @@ fn row(gap: Gap) -> [String; 7] {
 }
 
 pub(crate) fn reconcile(args: &ReconcileArgs) -> anyhow::Result<Answer> {
-    let found = args.server.ask(async |client| Ok(reconciled(&client, args.series.as_deref()).await?))?;
+    let found = args.server.ask(async |client| Ok(find_gaps(&client, args.series.as_deref()).await?))?;
     let mut out = Output::new();
     if args.json {
         out.json(&found)?;
@@ -104,7 +104,7 @@ pub(crate) fn reconcile(args: &ReconcileArgs) -> anyhow::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-async fn reconciled(client: &Client, series: Option<&str>) -> Result<Reconciliation, Error> {
+async fn find_gaps(client: &Client, series: Option<&str>) -> Result<Reconciliation, Error> {
     match series {
         Some(series) => client.series(series).reconcile().await,
         None => client.reconcile().await,

@@ -24,7 +24,7 @@ pub(crate) struct LeasesArgs {
 
 pub(crate) fn run(args: &LeasesArgs) -> anyhow::Result<Answer> {
     args.server.ask(async |client| {
-        let leases = list::filtered(client.leases(), &[("series", &args.series)], &[])?;
+        let leases = list::narrow(client.leases(), &[("series", &args.series)], &[])?;
         let format = if args.json { Format::Json } else { Format::Table };
         let heads = ["SERIES", "SCOPE", "FIRST", "LAST", "POSITIONS", "WHO", "SINCE"];
         list::print(leases, None, format, heads, rows).await

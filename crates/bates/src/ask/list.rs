@@ -26,7 +26,7 @@ impl<T> Format<T> {
 }
 
 /// A list, narrowed to what the arguments of a command name, with parameters of a scope among them.
-pub(super) fn filtered<P: Page>(
+pub(super) fn narrow<P: Page>(
     pages: Pages<P>,
     filters: &[(&str, &Option<String>)],
     parameters: &[String],

@@ -4,7 +4,7 @@ use bates_pattern::Date;
 use clap::Args;
 
 use super::numbers::{self, Chunk, End};
-use super::server::{ServerArgs, explained};
+use super::server::{ServerArgs, explain};
 use crate::output::Answer;
 use crate::scope;
 
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &NextArgs) -> anyhow::Result<Answer> {
             Ok(numbers) => Chunk { numbers, end: None },
             Err(error) => {
                 let is_exhausted = matches!(error.code(), Some("exhausted" | "held_elsewhere"));
-                let end = Some(End { error: explained(error), is_exhausted });
+                let end = Some(End { error: explain(error), is_exhausted });
                 Chunk { numbers: Vec::new(), end }
             }
         })

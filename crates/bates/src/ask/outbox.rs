@@ -87,7 +87,7 @@ fn list(args: &OutboxArgs) -> anyhow::Result<Answer> {
     args.server.ask(async |client| {
         let documents = client.outbox().page(args.limit.min(PAGE));
         let filters = [("state", &args.state), ("series", &args.series)];
-        let documents = list::filtered(documents, &filters, &[])?;
+        let documents = list::narrow(documents, &filters, &[])?;
         let format = if args.json { Format::Json } else { Format::Table };
         let heads = ["NUMBER", "SERIES", "STATE", "TRIES", "UPDATED", "LAST ERROR"];
         list::print(documents, Some(args.limit), format, heads, |document| vec![row(document)]).await

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &PopArgs) -> anyhow::Result<Answer> {
                 Err(error) => {
                     let is_exhausted = matches!(error, PopError::Exhausted { .. });
                     // No other call gets what was popped for this one.
-                    Chunk { numbers: pool.rest(), end: Some(End { error: explained(error), is_exhausted }) }
+                    Chunk { numbers: pool.rest(), end: Some(End { error: explain(error), is_exhausted }) }
                 }
             })
             .await?;
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &PopArgs) -> anyhow::Result<Answer> {
 }
 
 /// What an error of the pool means for a command.
-fn explained(error: PopError) -> anyhow::Error {
+fn explain(error: PopError) -> anyhow::Error {
     match error {
         PopError::Exhausted { detail, .. } => Refused::new("exhausted", &detail).into(),
         PopError::Refused { code, detail, .. } => Refused::new(&code, &detail).into(),

@@ -48,7 +48,7 @@ impl ServerArgs {
         let client = self.client()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(command(client)).map_err(|error| match error.downcast::<Error>() {
-            Ok(error) => explained(error),
+            Ok(error) => explain(error),
             Err(error) => error,
         })
     }
@@ -74,6 +74,8 @@ impl ServerArgs {
         }
         builder.build().map_err(|error| match error {
             Error::Wrong { what: "secret", .. } => anyhow!("BATES_SECRET cannot be sent"),
+            // It may hold a password, which is not shown.
+            error if url.contains('@') => error.into(),
             _ => anyhow!(
                 "{} is no address of a server: expected one such as http://127.0.0.1:8080",
                 printable(&url)
@@ -88,7 +90,7 @@ fn secret() -> Option<String> {
 
 /// What an error of the client means for a command. A server that cannot be reached is the outside failing us, and not
 /// the call.
-pub(crate) fn explained(error: Error) -> anyhow::Error {
+pub(crate) fn explain(error: Error) -> anyhow::Error {
     match error {
         Error::Exhausted { detail, .. } => Refused::new("exhausted", &detail).into(),
         Error::Refused { code, detail, .. } => Refused::new(code.as_str(), &detail).into(),

@@ -112,11 +112,11 @@ pub(in crate::http) async fn assign<S: Outbox>(
 
 pub(super) fn given(assigned: &Assigned, status: StatusCode) -> Response {
     let status = if assigned.is_new { status } else { StatusCode::OK };
-    (status, Json(spelled(assigned))).into_response()
+    (status, Json(spell_assignment(assigned))).into_response()
 }
 
 /// A number as it is answered.
-pub(super) fn spelled(Assigned { event, number, state, .. }: &Assigned) -> Assignment {
+pub(super) fn spell_assignment(Assigned { event, number, state, .. }: &Assigned) -> Assignment {
     Assignment { id: number.to_string(), event: event.to_string(), state: state.name().to_owned() }
 }
 

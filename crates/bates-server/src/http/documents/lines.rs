@@ -106,7 +106,7 @@ async fn one<S: Outbox>(
         assign::number(&context.machine, entry, &request, key, caller).await
     };
     let answer = match assigned.await {
-        Ok(assigned) => LineAnswer::Assignment(assign::spelled(&assigned)),
+        Ok(assigned) => LineAnswer::Assignment(assign::spell_assignment(&assigned)),
         Err(Problem(error)) => LineAnswer::Refusal { line: number, error },
     };
     let mut line = serde_json::to_vec(&answer).expect("an answer has no keys that are not texts");

@@ -28,13 +28,13 @@ pub(in crate::http) async fn document<S: Outbox>(
     for (name, value) in query::pairs(&uri) {
         match &*name {
             "series" => series = Some(routes::name(&value)?),
-            _ => return Err(query::refused("the query may have series")),
+            _ => return Err(query::refuse("the query may have series")),
         }
     }
     let filter = Filter { series, ..which(&id) };
     let mut found = context.machine.documents(filter, None, 2).await?;
     match (found.pop(), found.pop()) {
-        (Some(document), None) => Ok(Json(spelled(&document))),
+        (Some(document), None) => Ok(Json(spell_document(&document))),
         (None, _) => Err(unknown(&id)),
         (Some(_), Some(_)) => {
             Err(Problem::new(Code::AMBIGUOUS_NUMBER, format!("several documents have the number {id:?}")))
@@ -66,8 +66,8 @@ pub(super) fn unknown(id: &str) -> Problem {
 }
 
 /// A document as it is answered.
-pub(super) fn spelled(document: &Document) -> KnownDocument {
-    let (scope, period) = query::spelled(&document.place.scope);
+pub(super) fn spell_document(document: &Document) -> KnownDocument {
+    let (scope, period) = query::spell_scope(&document.place.scope);
     KnownDocument {
         id: document.number.to_string(),
         event: document.event.to_string(),

@@ -6,7 +6,7 @@ use axum::http::Uri;
 use bates_api::{DecisionCount, KnownDocument, OutboxCounts, OutboxPage};
 use bates_core::{Code, Decided, Decision, Document, Filter, Outbox, State as DocumentState};
 
-use super::look::{event_of, spelled, unknown};
+use super::look::{event_of, spell_document, unknown};
 use crate::http::problem::Problem;
 use crate::http::query::{self, ListQuery};
 use crate::http::routes::{self, Context, Path};
@@ -18,7 +18,7 @@ fn filter(query: &ListQuery) -> Result<Filter, Problem> {
         match &**name {
             "series" => filter.series = Some(routes::name(value)?),
             "state" => filter.state = Some(state(value)?),
-            _ => return Err(query::refused("the query may have series, state, after and limit")),
+            _ => return Err(query::refuse("the query may have series, state, after and limit")),
         }
     }
     Ok(filter)
@@ -27,7 +27,7 @@ fn filter(query: &ListQuery) -> Result<Filter, Problem> {
 fn state(text: &str) -> Result<DocumentState, Problem> {
     DocumentState::named(text).ok_or_else(|| {
         let known = DocumentState::ALL.map(DocumentState::name).join(", ");
-        query::refused(format!("there is no such state; there is {known}"))
+        query::refuse(format!("there is no such state; there is {known}"))
     })
 }
 
@@ -46,7 +46,7 @@ pub(in crate::http) async fn outbox<S: Outbox>(
     let after = query.after(|after| after.parse().ok())?;
     let found = context.machine.documents(filter(&query)?, after, query.limit).await?;
     let after = query.next(&found, |document| document.event.to_string());
-    Ok(Json(OutboxPage { documents: found.iter().map(spelled).collect(), after }))
+    Ok(Json(OutboxPage { documents: found.iter().map(spell_document).collect(), after }))
 }
 
 /// Count documents by series and state
@@ -115,7 +115,7 @@ async fn decide_all<S: Outbox>(
 ) -> Result<Json<DecisionCount>, Problem> {
     let filter = filter(&ListQuery::of(uri, query::SMALL)?)?;
     if filter.state.is_some_and(|state| state != DocumentState::Dead) {
-        return Err(query::refused("only dead documents are decided about together"));
+        return Err(query::refuse("only dead documents are decided about together"));
     }
     let filter = Filter { state: Some(DocumentState::Dead), ..filter };
     Ok(Json(DecisionCount { count: context.machine.decide_all(filter, decision).await? }))
@@ -138,7 +138,7 @@ pub(super) async fn decide<S: Outbox>(
 ) -> Result<Json<KnownDocument>, Problem> {
     let event = event_of(context, id).await?;
     match context.machine.decide(event, decision).await? {
-        Decided::Done(document) => Ok(Json(spelled(&document))),
+        Decided::Done(document) => Ok(Json(spell_document(&document))),
         Decided::Refused(document) => {
             let (id, state) = (&document.number, document.state);
             let detail = format!("{id:?} is {state} already: that cannot be changed");
