@@ -1,18 +1,15 @@
-//! Bates itself, asked over HTTP: for numbers, and for the epoch of a list.
+//! What a pool asks of Bates itself: numbers, and the epoch of a list.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::{Client, Url};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use tokio::time::timeout;
-use uuid::Uuid;
+use bates_api::{AttachRequest, Attachment, PoolNumberRequest, PoolNumbers};
 
-use crate::error::{BatesError, OpenError};
+use crate::client::Client;
+use crate::error::{Error, OpenError};
 use crate::list::Server;
+use crate::series::Series;
 use crate::settings::Settings;
+use crate::transport::{Call, Retry};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -25,76 +22,28 @@ const ATTACH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Numbers in one answer.
 const COUNT_MAX: usize = 10_000;
 
-/// What stays as it is in a path.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// A server, and the pool that it is asked about.
-pub(crate) struct Bates {
-    client: Client,
-    next: Url,
-    attach: Url,
-    secret: Option<Box<str>>,
-    scope: BTreeMap<String, String>,
-}
-
-/// Which list is taken from.
-#[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Attached {
-    pub(crate) key: String,
-    pub(crate) epoch: u64,
-    pub(crate) store: Uuid,
-}
-
-#[derive(Serialize)]
-struct Attach<'a> {
-    scope: &'a BTreeMap<String, String>,
-    run_id: &'a str,
-    replication_id: &'a str,
-}
-
-#[derive(Serialize)]
-struct Next<'a> {
-    scope: &'a BTreeMap<String, String>,
-    count: usize,
-}
-
-#[derive(Deserialize)]
-struct Values {
-    values: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    code: Box<str>,
-    detail: Box<str>,
-}
+/// A server, and the scope whose pool it is asked about.
+pub(crate) struct Bates(Series);
 
 impl Bates {
     pub(crate) fn new(settings: &Settings) -> Result<Self, OpenError> {
-        let refused = |problem: &dyn std::fmt::Display| OpenError::Bates(problem.to_string().into());
-        let series = utf8_percent_encode(&settings.series, ESCAPED);
-        let path = |what: &str| -> Result<Url, OpenError> {
-            let base = settings.bates.trim_end_matches('/');
-            let url = Url::parse(&format!("{base}/v1/series/{series}/pool/{what}"));
-            let url = url.map_err(|problem| refused(&problem))?;
-            let is_http = matches!(url.scheme(), "http" | "https");
-            if is_http { Ok(url) } else { Err(refused(&"expected one such as http://127.0.0.1:8080")) }
-        };
-        let (next, attach) = (path("next")?, path("attach")?);
-        // Does nothing where the program has chosen one before.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .build()
-            .map_err(|problem| refused(&problem))?;
-        let secret = settings.secret.as_deref().map(Into::into);
-        Ok(Self { client, next, attach, secret, scope: settings.scope.clone() })
+        let builder = Client::builder(&*settings.bates).connect_timeout(CONNECT_TIMEOUT);
+        let builder = builder.total_time(NEXT_TIMEOUT).answer_timeout(NEXT_TIMEOUT);
+        // Once more at once, and only where the connection failed. What the first attempt may have taken is a gap.
+        let mut builder = builder.attempts(2).pause(Duration::ZERO, Duration::ZERO);
+        if let Some(secret) = &settings.secret {
+            builder = builder.secret(&**secret);
+        }
+        let client = builder.build().map_err(|error| match error {
+            Error::Wrong { what: "secret", reason } => OpenError::Secret(reason),
+            Error::Wrong { reason, .. } => OpenError::Bates(reason),
+            error => OpenError::Bates(error.to_string().into()),
+        })?;
+        Ok(Self(client.series(&*settings.series).scope(settings.scope.clone())))
     }
 
     /// Numbers that Redis never had; if there are fewer, why.
-    pub(crate) async fn take(&self, count: usize) -> (Vec<String>, Option<BatesError>) {
+    pub(crate) async fn take(&self, count: usize) -> (Vec<String>, Option<Error>) {
         let mut numbers = Vec::new();
         while numbers.len() < count {
             match self.next(count - numbers.len()).await {
@@ -106,70 +55,21 @@ impl Bates {
     }
 
     /// One answer: at least one number, and fewer where an answer holds no more or the scope ends.
-    async fn next(&self, count: usize) -> Result<Vec<String>, BatesError> {
-        let ask = Next { scope: &self.scope, count: count.min(COUNT_MAX) };
-        let Values { values } = self.ask(&self.next, &ask, NEXT_TIMEOUT).await?;
-        if values.is_empty() { Err(BatesError::Away("it gave no numbers".into())) } else { Ok(values) }
+    async fn next(&self, count: usize) -> Result<Vec<String>, Error> {
+        let Series { client, scope, .. } = &self.0;
+        let request = PoolNumberRequest { scope: scope.clone(), count: count.min(COUNT_MAX) as u64 };
+        let call = Call::post(self.0.path(["pool", "next"])?, Retry::IfBroken).json(&request)?;
+        let PoolNumbers { values } = client.transport.call(call).await?;
+        let none = || client.transport.strange(200, "it gave no numbers", false);
+        if values.is_empty() { Err(none()) } else { Ok(values) }
     }
 
-    /// The list, and its epoch, for whoever sees this server; a server that Bates does not know moves the epoch on.
-    pub(crate) async fn attach(&self, server: &Server) -> Result<Attached, BatesError> {
-        let Server { run, replication } = server;
-        let ask = Attach { scope: &self.scope, run_id: run, replication_id: replication };
-        self.ask(&self.attach, &ask, ATTACH_TIMEOUT).await
+    /// The list and its epoch, for a client that sees this server; a server that Bates does not know moves the epoch on.
+    pub(crate) async fn attach(&self, server: &Server) -> Result<Attachment, Error> {
+        let Series { client, scope, .. } = &self.0;
+        let (run_id, replication_id) = (server.run.clone(), server.replication.clone());
+        let request = AttachRequest { scope: scope.clone(), run_id, replication_id };
+        let call = Call::post(self.0.path(["pool", "attach"])?, Retry::IfBroken).json(&request)?;
+        client.transport.call(call.within(ATTACH_TIMEOUT)).await
     }
-
-    async fn ask<T: DeserializeOwned>(
-        &self,
-        url: &Url,
-        ask: &impl Serialize,
-        patience: Duration,
-    ) -> Result<T, BatesError> {
-        let body = serde_json::to_vec(ask).map_err(|problem| BatesError::Away(problem.to_string().into()))?;
-        let late = |_| BatesError::Away(format!("no answer within {} s", patience.as_secs()).into());
-        let (status, answer) = timeout(patience, self.sent(url, &body)).await.map_err(late)??;
-        let strange =
-            || BatesError::Away(format!("it answers {status}, and nothing that Bates answers").into());
-        if status.is_success() {
-            return serde_json::from_slice(&answer).map_err(|_| strange());
-        }
-        let Problem { code, detail } = serde_json::from_slice(&answer).map_err(|_| strange())?;
-        if status.is_server_error() {
-            return Err(BatesError::Away(format!("{code}: {detail}").into()));
-        }
-        Err(BatesError::Refused { code, detail })
-    }
-
-    /// Sends again once, if the connection failed: it may have been one that a restarted Bates no longer knew. What
-    /// the first may have taken is a gap.
-    async fn sent(&self, url: &Url, body: &[u8]) -> Result<(reqwest::StatusCode, Vec<u8>), BatesError> {
-        match self.sent_once(url, body).await {
-            Err(_) => self.sent_once(url, body).await.map_err(|error| BatesError::Away(reason(url, &error))),
-            Ok(answer) => Ok(answer),
-        }
-    }
-
-    async fn sent_once(
-        &self,
-        url: &Url,
-        body: &[u8],
-    ) -> Result<(reqwest::StatusCode, Vec<u8>), reqwest::Error> {
-        let mut request = self.client.post(url.clone()).header("Content-Type", "application/json");
-        if let Some(secret) = &self.secret {
-            request = request.bearer_auth(secret);
-        }
-        let answer = request.body(body.to_vec()).send().await?;
-        Ok((answer.status(), answer.bytes().await?.to_vec()))
-    }
-}
-
-/// Who did not answer, and the last of the errors behind one another, which is the one that tells.
-fn reason(url: &Url, error: &dyn std::error::Error) -> Box<str> {
-    let mut last = error;
-    while let Some(cause) = last.source() {
-        last = cause;
-    }
-    // Without a name or a password that the address may hold.
-    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-    format!("no answer from {host}:{port}: {last}").into()
 }

@@ -1,15 +1,15 @@
 //! Documents: a number for each, with its document in one commit, and what became of it.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
+use bates_api::{Assignment, DocumentRequest, KnownDocument, LineAnswer, Path, is_idempotency_key};
+use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::sync::mpsc::Receiver;
 use uuid::Uuid;
 
 use crate::client::Client;
-use crate::error::{Code, Error};
-use crate::series::{Place, Series};
-use crate::transport::{Call, Path, Retry};
+use crate::error::Error;
+use crate::series::Series;
+use crate::transport::{Call, LineAnswers, Retry};
 
 /// Documents that are sent together.
 const LINES_MAX: usize = 1_000;
@@ -17,85 +17,11 @@ const LINES_MAX: usize = 1_000;
 /// Bytes that are sent together, unless one document alone has more.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The longest idempotency key.
-const KEY_BYTES_MAX: usize = 255;
-
 /// A document that is to be numbered. The same one gets the same number, however often it is assigned.
 #[derive(Clone, Debug)]
 pub struct Document {
     key: String,
     content: Box<RawValue>,
-}
-
-/// A number that was assigned to a document.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct Assigned {
-    /// The number.
-    pub id: String,
-    /// The id of the document for ever, also for whoever it is delivered to.
-    pub event: String,
-    /// What became of it: `pending`, `delivered`, `dead` or `abandoned`.
-    pub state: String,
-}
-
-/// A document or a reservation, and what became of it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct KnownDocument {
-    /// Its number.
-    pub id: String,
-    /// Its id for ever; the token of a reservation.
-    pub event: String,
-    /// The series that its number is of.
-    pub series: String,
-    /// The scope.
-    pub scope: BTreeMap<String, String>,
-    /// Its period, if the series starts again by date.
-    pub period: Option<String>,
-    /// The position of its number.
-    pub position: u64,
-    /// `pending`, `delivered`, `dead` or `abandoned`; of a reservation `reserved`, `confirmed` or `voided`.
-    pub state: String,
-    /// How often its delivery was begun.
-    pub tries: u32,
-    /// Why the last try failed.
-    pub last_error: Option<String>,
-    /// When it was numbered.
-    pub created: String,
-    /// When its state, or the outcome of a try, was last written.
-    pub updated: String,
-    /// While it is pending, when it is tried next; while it is reserved, when it is voided.
-    pub due: Option<String>,
-    /// Whether the outcome of a try is not known: the sink may have taken the document.
-    #[serde(default)]
-    pub in_doubt: bool,
-}
-
-/// A request, or a line of many.
-#[derive(Serialize)]
-struct Ask<'a> {
-    #[serde(flatten)]
-    place: &'a Place,
-    document: &'a RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<&'a str>,
-}
-
-/// The answer to one line of many.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Line {
-    Assigned(Assigned),
-    Refused { error: Problem },
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    code: Box<str>,
-    detail: Box<str>,
-    status: u16,
-    may_burn: bool,
 }
 
 impl Document {
@@ -121,7 +47,7 @@ impl Document {
 impl Client {
     /// What became of a document or a reservation, by its number or its event id.
     pub async fn document(&self, id: &str) -> Result<KnownDocument, Error> {
-        self.transport.get(Path::of("identifier", ["v1", "documents", id])?).await
+        self.transport.get(Path::v1(["documents", id])?).await
     }
 }
 
@@ -138,9 +64,9 @@ impl Series {
     /// let state = client.document(&assigned.id).await?.state;
     /// # Ok(()) }
     /// ```
-    pub async fn assign(&self, document: &Document) -> Result<Assigned, Error> {
-        let ask = Ask { place: &self.place, document: &document.content, key: None };
-        let call = Call::post(self.path(["documents"])?, Retry::Freely).json(&ask)?.key(&document.key)?;
+    pub async fn assign(&self, document: &Document) -> Result<Assignment, Error> {
+        let request = self.request(&document.content, None);
+        let call = Call::post(self.path(["documents"])?, Retry::Freely).json(&request)?.key(&document.key)?;
         self.client.transport.call(call).await
     }
 
@@ -149,7 +75,7 @@ impl Series {
     /// They are sent in several calls, a thousand at a time. If one of these fails, all documents may be assigned again:
     /// those that have a number get the same. So may a document that was refused for now, which is told and not tried
     /// again.
-    pub async fn assign_all(&self, documents: &[Document]) -> Result<Vec<Result<Assigned, Error>>, Error> {
+    pub async fn assign_all(&self, documents: &[Document]) -> Result<Vec<Result<Assignment, Error>>, Error> {
         let mut answers = Vec::with_capacity(documents.len());
         while answers.len() < documents.len() {
             let (count, body) = self.lines(&documents[answers.len()..])?;
@@ -160,10 +86,20 @@ impl Series {
         Ok(answers)
     }
 
+    /// Numbers documents as a stream of lines, each a `DocumentRequest`; pieces may hold several lines. For commands.
+    #[doc(hidden)]
+    pub async fn assign_lines(&self, pieces: Receiver<Vec<u8>>) -> Result<LineAnswers, Error> {
+        self.client.transport.lines(&self.path(["documents"])?, pieces).await
+    }
+
     /// What became of a document or a reservation of this series, by its number or its event id.
     pub async fn document(&self, id: &str) -> Result<KnownDocument, Error> {
-        let path = Path::of("identifier", ["v1", "documents", id])?.with("series", &self.name);
+        let path = Path::v1(["documents", id])?.with("series", self.name());
         self.client.transport.get(path).await
+    }
+
+    fn request(&self, content: &RawValue, key: Option<String>) -> DocumentRequest {
+        DocumentRequest { scope: self.scope.clone(), date: self.date, document: content.to_owned(), key }
     }
 
     /// As many documents as are sent together, as lines.
@@ -173,8 +109,7 @@ impl Series {
             if count > 0 && body.len() + content.get().len() > BYTES_MAX {
                 break;
             }
-            let ask = Ask { place: &self.place, document: content, key: Some(key) };
-            serde_json::to_writer(&mut body, &ask)
+            serde_json::to_writer(&mut body, &self.request(content, Some(key.clone())))
                 .map_err(|problem| Error::wrong("document", problem.to_string()))?;
             body.push(b'\n');
             count += 1;
@@ -182,29 +117,22 @@ impl Series {
         Ok((count, body))
     }
 
-    fn read_lines(&self, answer: &[u8], count: usize) -> Result<Vec<Result<Assigned, Error>>, Error> {
+    fn read_lines(&self, answer: &[u8], count: usize) -> Result<Vec<Result<Assignment, Error>>, Error> {
         let strange = |reason: &str| self.client.transport.strange(200, reason, false);
         let lines = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let read: Result<Vec<Line>, _> = lines.map(serde_json::from_slice).collect();
+        let read: Result<Vec<LineAnswer>, _> = lines.map(serde_json::from_slice).collect();
         let read = read.map_err(|problem| strange(&problem.to_string()))?;
         if read.len() != count {
             return Err(strange(&format!("{} answers to {count} documents", read.len())));
         }
-        Ok(read.into_iter().map(Line::told).collect())
+        Ok(read.into_iter().map(read_answer).collect())
     }
 }
 
-impl Line {
-    fn told(self) -> Result<Assigned, Error> {
-        match self {
-            Self::Assigned(assigned) => Ok(assigned),
-            Self::Refused { error: Problem { code, detail, may_burn, .. } } if &*code == Code::EXHAUSTED => {
-                Err(Error::Exhausted { detail, may_burn })
-            }
-            Self::Refused { error: Problem { code, detail, status, may_burn } } => {
-                Err(Error::Refused { code: Code::new(code), detail, status, may_burn })
-            }
-        }
+fn read_answer(answer: LineAnswer) -> Result<Assignment, Error> {
+    match answer {
+        LineAnswer::Assignment(assignment) => Ok(assignment),
+        LineAnswer::Refusal { error, .. } => Err(Error::of(error)),
     }
 }
 
@@ -214,9 +142,8 @@ pub(crate) fn fresh_key() -> String {
 }
 
 pub(crate) fn checked_key(key: String) -> Result<String, Error> {
-    let is_visible = key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-    if (1..=KEY_BYTES_MAX).contains(&key.len()) && is_visible {
+    if is_idempotency_key(&key) {
         return Ok(key);
     }
-    Err(Error::wrong("idempotency key", format!("it has 1 to {KEY_BYTES_MAX} visible characters of ASCII")))
+    Err(Error::wrong("idempotency key", "it has 1 to 255 visible characters of ASCII"))
 }

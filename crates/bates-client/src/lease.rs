@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use bates_api::{Day, LeaseGrant, LeaseRequest, Path, PositionRange, ReturnOutcome, ReturnRequest};
 use bates_pattern::{Construction, Options, Pattern, Reset, Scope};
 use bates_prefetch::{Given, Numbers, Prefetch, Source};
-use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::error::Error;
-use crate::series::{Place, Series};
-use crate::transport::{Path, Retry};
+use crate::series::Series;
+use crate::transport::Retry;
 
 /// Numbers of one scope of a server, held in advance.
 ///
@@ -28,54 +28,6 @@ pub struct Leases {
     /// Whether this program cannot make the numbers of the series.
     as_numbers: AtomicBool,
 }
-
-#[derive(Serialize)]
-struct Ask<'a> {
-    #[serde(flatten)]
-    place: &'a Place,
-    count: u64,
-    numbers: bool,
-    used: Vec<Uuid>,
-}
-
-/// A lease, as the server gives it.
-#[derive(Deserialize)]
-struct Answer {
-    lease: Uuid,
-    ranges: Option<Vec<Span>>,
-    #[serde(flatten)]
-    made: Option<Made>,
-    numbers: Option<Vec<Number>>,
-    good_for_ms: Option<u64>,
-}
-
-/// How a number is made of a position.
-#[derive(Deserialize)]
-struct Made {
-    template: String,
-    reset: Option<String>,
-    construction: u16,
-}
-
-#[derive(Clone, Copy, Deserialize, Serialize)]
-struct Span {
-    first: u64,
-    last: u64,
-}
-
-#[derive(Deserialize)]
-struct Number {
-    position: u64,
-    id: Box<str>,
-}
-
-#[derive(Serialize)]
-struct Return {
-    unused: Vec<Span>,
-}
-
-#[derive(Deserialize)]
-struct Returned {}
 
 impl Series {
     /// Holds numbers of the scope in advance, in the memory of this program: so many at first, and up to a hundred times
@@ -108,33 +60,30 @@ impl Source for Leases {
     type Error = Error;
 
     async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Error> {
-        let answer = self.ask(count, used).await?;
-        let lease = answer.lease;
-        match self.read(answer) {
-            Read::Given(given) => Ok(given),
-            Read::Foreign(ranges) => {
+        match self.read(self.ask(count, used).await?) {
+            Some(Read::Given(given)) => Ok(given),
+            Some(Read::Foreign(lease, ranges)) => {
                 // A newer server than this program: it writes the numbers itself from now on.
                 self.as_numbers.store(true, Ordering::Relaxed);
                 self.give_back(lease, ranges).await?;
                 match self.read(self.ask(count, Vec::new()).await?) {
-                    Read::Given(given) => Ok(given),
-                    Read::Foreign(_) | Read::Strange => Err(self.strange()),
+                    Some(Read::Given(given)) => Ok(given),
+                    Some(Read::Foreign(..)) | None => Err(self.strange()),
                 }
             }
-            Read::Strange => Err(self.strange()),
+            None => Err(self.strange()),
         }
     }
 
     async fn give_back(&self, lease: Uuid, unused: Vec<Range<u64>>) -> Result<(), Error> {
-        let path = Path::of("lease", ["v1", "leases", &lease.to_string(), "return"])?;
-        let span = |range: Range<u64>| Span { first: range.start, last: range.end - 1 };
-        let unused = Return { unused: unused.into_iter().map(span).collect() };
-        let told: Result<Returned, Error> =
-            self.series.client.transport.post(path, &unused, Retry::Freely).await;
-        match told {
+        let path = Path::v1(["leases", &lease.to_string(), "return"])?;
+        let positions = |range: Range<u64>| PositionRange { first: range.start, last: range.end - 1 };
+        let request = ReturnRequest { unused: unused.into_iter().map(positions).collect() };
+        let transport = &self.series.client.transport;
+        match transport.post::<ReturnOutcome>(path, &request, Retry::Freely).await {
             // An attempt before this one was heard, and not answered.
             Err(error) if error.code() == Some("unknown_lease") => Ok(()),
-            told => told.map(drop),
+            outcome => outcome.map(drop),
         }
     }
 
@@ -152,44 +101,48 @@ impl Source for Leases {
 enum Read {
     Given(Given),
     /// Ranges of a series whose numbers this program cannot make.
-    Foreign(Vec<Range<u64>>),
-    Strange,
+    Foreign(Uuid, Vec<Range<u64>>),
 }
 
 impl Leases {
-    async fn ask(&self, count: u64, used: Vec<Uuid>) -> Result<Answer, Error> {
-        let Series { client, name: _, place } = &self.series;
-        let ask = Ask { place, count, numbers: self.as_numbers.load(Ordering::Relaxed), used };
+    async fn ask(&self, count: u64, used: Vec<Uuid>) -> Result<LeaseGrant, Error> {
+        let Series { client, scope, date, .. } = &self.series;
+        let numbers = self.as_numbers.load(Ordering::Relaxed);
+        let used = used.iter().map(ToString::to_string).collect();
+        let request = LeaseRequest { scope: scope.clone(), count, date: *date, numbers, used };
         // Of a series with leases a number may be missing, so asking again is always allowed.
-        client.transport.post(self.series.path(["lease"])?, &ask, Retry::Freely).await
+        client.transport.post(self.series.path(["lease"])?, &request, Retry::Freely).await
     }
 
-    fn read(&self, answer: Answer) -> Read {
-        let Answer { lease, ranges, made, numbers, good_for_ms } = answer;
-        let good_for = good_for_ms.map(Duration::from_millis);
-        let ranges = ranges.unwrap_or_default().into_iter();
-        let ranges = ranges.map(|span| Some(span.first..span.last.checked_add(1)?));
-        let Some(ranges) = ranges.collect::<Option<Vec<Range<u64>>>>() else { return Read::Strange };
-        if let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) {
-            let numbers = numbers.into_iter().map(|number| (number.position, number.id)).collect();
-            return Read::Given(Given { lease, numbers: Numbers::Written(numbers, ranges), good_for });
+    /// None if it holds no numbers at all.
+    fn read(&self, mut grant: LeaseGrant) -> Option<Read> {
+        let lease = grant.lease.parse().ok()?;
+        let good_for = grant.good_for_ms.map(Duration::from_millis);
+        let ranges = grant.ranges.take().unwrap_or_default().into_iter();
+        let ranges = ranges.map(|range| Some(range.first..range.last.checked_add(1)?));
+        let ranges: Vec<Range<u64>> = ranges.collect::<Option<_>>()?;
+        if let Some(numbers) = grant.numbers.take().filter(|numbers| !numbers.is_empty()) {
+            let numbers = numbers.into_iter().map(|number| (number.position, number.id.into())).collect();
+            let numbers = Numbers::Written(numbers, ranges);
+            return Some(Read::Given(Given { lease, numbers, good_for }));
         }
         if ranges.is_empty() || ranges.iter().any(Range::is_empty) {
-            return Read::Strange;
+            return None;
         }
-        match made.and_then(|made| self.scope(&made, &ranges)) {
+        Some(match self.scope(&grant, &ranges) {
             Some(scope) => Read::Given(Given { lease, numbers: Numbers::Positions(ranges, scope), good_for }),
-            None => Read::Foreign(ranges),
-        }
+            None => Read::Foreign(lease, ranges),
+        })
     }
 
     /// The scope that makes numbers of all these positions, if this program knows how.
-    fn scope(&self, made: &Made, ranges: &[Range<u64>]) -> Option<Arc<Scope>> {
+    fn scope(&self, grant: &LeaseGrant, ranges: &[Range<u64>]) -> Option<Arc<Scope>> {
+        let template = grant.template.as_deref()?;
         let scope = match self.scope.get() {
-            Some(scope) if scope.pattern().template() == made.template => scope.clone(),
+            Some(scope) if scope.pattern().template() == template => scope.clone(),
             Some(_) => return None,
             None => {
-                let scope = self.compiled(made)?;
+                let scope = self.compiled(grant, template)?;
                 self.scope.get_or_init(|| Arc::new(scope)).clone()
             }
         };
@@ -197,15 +150,14 @@ impl Leases {
         ranges.iter().all(|range| range.end - 1 <= last).then_some(scope)
     }
 
-    fn compiled(&self, made: &Made) -> Option<Scope> {
-        let construction = Construction::of_number(made.construction)?;
-        let reset = made.reset.as_deref().map_or(Some(Reset::Never), |reset| reset.parse().ok())?;
+    fn compiled(&self, grant: &LeaseGrant, template: &str) -> Option<Scope> {
+        let construction = Construction::of_number(grant.construction?)?;
+        let reset = grant.reset.as_deref().map_or(Some(Reset::Never), |reset| reset.parse().ok())?;
         let pattern =
-            Pattern::compile(&made.template, Options { reset, construction, ..Options::default() }).ok()?;
-        let Place { scope, date } = &self.series.place;
+            Pattern::compile(template, Options { reset, construction, ..Options::default() }).ok()?;
         let shown: Vec<&str> = pattern.parameters().collect();
-        let shown = scope.iter().filter(|(name, _)| shown.contains(&name.as_str()));
-        pattern.scope(shown, date.as_deref().and_then(|date| date.parse().ok())).ok()
+        let scope = self.series.scope.iter().filter(|(name, _)| shown.contains(name));
+        pattern.scope(scope, self.series.date.map(Day::date)).ok()
     }
 
     fn strange(&self) -> Error {

@@ -20,14 +20,13 @@
 
 mod bates;
 mod breaker;
+mod calls;
 mod client;
 mod document;
 mod error;
-mod gap;
-mod identifier;
 mod lease;
 mod list;
-mod outbox;
+mod pages;
 mod pool;
 mod reservation;
 mod series;
@@ -36,18 +35,23 @@ mod stock;
 mod tap;
 mod transport;
 
+pub use bates_api as api;
+pub use bates_api::{
+    Assignment, AuditEntry, Gap, HeldLease, KnownDocument, Match, OutboxCounts, Page, Peek, PoolStatus,
+    PositionRange, Reason, Reconciliation, Reservation, Trace, Verdict,
+};
 pub use bates_prefetch::{CloseError, Empty, Number, Prefetch};
+pub use calls::Decision;
 pub use client::{Client, ClientBuilder};
-pub use document::{Assigned, Document, KnownDocument};
+pub use document::Document;
 pub use error::{Code, Error, OpenError, PopError};
-pub use gap::{Gap, Gaps, Reconciled};
-pub use identifier::{Match, Reason, Trace, Verdict};
 pub use lease::{Leases, Prefetched};
-pub use outbox::Outbox;
+pub use pages::{Audit, Gaps, HeldLeases, Outbox, Pages};
 pub use pool::Pool;
-pub use reservation::Reservation;
-pub use series::{Peek, Series};
+pub use series::Series;
 pub use settings::Settings;
+#[doc(hidden)]
+pub use transport::LineAnswers;
 
 /// The examples of the guide, which are compiled and not run.
 #[cfg(doctest)]

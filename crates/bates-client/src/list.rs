@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use bates_api::{Attachment, marker_key};
 use redis::aio::{ConnectionLike as _, MultiplexedConnection};
 use redis::{AsyncConnectionConfig, Client, Pipeline, Value};
 use tokio::time::timeout;
 
-use crate::bates::Attached;
 use crate::error::TapError;
 
 /// Pops, if the list is the one that Bates filled. Keys: list, marker. Arguments: epoch, run, replication, count,
@@ -89,15 +89,15 @@ impl Link {
     /// Takes numbers, within a time. After an error the connection must not be used: an answer may be on its way.
     pub(crate) async fn pop(
         &mut self,
-        list: &Attached,
+        list: &Attachment,
         server: &Server,
         count: usize,
         patience: Duration,
     ) -> Result<Popped, TapError> {
         let mut command = redis::cmd("EVAL");
-        command.arg(self.script).arg(2).arg(&list.key).arg(format!("{{{}}}:bates", list.key));
+        command.arg(self.script).arg(2).arg(&list.key).arg(marker_key(&list.key));
         command.arg(list.epoch).arg(&*server.run).arg(&*server.replication).arg(count);
-        command.arg(list.store.to_string());
+        command.arg(&list.store);
         let asked = self.connection.req_packed_command(&command);
         let answer = timeout(patience, asked).await.map_err(|_| TapError::Late("in time"))??;
         read(answer)

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::bates::Bates;
-use crate::error::{OpenError, PopError};
+use crate::error::{Error, OpenError, PopError};
 use crate::settings::Settings;
 use crate::stock::{Fetch, Fetched, Hand, Stock, Turn};
 use crate::tap::Tap;
@@ -42,9 +42,7 @@ struct Shared {
 }
 
 impl Pool {
-    /// A pool. Nobody is asked yet; the first call does.
-    ///
-    /// TLS needs a provider in the process: where none was installed, this installs ring's.
+    /// A pool. The first call connects.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
         let (batch, deadline) = (settings.batch.clamp(1, COUNT_MAX), settings.deadline);
         let tap = Mutex::new(Tap::new(settings)?);
@@ -91,10 +89,10 @@ impl Pool {
         let Some(error) = error else { return Ok(hand.take()) };
         // Invariant: no call fails because one of the two was late. Redis has not been asked, or not long enough.
         self.take_of_redis(&mut hand, true).await;
-        if hand.missing() == 0 || (error.is_end() && !hand.is_empty()) {
+        if hand.missing() == 0 || (matches!(error, Error::Exhausted { .. }) && !hand.is_empty()) {
             return Ok(hand.take());
         }
-        Err(error.with(self.0.stock.why()))
+        Err(PopError::of(error, self.0.stock.why()))
     }
 
     /// What was popped and not handed out: for a program that ends, so that nothing is lost.

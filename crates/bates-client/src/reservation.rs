@@ -2,34 +2,13 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use bates_api::{KnownDocument, Path, Reservation, ReservationRequest};
 
 use crate::client::Client;
-use crate::document::{KnownDocument, checked_key, fresh_key};
+use crate::document::{checked_key, fresh_key};
 use crate::error::Error;
-use crate::series::{Place, Series};
-use crate::transport::{Call, Path, Retry};
-
-/// A number that is reserved.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct Reservation {
-    /// The number.
-    pub id: String,
-    /// What confirms or voids it.
-    pub token: String,
-    /// `reserved`, `confirmed` or `voided`.
-    pub state: String,
-    /// When it is voided, unless it is confirmed before.
-    pub deadline: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Ask<'a> {
-    #[serde(flatten)]
-    place: &'a Place,
-    seconds: u64,
-}
+use crate::series::Series;
+use crate::transport::{Call, Retry};
 
 impl Series {
     /// Reserves a number for so long, in whole seconds, up to 30 days. Confirm it once its document is saved, or void it.
@@ -57,8 +36,9 @@ impl Series {
         if lasts.subsec_nanos() > 0 {
             return Err(Error::wrong("time of a reservation", format!("{lasts:?} are no whole seconds")));
         }
-        let ask = Ask { place: &self.place, seconds: lasts.as_secs() };
-        let call = Call::post(self.path(["reservations"])?, Retry::Freely).json(&ask)?.key(&key)?;
+        let seconds = Some(lasts.as_secs());
+        let request = ReservationRequest { scope: self.scope.clone(), date: self.date, seconds };
+        let call = Call::post(self.path(["reservations"])?, Retry::Freely).json(&request)?.key(&key)?;
         self.client.transport.call(call).await
     }
 }
@@ -66,16 +46,11 @@ impl Series {
 impl Client {
     /// The document of a reservation is saved. Twice is once.
     pub async fn confirm(&self, token: &str) -> Result<KnownDocument, Error> {
-        self.decide(token, "confirm").await
+        self.post(Path::v1(["reservations", token, "confirm"])?).await
     }
 
     /// The document of a reservation will not be saved: its number is a gap from now on. Twice is once.
     pub async fn void(&self, token: &str) -> Result<KnownDocument, Error> {
-        self.decide(token, "void").await
-    }
-
-    async fn decide(&self, token: &str, decision: &str) -> Result<KnownDocument, Error> {
-        let path = Path::of("token", ["v1", "reservations", token, decision])?;
-        self.transport.call(Call::post(path, Retry::Freely)).await
+        self.post(Path::v1(["reservations", token, "void"])?).await
     }
 }

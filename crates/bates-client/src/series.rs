@@ -1,13 +1,10 @@
 //! A series of a server, and a scope of it: numbers are asked for here.
 
-use std::collections::BTreeMap;
-
-use bates_pattern::Date;
-use serde::{Deserialize, Serialize};
+use bates_api::{Day, NumberRequest, Numbers, Parameters, Path, Peek};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::transport::{Path, Retry};
+use crate::transport::Retry;
 
 /// Numbers in one answer.
 const COUNT_MAX: usize = 100_000;
@@ -16,49 +13,14 @@ const COUNT_MAX: usize = 100_000;
 #[derive(Clone, Debug)]
 pub struct Series {
     pub(crate) client: Client,
-    pub(crate) name: String,
-    pub(crate) place: Place,
-}
-
-/// Where in a series, as every request spells it.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Place {
-    pub(crate) scope: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) date: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Ask<'a> {
-    #[serde(flatten)]
-    place: &'a Place,
-    count: usize,
-}
-
-#[derive(Deserialize)]
-struct Ids {
-    ids: Vec<String>,
-}
-
-/// What is known of a scope.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct Peek {
-    /// Whether a number of it was ever asked for.
-    pub exists: bool,
-    /// The highest position handed out; after a crash, the highest granted.
-    pub last: Option<u64>,
-    /// The position that comes next; none at the end.
-    pub next: Option<u64>,
-    /// How many numbers are left.
-    pub left: u64,
-    /// Whether that is an estimate, because of rejection rules.
-    pub left_is_estimate: bool,
+    name: String,
+    pub(crate) scope: Parameters,
+    pub(crate) date: Option<Day>,
 }
 
 impl Series {
     pub(crate) fn new(client: Client, name: String) -> Self {
-        Self { client, name, place: Place::default() }
+        Self { client, name, scope: Parameters::default(), date: None }
     }
 
     /// The name of the series.
@@ -72,20 +34,15 @@ impl Series {
         mut self,
         parameters: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
-        self.place.scope = parameters.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        self.scope = parameters.into_iter().collect();
         self
     }
 
     /// On this business date, such as `2026-12-31`, for a series that shows one. Without it, today's in the time zone of
     /// the series.
     pub fn date(mut self, day: &str) -> Result<Self, Error> {
-        // The calendar reads more than one spelling; the server reads this one.
-        let is_day = day.parse::<Date>().is_ok_and(|date| date.to_string() == day);
-        if !is_day {
-            let day: String = day.chars().take(32).collect();
-            return Err(Error::wrong("date", format!("{day:?} is no day: expected YYYY-MM-DD")));
-        }
-        self.place.date = Some(day.to_owned());
+        let wrong = |error: bates_api::DayError| Error::wrong("date", error.to_string());
+        self.date = Some(day.parse().map_err(wrong)?);
         Ok(self)
     }
 
@@ -124,26 +81,21 @@ impl Series {
 
     /// What comes next, without taking it.
     pub async fn peek(&self) -> Result<Peek, Error> {
-        let mut path = self.path(["peek"])?;
-        for (name, value) in &self.place.scope {
-            path = path.with(name, value);
-        }
-        if let Some(date) = &self.place.date {
-            path = path.with("date", date);
-        }
+        let path = self.scope.iter().fold(self.path(["peek"])?, |path, (name, value)| path.with(name, value));
+        let path = self.date.iter().fold(path, |path, date| path.with("date", &date.to_string()));
         self.client.transport.get(path).await
     }
 
     /// One answer.
     async fn ask(&self, count: usize) -> Result<Vec<String>, Error> {
-        let ask = Ask { place: &self.place, count };
+        let request = NumberRequest { scope: self.scope.clone(), count: count as u64, date: self.date };
         let retry = Retry::UnlessGapless(&self.name);
-        let Ids { ids } = self.client.transport.post(self.path(["next"])?, &ask, retry).await?;
+        let Numbers { ids } = self.client.transport.post(self.path(["next"])?, &request, retry).await?;
         Ok(ids)
     }
 
     /// A path below that of the series.
-    pub(crate) fn path<'a>(&'a self, rest: impl IntoIterator<Item = &'a str>) -> Result<Path, Error> {
-        Path::of("name or identifier", ["v1", "series", &self.name].into_iter().chain(rest))
+    pub(crate) fn path<const N: usize>(&self, rest: [&str; N]) -> Result<Path, Error> {
+        Ok(Path::v1(["series", &self.name].into_iter().chain(rest))?)
     }
 }

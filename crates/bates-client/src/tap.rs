@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use bates_api::Attachment;
 use redis::Client;
 
-use crate::bates::{Attached, Bates};
-use crate::error::{BatesError, OpenError, TapError};
+use crate::bates::Bates;
+use crate::error::{OpenError, TapError};
 use crate::list::{Link, Popped, Server};
 use crate::settings::Settings;
 
@@ -19,7 +20,7 @@ pub(crate) struct Tap {
     /// Whether Bates was told which server is behind the link.
     is_attached: bool,
     /// The server that an epoch was learned for, and the list.
-    known: Option<(Server, Attached)>,
+    known: Option<(Server, Attachment)>,
     ignores_server: bool,
 }
 
@@ -77,7 +78,8 @@ impl Tap {
         match bates.attach(&server).await {
             Ok(list) => self.known = Some((server, list)),
             // Invariant: without Bates, only a server whose memory is the one that the epoch was learned for.
-            Err(BatesError::Away(_)) if self.known.as_ref().is_some_and(|(known, _)| *known == server) => {}
+            Err(error)
+                if error.is_away() && self.known.as_ref().is_some_and(|(known, _)| *known == server) => {}
             Err(error) => return Err(TapError::Attach(error)),
         }
         self.is_attached = true;

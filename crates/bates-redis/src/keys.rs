@@ -1,5 +1,4 @@
-//! What lies beside a list. The braces are a hash tag: in a cluster, all keys of a pool have the slot of its list,
-//! whose own key holds no braces.
+//! What lies beside a list: keys that begin with that of its marker, and so have the slot of the list in a cluster.
 
 /// The keys of a pool.
 pub(crate) struct Keys<'k> {
@@ -15,11 +14,7 @@ pub(crate) struct Keys<'k> {
 
 impl<'k> Keys<'k> {
     pub(crate) fn of(list: &'k str) -> Self {
-        Self {
-            list,
-            marker: format!("{{{list}}}:bates"),
-            lock: format!("{{{list}}}:bates:lock"),
-            stage: format!("{{{list}}}:bates:stage"),
-        }
+        let marker = bates_api::marker_key(list);
+        Self { list, lock: format!("{marker}:lock"), stage: format!("{marker}:stage"), marker }
     }
 }

@@ -179,7 +179,8 @@ CREATE TABLE pooled (
     first     INTEGER NOT NULL,
     last      INTEGER NOT NULL,
     -- The process of `run` holds what is 'granted' until it is 'pushed'. A 'popped' row is kept only while that process
-    -- holds positions below it: `cursor.held_from` names only the first position of what it holds.
+    -- holds positions below it: `cursor.held_from` names only the first position of what it holds. What a caller was
+    -- given past the pool while the process holds others is such a row, too.
     state     TEXT NOT NULL CHECK (state IN ('granted', 'pushed', 'popped')),
     run       INTEGER NOT NULL,
     PRIMARY KEY (series_id, scope, first)

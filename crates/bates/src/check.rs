@@ -1,9 +1,9 @@
 //! `bates check`: what a configuration amounts to.
 
 use anyhow::bail;
+use bates_api::Description;
 use bates_core::{Amount, Auditing, Promise, SeriesSpec, Value};
 use bates_pattern::{Capacity, Pattern, Position, Scope};
-use bates_server::series::Description;
 use clap::Args;
 use serde::Serialize;
 
@@ -156,7 +156,7 @@ fn skipped(spec: &SeriesSpec, is_shared: bool) -> (u64, u64) {
 
 /// What numbers must keep, as it was written.
 fn rules(spec: &SeriesSpec) -> anyhow::Result<Vec<String>> {
-    let described = Description::read(&spec.description)?;
+    let described: Description = serde_json::from_str(&spec.description)?;
     let words =
         (!described.restrict.is_empty()).then(|| format!("without {}", described.restrict.join(", ")));
     Ok(described.reject.into_iter().chain(words).collect())

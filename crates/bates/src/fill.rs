@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::bail;
+use bates_client::Client;
 use bates_core::{Amount, Entry, Filled, Machine, ScopeName, Store};
 use bates_sqlite::Opening;
 use clap::Args;
-use serde::Deserialize;
 use tokio::task::JoinSet;
 
-use crate::ask::{ServerArgs, escaped};
+use crate::ask::ServerArgs;
 use crate::config::{Config, ConfigArgs};
 use crate::output::{self, Answer, Output, grouped};
 use crate::progress::Progress;
@@ -57,7 +57,7 @@ pub(crate) struct FillArgs {
 
 pub(crate) fn run(args: &FillArgs) -> anyhow::Result<Answer> {
     if args.server {
-        return ask(args);
+        return args.at.ask(async |client| ask(args, client).await);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(open_and_fill(args))
@@ -140,39 +140,22 @@ fn grouped_numbers(count: u64) -> String {
     format!("{} {}", grouped(count), if count == 1 { "number" } else { "numbers" })
 }
 
-#[derive(Deserialize)]
-struct AskedPool {
-    key: String,
-    level: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct AskedPools {
-    pools: Vec<AskedPool>,
-}
-
 /// Has the server keep a pool, and waits until it holds something.
-fn ask(args: &FillArgs) -> anyhow::Result<Answer> {
-    let series = args.series.as_deref().unwrap_or_default();
-    let scope: serde_json::Map<String, serde_json::Value> = scope::pairs(&args.parameters)?
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.into()))
-        .collect();
-    let path = format!("/v1/series/{}/pool", escaped(series));
-    let asked: AskedPool = args.at.post_json(&path, &serde_json::json!({ "scope": scope }))?;
+async fn ask(args: &FillArgs, client: Client) -> anyhow::Result<Answer> {
+    let name = args.series.as_deref().unwrap_or_default();
+    let series = scope::series(&client, name, &args.parameters, None)?;
+    let key = series.keep_pool().await?.key;
     let mut out = Output::new();
     for _ in 0..ASKS_MAX {
-        let found: AskedPools = args.at.get(&format!("/v1/pools?series={}", escaped(series)))?;
-        let level = found.pools.iter().find(|pool| pool.key == asked.key).and_then(|pool| pool.level);
-        if let Some(level @ 1..) = level {
-            out.line(format_args!("{} holds {}", asked.key, grouped_numbers(level)))?;
+        let pools = series.pools().await?;
+        if let Some(level @ 1..) = pools.iter().find(|pool| pool.key == key).and_then(|pool| pool.level) {
+            out.line(format_args!("{key} holds {}", grouped_numbers(level)))?;
             out.flush()?;
             return Ok(Answer::Yes);
         }
-        #[expect(clippy::disallowed_methods, reason = "a server tells nobody when it has filled a pool")]
-        std::thread::sleep(ASK_EVERY);
+        tokio::time::sleep(ASK_EVERY).await;
     }
-    out.line(format_args!("{} is not filled yet: the log of the server says why", asked.key))?;
+    out.line(format_args!("{key} is not filled yet: the log of the server says why"))?;
     out.flush()?;
     Ok(Answer::No)
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use bates_api::Description;
 use bates_core::{Machine, MachineError, Origin, Promise, SeriesName, SeriesSpec, Store, SystemClock};
-use bates_server::series::Description;
+use bates_server::series;
 use bates_sqlite::Opening;
 use clap::Args;
 
@@ -61,7 +62,7 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs) -> anyhow
     };
     let specs = config.series.into_iter().map(as_pinned).collect();
     let machine = Machine::open(Arc::new(store), specs, Arc::new(SystemClock)).await?;
-    machine.restore(Description::read_spec).await?;
+    machine.restore(series::read_spec).await?;
     let Some(entry) = machine.named(name.as_str()) else { bail!("there is no series {:?}", name.as_str()) };
     let (from, keeps_order) = (entry.spec().promise, to != Promise::Unique);
     if keeps_order && config.pools.iter().any(|pool| pool.series == name) {
@@ -111,9 +112,10 @@ fn tell(
 }
 
 fn described_as(spec: &SeriesSpec, promise: Promise) -> anyhow::Result<SeriesSpec, ChangeError> {
-    let mut description = Description::read(&spec.description).context("its description cannot be read")?;
+    let mut description: Description =
+        serde_json::from_str(&spec.description).context("its description cannot be read")?;
     promise.name().clone_into(&mut description.promise);
-    Ok(description.spec(spec.name.clone()).map_err(anyhow::Error::from)?)
+    Ok(series::spec(&description, spec.name.clone()).map_err(anyhow::Error::from)?)
 }
 
 /// Why a series was not changed.

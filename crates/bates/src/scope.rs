@@ -1,8 +1,8 @@
 //! How a scope is written on the command line: `project=PROJ type=9012`, and a date.
 
-use std::collections::BTreeMap;
-
 use anyhow::bail;
+use bates_api::Day;
+use bates_client::{Client, Series};
 use bates_pattern::Date;
 
 /// Words into parameters.
@@ -19,13 +19,19 @@ pub(crate) fn pairs(words: &[String]) -> anyhow::Result<Vec<(&str, &str)>> {
 
 /// One way to write a date, and one message.
 pub(crate) fn date(text: &str) -> Result<Date, String> {
-    let date: Option<Date> = text.parse().ok();
-    date.filter(|date| date.to_string() == text).ok_or_else(|| "expected a day as YYYY-MM-DD".to_owned())
+    text.parse().map(Day::date).map_err(|_| "expected a day as YYYY-MM-DD".to_owned())
 }
 
-/// A scope as it is shown: its parameters, and its period if it has one.
-pub(crate) fn shown(parameters: &BTreeMap<String, String>, period: Option<&str>) -> String {
-    let mut scope: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    scope.extend(period.map(|period| format!("@{period}")));
-    scope.join(" ")
+/// A series of a server, with the scope and the date that a command names.
+pub(crate) fn series(
+    client: &Client,
+    name: &str,
+    words: &[String],
+    date: Option<Date>,
+) -> anyhow::Result<Series> {
+    let series = client.series(name).scope(pairs(words)?);
+    Ok(match date {
+        Some(date) => series.date(&date.to_string())?,
+        None => series,
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bates_api::{PathError, Problem};
 use thiserror::Error;
 
 /// The stable code of a refusal, such as `bad_scope`. Programs compare it; sentences may change.
@@ -98,6 +99,15 @@ impl Error {
         Self::Wrong { what, reason: reason.into() }
     }
 
+    /// What a server says.
+    pub(crate) fn of(problem: Problem) -> Self {
+        let Problem { code, detail, status, may_burn, .. } = problem;
+        match Code::new(code) {
+            code if code == Code::EXHAUSTED => Self::Exhausted { detail: detail.into(), may_burn },
+            code => Self::Refused { code, detail: detail.into(), status, may_burn },
+        }
+    }
+
     /// Whether the same call may succeed later. Whether asking again can leave a gap is a question to
     /// [`may_burn`](Self::may_burn).
     pub fn is_retryable(&self) -> bool {
@@ -133,6 +143,11 @@ impl Error {
         }
     }
 
+    /// Whether Bates cannot be asked, or cannot answer now; otherwise it says no.
+    pub(crate) fn is_away(&self) -> bool {
+        !matches!(self, Self::Exhausted { .. } | Self::Refused { status: ..500, .. })
+    }
+
     /// The same, after so many attempts of which one may have burned a number.
     pub(crate) fn told(mut self, count: u32, is_burned: bool) -> Self {
         match &mut self {
@@ -143,6 +158,12 @@ impl Error {
             Self::Wrong { .. } | Self::Distrusted { .. } | Self::Cut { .. } => {}
         }
         self
+    }
+}
+
+impl From<PathError> for Error {
+    fn from(error: PathError) -> Self {
+        Self::wrong("name or identifier", error.to_string())
     }
 }
 

@@ -5,5 +5,5 @@ mod pool;
 
 pub(crate) use call::is_passing;
 pub use call::{Code, Error};
-pub(crate) use pool::{BatesError, TapError};
+pub(crate) use pool::TapError;
 pub use pool::{OpenError, PopError};

@@ -1,9 +1,9 @@
 //! Why a pool gives no number, or cannot be taken from at all. What Redis and Bates said is for people.
 
-use thiserror::Error;
+use super::Error;
 
 /// Why settings name no pool.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The address of Redis.
     #[error("no address of Redis: {0}")]
@@ -11,10 +11,13 @@ pub enum OpenError {
     /// The address of Bates.
     #[error("no address of Bates: {0}")]
     Bates(Box<str>),
+    /// The secret of Bates.
+    #[error("the secret cannot be used: {0}")]
+    Secret(Box<str>),
 }
 
 /// Why a call got no numbers. Each says what came of asking Redis; a number may have been burned, none is given twice.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum PopError {
     /// There are no more in the scope.
     #[error("no number is left: {detail} (Redis: {redis})")]
@@ -47,35 +50,21 @@ pub enum PopError {
     },
 }
 
-/// What came of asking Bates.
-#[derive(Debug, Error)]
-pub(crate) enum BatesError {
-    /// It cannot be asked, or cannot answer now.
-    #[error("{0}")]
-    Away(Box<str>),
-    /// It does not take the call.
-    #[error("{code}: {detail}")]
-    Refused { code: Box<str>, detail: Box<str> },
-}
-
-impl BatesError {
-    /// With what came of asking Redis, an error of a call.
-    pub(crate) fn with(self, redis: Box<str>) -> PopError {
-        match self {
-            Self::Away(bates) => PopError::Away { redis, bates },
-            Self::Refused { code, detail } if &*code == "exhausted" => PopError::Exhausted { detail, redis },
-            Self::Refused { code, detail } => PopError::Refused { code, detail, redis },
+impl PopError {
+    /// An error of Bates, with what came of asking Redis.
+    pub(crate) fn of(error: Error, redis: Box<str>) -> Self {
+        match error {
+            Error::Exhausted { detail, .. } => Self::Exhausted { detail, redis },
+            Error::Refused { code, detail, status: ..500, .. } => {
+                Self::Refused { code: code.as_str().into(), detail, redis }
+            }
+            error => Self::Away { redis, bates: error.to_string().into() },
         }
-    }
-
-    /// Whether the scope has ended.
-    pub(crate) fn is_end(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if &**code == "exhausted")
     }
 }
 
 /// What came of asking Redis.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum TapError {
     /// The server, or the way to it.
     #[error("{0}")]
@@ -88,7 +77,7 @@ pub(crate) enum TapError {
     Strange(Box<str>),
     /// Bates does not tell the epoch of this server's list.
     #[error("whether its list is the one that Bates filled cannot be learned: {0}")]
-    Attach(BatesError),
+    Attach(Error),
     /// Told again and again that it is another list.
     #[error("its list is not the one that Bates filled last: {0}")]
     Other(Box<str>),

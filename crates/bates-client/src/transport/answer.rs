@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use bates_api::Problem;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use serde::Deserialize;
 
 use super::tls::is_distrust;
-use crate::error::{Code, Error, is_passing};
+use crate::error::{Error, is_passing};
 
 /// The largest answer that is read: a hundred thousand long identifiers.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -35,14 +35,6 @@ pub(super) struct Answer {
     body: Vec<u8>,
 }
 
-#[derive(Deserialize)]
-struct Problem {
-    code: Box<str>,
-    detail: Box<str>,
-    #[serde(default)]
-    may_burn: bool,
-}
-
 impl Answer {
     pub(super) async fn read(mut answer: reqwest::Response) -> Result<Self, Broken> {
         let (status, after) = (answer.status(), after(answer.headers()));
@@ -62,17 +54,14 @@ impl Answer {
             return Ok(self.body);
         }
         let (status, after) = (self.status.as_u16(), self.after);
-        let Ok(Problem { code, detail, may_burn }) = serde_json::from_slice(&self.body) else {
+        let Ok(problem) = serde_json::from_slice::<Problem>(&self.body) else {
             // A proxy that had no answer from Bates. Whether Bates had the call is not known.
             let (may_burn, may_pass) =
                 (takes_numbers && status >= 500, is_passing(status) || [502, 504].contains(&status));
             let error = strange(host, status, "no reason that Bates gives", may_burn);
             return Err(Failed { error, may_pass, after });
         };
-        let error = match Code::new(code) {
-            code if code == Code::EXHAUSTED => Error::Exhausted { detail, may_burn },
-            code => Error::Refused { code, detail, status, may_burn },
-        };
+        let error = Error::of(Problem { status, ..problem });
         Err(Failed { error, may_pass: is_passing(status), after })
     }
 }

@@ -1,22 +1,25 @@
 //! The way of every call to Bates: sent within bounds, tried again where that can do no harm, and read. The one place
 //! that knows HTTP. Must never try again what could burn a number of a series that has no gaps.
 
+mod address;
 mod answer;
-mod path;
+mod lines;
 mod tls;
 mod turns;
 
 use std::time::Duration;
 
+use bates_api::Path;
 use bates_process::ProcessGuard;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, Url};
+use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
+pub(crate) use self::address::Address;
 use self::answer::{Answer, Broken, Failed, strange};
-pub(crate) use self::path::{Address, Path};
+pub use self::lines::LineAnswers;
 pub(crate) use self::tls::{authorities, config};
 pub(crate) use self::turns::Patience;
 use self::turns::Turns;
@@ -37,6 +40,8 @@ pub(crate) enum Retry<'a> {
     /// It takes numbers of this series. If an attempt may have burned some, it is sent again only once the series is
     /// known to be one that may have gaps.
     UnlessGapless(&'a str),
+    /// Only if the connection failed: it may have been one that a restarted server no longer knew.
+    IfBroken,
 }
 
 /// What is sent, the same at every attempt.
@@ -47,6 +52,7 @@ pub(crate) struct Call<'a> {
     key: Option<HeaderValue>,
     body: Vec<u8>,
     retry: Retry<'a>,
+    within: Option<Duration>,
 }
 
 /// The way to a server.
@@ -66,7 +72,8 @@ struct Promised {
 
 impl<'a> Call<'a> {
     pub(crate) fn get(path: Path) -> Self {
-        Self { method: Method::GET, path, kind: None, key: None, body: Vec::new(), retry: Retry::Freely }
+        let (method, retry) = (Method::GET, Retry::Freely);
+        Self { method, path, kind: None, key: None, body: Vec::new(), retry, within: None }
     }
 
     /// Without a body.
@@ -83,6 +90,11 @@ impl<'a> Call<'a> {
     /// With a body of some kind.
     pub(crate) fn body(self, kind: &'static str, body: Vec<u8>) -> Self {
         Self { kind: Some(kind), body, ..self }
+    }
+
+    /// Within this time, with all its attempts, instead of that of the transport.
+    pub(crate) fn within(self, time: Duration) -> Self {
+        Self { within: Some(time), ..self }
     }
 
     fn takes_numbers(&self) -> bool {
@@ -161,14 +173,18 @@ impl Transport {
 
     async fn bytes_here(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
         let url = self.address.url(&call.path)?;
-        let (mut turns, mut is_burned) = (Turns::new(self.patience), false);
-        let mut may_burn = matches!(call.retry, Retry::Freely);
+        let Patience { total, answer, .. } = self.patience;
+        let (total, answer) = (call.within.unwrap_or(total), call.within.unwrap_or(answer));
+        let (mut turns, mut is_burned) = (Turns::new(Patience { total, answer, ..self.patience }), false);
+        let mut may_burn = !call.takes_numbers();
         loop {
             let Failed { error, may_pass, after } = match self.attempt(&url, &call, turns.left()).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
             is_burned |= error.may_burn();
+            let may_pass =
+                may_pass && (!matches!(call.retry, Retry::IfBroken) || matches!(error, Error::Away { .. }));
             if !turns.rest(may_pass, after).await {
                 return Err(error.told(turns.count, is_burned));
             }
@@ -186,7 +202,7 @@ impl Transport {
     /// be another one after the restart that broke the call.
     async fn may_have_gaps(&self, retry: Retry<'_>, turns: &mut Turns) -> bool {
         let Retry::UnlessGapless(series) = retry else { return true };
-        let Ok(path) = Path::of("series", ["v1", "series", series]) else { return false };
+        let Ok(path) = Path::v1(["series", series]) else { return false };
         let call = Call::get(path);
         let Ok(url) = self.address.url(&call.path) else { return false };
         loop {
@@ -211,10 +227,7 @@ impl Transport {
     }
 
     async fn sent(&self, url: &Url, call: &Call<'_>) -> Result<Answer, Broken> {
-        let mut request = self.client.request(call.method.clone(), url.clone());
-        if let Some(secret) = &self.secret {
-            request = request.header(AUTHORIZATION, secret);
-        }
+        let mut request = self.request(&call.method, url);
         if let Some(kind) = call.kind {
             request = request.header(CONTENT_TYPE, kind);
         }
@@ -223,5 +236,13 @@ impl Transport {
         }
         let answer = request.body(call.body.clone()).send().await.map_err(Broken::Sending)?;
         Answer::read(answer).await
+    }
+
+    fn request(&self, method: &Method, url: &Url) -> RequestBuilder {
+        let request = self.client.request(method.clone(), url.clone());
+        match &self.secret {
+            Some(secret) => request.header(AUTHORIZATION, secret),
+            None => request,
+        }
     }
 }

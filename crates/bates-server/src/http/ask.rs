@@ -1,105 +1,52 @@
-//! What was asked: bodies and queries, read within their bounds.
+//! What was asked: bodies, read within their bounds, the scope that they name, and which answers are accepted.
 
-use std::fmt;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::http::Uri;
+use axum::http::{HeaderMap, Uri, header};
+use bates_api::{Day, NumberRequest, Parameters};
 use bates_core::{Code, ScopeName};
-use bates_pattern::Date;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use utoipa::ToSchema;
+use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
 
 /// The largest body of a question about numbers.
-const BODY_BYTES_MAX: usize = 64 * 1024;
+pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Names and values, in the order in which they came, also if one came twice.
-#[derive(Debug, Default)]
-pub(super) struct Pairs(Vec<(String, String)>);
-
-/// Which numbers are wanted.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Ask {
-    /// A value for each parameter of the series.
-    #[serde(default)]
-    #[schema(value_type = std::collections::BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"}))]
-    scope: Pairs,
-    /// How many numbers.
-    #[serde(default = "one")]
-    #[schema(default = 1, minimum = 1, maximum = 1_000_000)]
-    pub(super) count: u64,
-    /// The business date, for a series that shows one; by default today's, in its time zone.
-    #[schema(value_type = Option<String>, format = Date, example = "2026-12-31")]
-    #[serde(default)]
-    date: Option<Day>,
-}
-
-/// A day, written as `2026-12-31` and in no other way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Day(Date);
-
-impl fmt::Display for Day {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+/// Reads which numbers are wanted from the body, or from the query if there is no body.
+pub(super) async fn read_numbers(uri: &Uri, body: Body, timeout: Duration) -> Result<NumberRequest, Problem> {
+    let body = bytes(body, BODY_BYTES_MAX, timeout).await?;
+    match (uri.query().unwrap_or_default(), &*body) {
+        (query, []) => read_numbers_query(query),
+        ("", body) => json(body),
+        _ => Err(Problem::new(Code::BAD_BODY, "ask in the body or in the query, not in both")),
     }
 }
 
-fn one() -> u64 {
-    1
-}
-
-impl Ask {
-    /// Reads what is asked from the body, or from the query if there is no body.
-    pub(super) async fn read(uri: &Uri, body: Body, timeout: Duration) -> Result<Self, Problem> {
-        let body = bytes(body, BODY_BYTES_MAX, timeout).await?;
-        match (uri.query().unwrap_or_default(), &*body) {
-            (query, []) => Self::of_query(query),
-            ("", body) => json(body),
-            _ => Err(Problem::new(Code::BAD_BODY, "ask in the body or in the query, not in both")),
-        }
-    }
-
-    /// `count` and `date` are themselves, everything else is a parameter of the scope.
-    pub(super) fn of_query(query: &str) -> Result<Self, Problem> {
-        let mut ask = Self { scope: Pairs::default(), count: 1, date: None };
-        let mut is_counted = false;
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            match &*name {
-                "count" | "date"
-                    if (is_counted && name == "count") || (ask.date.is_some() && name == "date") =>
-                {
-                    return Err(Problem::new(Code::BAD_ARGUMENTS, format!("{name} is given twice")));
-                }
-                "count" => (ask.count, is_counted) = (count(&value)?, true),
-                "date" => ask.date = Some(Day::of(&value).ok_or_else(|| bad_date(&value))?),
-                _ => ask.scope.0.push((name.into_owned(), value.into_owned())),
+/// `count` and `date` are themselves, everything else is a parameter of the scope.
+pub(super) fn read_numbers_query(query: &str) -> Result<NumberRequest, Problem> {
+    let (mut scope, mut asked, mut date) = (Parameters::default(), None, None);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "count" | "date"
+                if (asked.is_some() && name == "count") || (date.is_some() && name == "date") =>
+            {
+                return Err(Problem::new(Code::BAD_ARGUMENTS, format!("{name} is given twice")));
             }
+            "count" => asked = Some(count(&value)?),
+            "date" => {
+                let bad = |error: bates_api::DayError| Problem::new(Code::BAD_DATE, error.to_string());
+                date = Some(value.parse().map_err(bad)?);
+            }
+            _ => scope.push(name, value),
         }
-        Ok(ask)
     }
-
-    pub(super) fn parameters(&self) -> Vec<(&str, &str)> {
-        self.scope.parameters()
-    }
-
-    pub(super) fn name<'a>(&self, parameters: &'a [(&'a str, &'a str)]) -> ScopeName<'a> {
-        name(parameters, self.date)
-    }
+    Ok(NumberRequest { scope, count: asked.unwrap_or(1), date })
 }
 
 /// The name of a scope.
 pub(super) fn name<'a>(parameters: &'a [(&'a str, &'a str)], date: Option<Day>) -> ScopeName<'a> {
-    ScopeName { parameters, date: date.map(|Day(date)| date) }
-}
-
-impl Pairs {
-    pub(super) fn parameters(&self) -> Vec<(&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
-    }
+    ScopeName { parameters, date: date.map(Day::date) }
 }
 
 fn count(text: &str) -> Result<u64, Problem> {
@@ -108,9 +55,18 @@ fn count(text: &str) -> Result<u64, Problem> {
     count.ok_or_else(|| Problem::new(Code::BAD_COUNT, "the count is no whole number"))
 }
 
-fn bad_date(text: &str) -> Problem {
-    let text: String = text.chars().take(32).collect();
-    Problem::new(Code::BAD_DATE, format!("{text:?} is no day: expected YYYY-MM-DD"))
+/// A count within its bounds.
+pub(super) fn check_count(count: u64, count_max: u64) -> Result<(), Problem> {
+    if (1..=count_max).contains(&count) {
+        return Ok(());
+    }
+    Err(Problem::new(Code::BAD_COUNT, format!("the count is {count}; it may be 1 to {count_max}")))
+}
+
+/// The kinds of answers that a request accepts, in lower case.
+pub(super) fn accepted_kinds(headers: &HeaderMap) -> String {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.unwrap_or_default().to_ascii_lowercase()
 }
 
 /// A body within its bounds of size and time.
@@ -153,40 +109,4 @@ pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
             Err(error) => Problem::new(Code::BAD_REQUEST, error.to_string()),
         }
     })
-}
-
-impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Pairs;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with a text for each parameter")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-        deserializer.deserialize_map(Each)
-    }
-}
-
-impl Day {
-    fn of(text: &str) -> Option<Self> {
-        let date: Date = text.parse().ok()?;
-        (date.to_string() == text).then_some(Self(date))
-    }
-}
-
-impl<'de> Deserialize<'de> for Day {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::of(&text).ok_or_else(|| serde::de::Error::custom("the date is no day: expected YYYY-MM-DD"))
-    }
 }

@@ -1,131 +1,44 @@
 //! `/v1/audit`: who took which numbers, how and when, of the series that are audited.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
-use bates_core::{Code, Entry, Record, RecordFilter, ScopeKey, Store};
+use bates_api::{AuditEntry, AuditPage, Day};
+use bates_core::{Code, Entry, Record, RecordFilter, Store};
 use bates_pattern::Date;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde::Serialize;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::problem::Problem;
+use super::query::{self, ListQuery};
 use super::routes::{self, Context};
-
-/// Entries on one page, unless fewer are asked for.
-const PAGE: usize = 1_000;
-
-/// The most that may be asked for.
-const PAGE_MAX: usize = 10_000;
-
-/// Some entries, the oldest first.
-#[derive(Serialize, ToSchema)]
-pub(super) struct AuditPage {
-    /// The entries.
-    entries: Vec<AuditEntry>,
-    /// Give this as `after` to see those behind them; missing on the last page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<String>,
-}
-
-/// Numbers that somebody took at once.
-#[derive(Serialize, ToSchema)]
-pub(super) struct AuditEntry {
-    /// The series.
-    series: String,
-    /// The scope.
-    #[schema(example = json!({"project": "PROJ", "type": "9012"}))]
-    scope: BTreeMap<String, String>,
-    /// Its period, if the series starts again by date.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    period: Option<String>,
-    /// The first position.
-    from: u64,
-    /// The first position past them.
-    to: u64,
-    /// The first number.
-    #[schema(example = "PROJ-9012-1001")]
-    first: String,
-    /// The last number.
-    #[schema(example = "PROJ-9012-2000")]
-    last: String,
-    /// How many numbers: fewer than positions where rules reject some.
-    count: u64,
-    /// The name of a token, the address of a client that has none, or `pool` and the key of a list.
-    #[schema(example = "registry")]
-    who: String,
-    /// `http`, `resp`, `pool`, `document`, `reservation` or `library`.
-    #[schema(example = "http")]
-    how: &'static str,
-    /// When, by the clock of the server that gave them.
-    #[schema(format = DateTime)]
-    at: String,
-}
-
-impl AuditEntry {
-    fn of(record: &Record) -> Self {
-        let (parameters, period) = record.place.scope.parts();
-        Self {
-            series: record.place.series.to_string(),
-            scope: parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            period: period.map(str::to_owned),
-            from: record.range.from(),
-            to: record.range.to(),
-            first: record.first.to_string(),
-            last: record.last.to_string(),
-            count: record.count,
-            who: record.taking.who.to_string(),
-            how: record.taking.how.name(),
-            at: record.taking.at.to_string(),
-        }
-    }
-}
 
 /// What a query asks for: what is not known is a parameter of the scope.
 struct Asked {
     of: RecordFilter,
     id: Option<String>,
-    after: Option<(Timestamp, Uuid)>,
-    limit: usize,
 }
 
 impl Asked {
-    fn of(uri: &Uri) -> Result<Self, Problem> {
-        let mut asked = Self { of: RecordFilter::default(), id: None, after: None, limit: PAGE };
+    fn of(query: &ListQuery) -> Result<Self, Problem> {
+        let mut asked = Self { of: RecordFilter::default(), id: None };
         let (mut parameters, mut period) = (Vec::new(), None);
-        let query: Vec<_> = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).collect();
-        for (name, value) in &query {
+        for (name, value) in &query.rest {
             match &**name {
                 "series" => asked.of.series = Some(routes::name(value)?),
                 "period" => period = Some(printable("period", value)?),
-                "id" => asked.id = Some(value.to_string()),
+                "id" => asked.id = Some(value.clone()),
                 "who" => asked.of.who = Some(printable("who", value)?.into()),
                 "since" => asked.of.since = Some(moment("since", value)?),
                 "until" => asked.of.until = Some(moment("until", value)?),
-                "after" => asked.after = Some(behind(value)?),
-                "limit" => match value.parse() {
-                    Ok(given @ 1..=PAGE_MAX) => asked.limit = given,
-                    _ => return Err(Problem::new(Code::BAD_COUNT, format!("limit is 1 to {PAGE_MAX}"))),
-                },
                 name => parameters.push((name, &**value)),
             }
         }
-        if !parameters.is_empty() || period.is_some() {
-            let bad = |error: bates_core::ScopeKeyError| Problem::new(Code::BAD_SCOPE, error.to_string());
-            let key = ScopeKey::new(parameters, None).map_err(bad)?;
-            asked.of.scope = Some(match period {
-                Some(period) => ScopeKey::from_store(format!("{key} @{period}").trim_start()),
-                None => key,
-            });
-        }
+        asked.of.scope = query::read_scope(&parameters, period)?;
         Ok(asked)
     }
 
@@ -180,8 +93,7 @@ fn only<S: Store>(context: &Context<S>, id: &str) -> Result<Arc<Entry>, Problem>
 }
 
 fn wrong(field: &str, value: &str, problem: &str) -> Problem {
-    let value: String = value.chars().take(64).collect();
-    Problem::new(Code::BAD_ARGUMENTS, format!("{field}: {value:?} {problem}"))
+    query::refuse(format!("{field}: {:?} {problem}", query::cut(value)))
 }
 
 /// A text that no store refuses.
@@ -199,7 +111,7 @@ fn is_kept(moment: &Timestamp) -> bool {
 
 /// A moment, or a day, which begins at midnight in UTC.
 fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
-    let day = || text.parse::<Date>().ok().filter(|day| day.to_string() == text);
+    let day = || text.parse().ok().map(Day::date);
     let begins = |day: Date| day.to_zoned(TimeZone::UTC).ok().map(|begin| begin.timestamp());
     let moment = day().map_or_else(|| text.parse().ok(), begins);
     moment
@@ -207,14 +119,11 @@ fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
         .ok_or_else(|| wrong(field, text, "is no time: expected 2026-12-31T23:59:59Z or 2026-12-31"))
 }
 
-/// `micros id`, as it was given.
-fn behind(text: &str) -> Result<(Timestamp, Uuid), Problem> {
-    let parts = || {
-        let (micros, id) = text.split_once('|')?;
-        let at = Timestamp::from_microsecond(micros.parse().ok()?).ok().filter(is_kept)?;
-        Some((at, id.parse().ok()?))
-    };
-    parts().ok_or_else(|| wrong("after", text, "is not the one of a page before"))
+/// `micros|id`, as it was given.
+fn read_after(text: &str) -> Option<(Timestamp, Uuid)> {
+    let (micros, id) = text.split_once('|')?;
+    let at = Timestamp::from_microsecond(micros.parse().ok()?).ok().filter(is_kept)?;
+    Some((at, id.parse().ok()?))
 }
 
 /// See who took which numbers
@@ -237,31 +146,30 @@ pub(super) async fn audit<S: Store>(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let mut asked = Asked::of(&uri)?;
+    let query = ListQuery::of(&uri, query::LARGE)?;
+    let mut asked = Asked::of(&query)?;
+    let after = query.after(read_after)?;
     asked.narrow(&context).await?;
-    let found = context.machine.records(asked.of, asked.after, asked.limit).await?;
-    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if accepted.to_ascii_lowercase().contains("text/csv") {
-        return Ok(csv(&found));
-    }
-    let last = found.last().filter(|_| found.len() == asked.limit);
-    let after = last.map(|record| format!("{}|{}", record.taking.at.as_microsecond(), record.id));
-    Ok(Json(AuditPage { entries: found.iter().map(AuditEntry::of).collect(), after }).into_response())
+    let found = context.machine.records(asked.of, after, query.limit).await?;
+    let after = query.next(&found, |record| format!("{}|{}", record.taking.at.as_microsecond(), record.id));
+    let entries: Vec<AuditEntry> = found.iter().map(spell_entry).collect();
+    let csv = query::csv(&headers, AuditEntry::CSV, &entries, AuditEntry::csv);
+    Ok(csv.unwrap_or_else(|| Json(AuditPage { entries, after }).into_response()))
 }
 
-/// What may hold a comma or a quote is quoted.
-fn csv(records: &[Record]) -> Response {
-    let mut text = String::from("series,scope,from,to,first,last,count,who,how,at\n");
-    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
-    for Record { place, range, first, last, count, taking, .. } in records {
-        let (series, scope) = (place.series.as_str(), quoted(place.scope.as_str()));
-        let (from, to, first, last) = (range.from(), range.to(), quoted(first), quoted(last));
-        let (who, how, at) = (quoted(&taking.who), taking.how, taking.at);
-        // Writing to a text does not fail.
-        let _ = writeln!(text, "{series},{scope},{from},{to},{first},{last},{count},{who},{how},{at}");
+fn spell_entry(record: &Record) -> AuditEntry {
+    let (scope, period) = query::spell_scope(&record.place.scope);
+    AuditEntry {
+        series: record.place.series.to_string(),
+        scope,
+        period,
+        from: record.range.from(),
+        to: record.range.to(),
+        first: record.first.to_string(),
+        last: record.last.to_string(),
+        count: record.count,
+        who: record.taking.who.to_string(),
+        how: record.taking.how.name().to_owned(),
+        at: record.taking.at.to_string(),
     }
-    let mut response = Body::from(text).into_response();
-    let kind = HeaderValue::from_static("text/csv; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
 }

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
+use bates_api::NumberRequest;
 use bates_core::{By, Code, Entry, Machine, NextError, Numbers, Store};
 use futures_util::stream;
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::ask::Ask;
+use super::ask;
 use super::problem::Problem;
 use super::routes::{Context, Path};
 use crate::Caller;
@@ -25,23 +24,15 @@ const LINES_MAX: u64 = 1_000_000;
 /// Lines that are made and sent together.
 const LINES_AT_ONCE: u64 = 4_096;
 
-/// Numbers, ascending by position.
-#[derive(Serialize, ToSchema)]
-#[schema(example = json!({"ids": ["PROJ-9012-1001", "PROJ-9012-1002"]}))]
-pub(super) struct Ids {
-    /// As many as were asked for; fewer where the scope ends.
-    ids: Vec<String>,
-}
-
 /// Take the next numbers of a scope
 ///
 /// What is asked may also stand in the query: `?count=2&project=PROJ&type=9012`. With `Accept: text/plain` the
 /// numbers come one a line, up to 1,000,000, and are sent while they are made; as JSON up to 100,000.
 #[utoipa::path(post, path = "/v1/series/{series}/next", tag = "numbers",
     params(("series" = String, Path, description = "The name of a series", example = "document")),
-    request_body(content = Option<Ask>),
+    request_body(content = Option<NumberRequest>),
     responses(
-        (status = 200, description = "The numbers", content((Ids = "application/json"), (String = "text/plain"))),
+        (status = 200, description = "The numbers", content((bates_api::Numbers = "application/json"), (String = "text/plain"))),
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn next<S: Store>(
@@ -53,27 +44,21 @@ pub(super) async fn next<S: Store>(
     body: Body,
 ) -> Result<Response, Problem> {
     let entry = context.series(&series).await?;
-    let ask = Ask::read(&uri, body, context.body_timeout).await?;
+    let ask = ask::read_numbers(&uri, body, context.body_timeout).await?;
     let as_lines = wants_lines(&headers);
     let count_max = if as_lines { LINES_MAX } else { OBJECT_MAX };
-    if !(1..=count_max).contains(&ask.count) {
-        return Err(Problem::new(
-            Code::BAD_COUNT,
-            format!("the count is {}; it may be 1 to {count_max}", ask.count),
-        ));
-    }
+    ask::check_count(ask.count, count_max)?;
     if as_lines {
         return lines(context.machine, entry, ask, caller).await;
     }
-    let parameters = ask.parameters();
+    let parameters: Vec<_> = ask.scope.iter().collect();
     let by = By::http(caller.who());
-    let numbers = context.machine.next(&entry, ask.name(&parameters), ask.count, by).await?;
+    let numbers = context.machine.next(&entry, ask::name(&parameters, ask.date), ask.count, by).await?;
     Ok(object(&numbers))
 }
 
 fn wants_lines(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let accepted = accepted.to_ascii_lowercase();
+    let accepted = ask::accepted_kinds(headers);
     let mut kinds = accepted.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
     // Whoever accepts both is given what programs read.
     kinds.any(|kind| kind == "text/plain") && !accepted.contains("application/json")
@@ -89,13 +74,7 @@ fn object(numbers: &Numbers) -> Response {
         serde_json::to_writer(&mut body, number).expect("a text is written into memory");
     }
     body.extend_from_slice(b"]}");
-    answer("application/json", Body::from(body))
-}
-
-fn answer(kind: &'static str, body: Body) -> Response {
-    let mut response = body.into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// The first lines are made before the answer begins, so that an error is told by its status. One that comes
@@ -103,7 +82,7 @@ fn answer(kind: &'static str, body: Body) -> Response {
 async fn lines<S: Store>(
     machine: Arc<Machine<S>>,
     entry: Arc<Entry>,
-    ask: Ask,
+    ask: NumberRequest,
     caller: Caller,
 ) -> Result<Response, Problem> {
     let (first, left) = some_lines(&machine, &entry, &ask, (ask.count, &caller)).await?;
@@ -125,7 +104,8 @@ async fn lines<S: Store>(
         }
     });
     let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, Broken>(first)]), rest);
-    Ok(answer("text/plain; charset=utf-8", Body::from_stream(all)))
+    let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    Ok((kind, Body::from_stream(all)).into_response())
 }
 
 /// Why a stream breaks off.
@@ -141,12 +121,12 @@ enum Broken {
 async fn some_lines<S: Store>(
     machine: &Machine<S>,
     entry: &Entry,
-    ask: &Ask,
+    ask: &NumberRequest,
     (left, caller): (u64, &Caller),
 ) -> Result<(Bytes, u64), NextError> {
-    let parameters = ask.parameters();
+    let parameters: Vec<_> = ask.scope.iter().collect();
     let (count, by) = (left.min(LINES_AT_ONCE), By::http(caller.who()));
-    let numbers = machine.next(entry, ask.name(&parameters), count, by).await?;
+    let numbers = machine.next(entry, ask::name(&parameters, ask.date), count, by).await?;
     let mut text = Vec::with_capacity(numbers.len() * 20);
     for (_, number) in numbers.iter() {
         text.extend_from_slice(number.as_bytes());

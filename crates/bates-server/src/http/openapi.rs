@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use bates_core::Code;
@@ -12,9 +12,7 @@ use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
 use super::routes::Path;
-use super::{
-    audit, documents, gaps, health, lease, leases, metrics, next, openg2p, pools, scopes, series, trace,
-};
+use super::{audit, documents, gaps, health, lease, metrics, next, openg2p, pools, scopes, series, trace};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -23,7 +21,7 @@ use super::{
         next::next,
         lease::lease,
         lease::give_back,
-        leases::held,
+        lease::held,
         scopes::peek,
         series::all,
         series::one,
@@ -102,7 +100,7 @@ pub fn document() -> &'static str {
 }
 
 pub(super) async fn json() -> Response {
-    answer("application/json", DOCUMENT.as_str())
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
 }
 
 pub(super) async fn page() -> Redirect {
@@ -135,13 +133,5 @@ fn embedded(name: &str) -> Result<Response, Problem> {
             file
         }
     };
-    let mut response = Body::from(bytes).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(response)
-}
-
-fn answer(kind: &'static str, body: &'static str) -> Response {
-    let mut response = Body::from(body).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
+    Ok(([(header::CONTENT_TYPE, kind)], bytes).into_response())
 }

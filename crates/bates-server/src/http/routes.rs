@@ -15,8 +15,7 @@ use super::health::Health;
 use super::openg2p::{self, Ready};
 use super::problem::Problem;
 use super::{
-    Settings, audit, documents, gaps, health, lease, leases, metrics, next, openapi, pools, scopes, series,
-    trace,
+    Settings, audit, documents, gaps, health, lease, metrics, next, openapi, pools, scopes, series, trace,
 };
 
 /// What every request needs.
@@ -56,7 +55,7 @@ pub(super) fn name(text: &str) -> Result<SeriesName, Problem> {
 fn of_leases<S: Store>() -> Router<Context<S>> {
     Router::new()
         .route("/v1/series/{series}/lease", post(lease::lease::<S>))
-        .route("/v1/leases", get(leases::held::<S>))
+        .route("/v1/leases", get(lease::held::<S>))
         .route("/v1/leases/{lease}/return", post(lease::give_back::<S>))
 }
 

@@ -4,110 +4,52 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
+use bates_api::{Amendment, Description, Retirement, Series, SeriesList};
 use bates_core::{ClientLeaseFilter, Code, Entry, Made, Origin, Promise, SeriesName, SeriesSpec, Store};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::ask;
 use super::problem::Problem;
 use super::routes::{Context, Path, name};
-use crate::series::{DescribedAudit, DescribedLimits, Description};
+use crate::series;
 
 /// The largest description: ten thousand restricted words.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// A series, and what follows from its description.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Series {
-    /// Its name.
-    #[schema(example = "document")]
-    name: String,
-    #[serde(flatten)]
-    description: Description,
-    /// The parameters of a scope.
-    parameters: Vec<String>,
-    /// The last position of a scope.
-    last: u64,
-    /// How many numbers a scope has.
-    capacity: u64,
-    /// Whether the capacity is an estimate, because of rejection rules.
-    capacity_is_estimate: bool,
-    /// Who described it, and so who may change it: `file` or `api`.
-    origin: &'static str,
-}
-
-impl Series {
-    fn of(entry: &Entry) -> Result<Self, Problem> {
-        let mut description = read(entry.spec())?;
-        let (start, end) = (entry.series().start().value(), entry.series().end());
-        description.start = Some(start);
-        // Of a series of the file, the promise may have been changed since.
-        entry.series().promise().name().clone_into(&mut description.promise);
-        Ok(Self {
-            name: entry.series().name().to_string(),
-            description,
-            parameters: entry.parameters().map(str::to_owned).collect(),
-            last: end - 1,
-            capacity: entry.numbers_in(end - start),
-            capacity_is_estimate: !entry.series().pattern().reject().is_empty(),
-            origin: match entry.origin() {
-                Origin::File => "file",
-                Origin::Api => "api",
-            },
-        })
-    }
+/// A series as it is answered.
+fn spell_series(entry: &Entry) -> Result<Series, Problem> {
+    let mut description = read(entry.spec())?;
+    let (start, end) = (entry.series().start().value(), entry.series().end());
+    description.start = Some(start);
+    // Of a series of the file, the promise may have been changed since.
+    entry.series().promise().name().clone_into(&mut description.promise);
+    let origin = match entry.origin() {
+        Origin::File => "file",
+        Origin::Api => "api",
+    };
+    Ok(Series {
+        name: entry.series().name().to_string(),
+        description,
+        parameters: entry.parameters().map(str::to_owned).collect(),
+        last: end - 1,
+        capacity: entry.numbers_in(end - start),
+        capacity_is_estimate: !entry.series().pattern().reject().is_empty(),
+        origin: origin.to_owned(),
+    })
 }
 
 fn read(spec: &SeriesSpec) -> Result<Description, Problem> {
-    let unread = |error| Problem::new(Code::BAD_SERIES, format!("its description cannot be read: {error}"));
-    Description::read(&spec.description).map_err(unread)
+    let unread = |error: serde_json::Error| {
+        Problem::new(Code::BAD_SERIES, format!("its description cannot be read: {error}"))
+    };
+    serde_json::from_str(&spec.description).map_err(unread)
 }
 
-/// All series.
-#[derive(Serialize, ToSchema)]
-pub(super) struct AllSeries {
-    /// By name.
-    series: Vec<Series>,
-}
-
-/// What may be changed of a series at any time. What is left out stays; `null` is the default again.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Amendment {
-    /// What the series promises from now on: `unique`, `ordered` or `gapless`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    promise: Option<String>,
-    /// Some of the limits, or all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<DescribedLimits>)]
-    limits: Option<serde_json::Value>,
-    /// A rule set that numbers must keep; `null` for none.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    reject: Option<serde_json::Value>,
-    /// Digits or words that may not occur in a number; `null` for none.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<String>>)]
-    restrict: Option<serde_json::Value>,
-    /// Whether it is recorded who takes its numbers, and for how long that is kept; `null` for not at all.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<DescribedAudit>)]
-    audit: Option<serde_json::Value>,
-}
-
-/// Tells `null` from nothing at all.
-fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<serde_json::Value>, D::Error> {
-    serde_json::Value::deserialize(deserializer).map(Some)
-}
-
-impl Amendment {
-    /// The description with the changes, as a JSON merge patch makes them.
-    fn apply(&self, description: &Description) -> Result<Description, Problem> {
-        let unread = |error: serde_json::Error| Problem::new(Code::BAD_BODY, error.to_string());
-        let mut merged = serde_json::to_value(description).map_err(unread)?;
-        merge(&mut merged, serde_json::to_value(self).map_err(unread)?);
-        serde_json::from_value(merged).map_err(unread)
-    }
+/// The description with the changes, as a JSON merge patch makes them.
+fn apply(amendment: &Amendment, description: &Description) -> Result<Description, Problem> {
+    let unread = |error: serde_json::Error| Problem::new(Code::BAD_BODY, error.to_string());
+    let mut merged = serde_json::to_value(description).map_err(unread)?;
+    merge(&mut merged, serde_json::to_value(amendment).map_err(unread)?);
+    serde_json::from_value(merged).map_err(unread)
 }
 
 /// RFC 7396: objects are merged, `null` removes, everything else replaces.
@@ -122,21 +64,12 @@ fn merge(target: &mut serde_json::Value, patch: serde_json::Value) {
     }
 }
 
-/// What became of the numbers that a retired series held in memory.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Retired {
-    /// Unused numbers that went back to their cursors.
-    returned: u64,
-    /// Numbers that remain as gaps.
-    gaps: u64,
-}
-
 /// List the series
-#[utoipa::path(get, path = "/v1/series", tag = "series", responses((status = 200, body = AllSeries)))]
-pub(super) async fn all<S: Store>(State(context): State<Context<S>>) -> Result<Json<AllSeries>, Problem> {
+#[utoipa::path(get, path = "/v1/series", tag = "series", responses((status = 200, body = SeriesList)))]
+pub(super) async fn all<S: Store>(State(context): State<Context<S>>) -> Result<Json<SeriesList>, Problem> {
     let series =
-        context.machine.registry().entries().map(|entry| Series::of(entry)).collect::<Result<_, _>>()?;
-    Ok(Json(AllSeries { series }))
+        context.machine.registry().entries().map(|entry| spell_series(entry)).collect::<Result<_, _>>()?;
+    Ok(Json(SeriesList { series }))
 }
 
 /// Describe a series
@@ -147,7 +80,7 @@ pub(super) async fn one<S: Store>(
     State(context): State<Context<S>>,
     Path(series): Path<String>,
 ) -> Result<Json<Series>, Problem> {
-    Ok(Json(Series::of(&*context.series(&series).await?)?))
+    Ok(Json(spell_series(&*context.series(&series).await?)?))
 }
 
 /// Make a series
@@ -167,9 +100,9 @@ pub(super) async fn put<S: Store>(
     let name = name(&series)?;
     let body = ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let description: Description = ask::json(&body)?;
-    let made = context.machine.create(description.spec(name)?).await?;
+    let made = context.machine.create(series::spec(&description, name)?).await?;
     let status = if made == Made::New { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(Series::of(&*context.series(&series).await?)?)))
+    Ok((status, Json(spell_series(&*context.series(&series).await?)?)))
 }
 
 /// Change the limits, the rejection rules, the audit or the promise of a series
@@ -191,11 +124,11 @@ pub(super) async fn patch<S: Store>(
     let amendment: Amendment = ask::json(&body)?;
     check_clients(&context, &name, &amendment).await?;
     let change = |spec: &SeriesSpec| {
-        let description = amendment.apply(&read(spec)?)?;
-        Ok::<_, Problem>(description.spec(spec.name.clone())?)
+        let description = apply(&amendment, &read(spec)?)?;
+        Ok::<_, Problem>(series::spec(&description, spec.name.clone())?)
     };
     context.machine.amend(&name, change).await?;
-    Ok(Json(Series::of(&*context.series(&series).await?)?))
+    Ok(Json(spell_series(&*context.series(&series).await?)?))
 }
 
 /// Numbers that clients hold in advance would come out of order.
@@ -223,11 +156,11 @@ async fn check_clients<S: Store>(
 /// It issues nothing more. Its cursors stay for ever, and a series made again under its name goes on from them.
 #[utoipa::path(delete, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
-    responses((status = 200, body = Retired), (status = "default", body = Problem, content_type = "application/problem+json", description = "It was refused")))]
+    responses((status = 200, body = Retirement), (status = "default", body = Problem, content_type = "application/problem+json", description = "It was refused")))]
 pub(super) async fn retire<S: Store>(
     State(context): State<Context<S>>,
     Path(series): Path<String>,
-) -> Result<Json<Retired>, Problem> {
+) -> Result<Json<Retirement>, Problem> {
     let closed = context.machine.retire(&name(&series)?).await?;
-    Ok(Json(Retired { returned: closed.returned, gaps: closed.gaps }))
+    Ok(Json(Retirement { returned: closed.returned, gaps: closed.gaps }))
 }

@@ -1,14 +1,11 @@
 //! `bates audit`: who took which numbers, how and when.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-
+use bates_api::{AuditEntry, scope_text};
 use clap::Args;
-use serde::Deserialize;
 
-use super::server::{ServerArgs, escaped};
-use crate::output::{self, Answer, Output, grouped};
-use crate::scope;
+use super::list::{self, Format};
+use super::server::ServerArgs;
+use crate::output::{Answer, grouped};
 
 /// See who took which numbers of the series that are audited, the oldest first
 #[derive(Debug, Args)]
@@ -65,97 +62,26 @@ pub(crate) struct AuditArgs {
 /// Entries that are asked for at a time.
 const PAGE: usize = 10_000;
 
-#[derive(Deserialize)]
-struct Page {
-    entries: Vec<serde_json::Value>,
-    after: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    series: String,
-    scope: BTreeMap<String, String>,
-    #[serde(default)]
-    period: Option<String>,
-    from: u64,
-    to: u64,
-    first: String,
-    last: String,
-    count: u64,
-    who: String,
-    how: String,
-    at: String,
-}
-
 pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<Answer> {
-    let query = query(args)?;
-    let mut out = Output::new();
-    let mut rows = vec![["AT", "WHO", "HOW", "SERIES", "SCOPE", "FIRST", "LAST", "COUNT"].map(str::to_owned)];
-    if args.csv {
-        out.line(format_args!("series,scope,from,to,first,last,count,who,how,at"))?;
-    }
-    let (mut left, mut after): (usize, Option<String>) = (args.limit.unwrap_or(usize::MAX), None);
-    while left > 0 {
-        let behind = after.as_ref().map(|after| format!("&after={}", escaped(after))).unwrap_or_default();
-        let limit = left.min(PAGE);
-        let page: Page = args.server.get(&format!("/v1/audit?limit={limit}{query}{behind}"))?;
-        left -= page.entries.len().min(left);
-        for entry in page.entries {
-            if args.json {
-                out.json(&entry)?;
-                continue;
-            }
-            let entry: Entry = serde_json::from_value(entry)?;
-            if args.csv { out.line(format_args!("{}", entry.csv()))? } else { rows.push(entry.row()) }
-        }
-        after = page.after;
-        if after.is_none() {
-            break;
-        }
-    }
-    if !args.json && !args.csv {
-        output::table(&mut out, &rows)?;
-    }
-    out.flush()?;
-    Ok(Answer::Yes)
+    args.server.ask(async |client| {
+        let entries = client.audit().page(args.limit.unwrap_or(PAGE).min(PAGE));
+        let filters = [
+            ("series", &args.series),
+            ("period", &args.period),
+            ("id", &args.id),
+            ("who", &args.who),
+            ("since", &args.since),
+            ("until", &args.until),
+        ];
+        let entries = list::narrow(entries, &filters, &args.parameters)?;
+        let format = Format::of(args.json, args.csv, AuditEntry::CSV, AuditEntry::csv);
+        let heads = ["AT", "WHO", "HOW", "SERIES", "SCOPE", "FIRST", "LAST", "COUNT"];
+        list::print(entries, args.limit, format, heads, |entry| vec![row(entry)]).await
+    })
 }
 
-fn query(args: &AuditArgs) -> anyhow::Result<String> {
-    let mut query = String::new();
-    for (name, value) in [
-        ("series", &args.series),
-        ("period", &args.period),
-        ("id", &args.id),
-        ("who", &args.who),
-        ("since", &args.since),
-        ("until", &args.until),
-    ] {
-        if let Some(value) = value {
-            write!(query, "&{name}={}", escaped(value))?;
-        }
-    }
-    for (name, value) in scope::pairs(&args.parameters)? {
-        write!(query, "&{}={}", escaped(name), escaped(value))?;
-    }
-    Ok(query)
-}
-
-impl Entry {
-    fn scope(&self) -> String {
-        scope::shown(&self.scope, self.period.as_deref())
-    }
-
-    fn row(self) -> [String; 8] {
-        let scope = self.scope();
-        let count = grouped(self.count);
-        [self.at, self.who, self.how, self.series, scope, self.first, self.last, count]
-    }
-
-    fn csv(&self) -> String {
-        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
-        let Self { series, from, to, count, how, at, .. } = self;
-        let (scope, first, last, who) =
-            (quoted(&self.scope()), quoted(&self.first), quoted(&self.last), quoted(&self.who));
-        format!("{series},{scope},{from},{to},{first},{last},{count},{who},{how},{at}")
-    }
+fn row(entry: AuditEntry) -> [String; 8] {
+    let scope = scope_text(&entry.scope, entry.period.as_deref());
+    let AuditEntry { at, who, how, series, first, last, count, .. } = entry;
+    [at, who, how, series, scope, first, last, grouped(count)]
 }

@@ -1,13 +1,11 @@
 //! `bates leases`: what programs hold in advance, who they are, and since when.
 
-use std::collections::BTreeMap;
-
+use bates_api::{HeldLease, PositionRange, scope_text};
 use clap::Args;
-use serde::Deserialize;
 
-use super::server::{ServerArgs, escaped};
-use crate::output::{self, Answer, Output, grouped};
-use crate::scope;
+use super::list::{self, Format};
+use super::server::ServerArgs;
+use crate::output::{Answer, grouped};
 
 /// List what programs hold in advance
 #[derive(Debug, Args)]
@@ -24,70 +22,22 @@ pub(crate) struct LeasesArgs {
     server: ServerArgs,
 }
 
-#[derive(Deserialize)]
-struct Page {
-    leases: Vec<serde_json::Value>,
-    after: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Lease {
-    series: String,
-    scope: BTreeMap<String, String>,
-    #[serde(default)]
-    period: Option<String>,
-    ranges: Vec<Range>,
-    who: String,
-    since: String,
-}
-
-#[derive(Deserialize)]
-struct Range {
-    first: u64,
-    last: u64,
-}
-
 pub(crate) fn run(args: &LeasesArgs) -> anyhow::Result<Answer> {
-    let series =
-        args.series.as_ref().map(|series| format!("series={}&", escaped(series))).unwrap_or_default();
-    let mut out = Output::new();
-    let mut rows = vec![["SERIES", "SCOPE", "FIRST", "LAST", "POSITIONS", "WHO", "SINCE"].map(str::to_owned)];
-    let mut behind = String::new();
-    loop {
-        let page: Page = args.server.get(&format!("/v1/leases?{series}{behind}"))?;
-        for lease in page.leases {
-            if args.json {
-                out.json(&lease)?;
-            } else {
-                rows.extend(serde_json::from_value::<Lease>(lease)?.rows());
-            }
-        }
-        let Some(after) = page.after else { break };
-        behind = format!("after={}", escaped(&after));
-    }
-    if !args.json {
-        output::table(&mut out, &rows)?;
-    }
-    out.flush()?;
-    Ok(Answer::Yes)
+    args.server.ask(async |client| {
+        let leases = list::narrow(client.leases(), &[("series", &args.series)], &[])?;
+        let format = if args.json { Format::Json } else { Format::Table };
+        let heads = ["SERIES", "SCOPE", "FIRST", "LAST", "POSITIONS", "WHO", "SINCE"];
+        list::print(leases, None, format, heads, rows).await
+    })
 }
 
-impl Lease {
-    /// A row a range.
-    fn rows(self) -> impl Iterator<Item = [String; 7]> {
-        let Self { series, scope, period, ranges, who, since } = self;
-        let scope = scope::shown(&scope, period.as_deref());
-        ranges.into_iter().map(move |Range { first, last }| {
-            let count = grouped(last - first + 1);
-            [
-                series.clone(),
-                scope.clone(),
-                first.to_string(),
-                last.to_string(),
-                count,
-                who.clone(),
-                since.clone(),
-            ]
-        })
-    }
+/// A row a range.
+fn rows(lease: HeldLease) -> Vec<[String; 7]> {
+    let HeldLease { series, scope, period, ranges, who, since, .. } = lease;
+    let scope = scope_text(&scope, period.as_deref());
+    let row = |PositionRange { first, last }| {
+        let (count, [first, last]) = (grouped(last - first + 1), [first, last].map(|at| at.to_string()));
+        [series.clone(), scope.clone(), first, last, count, who.clone(), since.clone()]
+    };
+    ranges.into_iter().map(row).collect()
 }

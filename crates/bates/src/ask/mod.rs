@@ -3,7 +3,9 @@
 mod audit;
 mod gaps;
 mod leases;
+mod list;
 mod next;
+mod numbers;
 mod outbox;
 mod peek;
 mod pop;
@@ -19,5 +21,5 @@ pub(crate) use outbox::{OutboxArgs, run as outbox};
 pub(crate) use peek::{PeekArgs, run as peek};
 pub(crate) use pop::{PopArgs, run as pop};
 pub(crate) use series::{SeriesArgs, run as series};
-pub(crate) use server::{Refused, ServerArgs, escaped, refusal};
+pub(crate) use server::{Refused, ServerArgs};
 pub(crate) use validate::{ValidateArgs, run as validate};

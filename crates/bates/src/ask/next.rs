@@ -1,14 +1,15 @@
 //! `bates next`: numbers from a running server.
 
-use std::io::{BufRead, BufReader, IsTerminal};
-
-use anyhow::Context;
 use bates_pattern::Date;
 use clap::Args;
 
-use super::server::{ServerArgs, escaped};
-use crate::output::{self, Answer, Output, counted};
+use super::numbers::{self, Chunk, End};
+use super::server::{ServerArgs, explain};
+use crate::output::Answer;
 use crate::scope;
+
+/// Numbers in one call: they are printed while the next ones are taken.
+const CHUNK: u64 = 10_000;
 
 /// Take the next numbers of a scope
 ///
@@ -44,36 +45,16 @@ pub(crate) struct NextArgs {
 }
 
 pub(crate) fn run(args: &NextArgs) -> anyhow::Result<Answer> {
-    let scope: serde_json::Map<String, serde_json::Value> = scope::pairs(&args.parameters)?
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.into()))
-        .collect();
-    let date = args.date.map(|date| date.to_string());
-    let ask = serde_json::json!({ "scope": scope, "count": args.count, "date": date });
-    let lines = args.server.lines(&format!("/v1/series/{}/next", escaped(&args.series)), &ask)?;
-    let mut out = Output::new();
-    let mut taken = 0;
-    let mut all = Vec::new();
-    for line in BufReader::new(lines).lines() {
-        let number =
-            line.with_context(|| format!("the answer broke off after {}", counted(taken, "number")))?;
-        taken += 1;
-        if args.json {
-            all.push(number);
-        } else {
-            out.line(format_args!("{}", output::printable(&number)))?;
-        }
-        if taken % 10_000 == 0 && std::io::stderr().is_terminal() {
-            out.flush()?;
-        }
-    }
-    if args.json {
-        out.json(&all)?;
-    }
-    out.flush()?;
-    if taken == args.count {
-        return Ok(Answer::Yes);
-    }
-    output::print_note(&format!("the scope ends here: {} of {}", taken, counted(args.count, "number")));
-    Ok(Answer::No)
+    args.server.ask(async |client| {
+        let series = scope::series(&client, &args.series, &args.parameters, args.date)?;
+        numbers::print(args.count, args.json, CHUNK, async |wanted| match series.take(wanted).await {
+            Ok(numbers) => Chunk { numbers, end: None },
+            Err(error) => {
+                let is_exhausted = matches!(error.code(), Some("exhausted" | "held_elsewhere"));
+                let end = Some(End { error: explain(error), is_exhausted });
+                Chunk { numbers: Vec::new(), end }
+            }
+        })
+        .await
+    })
 }

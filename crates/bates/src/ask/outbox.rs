@@ -1,13 +1,15 @@
 //! `bates outbox`: documents that are not delivered yet, or never will be, and what is decided about them.
 
-use std::fmt::Write as _;
-
 use anyhow::bail;
+use bates_client::{Decision, KnownDocument};
 use clap::{Args, Subcommand};
-use serde::Deserialize;
 
-use super::server::{ServerArgs, escaped};
+use super::list::{self, Format};
+use super::server::ServerArgs;
 use crate::output::{self, Answer, Output, counted};
+
+/// Documents that are asked for at a time.
+const PAGE: usize = 1_000;
 
 /// List documents, and retry or abandon those that are dead
 #[derive(Debug, Args)]
@@ -18,7 +20,7 @@ use crate::output::{self, Answer, Output, counted};
     bates outbox abandon 019a8c4e-5f4b-7c3d-9a51-0d3a5b6c7d8e")]
 pub(crate) struct OutboxArgs {
     #[command(subcommand)]
-    decision: Option<Decision>,
+    decision: Option<DecisionCommand>,
 
     /// Only documents in this state: pending, delivered, dead, abandoned, reserved, confirmed or voided
     #[arg(long)]
@@ -41,7 +43,7 @@ pub(crate) struct OutboxArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Decision {
+enum DecisionCommand {
     /// Deliver dead documents after all, or pending ones at once
     #[command(after_help = "Examples:\n  \
         bates outbox retry PROJ-9012-1001 PROJ-9012-1002\n  \
@@ -73,85 +75,45 @@ struct Which {
     server: ServerArgs,
 }
 
-#[derive(Deserialize)]
-struct Page {
-    documents: Vec<serde_json::Value>,
-    after: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Document {
-    id: String,
-    series: String,
-    state: String,
-    tries: u32,
-    updated: String,
-    last_error: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Count {
-    count: u64,
-}
-
 pub(crate) fn run(args: &OutboxArgs) -> anyhow::Result<Answer> {
     match &args.decision {
         None => list(args),
-        Some(Decision::Retry(which)) => decide(which, "retry", "will be delivered"),
-        Some(Decision::Abandon(which)) => decide(which, "abandon", "abandoned"),
+        Some(DecisionCommand::Retry(which)) => decide(which, Decision::Retry, "will be delivered"),
+        Some(DecisionCommand::Abandon(which)) => decide(which, Decision::Abandon, "abandoned"),
     }
 }
 
 fn list(args: &OutboxArgs) -> anyhow::Result<Answer> {
-    let mut documents: Vec<serde_json::Value> = Vec::new();
-    let mut after: Option<String> = None;
-    while documents.len() < args.limit {
-        let mut query = format!("limit={}", (args.limit - documents.len()).min(1_000));
-        for (name, value) in [("state", &args.state), ("series", &args.series), ("after", &after)] {
-            if let Some(value) = value {
-                write!(query, "&{name}={}", escaped(value))?;
-            }
-        }
-        let page: Page = args.server.get(&format!("/v1/outbox?{query}"))?;
-        documents.extend(page.documents);
-        after = page.after;
-        if after.is_none() {
-            break;
-        }
-    }
-    let mut out = Output::new();
-    if args.json {
-        documents.iter().try_for_each(|document| out.json(document))?;
-    } else {
-        print(&mut out, documents)?;
-    }
-    out.flush()?;
-    Ok(Answer::Yes)
+    args.server.ask(async |client| {
+        let documents = client.outbox().page(args.limit.min(PAGE));
+        let filters = [("state", &args.state), ("series", &args.series)];
+        let documents = list::narrow(documents, &filters, &[])?;
+        let format = if args.json { Format::Json } else { Format::Table };
+        let heads = ["NUMBER", "SERIES", "STATE", "TRIES", "UPDATED", "LAST ERROR"];
+        list::print(documents, Some(args.limit), format, heads, |document| vec![row(document)]).await
+    })
 }
 
-fn print(out: &mut Output, documents: Vec<serde_json::Value>) -> anyhow::Result<()> {
-    let mut rows = vec![["NUMBER", "SERIES", "STATE", "TRIES", "UPDATED", "LAST ERROR"].map(str::to_owned)];
-    for document in documents {
-        let Document { id, series, state, tries, updated, last_error } = serde_json::from_value(document)?;
-        rows.push([id, series, state, tries.to_string(), updated, last_error.unwrap_or_default()]);
-    }
-    output::table(out, &rows)
+fn row(document: KnownDocument) -> [String; 6] {
+    let KnownDocument { id, series, state, tries, updated, last_error, .. } = document;
+    [id, series, state, tries.to_string(), updated, last_error.unwrap_or_default()]
 }
 
-fn decide(which: &Which, decision: &str, outcome: &str) -> anyhow::Result<Answer> {
-    let mut out = Output::new();
-    if which.all {
-        let series = which.series.as_ref().map(|series| format!("?series={}", escaped(series)));
-        let path = format!("/v1/outbox/{decision}{}", series.unwrap_or_default());
-        let Count { count } = which.server.post(&path)?;
-        out.line(format_args!("{} {outcome}", counted(count, "document")))?;
-    } else if which.ids.is_empty() {
+fn decide(which: &Which, decision: Decision, outcome: &str) -> anyhow::Result<Answer> {
+    if which.ids.is_empty() && !which.all {
         bail!("name documents by their numbers or event ids, or say --all");
     }
-    for id in &which.ids {
-        let document: Document = which.server.post(&format!("/v1/outbox/{}/{decision}", escaped(id)))?;
-        out.line(format_args!("{} {outcome}", output::printable(&document.id)))?;
-    }
-    out.flush()?;
-    Ok(Answer::Yes)
+    which.server.ask(async |client| {
+        let mut out = Output::new();
+        if which.all {
+            let count = client.decide_all(which.series.as_deref(), decision).await?;
+            out.line(format_args!("{} {outcome}", counted(count, "document")))?;
+        }
+        for id in &which.ids {
+            let document = client.decide(id, decision).await?;
+            out.line(format_args!("{} {outcome}", output::printable(&document.id)))?;
+        }
+        out.flush()?;
+        Ok(Answer::Yes)
+    })
 }

@@ -1,12 +1,9 @@
 //! `bates peek`: what comes next in a scope, without taking it.
 
-use std::fmt::Write;
-
 use bates_pattern::Date;
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
-use super::server::{ServerArgs, escaped};
+use super::server::ServerArgs;
 use crate::output::{Answer, Output, counted, grouped};
 use crate::scope;
 
@@ -33,28 +30,10 @@ pub(crate) struct PeekArgs {
     server: ServerArgs,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Peek {
-    exists: bool,
-    last: Option<u64>,
-    next: Option<u64>,
-    left: u64,
-    left_is_estimate: bool,
-}
-
 pub(crate) fn run(args: &PeekArgs) -> anyhow::Result<Answer> {
-    let mut query = String::new();
-    for (name, value) in scope::pairs(&args.parameters)? {
-        write!(query, "&{}={}", escaped(name), escaped(value))?;
-    }
-    if let Some(date) = args.date {
-        write!(query, "&date={date}")?;
-    }
-    let peek: Peek = args.server.get(&format!(
-        "/v1/series/{}/peek?{}",
-        escaped(&args.series),
-        query.trim_start_matches('&')
-    ))?;
+    let peek = args.server.ask(async |client| {
+        Ok(scope::series(&client, &args.series, &args.parameters, args.date)?.peek().await?)
+    })?;
     let mut out = Output::new();
     if args.json {
         out.json(&peek)?;

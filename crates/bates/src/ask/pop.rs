@@ -6,8 +6,9 @@ use anyhow::Context as _;
 use bates_client::{Pool, PopError, Settings};
 use clap::Args;
 
+use super::numbers::{self, Chunk, End};
 use super::server::{Refused, ServerArgs};
-use crate::output::{self, Answer, Output, counted};
+use crate::output::{self, Answer};
 use crate::scope;
 
 /// Numbers that are popped at a time.
@@ -57,68 +58,39 @@ pub(crate) struct PopArgs {
 pub(crate) fn run(args: &PopArgs) -> anyhow::Result<Answer> {
     let redis = args.redis.clone().or_else(|| std::env::var("BATES_REDIS").ok());
     let redis = redis.context("which Redis server has the pool? Say --redis URL, or set BATES_REDIS")?;
-    let mut settings = Settings::new(args.server.base()?, redis, &*args.series);
-    settings.secret = std::env::var("BATES_SECRET").ok();
-    settings.scope = scope::pairs(&args.parameters)?
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect();
-    // Each call pops what it hands out, so that nothing is lost at the end.
-    settings.batch = 1;
-    settings.deadline = DEADLINE;
+    let (url, secret) = args.server.address()?;
+    let scope = scope::pairs(&args.parameters)?.into_iter();
+    let settings = Settings {
+        secret,
+        scope: scope.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        // Each call pops what it hands out, so that nothing is lost at the end.
+        batch: 1,
+        deadline: DEADLINE,
+        ..Settings::new(url, redis, &*args.series)
+    };
     let pool = Pool::open(&settings)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut out = Output::new();
-    let taken = runtime.block_on(take(args, &pool, &mut out));
-    // What was taken is shown, whatever came then.
-    out.flush()?;
-    let taken = taken?;
-    if let Some(trouble) = pool.trouble() {
-        output::print_note(&format!("some numbers came from Bates: Redis: {}", output::printable(&trouble)));
-    }
-    if taken == args.count {
-        return Ok(Answer::Yes);
-    }
-    output::print_note(&format!("the scope ends here: {} of {}", taken, counted(args.count, "number")));
-    Ok(Answer::No)
-}
-
-/// Takes and prints; how many there were.
-async fn take(args: &PopArgs, pool: &Pool, out: &mut Output) -> anyhow::Result<u64> {
-    pool.attach().await;
-    let (mut all, mut taken, mut failed) = (Vec::new(), 0, None);
-    while taken < args.count && failed.is_none() {
-        let wanted = (args.count - taken).min(CHUNK);
-        let numbers = match pool.pop(usize::try_from(wanted)?).await {
-            Ok(numbers) => numbers,
-            Err(PopError::Exhausted { .. }) if taken > 0 => break,
-            Err(error) => {
-                failed = Some(error);
-                // What was popped for this call is nobody else's.
-                pool.rest()
-            }
-        };
-        taken += numbers.len() as u64;
-        if args.json {
-            all.extend(numbers);
-            continue;
+    args.server.ask(async |_| {
+        pool.attach().await;
+        let answer =
+            numbers::print(args.count, args.json, CHUNK, async |wanted| match pool.pop(wanted).await {
+                Ok(numbers) => Chunk { numbers, end: None },
+                Err(error) => {
+                    let is_exhausted = matches!(error, PopError::Exhausted { .. });
+                    // No other call gets what was popped for this one.
+                    Chunk { numbers: pool.rest(), end: Some(End { error: explain(error), is_exhausted }) }
+                }
+            })
+            .await?;
+        if let Some(trouble) = pool.trouble() {
+            let trouble = output::printable(&trouble);
+            output::print_note(&format!("some numbers came from Bates: Redis: {trouble}"));
         }
-        for number in &numbers {
-            out.line(format_args!("{}", output::printable(number)))?;
-        }
-    }
-    if args.json && (taken > 0 || failed.is_none()) {
-        out.json(&all)?;
-    }
-    match failed {
-        Some(error) if taken == 0 => Err(refused(error)),
-        Some(error) => Err(refused(error).context(format!("after {}", counted(taken, "number")))),
-        None => Ok(taken),
-    }
+        Ok(answer)
+    })
 }
 
 /// What an error of the pool means for a command.
-fn refused(error: PopError) -> anyhow::Error {
+fn explain(error: PopError) -> anyhow::Error {
     match error {
         PopError::Exhausted { detail, .. } => Refused::new("exhausted", &detail).into(),
         PopError::Refused { code, detail, .. } => Refused::new(&code, &detail).into(),

@@ -1,9 +1,9 @@
 //! `bates series`: the series of a running server. What a series promises is changed in the store: see `promise`.
 
+use bates_api::{Description, Series};
 use clap::{Args, Subcommand};
-use serde::Deserialize;
 
-use super::server::{ServerArgs, escaped};
+use super::server::ServerArgs;
 use crate::output::{self, Answer, Output};
 use crate::promise::{self, PromiseArgs};
 
@@ -33,30 +33,14 @@ enum SeriesCommand {
     Promise(PromiseArgs),
 }
 
-#[derive(Deserialize)]
-struct AllSeries {
-    series: Vec<serde_json::Value>,
-}
-
-#[derive(Deserialize)]
-struct Series {
-    name: String,
-    pattern: String,
-    promise: String,
-    order: String,
-    #[serde(default)]
-    key: String,
-    origin: String,
-}
-
 pub(crate) fn run(args: &SeriesArgs) -> anyhow::Result<Answer> {
     if let Some(SeriesCommand::Promise(args)) = &args.change {
         return promise::run(args);
     }
-    let series = match &args.series {
-        Some(name) => vec![args.server.get(&format!("/v1/series/{}", escaped(name)))?],
-        None => args.server.get::<AllSeries>("/v1/series")?.series,
-    };
+    let series = args.server.ask(async |client| match &args.series {
+        Some(name) => Ok(vec![client.series(name).describe().await?]),
+        None => Ok(client.all_series().await?),
+    })?;
     let mut out = Output::new();
     if args.json {
         series.iter().try_for_each(|one| out.json(one))?;
@@ -67,11 +51,11 @@ pub(crate) fn run(args: &SeriesArgs) -> anyhow::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-fn print(out: &mut Output, series: Vec<serde_json::Value>) -> anyhow::Result<()> {
+fn print(out: &mut Output, series: Vec<Series>) -> anyhow::Result<()> {
     let mut rows = vec![["SERIES", "PATTERN", "PROMISE", "ORDER", "KEY", "FROM"].map(str::to_owned)];
-    for one in series {
-        let Series { name, pattern, promise, order, key, origin } = serde_json::from_value(one)?;
-        rows.push([name, pattern, promise, order, key, origin]);
+    for Series { name, description, origin, .. } in series {
+        let Description { pattern, promise, order, key, .. } = description;
+        rows.push([name, pattern, promise, order, key.unwrap_or_default(), origin]);
     }
     output::table(out, &rows)
 }

@@ -1,9 +1,10 @@
 //! `bates validate`: whether texts could be identifiers of a series of a running server.
 
+use bates_client::{Reason, Verdict};
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::server::{ServerArgs, escaped};
+use super::server::ServerArgs;
 use crate::output::{Answer, BAD, GOOD, Output, padded, printable};
 
 /// Judge texts by a series of a running server
@@ -29,38 +30,37 @@ pub(crate) struct ValidateArgs {
     server: ServerArgs,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Verdict {
-    #[serde(default)]
-    text: String,
-    valid: bool,
-    reasons: Vec<Reason>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Reason {
-    code: String,
-    message: String,
+/// A verdict, and the text that it is about.
+#[derive(Serialize)]
+struct Line<'a> {
+    text: &'a str,
+    #[serde(flatten)]
+    verdict: &'a Verdict,
 }
 
 pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Answer> {
-    let mut out = Output::new();
-    let mut answer = Answer::Yes;
-    for text in &args.texts {
-        let path = format!("/v1/series/{}/validate/{}", escaped(&args.series), escaped(text));
-        let verdict = Verdict { text: text.clone(), ..args.server.get(&path)? };
-        answer = answer.and(if verdict.valid { Answer::Yes } else { Answer::No });
-        if args.json {
-            out.json(&verdict)?;
-            continue;
+    args.server.ask(async |client| {
+        let (series, mut out, mut answer) = (client.series(&*args.series), Output::new(), Answer::Yes);
+        for text in &args.texts {
+            let verdict = series.validate(text).await?;
+            answer = answer.and(if verdict.valid { Answer::Yes } else { Answer::No });
+            if args.json {
+                out.json(&Line { text, verdict: &verdict })?;
+            } else {
+                print(&mut out, text, &verdict)?;
+            }
         }
-        let (style, said) = if verdict.valid { (GOOD, "valid") } else { (BAD, "invalid") };
-        out.line(format_args!("{}  {style}{said}{style:#}", printable(text)))?;
-        let width = verdict.reasons.iter().map(|reason| reason.code.len()).max().unwrap_or(0);
-        for Reason { code, message } in &verdict.reasons {
-            out.line(format_args!("  {}  {}", padded(code, width), printable(message)))?;
-        }
+        out.flush()?;
+        Ok(answer)
+    })
+}
+
+fn print(out: &mut Output, text: &str, verdict: &Verdict) -> anyhow::Result<()> {
+    let (style, said) = if verdict.valid { (GOOD, "valid") } else { (BAD, "invalid") };
+    out.line(format_args!("{}  {style}{said}{style:#}", printable(text)))?;
+    let width = verdict.reasons.iter().map(|reason| reason.code.len()).max().unwrap_or(0);
+    for Reason { code, message } in &verdict.reasons {
+        out.line(format_args!("  {}  {}", padded(code, width), printable(message)))?;
     }
-    out.flush()?;
-    Ok(answer)
+    Ok(())
 }

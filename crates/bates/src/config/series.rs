@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
+use bates_api::Description;
 use bates_core::{MachineError, PoolSettings, Promise, ScopeMatch, SeriesName, SeriesSpec};
-use bates_server::series::Description;
 use serde::de::DeserializeOwned;
 
 use super::Mistake;
@@ -165,7 +165,7 @@ fn one(name: &str, node: &Node, mistakes: &mut Vec<Mistake>) -> Option<SeriesSpe
     };
     let description: Description =
         deserialized(name, node, "").map_err(|mistake| mistakes.push(mistake)).ok()?;
-    let judged = match description.spec(series.clone()) {
+    let judged = match bates_server::series::spec(&description, series.clone()) {
         Ok(spec) => spec.check().map(|_| Some(spec)),
         Err(errors) => {
             for error in errors.0 {

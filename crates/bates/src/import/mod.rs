@@ -6,20 +6,21 @@ mod numbered;
 mod scope_of;
 mod stream;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use bates_api::{Assignment, LineAnswer, Problem};
+use bates_client::Client;
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::ask::{ServerArgs, escaped};
+use crate::ask::ServerArgs;
 use crate::output::{self, Answer, Output, counted, grouped};
 use crate::progress::Progress;
 use lines::{Document, Documents, Kind};
@@ -78,38 +79,23 @@ pub(crate) struct ImportArgs {
     server: ServerArgs,
 }
 
-/// What the server says of a line.
-#[derive(Deserialize)]
-struct Told {
-    id: Option<String>,
-    event: Option<String>,
-    error: Option<Refusal>,
-}
-
 /// A line of the file of numbers.
 #[derive(Serialize)]
 struct Written<'a> {
     id: String,
-    event: Option<String>,
+    event: String,
     line: u64,
     document: &'a RawValue,
 }
 
-#[derive(Deserialize)]
-struct Refusal {
-    code: String,
-    detail: String,
-}
-
-#[derive(Deserialize)]
-struct Series {
-    parameters: Vec<String>,
-}
-
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
-    let series: Series = args.server.get(&format!("/v1/series/{}", escaped(&args.series)))?;
-    let scope =
-        ScopeOf::new(&args.parameters, &args.scope_from, args.date_from.as_deref(), series.parameters)?;
+    args.server.ask(async |client| import(args, client).await)
+}
+
+async fn import(args: &ImportArgs, client: Client) -> anyhow::Result<Answer> {
+    let series = client.series(&*args.series);
+    let parameters = series.describe().await?.parameters;
+    let scope = ScopeOf::new(&args.parameters, &args.scope_from, args.date_from.as_deref(), parameters)?;
     let open = || -> anyhow::Result<Documents> {
         let file = File::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
         Documents::new(Kind::of(&args.file)?, BufReader::with_capacity(1 << 20, file))
@@ -127,19 +113,19 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
     if numbered.done() > 0 {
         output::print_note(&format!("going on behind {}", counted(numbered.done(), "line")));
     }
-    let path = format!("/v1/series/{}/documents", escaped(&args.series));
     let mut failed = 0;
-    let sent = stream::send(&args.server, &path, documents, (scope, id), |answered| {
+    let sent = stream::send(&series, documents, (scope, id), |answered| {
         let Answered { line, document, answer, bytes } = answered;
         failed += u64::from(!write(&mut numbered, line, document, answer, failed)?);
         progress.show(numbered.done(), bytes);
         Ok(())
-    });
+    })
+    .await;
     // What came back has a number, whatever became of the rest.
     numbered.flush()?;
     progress.end();
     sent?;
-    summarize(args, numbered, failed)
+    summarize(args, &client, numbered, failed).await
 }
 
 /// Writes down what became of a line. Answers whether it has a number.
@@ -147,33 +133,35 @@ fn write(
     numbered: &mut Numbered,
     line: u64,
     document: &Document,
-    answer: &str,
+    answer: LineAnswer,
     failed: u64,
 ) -> anyhow::Result<bool> {
-    let told: Told = serde_json::from_str(answer).context("the server's answer cannot be read")?;
-    match told {
-        Told { id: Some(id), event, .. } => {
+    let Problem { code, detail, .. } = match answer {
+        LineAnswer::Assignment(Assignment { id, event, .. }) => {
             numbered.write(&Written { id, event, line, document: &document.text })?;
-            Ok(true)
+            return Ok(true);
         }
-        Told { error: Some(Refusal { code, detail }), .. } => {
-            let detail = output::printable(&detail).into_owned();
-            match failed {
-                0..FAILED_SHOWN => {
-                    output::print_note(&format!("line {line}: {}: {detail}", output::printable(&code)));
-                }
-                FAILED_SHOWN => output::print_note("more lines fail; the file of numbers has them all"),
-                _ => {}
-            }
-            // Nobody can go on behind a line without a number: run again, it is tried again.
-            numbered.write(&serde_json::json!({"line": line, "error": {"code": code, "detail": detail}}))?;
-            Ok(false)
+        LineAnswer::Refusal { error, .. } => error,
+    };
+    let detail = output::printable(&detail).into_owned();
+    match failed {
+        0..FAILED_SHOWN => {
+            output::print_note(&format!("line {line}: {}: {detail}", output::printable(&code)));
         }
-        _ => bail!("the server's answer to line {line} is neither a number nor an error"),
+        FAILED_SHOWN => output::print_note("more lines fail; the file of numbers has them all"),
+        _ => {}
     }
+    // An import does not go on behind a line without a number: run again, it is tried again.
+    numbered.write(&serde_json::json!({"line": line, "error": {"code": code, "detail": detail}}))?;
+    Ok(false)
 }
 
-fn summarize(args: &ImportArgs, numbered: Numbered, failed: u64) -> anyhow::Result<Answer> {
+async fn summarize(
+    args: &ImportArgs,
+    client: &Client,
+    numbered: Numbered,
+    failed: u64,
+) -> anyhow::Result<Answer> {
     let mut out = Output::new();
     let (total, path) = (numbered.done(), numbered.close()?);
     out.line(format_args!(
@@ -183,13 +171,11 @@ fn summarize(args: &ImportArgs, numbered: Numbered, failed: u64) -> anyhow::Resu
         path.display()
     ))?;
     let counts = loop {
-        let mut all: BTreeMap<String, BTreeMap<String, u64>> = args.server.get("/v1/outbox/counts")?;
-        let counts = all.remove(&args.series).unwrap_or_default();
+        let counts = client.outbox_counts().await?.remove(&args.series).unwrap_or_default();
         if !args.wait || counts.get("pending").is_none_or(|pending| *pending == 0) {
             break counts;
         }
-        #[expect(clippy::disallowed_methods, reason = "a server tells nobody when it has delivered")]
-        std::thread::sleep(Duration::from_millis(100));
+        tokio::time::sleep(Duration::from_millis(100)).await;
     };
     let of = |state: &str| grouped(counts.get(state).copied().unwrap_or(0));
     let (delivered, pending, dead) = (of("delivered"), of("pending"), of("dead"));

@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use anyhow::{Context as _, anyhow};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use bates_api::LineAnswer;
+use bates_client::Series;
 use tokio::sync::mpsc;
 
 use super::lines::{Document, Documents};
 use super::scope_of::ScopeOf;
-use crate::ask::{ServerArgs, refusal};
 
 /// Lines that are on their way: what a server has under way, and what lies in the buffers of a connection.
 const LINES_MAX: usize = 16_384;
@@ -31,15 +31,14 @@ type Sent = (u64, Document);
 pub(super) struct Answered<'a> {
     pub(super) line: u64,
     pub(super) document: &'a Document,
-    pub(super) answer: &'a str,
+    pub(super) answer: LineAnswer,
     /// How much of the file was read by now.
     pub(super) bytes: u64,
 }
 
 /// Sends all documents and hands over each with its answer, in the order of the file.
-pub(super) fn send(
-    server: &ServerArgs,
-    path: &str,
+pub(super) async fn send(
+    series: &Series,
     documents: Documents,
     (scope, id): (ScopeOf, String),
     mut take: impl FnMut(Answered<'_>) -> anyhow::Result<()>,
@@ -47,8 +46,7 @@ pub(super) fn send(
     let (pieces, outgoing) = mpsc::channel(PIECES_MAX);
     let (sent, paired) = sync_channel(LINES_MAX);
     let reading = thread::spawn(move || read(documents, &scope, &id, &pieces, &sent));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let answered = runtime.block_on(exchange(server, path, outgoing, &paired, &mut take));
+    let answered = exchange(series, outgoing, &paired, &mut take).await;
     // Whoever reads has nobody to read for any more, and ends.
     drop(paired);
     let read = reading.join().map_err(|_| anyhow!("the file could not be read"))?;
@@ -83,39 +81,19 @@ fn read(
 }
 
 async fn exchange(
-    server: &ServerArgs,
-    path: &str,
+    series: &Series,
     outgoing: mpsc::Receiver<Vec<u8>>,
     paired: &Receiver<(Sent, u64)>,
     take: &mut impl FnMut(Answered<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let pieces = stream::unfold(outgoing, |mut outgoing| async {
-        let piece = outgoing.recv().await?;
-        Some((Ok::<_, std::io::Error>(piece), outgoing))
-    });
-    let request = server.stream(path)?.header("Content-Type", "application/x-ndjson");
     let broken = "the answer of the server broke off; run the same command again to go on";
-    let answer = request.body(reqwest::Body::wrap_stream(pieces)).send().await;
-    let answer = answer.map_err(|error| anyhow::Error::from(std::io::Error::other(error.without_url())));
-    let answer = answer.context("no answer from the server; is `bates serve` running there?")?;
-    if !answer.status().is_success() {
-        return Err(refusal(answer.status(), &answer.text().await.unwrap_or_default()));
+    let mut answers = series.assign_lines(outgoing).await?;
+    while let Some(answer) = answers.next().await.map_err(std::io::Error::other).context(broken)? {
+        let ((line, document), bytes) =
+            paired.recv().context("the server answered more lines than were sent")?;
+        take(Answered { line, document: &document, answer, bytes })?;
     }
-    let mut chunks = answer.bytes_stream().map_err(std::io::Error::other);
-    let mut rest: Vec<u8> = Vec::new();
-    while let Some(chunk) = chunks.next().await {
-        rest.extend_from_slice(&chunk.context(broken)?);
-        let mut begin = 0;
-        while let Some(end) = rest[begin..].iter().position(|byte| *byte == b'\n') {
-            let text = std::str::from_utf8(&rest[begin..begin + end]).context("the answer is not UTF-8")?;
-            let ((line, document), bytes) =
-                paired.recv().context("the server answered more lines than were sent")?;
-            take(Answered { line, document: &document, answer: text, bytes })?;
-            begin += end + 1;
-        }
-        rest.drain(..begin);
-    }
-    // A line without an answer would be in nobody's account.
+    // Every line that was sent must have an answer.
     match paired.recv() {
         Err(_) => Ok(()),
         Ok(_) => Err(std::io::Error::other(broken).into()),

@@ -20,6 +20,19 @@ pub(crate) fn exchange(port: u16, request: &[u8]) -> (u16, String, Vec<u8>) {
     (status, head.to_lowercase(), answer.get(end + 4..).unwrap_or_default().to_vec())
 }
 
+/// Asks with heads of its own, each a line, and answers with the status, the head in lower case and the text.
+pub(crate) fn send(port: u16, request: &str, heads: &str, body: &str) -> (u16, String, String) {
+    let length = body.len();
+    let (status, head, body) = exchange(
+        port,
+        format!(
+            "{request} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {length}\r\n{heads}\r\n{body}"
+        )
+        .as_bytes(),
+    );
+    (status, head, String::from_utf8(body).unwrap())
+}
+
 /// Asks, and answers with the status and the JSON.
 pub(crate) fn ask(port: u16, method: &str, path: &str, body: &str) -> (u16, Value) {
     let request = format!(

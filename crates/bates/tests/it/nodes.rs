@@ -3,7 +3,7 @@
 use bates_testkit::history::{Gaps, History, Rules};
 
 use super::cluster::{Cluster, Switching};
-use super::http::ask;
+use super::http::{ask, exchange};
 use super::running::{Client, Server};
 
 const ORDERED: Rules = Rules { is_ordered: true, gaps: Gaps::Any };
@@ -139,8 +139,7 @@ fn a_node_without_its_postgres_goes_on_with_what_it_holds_and_says_that_it_is_no
 
 /// The status of readiness, which is found out once a second.
 fn ready(node: &Server) -> u16 {
-    let request = ureq::get(format!("http://127.0.0.1:{}/readyz", node.http));
-    request.config().http_status_as_error(false).build().call().unwrap().status().as_u16()
+    exchange(node.http, b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").0
 }
 
 /// Node A sleeps with a lease in memory; B moves on; A wakes and stops, and must not move the cursor back.

@@ -5,86 +5,55 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bates_api::{Assignment, Day, DocumentRequest, Parameters, is_idempotency_key};
 use bates_core::{Assigned, Code, Content, Entry, Idempotency, Machine, Store};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use utoipa::ToSchema;
 
 use super::lines;
-use super::shape::Given;
 use crate::Caller;
-use crate::http::ask::{self, Day, Pairs};
+use crate::http::ask;
 use crate::http::problem::Problem;
 use crate::http::routes::{Context, Path};
 
 /// The largest document, with its scope.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
-/// The longest idempotency key.
-const KEY_BYTES_MAX: usize = 255;
-
-/// A document that is to be numbered.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::http) struct AskDocument {
-    /// A value for each parameter of the series.
-    #[serde(default)]
-    #[schema(value_type = std::collections::BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"}))]
-    scope: Pairs,
-    /// The business date, for a series that shows one; by default today's, in its time zone.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, format = Date, example = "2025-12-31")]
-    date: Option<Day>,
-    /// The document, any JSON.
-    #[schema(value_type = Object, example = json!({"title": "Plan"}))]
-    document: Box<RawValue>,
-    /// In a stream of lines, the idempotency key of this one.
-    #[serde(default)]
-    pub(super) key: Option<String>,
-}
-
-impl AskDocument {
-    /// Numbers the document.
-    pub(super) async fn assign<S: Store>(
-        self,
-        machine: &Machine<S>,
-        entry: &Entry,
-        key: Option<String>,
-        caller: &Caller,
-    ) -> Result<Assigned, Problem> {
-        let document: &str = self.document.get();
-        if document == "null" {
-            return Err(Problem::new(Code::BAD_DOCUMENT, "document is null"));
-        }
-        let idempotency = key.map(|key| self.idempotency(key, caller)).transpose()?;
-        let parameters = self.scope.parameters();
-        let name = ask::name(&parameters, self.date);
-        let content = Content::Document(document.into());
-        Ok(machine.assign(entry, name, content, idempotency, caller.who()).await?)
+/// Numbers a document.
+pub(super) async fn number<S: Store>(
+    machine: &Machine<S>,
+    entry: &Entry,
+    request: &DocumentRequest,
+    key: Option<String>,
+    caller: &Caller,
+) -> Result<Assigned, Problem> {
+    let document: &str = request.document.get();
+    if document == "null" {
+        return Err(Problem::new(Code::BAD_DOCUMENT, "document is null"));
     }
-
-    /// The digest of all that is asked, however it is written: the order of fields does not matter.
-    fn idempotency(&self, key: String, caller: &Caller) -> Result<Idempotency, Problem> {
-        let document: serde_json::Value = serde_json::from_str(self.document.get())
+    let idempotency = key.map(|key| {
+        let content: serde_json::Value = serde_json::from_str(document)
             .map_err(|error| Problem::new(Code::BAD_DOCUMENT, error.to_string()))?;
-        idempotency(key, caller, (&self.scope, self.date), &document)
-    }
+        idempotency(key, caller, (&request.scope, request.date), &content)
+    });
+    let parameters: Vec<_> = request.scope.iter().collect();
+    let name = ask::name(&parameters, request.date);
+    let content = Content::Document(document.into());
+    Ok(machine.assign(entry, name, content, idempotency.transpose()?, caller.who()).await?)
 }
 
-/// What a request is known by when it comes again.
+/// What a request is known by when it comes again: its key, and the digest of all that is asked, however it is written.
+/// The order of fields does not matter.
 pub(super) fn idempotency(
     key: String,
     caller: &Caller,
-    (scope, date): (&Pairs, Option<Day>),
+    (scope, date): (&Parameters, Option<Day>),
     content: &serde_json::Value,
 ) -> Result<Idempotency, Problem> {
-    let is_visible = key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-    if key.is_empty() || key.len() > KEY_BYTES_MAX || !is_visible {
-        let detail = format!("an idempotency key has 1 to {KEY_BYTES_MAX} visible characters of ASCII");
+    if !is_idempotency_key(&key) {
+        let detail = "an idempotency key has 1 to 255 visible characters of ASCII";
         return Err(Problem::new(Code::BAD_ARGUMENTS, detail));
     }
-    let mut parameters = scope.parameters();
+    let mut parameters: Vec<_> = scope.iter().collect();
     parameters.sort_unstable();
     let asked = serde_json::json!([parameters, date.map(|date| date.to_string()), content]);
     let digest = Sha256::digest(asked.to_string()).into();
@@ -111,10 +80,10 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 #[utoipa::path(post, path = "/v1/series/{series}/documents", tag = "documents",
     params(("series" = String, Path, description = "The name of a series", example = "document"),
         ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this request")),
-    request_body(content((AskDocument = "application/json"), (String = "application/x-ndjson"))),
+    request_body(content((DocumentRequest = "application/json"), (String = "application/x-ndjson"))),
     responses(
-        (status = 202, description = "It has a number and will be delivered", body = Given),
-        (status = 200, description = "The same request had this number already; or an answer for each line", content((Given = "application/json"), (String = "application/x-ndjson"))),
+        (status = 202, description = "It has a number and will be delivered", body = Assignment),
+        (status = 200, description = "The same request had this number already; or an answer for each line", content((Assignment = "application/json"), (String = "application/x-ndjson"))),
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(in crate::http) async fn assign<S: Store>(
@@ -130,20 +99,25 @@ pub(in crate::http) async fn assign<S: Store>(
         return lines::answer(context, entry, (key, caller), body);
     }
     let body = ask::bytes(body, DOCUMENT_BYTES_MAX, context.body_timeout).await?;
-    let ask: AskDocument = ask::json(&body)?;
-    if ask.key.is_some() {
+    let request: DocumentRequest = ask::json(&body)?;
+    if request.key.is_some() {
         return Err(Problem::new(
             Code::BAD_BODY,
             "the key of a single document is the head's Idempotency-Key",
         ));
     }
-    let assigned = ask.assign(&context.machine, &entry, key, &caller).await?;
+    let assigned = number(&context.machine, &entry, &request, key, &caller).await?;
     Ok(given(&assigned, StatusCode::ACCEPTED))
 }
 
 pub(super) fn given(assigned: &Assigned, status: StatusCode) -> Response {
     let status = if assigned.is_new { status } else { StatusCode::OK };
-    (status, Json(Given::of(assigned))).into_response()
+    (status, Json(spell_assignment(assigned))).into_response()
+}
+
+/// A number as it is answered.
+pub(super) fn spell_assignment(Assigned { event, number, state, .. }: &Assigned) -> Assignment {
+    Assignment { id: number.to_string(), event: event.to_string(), state: state.name().to_owned() }
 }
 
 fn is_lines(headers: &HeaderMap) -> bool {

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
-use axum::http::{HeaderValue, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use bates_api::{DocumentRequest, LineAnswer};
 use bates_core::{Code, Entry, Store};
 use bytes::BytesMut;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::assign::{AskDocument, DOCUMENT_BYTES_MAX};
-use super::shape::Given;
+use super::assign::{self, DOCUMENT_BYTES_MAX};
 use crate::Caller;
 use crate::http::ask;
 use crate::http::problem::Problem;
@@ -61,10 +61,8 @@ pub(super) fn answer<S: Store>(
     });
     let answers = driven(answers.buffered(LINES_AT_ONCE)).ready_chunks(ANSWERS_AT_ONCE);
     let answers = answers.flat_map(|answers| stream::iter(joined(answers)));
-    let mut response = Body::from_stream(answers).into_response();
-    let kind = HeaderValue::from_static("application/x-ndjson");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(response)
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, Body::from_stream(answers)).into_response())
 }
 
 /// The same answers from a task of its own: a caller that stops reading holds up its answers, and no call to the store.
@@ -103,15 +101,15 @@ async fn one<S: Store>(
     text: Result<Bytes, Problem>,
 ) -> Vec<u8> {
     let assigned = async {
-        let mut ask: AskDocument = ask::json(&text?)?;
-        let key = ask.key.take().or_else(|| key.map(|key| format!("{key}:{number}")));
-        ask.assign(&context.machine, entry, key, caller).await
+        let mut request: DocumentRequest = ask::json(&text?)?;
+        let key = request.key.take().or_else(|| key.map(|key| format!("{key}:{number}")));
+        assign::number(&context.machine, entry, &request, key, caller).await
     };
-    let mut line = match assigned.await {
-        Ok(assigned) => serde_json::to_vec(&Given::of(&assigned)),
-        Err(problem) => serde_json::to_vec(&serde_json::json!({ "line": number, "error": problem })),
-    }
-    .expect("an answer has no keys that are not texts");
+    let answer = match assigned.await {
+        Ok(assigned) => LineAnswer::Assignment(assign::spell_assignment(&assigned)),
+        Err(Problem(error)) => LineAnswer::Refusal { line: number, error },
+    };
+    let mut line = serde_json::to_vec(&answer).expect("an answer has no keys that are not texts");
     line.push(b'\n');
     line
 }

@@ -3,11 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
+use bates_api::KnownDocument;
 use bates_core::{Code, Document, Filter, Store};
 use uuid::Uuid;
 
-use super::shape::KnownDocument;
 use crate::http::problem::Problem;
+use crate::http::query::{self, cut};
 use crate::http::routes::{self, Context, Path};
 
 /// See what became of a document
@@ -24,16 +25,16 @@ pub(in crate::http) async fn document<S: Store>(
     uri: Uri,
 ) -> Result<Json<KnownDocument>, Problem> {
     let mut series = None;
-    for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+    for (name, value) in query::pairs(&uri) {
         match &*name {
             "series" => series = Some(routes::name(&value)?),
-            _ => return Err(Problem::new(Code::BAD_ARGUMENTS, "the query may have series")),
+            _ => return Err(query::refuse("the query may have series")),
         }
     }
     let filter = Filter { series, ..which(&id) };
     let mut found = context.machine.documents(filter, None, 2).await?;
     match (found.pop(), found.pop()) {
-        (Some(document), None) => Ok(Json(KnownDocument::of(&document))),
+        (Some(document), None) => Ok(Json(spell_document(&document))),
         (None, _) => Err(unknown(&id)),
         (Some(_), Some(_)) => {
             Err(Problem::new(Code::AMBIGUOUS_NUMBER, format!("several documents have the number {id:?}")))
@@ -61,6 +62,25 @@ pub(super) async fn event_of<S: Store>(context: &Context<S>, id: &str) -> Result
 }
 
 pub(super) fn unknown(id: &str) -> Problem {
-    let id: String = id.chars().take(64).collect();
-    Problem::new(Code::UNKNOWN_DOCUMENT, format!("there is no document {id:?}"))
+    Problem::new(Code::UNKNOWN_DOCUMENT, format!("there is no document {:?}", cut(id)))
+}
+
+/// A document as it is answered.
+pub(super) fn spell_document(document: &Document) -> KnownDocument {
+    let (scope, period) = query::spell_scope(&document.place.scope);
+    KnownDocument {
+        id: document.number.to_string(),
+        event: document.event.to_string(),
+        series: document.place.series.to_string(),
+        scope,
+        period,
+        position: document.position,
+        state: document.state.name().to_owned(),
+        tries: document.tries,
+        last_error: document.last_error.as_deref().map(str::to_owned),
+        created: document.created.to_string(),
+        updated: document.updated.to_string(),
+        due: document.due.map(|due| due.to_string()),
+        in_doubt: document.in_doubt,
+    }
 }

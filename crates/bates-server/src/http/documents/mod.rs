@@ -5,7 +5,6 @@ mod lines;
 mod look;
 mod outbox;
 mod reserve;
-mod shape;
 
 pub(super) use assign::*;
 pub(super) use lines::LINES_OF_ALL;

@@ -1,79 +1,33 @@
 //! `/v1/outbox`: documents that are not delivered yet, or never will be, and what somebody decides about them.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use bates_core::{Code, Decided, Decision, Document, Filter, SeriesName, State as DocumentState, Store};
-use serde::Serialize;
-use utoipa::ToSchema;
-use uuid::Uuid;
+use bates_api::{DecisionCount, KnownDocument, OutboxCounts, OutboxPage};
+use bates_core::{Code, Decided, Decision, Document, Filter, State as DocumentState, Store};
 
-use super::look::{event_of, unknown};
-use super::shape::KnownDocument;
+use super::look::{event_of, spell_document, unknown};
 use crate::http::problem::Problem;
+use crate::http::query::{self, ListQuery};
 use crate::http::routes::{self, Context, Path};
 
-/// Documents on one page, unless fewer are asked for.
-const PAGE: usize = 100;
-
-/// The most that may be asked for.
-const PAGE_MAX: usize = 1_000;
-
-/// Some documents, by their event ids.
-#[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Documents {
-    /// The documents.
-    documents: Vec<KnownDocument>,
-    /// Give this as `after` to see those behind them; missing on the last page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<String>,
-}
-
-/// About how many documents was decided.
-#[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Count {
-    /// How many.
-    count: u64,
-}
-
 /// What a query asks for.
-struct Asked {
-    filter: Filter,
-    after: Option<Uuid>,
-    limit: usize,
-}
-
-impl Asked {
-    fn of(uri: &Uri) -> Result<Self, Problem> {
-        let mut asked = Self { filter: Filter::default(), after: None, limit: PAGE };
-        for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
-            match &*name {
-                "series" => asked.filter.series = Some(routes::name(&value)?),
-                "state" => asked.filter.state = Some(state(&value)?),
-                "after" => {
-                    let bad = |_| Problem::new(Code::BAD_ARGUMENTS, "after is no event id");
-                    asked.after = Some(value.parse().map_err(bad)?);
-                }
-                "limit" => match value.parse() {
-                    Ok(given @ 1..=PAGE_MAX) => asked.limit = given,
-                    _ => return Err(Problem::new(Code::BAD_COUNT, format!("limit is 1 to {PAGE_MAX}"))),
-                },
-                _ => {
-                    let detail = "the query may have series, state, after and limit";
-                    return Err(Problem::new(Code::BAD_ARGUMENTS, detail));
-                }
-            }
+fn filter(query: &ListQuery) -> Result<Filter, Problem> {
+    let mut filter = Filter::default();
+    for (name, value) in &query.rest {
+        match &**name {
+            "series" => filter.series = Some(routes::name(value)?),
+            "state" => filter.state = Some(state(value)?),
+            _ => return Err(query::refuse("the query may have series, state, after and limit")),
         }
-        Ok(asked)
     }
+    Ok(filter)
 }
 
 fn state(text: &str) -> Result<DocumentState, Problem> {
     DocumentState::named(text).ok_or_else(|| {
         let known = DocumentState::ALL.map(DocumentState::name).join(", ");
-        Problem::new(Code::BAD_ARGUMENTS, format!("there is no such state; there is {known}"))
+        query::refuse(format!("there is no such state; there is {known}"))
     })
 }
 
@@ -83,15 +37,16 @@ fn state(text: &str) -> Result<DocumentState, Problem> {
         ("state" = Option<String>, Query, description = "Only those in this state", example = "dead"),
         ("after" = Option<String>, Query, description = "The `after` of the page before"),
         ("limit" = Option<usize>, Query, description = "How many; 100 unless said, at most 1,000")),
-    responses((status = 200, body = Documents), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
+    responses((status = 200, body = OutboxPage), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(in crate::http) async fn outbox<S: Store>(
     State(context): State<Context<S>>,
     uri: Uri,
-) -> Result<Json<Documents>, Problem> {
-    let Asked { filter, after, limit } = Asked::of(&uri)?;
-    let found = context.machine.documents(filter, after, limit).await?;
-    let after = found.last().filter(|_| found.len() == limit).map(|document| document.event.to_string());
-    Ok(Json(Documents { documents: found.iter().map(KnownDocument::of).collect(), after }))
+) -> Result<Json<OutboxPage>, Problem> {
+    let query = ListQuery::of(&uri, query::SMALL)?;
+    let after = query.after(|after| after.parse().ok())?;
+    let found = context.machine.documents(filter(&query)?, after, query.limit).await?;
+    let after = query.next(&found, |document| document.event.to_string());
+    Ok(Json(OutboxPage { documents: found.iter().map(spell_document).collect(), after }))
 }
 
 /// Count documents by series and state
@@ -100,23 +55,12 @@ pub(in crate::http) async fn outbox<S: Store>(
         (status = "default", body = Problem, content_type = "application/problem+json", description = "The store fails")))]
 pub(in crate::http) async fn counts<S: Store>(
     State(context): State<Context<S>>,
-) -> Result<Json<BTreeMap<SeriesText, BTreeMap<&'static str, u64>>>, Problem> {
-    let mut counts: BTreeMap<SeriesText, BTreeMap<&'static str, u64>> = BTreeMap::new();
+) -> Result<Json<OutboxCounts>, Problem> {
+    let mut counts = OutboxCounts::new();
     for (series, state, count) in context.machine.tally().await? {
-        counts.entry(SeriesText::of(&series)).or_default().insert(state.name(), count);
+        counts.entry(series.to_string()).or_default().insert(state.name().to_owned(), count);
     }
     Ok(Json(counts))
-}
-
-/// The name of a series, as a key.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub(in crate::http) struct SeriesText(String);
-
-impl SeriesText {
-    fn of(series: &SeriesName) -> Self {
-        Self(series.to_string())
-    }
 }
 
 /// Deliver a dead document after all, or a pending one at once
@@ -144,22 +88,22 @@ pub(in crate::http) async fn abandon<S: Store>(
 /// Deliver all dead documents after all, or those of a series
 #[utoipa::path(post, path = "/v1/outbox/retry", tag = "documents",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
-    responses((status = 200, body = Count), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
+    responses((status = 200, body = DecisionCount), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(in crate::http) async fn retry_all<S: Store>(
     State(context): State<Context<S>>,
     uri: Uri,
-) -> Result<Json<Count>, Problem> {
+) -> Result<Json<DecisionCount>, Problem> {
     decide_all(&context, &uri, Decision::Retry).await
 }
 
 /// Give up all dead documents, or those of a series
 #[utoipa::path(post, path = "/v1/outbox/abandon", tag = "documents",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
-    responses((status = 200, body = Count), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
+    responses((status = 200, body = DecisionCount), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(in crate::http) async fn abandon_all<S: Store>(
     State(context): State<Context<S>>,
     uri: Uri,
-) -> Result<Json<Count>, Problem> {
+) -> Result<Json<DecisionCount>, Problem> {
     decide_all(&context, &uri, Decision::Abandon).await
 }
 
@@ -168,13 +112,13 @@ async fn decide_all<S: Store>(
     context: &Context<S>,
     uri: &Uri,
     decision: Decision,
-) -> Result<Json<Count>, Problem> {
-    let Asked { filter, .. } = Asked::of(uri)?;
+) -> Result<Json<DecisionCount>, Problem> {
+    let filter = filter(&ListQuery::of(uri, query::SMALL)?)?;
     if filter.state.is_some_and(|state| state != DocumentState::Dead) {
-        return Err(Problem::new(Code::BAD_ARGUMENTS, "only dead documents are decided about together"));
+        return Err(query::refuse("only dead documents are decided about together"));
     }
     let filter = Filter { state: Some(DocumentState::Dead), ..filter };
-    Ok(Json(Count { count: context.machine.decide_all(filter, decision).await? }))
+    Ok(Json(DecisionCount { count: context.machine.decide_all(filter, decision).await? }))
 }
 
 fn under_way(document: &Document) -> Problem {
@@ -194,7 +138,7 @@ pub(super) async fn decide<S: Store>(
 ) -> Result<Json<KnownDocument>, Problem> {
     let event = event_of(context, id).await?;
     match context.machine.decide(event, decision).await? {
-        Decided::Done(document) => Ok(Json(KnownDocument::of(&document))),
+        Decided::Done(document) => Ok(Json(spell_document(&document))),
         Decided::Refused(document) => {
             let (id, state) = (&document.number, document.state);
             let detail = format!("{id:?} is {state} already: that cannot be changed");

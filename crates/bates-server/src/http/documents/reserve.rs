@@ -7,57 +7,18 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use bates_api::{KnownDocument, Reservation, ReservationRequest};
 use bates_core::{Code, Content, Decision, Filter, Store};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::assign::{idempotency, key_of};
 use super::outbox::decide;
-use super::shape::KnownDocument;
 use crate::Caller;
-use crate::http::ask::{self, Day, Pairs};
+use crate::http::ask::{self, BODY_BYTES_MAX};
 use crate::http::problem::Problem;
 use crate::http::routes::{Context, Path};
 
-/// The largest body of a reservation.
-const BODY_BYTES_MAX: usize = 64 * 1024;
-
 /// How long a reservation lasts, at the most: thirty days.
 const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
-
-/// A number that is to be reserved.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::http) struct AskReservation {
-    /// A value for each parameter of the series.
-    #[serde(default)]
-    #[schema(value_type = std::collections::BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"}))]
-    scope: Pairs,
-    /// The business date, for a series that shows one; by default today's, in its time zone.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, format = Date, example = "2025-12-31")]
-    date: Option<Day>,
-    /// How long it lasts; 900 unless said.
-    #[serde(default)]
-    #[schema(default = 900, minimum = 1, maximum = 2_592_000)]
-    seconds: Option<u64>,
-}
-
-/// A number that is reserved.
-#[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Reservation {
-    /// The number.
-    #[schema(example = "PROJ-9012-1001")]
-    id: String,
-    /// What confirms or voids it.
-    token: String,
-    /// `reserved`, `confirmed` or `voided`.
-    #[schema(example = "reserved")]
-    state: &'static str,
-    /// When it is voided, unless it is confirmed before.
-    #[schema(format = DateTime)]
-    deadline: Option<String>,
-}
 
 /// Reserve a number for a document that you save yourself
 ///
@@ -66,7 +27,7 @@ pub(in crate::http) struct Reservation {
 #[utoipa::path(post, path = "/v1/series/{series}/reservations", tag = "documents",
     params(("series" = String, Path, description = "The name of a series", example = "document"),
         ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this request")),
-    request_body(content = Option<AskReservation>),
+    request_body(content = Option<ReservationRequest>),
     responses((status = 201, body = Reservation, description = "It is reserved"),
         (status = 200, body = Reservation, description = "The same request had this number already"),
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json")))]
@@ -79,7 +40,8 @@ pub(in crate::http) async fn reserve<S: Store>(
 ) -> Result<Response, Problem> {
     let entry = context.series(&series).await?;
     let body = ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?;
-    let ask: AskReservation = if body.is_empty() { AskReservation::default() } else { ask::json(&body)? };
+    let ask: ReservationRequest =
+        if body.is_empty() { ReservationRequest::default() } else { ask::json(&body)? };
     let seconds = ask.seconds.unwrap_or(900);
     if !(1..=SECONDS_MAX).contains(&seconds) {
         let detail = format!("a reservation lasts {seconds} seconds; it may be 1 to {SECONDS_MAX}");
@@ -88,7 +50,7 @@ pub(in crate::http) async fn reserve<S: Store>(
     let content = serde_json::json!({ "reservation": seconds });
     let key = key_of(&headers)?;
     let key = key.map(|key| idempotency(key, &caller, (&ask.scope, ask.date), &content)).transpose()?;
-    let parameters = ask.scope.parameters();
+    let parameters: Vec<_> = ask.scope.iter().collect();
     let lasts = Content::Reservation(Duration::from_secs(seconds));
     let name = ask::name(&parameters, ask.date);
     let assigned = context.machine.assign(&entry, name, lasts, key, caller.who()).await?;
@@ -98,7 +60,7 @@ pub(in crate::http) async fn reserve<S: Store>(
     let reservation = Reservation {
         id: assigned.number.into(),
         token: assigned.event.to_string(),
-        state: assigned.state.name(),
+        state: assigned.state.name().to_owned(),
         deadline: kept.and_then(|kept| kept.due).map(|due| due.to_string()),
     };
     Ok((status, Json(reservation)).into_response())

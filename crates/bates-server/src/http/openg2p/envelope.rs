@@ -1,7 +1,7 @@
 //! What is around every answer, and the codes of errors.
 
-use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::Json;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{Code, IssueError, NextError};
 use jiff::Timestamp;
@@ -98,20 +98,14 @@ impl From<NextError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let mut response = enveloped(self.status, None::<()>, vec![self.told]);
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        response
+        let is_away = self.status == StatusCode::SERVICE_UNAVAILABLE;
+        let again = is_away.then_some([(header::RETRY_AFTER, "1")]);
+        (again, enveloped(self.status, None::<()>, vec![self.told])).into_response()
     }
 }
 
 fn enveloped<R: Serialize>(status: StatusCode, response: Option<R>, errors: Vec<Told>) -> Response {
     let responsetime = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
     let envelope = Envelope { id: "openg2p.idgenerator", version: "1.0", responsetime, response, errors };
-    let body = serde_json::to_vec(&envelope).expect("an envelope has no keys that are not texts");
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    (status, Json(envelope)).into_response()
 }

@@ -2,6 +2,7 @@
 
 use axum::extract::{Extension, State};
 use axum::http::Uri;
+use bates_api::Reason;
 use bates_core::{By, Code, Numbers, ScopeName, Store};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,7 +11,7 @@ use super::envelope::{Answer, Envelope, Failure};
 use super::id_type::{self, Named};
 use crate::Caller;
 use crate::http::routes::Context;
-use crate::http::trace::{Reason, reasons};
+use crate::http::trace::reasons;
 
 /// What one answer may hold.
 const BATCH_MAX: u64 = 100_000;

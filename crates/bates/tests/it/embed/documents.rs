@@ -9,6 +9,7 @@ use bates::{
 use tempfile::tempdir;
 
 use super::PLAN;
+use crate::http;
 use crate::running::Server;
 
 /// Hands documents to the test.
@@ -84,10 +85,10 @@ async fn the_same_request_gets_the_same_number_also_from_a_server_of_the_same_fo
         ("documents", "order-4711", asked, &first.number),
         ("reservations", "order-4712", scope, &reserved.number),
     ] {
-        let url = format!("http://127.0.0.1:{}/v1/series/document/{path}", server.http);
-        let answer = ureq::post(&url).header("Idempotency-Key", key).send(body).unwrap();
-        assert_eq!(answer.status(), 200, "{path}");
-        let answer = answer.into_body().read_to_string().unwrap();
+        let (request, head) =
+            (format!("POST /v1/series/document/{path}"), format!("Idempotency-Key: {key}\r\n"));
+        let (status, _, answer) = http::send(server.http, &request, &head, body);
+        assert_eq!(status, 200, "{path}");
         assert!(answer.contains(&format!(r#""id":"{number}""#)), "{answer}");
     }
 }

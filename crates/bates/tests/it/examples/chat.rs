@@ -9,6 +9,7 @@ use bates_testkit::history::{Gaps, History, Rules};
 use tempfile::tempdir;
 
 use super::built;
+use super::running::ask;
 use crate::running::Server;
 
 const PEOPLE: u64 = 4;
@@ -32,13 +33,14 @@ impl Chat {
     }
 
     fn post(&self, room: &str, message: &str) -> u64 {
-        let answer = ureq::post(format!("http://{}/{room}", self.address)).send(message).unwrap();
-        answer.into_body().read_to_string().unwrap().trim_end().parse().unwrap()
+        let (status, _, said) = ask(&self.address, &format!("POST /{room}"), "", message);
+        assert_eq!(status, 200, "{said}");
+        said.trim_end().parse().unwrap()
     }
 
     fn show(&self, room: &str) -> Vec<(u64, String)> {
-        let answer = ureq::get(format!("http://{}/{room}", self.address)).call().unwrap();
-        let messages = answer.into_body().read_to_string().unwrap();
+        let (status, _, messages) = ask(&self.address, &format!("GET /{room}"), "", "");
+        assert_eq!(status, 200, "{messages}");
         let line = |line: &str| {
             line.split_once(' ').map(|(number, text)| (number.parse().unwrap(), text.to_owned()))
         };
@@ -90,6 +92,5 @@ fn two_processes_show_the_same_messages_in_the_same_order_and_all_of_them() {
     }
     assert_eq!(chats[1].post("kitchen", "hello"), 1, "another conversation has its own order");
     assert_eq!(chats[0].show("nobody"), []);
-    let elsewhere = ureq::post(format!("http://{}/..%2f..%2fetc", chats[0].address)).send("x");
-    assert!(matches!(elsewhere, Err(ureq::Error::StatusCode(404))));
+    assert_eq!(ask(&chats[0].address, "POST /..%2f..%2fetc", "", "x").0, 404);
 }

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use super::built;
+use crate::http;
 
 /// A process that says where it listens.
 pub(super) struct Example {
@@ -24,6 +25,11 @@ impl Example {
         Self { child, said, address }
     }
 
+    /// Asks, and answers with the status, the head and the text.
+    pub(super) fn ask(&self, request: &str, heads: &str, body: &str) -> (u16, String, String) {
+        ask(&self.address, request, heads, body)
+    }
+
     /// Stops it as a person at a terminal does, and answers what it said then.
     pub(super) fn interrupt(mut self) -> String {
         let kill = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
@@ -41,9 +47,7 @@ impl Drop for Example {
     }
 }
 
-/// Asks, and answers with the status and the text.
-pub(super) fn ask(request: ureq::http::Request<Vec<u8>>) -> (u16, String) {
-    let agent = ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0).build();
-    let answer = ureq::Agent::from(agent).run(request).unwrap();
-    (answer.status().as_u16(), answer.into_body().read_to_string().unwrap())
+/// Asks a process on this machine.
+pub(super) fn ask(address: &str, request: &str, heads: &str, body: &str) -> (u16, String, String) {
+    http::send(address.rsplit(':').next().unwrap().parse().unwrap(), request, heads, body)
 }

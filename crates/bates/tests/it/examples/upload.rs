@@ -5,7 +5,7 @@ use std::{fs, thread};
 
 use tempfile::tempdir;
 
-use super::running::{Example, ask};
+use super::running::Example;
 use crate::http;
 use crate::running::Server;
 
@@ -13,16 +13,14 @@ const PEOPLE: usize = 4;
 const FILES: usize = 25;
 
 fn upload(example: &Example, path: &str, key: Option<&str>, file: &str) -> (u16, String) {
-    let mut request = ureq::http::Request::post(format!("http://{}/{path}", example.address));
-    if let Some(key) = key {
-        request = request.header("Idempotency-Key", key);
-    }
-    let (status, said) = ask(request.body(file.as_bytes().to_vec()).unwrap());
+    let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
+    let (status, _, said) = example.ask(&format!("POST /{path}"), &key, file);
     (status, said.trim_end().to_owned())
 }
 
 fn download(example: &Example, id: &str) -> (u16, String) {
-    ask(ureq::http::Request::get(format!("http://{}/{id}", example.address)).body(Vec::new()).unwrap())
+    let (status, _, file) = example.ask(&format!("GET /{id}"), "", "");
+    (status, file)
 }
 
 #[test]

@@ -1,14 +1,9 @@
-//! Where a call goes: the address of a server, and paths in which nothing that a caller gives can lead elsewhere.
+//! Where a call goes: the address of a server.
 
-use std::fmt::Write as _;
-
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use bates_api::Path;
 use reqwest::Url;
 
 use crate::error::Error;
-
-/// What stays as it is in a path or a query.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The address of a server, such as `http://127.0.0.1:8080`, perhaps with a path that a proxy puts before its own.
 #[derive(Clone)]
@@ -17,9 +12,6 @@ pub(crate) struct Address {
     host: Box<str>,
     pub(crate) is_tls: bool,
 }
-
-/// A path below an address, with its query.
-pub(crate) struct Path(String);
 
 impl Address {
     /// Nothing of an address that is refused is shown: it may hold a password.
@@ -47,35 +39,8 @@ impl Address {
     }
 
     pub(crate) fn url(&self, path: &Path) -> Result<Url, Error> {
-        let joined = format!("{}{}", self.base, path.0);
+        let joined = format!("{}{path}", self.base);
         Url::parse(&joined).map_err(|problem| Error::wrong("address of Bates", problem.to_string()))
-    }
-}
-
-impl Path {
-    /// Each part stays one part, whatever is in it. `what` names what a caller gave, for the error.
-    pub(crate) fn of<'a>(
-        what: &'static str,
-        parts: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Self, Error> {
-        let mut path = String::new();
-        for part in parts {
-            // However they are escaped, an address does not keep these.
-            if matches!(part, "" | "." | "..") {
-                return Err(Error::wrong(what, format!("{part:?} cannot stand in a path")));
-            }
-            // Writing to a text does not fail.
-            let _ = write!(path, "/{}", utf8_percent_encode(part, ESCAPED));
-        }
-        Ok(Self(path))
-    }
-
-    /// The same path with one more pair in its query.
-    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
-        let sign = if self.0.contains('?') { '&' } else { '?' };
-        let (name, value) = (utf8_percent_encode(name, ESCAPED), utf8_percent_encode(value, ESCAPED));
-        let _ = write!(self.0, "{sign}{name}={value}");
-        self
     }
 }
 
@@ -84,20 +49,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_path_stays_one_part() {
+    fn a_path_lies_below_the_address() {
         let address = Address::of("http://h:1/below/").unwrap();
-        for part in ["a/b", "a?b#c", "%2e%2e", "ä b", "a&b=c"] {
-            let path = Path::of("identifier", ["v1", "ids", part]).unwrap().with("q", part);
-            let url = address.url(&path).unwrap();
-            let parts: Vec<&str> = url.path_segments().unwrap().collect();
-            assert_eq!(&parts[..3], ["below", "v1", "ids"], "{url}");
-            let read = percent_encoding::percent_decode_str(parts[3]).decode_utf8().unwrap();
-            assert_eq!((&*read, parts.len()), (part, 4), "{url}");
-            assert_eq!(url.query_pairs().collect::<Vec<_>>(), [("q".into(), part.into())]);
-        }
-        for part in ["", ".", ".."] {
-            assert!(Path::of("identifier", ["v1", "ids", part]).is_err());
-        }
+        let path = Path::v1(["ids", "a/%2e b"]).unwrap().with("q", "ä&b");
+        let url = address.url(&path).unwrap();
+        assert_eq!(url.as_str(), "http://h:1/below/v1/ids/a%2F%252e%20b?q=%C3%A4%26b");
     }
 
     #[test]

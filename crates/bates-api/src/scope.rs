@@ -1,0 +1,134 @@
+//! A scope in text: its parameters, a business date, and how both are shown.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use bates_pattern::Date;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Names and values, in the order in which they came, also if one came twice: a server refuses that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameters(Vec<(String, String)>);
+
+/// A day, written as `2026-12-31` and in no other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Day(Date);
+
+/// A text that is not a day.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no day: expected YYYY-MM-DD")]
+pub struct DayError(String);
+
+/// A scope as it is shown: its parameters, and its period if it has one.
+pub fn scope_text(parameters: &BTreeMap<String, String>, period: Option<&str>) -> String {
+    let mut words: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    words.extend(period.map(|period| format!("@{period}")));
+    words.join(" ")
+}
+
+impl Parameters {
+    /// Adds one.
+    pub fn push(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.push((name.into(), value.into()));
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Parameters {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+impl Serialize for Parameters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Parameters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Parameters;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with a text for each parameter")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parameters, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Parameters(pairs))
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+impl Day {
+    /// The date.
+    pub fn date(self) -> Date {
+        self.0
+    }
+}
+
+impl FromStr for Day {
+    type Err = DayError;
+
+    fn from_str(text: &str) -> Result<Self, DayError> {
+        // The calendar reads more than one spelling.
+        let date = text.parse().ok().filter(|date: &Date| date.to_string() == text);
+        date.map(Self).ok_or_else(|| DayError(text.chars().take(32).collect()))
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Day {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Day {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let refused = |_| serde::de::Error::custom("the date is no day: expected YYYY-MM-DD");
+        text.parse().map_err(refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_that_came_twice_is_kept_twice() {
+        let text = r#"{"b":"1","a":"2","b":"3"}"#;
+        let read: Parameters = serde_json::from_str(text).expect("an object of texts");
+        assert_eq!(read.iter().collect::<Vec<_>>(), [("b", "1"), ("a", "2"), ("b", "3")]);
+        assert_eq!(serde_json::to_string(&read).expect("texts"), text);
+    }
+
+    #[test]
+    fn a_day_has_one_spelling() {
+        let day: Day = serde_json::from_str(r#""2026-12-31""#).expect("a day");
+        assert_eq!(serde_json::to_string(&day).expect("a text"), r#""2026-12-31""#);
+        for text in ["20261231", "2026-12-31T00:00:00", "2026-02-30", "", "tomorrow"] {
+            assert!(text.parse::<Day>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is asked of a server besides numbers and documents: identifiers, reconciliations, decisions about documents,
+//! series and pools.
+
+use bates_api::{
+    DecisionCount, KnownDocument, OutboxCounts, Path, PoolList, PoolRequest, PoolStatus, Reconciliation,
+    SeriesList, Trace, Verdict,
+};
+use serde::de::DeserializeOwned;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::series::Series;
+use crate::transport::{Call, Retry};
+
+/// What is decided about documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// A dead document is delivered after all, or a pending one at once.
+    Retry,
+    /// A document is given up: its number is a gap.
+    Abandon,
+}
+
+impl Decision {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Abandon => "abandon",
+        }
+    }
+}
+
+impl Client {
+    /// Which series and scope an identifier could be of, its position, and whether it was granted. A text that is no
+    /// identifier of any series is refused with `unknown_id`.
+    pub async fn find(&self, id: &str) -> Result<Trace, Error> {
+        self.transport.get(Path::v1(["ids", id])?).await
+    }
+
+    /// The series of the server.
+    pub async fn all_series(&self) -> Result<Vec<bates_api::Series>, Error> {
+        let SeriesList { series } = self.transport.get(Path::v1(["series"])?).await?;
+        Ok(series)
+    }
+
+    /// Looks for gaps now, in all series.
+    pub async fn reconcile(&self) -> Result<Reconciliation, Error> {
+        self.post(Path::v1(["reconcile"])?).await
+    }
+
+    /// How many documents of each series are in each state.
+    pub async fn outbox_counts(&self) -> Result<OutboxCounts, Error> {
+        self.transport.get(Path::v1(["outbox", "counts"])?).await
+    }
+
+    /// Delivers a dead document after all, or a pending one at once; by its number or its event id.
+    pub async fn retry(&self, id: &str) -> Result<KnownDocument, Error> {
+        self.decide(id, Decision::Retry).await
+    }
+
+    /// Gives up a document: its number is a gap from now on, uncertain if the sink may have taken it. By its number or its
+    /// event id. Twice is once. Refused with `delivery_under_way` while it is being delivered.
+    pub async fn abandon(&self, id: &str) -> Result<KnownDocument, Error> {
+        self.decide(id, Decision::Abandon).await
+    }
+
+    /// Decides about a document, by its number or its event id.
+    pub async fn decide(&self, id: &str, decision: Decision) -> Result<KnownDocument, Error> {
+        self.post(Path::v1(["outbox", id, decision.name()])?).await
+    }
+
+    /// Decides about all dead documents, or those of a series; about how many.
+    pub async fn decide_all(&self, series: Option<&str>, decision: Decision) -> Result<u64, Error> {
+        let path = Path::v1(["outbox", decision.name()])?;
+        let path = series.into_iter().fold(path, |path, series| path.with("series", series));
+        let DecisionCount { count } = self.post(path).await?;
+        Ok(count)
+    }
+
+    /// Asks with POST, without a body, for what is the same when it is done twice.
+    pub(crate) async fn post<T: DeserializeOwned>(&self, path: Path) -> Result<T, Error> {
+        self.transport.call(Call::post(path, Retry::Freely)).await
+    }
+}
+
+impl Series {
+    /// Whether a text could be a number of the series, with everything that speaks against it. Whether it was granted is a
+    /// question to [`Client::find`].
+    pub async fn validate(&self, id: &str) -> Result<Verdict, Error> {
+        self.client.transport.get(self.path(["validate", id])?).await
+    }
+
+    /// How the series is described, and what follows from that.
+    pub async fn describe(&self) -> Result<bates_api::Series, Error> {
+        self.client.transport.get(self.path([])?).await
+    }
+
+    /// Looks for gaps of this series now, in all its scopes.
+    pub async fn reconcile(&self) -> Result<Reconciliation, Error> {
+        self.client.post(Path::v1(["reconcile"])?.with("series", self.name())).await
+    }
+
+    /// Has the server keep a shared pool of the scope full from now on.
+    pub async fn keep_pool(&self) -> Result<PoolStatus, Error> {
+        let request = PoolRequest { scope: self.scope.clone() };
+        self.client.transport.post(self.path(["pool"])?, &request, Retry::Freely).await
+    }
+
+    /// The shared pools of the series.
+    pub async fn pools(&self) -> Result<Vec<PoolStatus>, Error> {
+        let path = Path::v1(["pools"])?.with("series", self.name());
+        let PoolList { pools } = self.client.transport.get(path).await?;
+        Ok(pools)
+    }
+}

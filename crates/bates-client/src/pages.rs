@@ -1,0 +1,141 @@
+//! Lists of a server, page by page.
+
+use bates_api::{AuditPage, GapPage, LeasePage, OutboxPage, Page, Path};
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::series::Series;
+
+/// A list of a server, which is asked for page by page.
+#[derive(Clone, Debug)]
+pub struct Pages<P> {
+    client: Client,
+    list: &'static str,
+    query: Vec<(String, String)>,
+    /// Where the next page begins; none before the first and behind the last one.
+    after: Option<String>,
+    is_over: bool,
+    page: std::marker::PhantomData<fn() -> P>,
+}
+
+/// The gaps that were found, in the order of their series, scopes and positions.
+pub type Gaps = Pages<GapPage>;
+
+/// The outbox of a server: documents and reservations, by their event ids.
+pub type Outbox = Pages<OutboxPage>;
+
+/// What programs hold in advance, in the order in which it was given.
+pub type HeldLeases = Pages<LeasePage>;
+
+/// Who took which numbers of the series that are audited, the oldest first.
+pub type Audit = Pages<AuditPage>;
+
+impl<P: Page> Pages<P> {
+    fn new(client: &Client, list: &'static str) -> Self {
+        let (query, page) = (Vec::new(), std::marker::PhantomData);
+        Self { client: client.clone(), list, query, after: None, is_over: false, page }
+    }
+
+    /// Only items that match a parameter of the query, as the API documents it; such as `series`, or, for gaps and the
+    /// audit, a parameter of the scope.
+    #[must_use]
+    pub fn filter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.query.push((name.into(), value.into()));
+        self
+    }
+
+    /// Only those of this series.
+    #[must_use]
+    pub fn series(self, name: impl Into<String>) -> Self {
+        self.filter("series", name)
+    }
+
+    /// The size of a page, up to the limit that the API documents for the list; the server has a default.
+    #[must_use]
+    pub fn page(self, size: usize) -> Self {
+        self.filter("limit", size.to_string())
+    }
+
+    /// The next page; none behind the last. A page that failed is asked for again by the next call.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<P::Item>>, Error> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let pairs = self.query.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let pairs = pairs.chain(self.after.as_deref().map(|after| ("after", after)));
+        let path = pairs.fold(Path::v1([self.list])?, |path, (name, value)| path.with(name, value));
+        let (items, after) = self.client.transport.get::<P>(path).await?.into_parts();
+        self.is_over = after.is_none();
+        self.after = after;
+        Ok((!items.is_empty()).then_some(items))
+    }
+
+    /// All that are left, and at most `max`.
+    pub async fn collect(mut self, max: usize) -> Result<Vec<P::Item>, Error> {
+        let mut all = Vec::new();
+        while all.len() < max
+            && let Some(items) = self.next_page().await?
+        {
+            all.extend(items);
+        }
+        all.truncate(max);
+        Ok(all)
+    }
+}
+
+impl Gaps {
+    /// In this period alone, for a series that starts again by date.
+    #[must_use]
+    pub fn period(self, period: impl Into<String>) -> Self {
+        self.filter("period", period)
+    }
+}
+
+impl Outbox {
+    /// Documents in this state alone, such as `dead`.
+    #[must_use]
+    pub fn state(self, state: impl Into<String>) -> Self {
+        self.filter("state", state)
+    }
+}
+
+impl Client {
+    /// The gaps of all series, as the last reconciliation found them.
+    ///
+    /// ```no_run
+    /// # async fn first(client: bates_client::Client) -> Result<(), bates_client::Error> {
+    /// let mut gaps = client.gaps();
+    /// while let Some(page) = gaps.next_page().await? {
+    ///     for gap in page {
+    ///         println!("{} {}-{}: {}", gap.series, gap.first, gap.last, gap.reason);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn gaps(&self) -> Gaps {
+        Pages::new(self, "gaps")
+    }
+
+    /// Documents and reservations, by their event ids.
+    pub fn outbox(&self) -> Outbox {
+        Pages::new(self, "outbox")
+    }
+
+    /// What programs hold in advance.
+    pub fn leases(&self) -> HeldLeases {
+        Pages::new(self, "leases")
+    }
+
+    /// Who took which numbers.
+    pub fn audit(&self) -> Audit {
+        Pages::new(self, "audit")
+    }
+}
+
+impl Series {
+    /// The gaps of this series, of one scope if the handle names one, as the last reconciliation found them.
+    pub fn gaps(&self) -> Gaps {
+        let gaps = self.client.gaps().series(self.name());
+        self.scope.iter().fold(gaps, |gaps, (name, value)| gaps.filter(name, value))
+    }
+}

@@ -1,0 +1,71 @@
+//! A request whose body is sent while its answer is read, line by line. One attempt, however long it takes.
+
+use std::io;
+use std::sync::Arc;
+
+use bates_api::{LineAnswer, Path};
+use futures_util::stream;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Body, Method, Response};
+use tokio::sync::mpsc::Receiver;
+
+use super::answer::{Answer, Broken, Failed};
+use super::{Error, Transport};
+
+/// The answers to lines that are still being sent, in their order.
+pub struct LineAnswers {
+    transport: Arc<Transport>,
+    answer: Response,
+    buffer: Vec<u8>,
+    /// Where in the buffer the next line begins.
+    begin: usize,
+}
+
+impl Transport {
+    /// Sends pieces of lines as they come.
+    pub(crate) async fn lines(
+        self: &Arc<Self>,
+        path: &Path,
+        pieces: Receiver<Vec<u8>>,
+    ) -> Result<LineAnswers, Error> {
+        let pieces = stream::unfold(pieces, |mut pieces| async {
+            let piece = pieces.recv().await?;
+            Some((Ok::<_, io::Error>(piece), pieces))
+        });
+        let request = self.request(&Method::POST, &self.address.url(path)?);
+        let request = request.header(CONTENT_TYPE, "application/x-ndjson").body(Body::wrap_stream(pieces));
+        let answer = request.send().await.map_err(|error| self.explain(Broken::Sending(error)))?;
+        if answer.status().is_success() {
+            return Ok(LineAnswers { transport: self.clone(), answer, buffer: Vec::new(), begin: 0 });
+        }
+        let answer = Answer::read(answer).await.map_err(|broken| self.explain(broken))?;
+        Err(answer.body(self.host(), false).expect_err("its status is no success").error)
+    }
+
+    fn explain(&self, broken: Broken) -> Error {
+        Failed::broken(broken, self.host(), false).error.told(1, false)
+    }
+}
+
+impl LineAnswers {
+    /// The next answer; none at the end.
+    pub async fn next(&mut self) -> Result<Option<LineAnswer>, Error> {
+        loop {
+            let rest = &self.buffer[self.begin..];
+            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                self.begin += end + 1;
+                let read = serde_json::from_slice(&rest[..end]);
+                return read
+                    .map(Some)
+                    .map_err(|error| self.transport.strange(200, &error.to_string(), false));
+            }
+            self.buffer.drain(..self.begin);
+            self.begin = 0;
+            let chunk = self.answer.chunk().await;
+            match chunk.map_err(|error| self.transport.explain(Broken::Reading(error)))? {
+                Some(chunk) => self.buffer.extend_from_slice(&chunk),
+                None => return Ok(None),
+            }
+        }
+    }
+}

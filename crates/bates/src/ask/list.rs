@@ -1,0 +1,69 @@
+//! Lists of a server as commands print them, page by page: a table, or a line an item as JSON or CSV.
+
+use bates_client::{Page, Pages};
+use serde::Serialize;
+
+use crate::output::{self, Answer, Output};
+use crate::scope;
+
+/// How a list is printed.
+pub(super) enum Format<T> {
+    Table,
+    Json,
+    /// The columns, and a row.
+    Csv(&'static str, fn(&T) -> String),
+}
+
+impl<T> Format<T> {
+    /// As the options of a command say.
+    pub(super) fn of(json: bool, csv: bool, columns: &'static str, row: fn(&T) -> String) -> Self {
+        match (json, csv) {
+            (true, _) => Self::Json,
+            (_, true) => Self::Csv(columns, row),
+            _ => Self::Table,
+        }
+    }
+}
+
+/// A list, narrowed to what the arguments of a command name, with parameters of a scope among them.
+pub(super) fn narrow<P: Page>(
+    pages: Pages<P>,
+    filters: &[(&str, &Option<String>)],
+    parameters: &[String],
+) -> anyhow::Result<Pages<P>> {
+    let given = filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+    let pairs = given.chain(scope::pairs(parameters)?);
+    Ok(pairs.fold(pages, |pages, (name, value)| pages.filter(name, value)))
+}
+
+/// Prints a list, up to a limit; an item may have several rows in the table.
+pub(super) async fn print<P: Page<Item: Serialize>, const COLUMNS: usize>(
+    mut pages: Pages<P>,
+    limit: Option<usize>,
+    format: Format<P::Item>,
+    heads: [&str; COLUMNS],
+    rows_of: impl Fn(P::Item) -> Vec<[String; COLUMNS]>,
+) -> anyhow::Result<Answer> {
+    let (mut out, mut left) = (Output::new(), limit.unwrap_or(usize::MAX));
+    let mut rows = vec![heads.map(str::to_owned)];
+    if let Format::Csv(columns, _) = format {
+        out.line(format_args!("{columns}"))?;
+    }
+    while left > 0
+        && let Some(items) = pages.next_page().await?
+    {
+        for item in items.into_iter().take(left) {
+            left -= 1;
+            match format {
+                Format::Table => rows.extend(rows_of(item)),
+                Format::Json => out.json(&item)?,
+                Format::Csv(_, row) => out.line(format_args!("{}", row(&item)))?,
+            }
+        }
+    }
+    if let Format::Table = format {
+        output::table(&mut out, &rows)?;
+    }
+    out.flush()?;
+    Ok(Answer::Yes)
+}
