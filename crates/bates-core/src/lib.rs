@@ -7,19 +7,17 @@
 //!       lease   a half-open range granted durably, handed out from memory
 //! ```
 //!
-//! Owns the rules that keep numbers from coming twice, and the ports ([`Store`], [`Clock`]) behind which
+//! Owns the rules that keep numbers from coming twice, and the ports ([`Store`], [`Runtime`]) behind which
 //! databases and time stand.
 //! Must never know a database, a socket or a wire format.
 
 mod audit;
-mod clock;
 mod code;
 mod counts;
 mod dispenser;
 mod document;
 mod error;
 mod gap;
-mod jitter;
 mod lease;
 pub mod ledger;
 mod machine;
@@ -28,13 +26,13 @@ mod pool;
 mod range;
 mod reach;
 mod recall;
+mod runtime;
 mod scope;
 mod series;
 pub mod store;
 
 pub use audit::{Auditing, By, How, Record, RecordFilter, Taking};
 pub use bates_process::ProcessGuard;
-pub use clock::{Clock, SystemClock};
 pub use code::Code;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
 pub use dispenser::{Closed, Dispenser, Level};
@@ -45,7 +43,6 @@ pub use document::{
 };
 pub use error::IssueError;
 pub use gap::{Account, Gap, GapFilter, Missing, Reading, Reason, Reconciled, Saved};
-pub use jitter::jittered;
 pub use lease::{
     Advance, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, EndRefused, LeaseAsk, LeaseEnd, LeaseRefused,
     Leased,
@@ -62,6 +59,7 @@ pub use pool::{
 };
 pub use range::{Lease, Ranges, Taken};
 pub use recall::{Holder, Recall, Recalled};
+pub use runtime::{Runtime, SystemRuntime, Task};
 pub use scope::{KeyTemplate, KeyTemplateError, Place, ScopeKey, ScopeKeyError, ScopeName, ScopeRefused};
 pub use series::{
     Definition, Entry, Followed, Limits, MachineError, Made, NameError, Origin, Pinned, Promise, ReadSpec,

@@ -19,7 +19,6 @@ use arc_swap::{ArcSwap, Guard};
 use tokio::sync::Mutex;
 
 use crate::audit::By;
-use crate::clock::Clock;
 use crate::code::Code;
 use crate::counts::Latency;
 use crate::dispenser::{Closed, Dispenser, Level};
@@ -27,6 +26,7 @@ use crate::error::IssueError;
 use crate::gap::Saved;
 use crate::pool::KeptPools;
 use crate::range::Taken;
+use crate::runtime::Runtime;
 use crate::scope::ScopeKey;
 use crate::series::{Memory, Promise, Series, SeriesName};
 use crate::store::{Measured, Store};
@@ -87,7 +87,7 @@ pub struct Machine<S> {
     pub(crate) changing: Mutex<Follower>,
     /// How often the store was looked at for what other nodes have changed.
     pub(crate) looks: AtomicU64,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) runtime: Arc<dyn Runtime>,
     /// The documents that users have, where they say so.
     pub(crate) saved: OnceLock<HashMap<SeriesName, Box<dyn Saved>>>,
     /// The shared pools, where a configuration says so.
@@ -101,16 +101,16 @@ impl<S: Store> Machine<S> {
     pub async fn open(
         store: Arc<S>,
         specs: Vec<SeriesSpec>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, MachineError> {
-        let store = Measured::new(store, clock.clone());
+        let store = Measured::new(store, runtime.clone());
         let registry = open_all(&store, specs).await?;
         Ok(Self {
             dispenser: Dispenser::on(store),
             registry: ArcSwap::from_pointee(registry),
             changing: Mutex::default(),
             looks: AtomicU64::new(0),
-            clock,
+            runtime,
             saved: OnceLock::new(),
             pools: OnceLock::new(),
             retired_memory: parking_lot::Mutex::default(),
@@ -153,7 +153,7 @@ impl<S: Store> Machine<S> {
         count: u64,
         by: By<'_>,
     ) -> Result<Numbers, NextError> {
-        let (scope, key) = entry.scope(name, || self.clock.now())?;
+        let (scope, key) = entry.scope(name, || self.runtime.now())?;
         let mut drawn = Drawn::default();
         let unclaimed = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
         self.record(entry, &key, (drawn, unclaimed.get()), by).await?;
@@ -170,7 +170,7 @@ impl<S: Store> Machine<S> {
         count: u64,
         by: By<'_>,
     ) -> Result<Taken, NextError> {
-        let (scope, key) = entry.scope(name, || self.clock.now())?;
+        let (scope, key) = entry.scope(name, || self.runtime.now())?;
         let taken = self.positions(entry, &key, Wanted::Run(count)).await?;
         let unclaimed = Unclaimed::new(self, (entry, &key), taken);
         self.record_taken(entry, (&scope, &key), unclaimed.get(), by).await?;
@@ -255,7 +255,7 @@ impl<S: Store> Machine<S> {
     }
 
     pub(crate) fn elapsed(&self) -> std::time::Duration {
-        self.clock.elapsed()
+        self.runtime.elapsed()
     }
 
     /// A number that changes whenever ranges granted before must not be used: the store was taken back, or they were
@@ -266,7 +266,7 @@ impl<S: Store> Machine<S> {
 
     /// What moment it is for the machine.
     pub fn now(&self) -> jiff::Timestamp {
-        self.clock.now()
+        self.runtime.now()
     }
 
     /// Refuses new calls, lets those under way end, and gives unused positions back.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bates_core::jittered;
+use bates_core::{Runtime as _, SystemRuntime};
 use tokio::time::Instant;
 
 use crate::error::Failed;
@@ -48,7 +48,7 @@ impl Patience {
     fn next_pause(&mut self) -> Duration {
         let whole = self.pause;
         self.pause = (whole * 2).min(PAUSE_MAX);
-        jittered(whole, 0.5..1.0)
+        SystemRuntime.jittered(whole, 0.5..1.0)
     }
 }
 

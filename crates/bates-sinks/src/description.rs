@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bates_core::{Clock, Sink, SystemClock};
+use bates_core::{Runtime, Sink, SystemRuntime};
 use serde::Deserialize;
 
 use crate::error::SinkError;
@@ -25,11 +25,11 @@ pub enum Description {
 impl Description {
     /// The sink. Nothing is connected to: one that is down now holds up no start.
     pub fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        self.open_with(Arc::new(SystemClock))
+        self.open_with(Arc::new(SystemRuntime))
     }
 
     /// The sink, with a clock from which signed requests have their time.
-    pub fn open_with(&self, clock: Arc<dyn Clock>) -> Result<Box<dyn Sink>, SinkError> {
+    pub fn open_with(&self, clock: Arc<dyn Runtime>) -> Result<Box<dyn Sink>, SinkError> {
         match self {
             Self::Object(object) => object::open(object),
             Self::Webhook(webhook) => Ok(Box::new(webhook::open(webhook, clock)?)),

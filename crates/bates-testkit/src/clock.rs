@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use bates_core::Clock;
+use bates_core::Runtime;
 use jiff::Timestamp;
 
 /// A clock that tests move.
@@ -26,7 +26,7 @@ fn read(moment: &str) -> Timestamp {
     moment.parse().expect("a moment as in 2026-12-31T23:59:59Z")
 }
 
-impl Clock for FakeClock {
+impl Runtime for FakeClock {
     fn now(&self) -> Timestamp {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

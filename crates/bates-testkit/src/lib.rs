@@ -17,6 +17,7 @@ mod process;
 pub mod programs;
 mod redis;
 pub mod shared;
+mod simulation;
 mod store;
 
 pub use certificates::certificates;
@@ -26,4 +27,5 @@ pub use model::histories_hold;
 pub use pgbouncer::PrivatePgBouncer;
 pub use postgres::PrivatePostgres;
 pub use redis::PrivateRedis;
+pub use simulation::{SimulatedRuntime, simulate};
 pub use store::{DataSet, Fault, MemoryStore, claims, exercise_move};

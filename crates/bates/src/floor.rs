@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use bates_core::{Entry, Lease, Machine, Place, ScopeKey, ScopeName, Store, SystemClock};
+use bates_core::{Entry, Lease, Machine, Place, ScopeKey, ScopeName, Store, SystemRuntime};
 use bates_pattern::Date;
 use bates_sqlite::Opening;
 use clap::Args;
@@ -110,7 +110,7 @@ async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorAr
     if config.pools.is_empty() {
         return Ok(());
     }
-    let machine = Machine::open(store, config.series, Arc::new(SystemClock)).await?;
+    let machine = Machine::open(store, config.series, Arc::new(SystemRuntime)).await?;
     know_pools(&machine, &config.pools)?;
     for PoolOf { series, .. } in &config.pools {
         let Some(entry) = machine.named(series.as_str()) else { continue };

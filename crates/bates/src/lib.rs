@@ -29,10 +29,10 @@
 mod embed;
 
 pub use bates_core::{
-    AssignRefused, Assigned, Auditing, Clock, Closed, Code, Decision, Delivering, Delivery, Document, Entry,
-    Filter, Found, Gap, GapFilter, How, IssueError, Lease, LeaseRefused, Limits, Machine, MachineError,
-    Missing, NextError, NotAtHand, Numbers, Peek, Place, Promise, Reason, Reconciled, Record, RecordFilter,
-    ScopeKey, ScopeRefused, SeriesName, Sink, State, StoreError, SystemClock, Undelivered,
+    AssignRefused, Assigned, Auditing, Closed, Code, Decision, Delivering, Delivery, Document, Entry, Filter,
+    Found, Gap, GapFilter, How, IssueError, Lease, LeaseRefused, Limits, Machine, MachineError, Missing,
+    NextError, NotAtHand, Numbers, Peek, Place, Promise, Reason, Reconciled, Record, RecordFilter, Runtime,
+    ScopeKey, ScopeRefused, SeriesName, Sink, State, StoreError, SystemRuntime, Undelivered,
 };
 pub use bates_pattern::{Date, Position, Reset, Verdict};
 /// A number that was held in advance: a position, which is written out when somebody looks at it.

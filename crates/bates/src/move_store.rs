@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use bates_core::{
-    Departure, Mark, MoveError, Moved, Store, leave_store, move_store, release_nodes, stay_in_store,
+    Departure, Mark, MoveError, Moved, Store, SystemRuntime, leave_store, move_store, release_nodes,
+    stay_in_store,
 };
 use bates_postgres::PostgresStore;
 use bates_sqlite::SqliteStore;
@@ -117,7 +118,7 @@ async fn leave(
     to_name: &str,
     recall: &RecallArgs,
 ) -> anyhow::Result<Departure> {
-    let departure = leave_store((from, from_name), to_name).await?;
+    let departure = leave_store(&SystemRuntime, (from, from_name), to_name).await?;
     if let Err(error) = release(from, recall).await {
         stay_in_store(from, to_name, &departure).await?;
         return Err(error);
@@ -126,7 +127,7 @@ async fn leave(
 }
 
 async fn release(from: &impl Store, recall: &RecallArgs) -> anyhow::Result<()> {
-    let silent = release_nodes(from, Duration::from_secs(recall.wait)).await?;
+    let silent = release_nodes(&SystemRuntime, from, Duration::from_secs(recall.wait)).await?;
     let held = listed_nodes(&silent);
     if silent.is_empty() {
         return Ok(());

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use bates_core::{Clock as _, SystemClock};
+use bates_core::{Runtime as _, SystemRuntime};
 
 use crate::output::grouped;
 
@@ -22,7 +22,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Of things that are called so, and of so much work.
     pub(crate) fn new(noun: &'static str, size: u64) -> Self {
-        let now = SystemClock.elapsed();
+        let now = SystemRuntime.elapsed();
         Self {
             is_shown: std::io::stderr().is_terminal(),
             noun,
@@ -35,7 +35,7 @@ impl Progress {
 
     /// So many things are done, and so much of the work.
     pub(crate) fn show(&mut self, things: u64, work: u64) {
-        let now = SystemClock.elapsed();
+        let now = SystemRuntime.elapsed();
         let (things_before, work_before) = *self.first.get_or_insert((things, work));
         if !self.is_shown || now.saturating_sub(self.shown) < PERIOD {
             return;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bates_api::Description;
-use bates_core::{Machine, MachineError, Origin, Promise, SeriesName, SeriesSpec, Store, SystemClock};
+use bates_core::{Machine, MachineError, Origin, Promise, SeriesName, SeriesSpec, Store, SystemRuntime};
 use bates_server::series;
 use bates_sqlite::Opening;
 use clap::Args;
@@ -61,7 +61,7 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs) -> anyhow
         spec
     };
     let specs = config.series.into_iter().map(as_pinned).collect();
-    let machine = Machine::open(Arc::new(store), specs, Arc::new(SystemClock)).await?;
+    let machine = Machine::open(Arc::new(store), specs, Arc::new(SystemRuntime)).await?;
     machine.restore(series::read_spec).await?;
     let Some(entry) = machine.named(name.as_str()) else { bail!("there is no series {:?}", name.as_str()) };
     let (from, keeps_order) = (entry.spec().promise, to != Promise::Unique);

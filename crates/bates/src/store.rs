@@ -3,7 +3,7 @@
 use std::mem::take;
 use std::sync::Arc;
 
-use bates_core::{Machine, Store, SystemClock};
+use bates_core::{Machine, Store, SystemRuntime};
 use bates_postgres::{Opening as DatabaseOpening, PostgresStore};
 use bates_server::series;
 use bates_sqlite::{Opening, SqliteStore};
@@ -40,7 +40,7 @@ impl StoreRequest<'_> {
 
 /// Opens the series of the configuration, which leave it, those that were created at run time, and the pools.
 pub(crate) async fn machine<S: Store>(store: S, config: &mut Config) -> anyhow::Result<Arc<Machine<S>>> {
-    let machine = Machine::open(Arc::new(store), take(&mut config.series), Arc::new(SystemClock)).await?;
+    let machine = Machine::open(Arc::new(store), take(&mut config.series), Arc::new(SystemRuntime)).await?;
     machine.restore(series::read_spec).await?;
     know_pools(&machine, &config.pools)?;
     Ok(Arc::new(machine))

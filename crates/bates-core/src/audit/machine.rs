@@ -84,7 +84,7 @@ impl<S: Store> Machine<S> {
 
     /// Who takes the number of a document, if that has to be recorded with it.
     pub(crate) fn taking(&self, entry: &Entry, how: How, who: &str) -> Option<Taking> {
-        self.is_audited(entry).then(|| By { who, how }.at(self.clock.now()))
+        self.is_audited(entry).then(|| By { who, how }.at(self.runtime.now()))
     }
 
     /// Records what was drawn, durably.
@@ -98,10 +98,19 @@ impl<S: Store> Machine<S> {
         if drawn.pieces.is_empty() {
             return Ok(());
         }
-        let (place, taking) = (place(entry, scope), by.at(self.clock.now()));
+        let (place, taking) = (place(entry, scope), by.at(self.runtime.now()));
         let pieces = drawn.pieces.into_iter();
         let records = pieces
-            .filter_map(|piece| Record::of_numbers(&place, piece.range, numbers, piece.numbers, &taking))
+            .filter_map(|piece| {
+                Record::of_numbers(
+                    self.runtime.new_id(),
+                    &place,
+                    piece.range,
+                    numbers,
+                    piece.numbers,
+                    &taking,
+                )
+            })
             .collect();
         self.write_records(place, records).await
     }
@@ -117,9 +126,11 @@ impl<S: Store> Machine<S> {
         if !self.is_audited(entry) {
             return Ok(());
         }
-        let (place, taking) = (place(entry, key), by.at(self.clock.now()));
-        let records =
-            taken.leases().map(|range| Record::of_positions(&place, range, scope, &taking)).collect();
+        let (place, taking) = (place(entry, key), by.at(self.runtime.now()));
+        let records = taken
+            .leases()
+            .map(|range| Record::of_positions(self.runtime.new_id(), &place, range, scope, &taking))
+            .collect();
         self.write_records(place, records).await
     }
 
@@ -144,7 +155,7 @@ impl<S: Store> Machine<S> {
         let mut removed = 0;
         for entry in entries {
             let Some(retention) = entry.spec.audit.retention() else { continue };
-            let Ok(before) = self.clock.now().checked_sub(retention) else { continue };
+            let Ok(before) = self.runtime.now().checked_sub(retention) else { continue };
             let series = entry.series.name().clone();
             removed += self.store().prune_records(series, before, PRUNE_AT_ONCE).await?;
         }

@@ -127,18 +127,25 @@ pub struct Record {
 
 impl Record {
     /// Positions that were taken as they are, without being rendered.
-    pub(crate) fn of_positions(place: &Place, range: Lease, scope: &Scope, taking: &Taking) -> Self {
+    pub(crate) fn of_positions(
+        id: Uuid,
+        place: &Place,
+        range: Lease,
+        scope: &Scope,
+        taking: &Taking,
+    ) -> Self {
         let number = |position| {
             let number = Position::new(position).and_then(|position| scope.number(position).ok());
             number.unwrap_or_default().into()
         };
         let (first, last) = (number(range.from()), number(range.to() - 1));
         let (place, taking) = (place.clone(), taking.clone());
-        Self { id: Uuid::now_v7(), place, range, first, last, count: range.count(), taking }
+        Self { id, place, range, first, last, count: range.count(), taking }
     }
 
     /// The numbers `of` among `all`, which came from the range; `None` if there is none of them.
     pub(crate) fn of_numbers(
+        id: Uuid,
         place: &Place,
         range: Lease,
         all: &Numbers,
@@ -148,7 +155,7 @@ impl Record {
         let count = of.len() as u64;
         let (first, last) = (all.number(of.start)?.into(), all.number(of.end.checked_sub(1)?)?.into());
         let (place, taking) = (place.clone(), taking.clone());
-        (count > 0).then(|| Self { id: Uuid::now_v7(), place, range, first, last, count, taking })
+        (count > 0).then_some(Self { id, place, range, first, last, count, taking })
     }
 
     /// The number of a document.

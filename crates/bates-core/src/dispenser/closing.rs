@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::task::JoinSet;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 
 use super::cell::Cell;
 use super::{Closed, Dispenser, Inner};
@@ -21,7 +22,11 @@ impl<S: Store> Dispenser<S> {
         loop {
             let ended = self.inner.refills.ended();
             let sealed = self.inner.seal(of, false);
-            closed = closed.and(self.inner.give_back(sealed).await);
+            if !sealed.is_empty() {
+                closed = closed.and(self.inner.give_back(sealed).await);
+                // Its own task has ended since, which says nothing of refills.
+                continue;
+            }
             let mut is_left = false;
             self.inner.shards.each(|cell| is_left |= of.is_none_or(|series| cell.series().name() == series));
             if !is_left {
@@ -72,25 +77,24 @@ impl<S: Store> Inner<S> {
         let mut closed = Closed { scopes: sealed.len() as u64, ..Closed::default() };
         closed.gaps = sealed.iter().map(|(_, lost)| lost).sum();
         let mut tails = sealed.into_iter().filter_map(|(tail, _)| tail);
-        let mut under_way = JoinSet::new();
+        let mut under_way = FuturesUnordered::new();
         let era = self.era.load(Ordering::Acquire);
         loop {
             while under_way.len() < SURRENDERS_MAX
                 && let Some(tail) = tails.next()
             {
                 let inner = self.clone();
-                under_way.spawn(async move { (tail.lease.count(), inner.surrender(tail, era).await) });
+                under_way.push(async move { (tail.lease.count(), inner.surrender(tail, era).await) });
             }
-            match under_way.join_next().await {
+            match under_way.next().await {
                 None => return closed,
-                Some(Ok((count, Ok(Surrendered::Returned)))) => closed.returned += count,
-                Some(Ok((count, Ok(Surrendered::Gap)))) => closed.gaps += count,
+                Some((count, Ok(Surrendered::Returned))) => closed.returned += count,
+                Some((count, Ok(Surrendered::Gap))) => closed.gaps += count,
                 // An unknown outcome is a gap: a tail is given back once, and never again.
-                Some(Ok((count, Err(_)))) => {
+                Some((count, Err(_))) => {
                     self.has_unknown_tails.store(true, Ordering::Release);
                     closed.gaps += count;
                 }
-                Some(Err(_)) => self.has_unknown_tails.store(true, Ordering::Release),
             }
         }
     }

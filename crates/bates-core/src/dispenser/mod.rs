@@ -30,10 +30,10 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::ProcessGuard;
-use crate::clock::SystemClock;
 use crate::error::IssueError;
 use crate::ledger::{Purpose, Want};
 use crate::range::Taken;
+use crate::runtime::SystemRuntime;
 use crate::scope::{Place, ScopeKey};
 use crate::series::{Series, SeriesName};
 use crate::store::{Measured, Store, StoreError};
@@ -71,7 +71,7 @@ struct Inner<S> {
     /// How many recalls were answered.
     recalls_answered: AtomicU64,
     /// The runtime that refills. A caller may be in another one that ends before the refill does, or in none.
-    runtime: Handle,
+    tokio: Handle,
     process: ProcessGuard,
 }
 
@@ -83,14 +83,13 @@ impl<S: Store> Dispenser<S> {
     ///
     /// Outside a Tokio runtime.
     pub fn new(store: Arc<S>) -> Self {
-        Self::on(Measured::new(store, Arc::new(SystemClock)))
+        Self::on(Measured::new(store, Arc::new(SystemRuntime)))
     }
 
     pub(crate) fn on(store: Measured<S>) -> Self {
         let inner = Inner {
             era: AtomicU64::new(store.era()),
-            store,
-            shards: Shards::new(),
+            shards: Shards::new(store.runtime().random()),
             direct_calls: Semaphore::new(direct::CALLS_MAX),
             is_closing: AtomicBool::new(false),
             refills: Arc::default(),
@@ -98,7 +97,8 @@ impl<S: Store> Dispenser<S> {
             burned: Burned::default(),
             has_unknown_tails: AtomicBool::new(false),
             recalls_answered: AtomicU64::new(0),
-            runtime: Handle::current(),
+            tokio: Handle::current(),
+            store,
             process: ProcessGuard::current(),
         };
         Self { inner: Arc::new(inner) }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 
 use super::cell::{Cell, Fetch};
 use super::refills::Counted;
@@ -18,12 +18,16 @@ use crate::store::{Store, StoreError};
 impl<S: Store> Inner<S> {
     /// Runs work in the background. Invariant: it counts until it has let go of the store, which a dispenser that closes
     /// waits for.
-    pub(super) fn spawn<F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F) -> JoinHandle<F::Output>
+    pub(super) fn spawn<F>(
+        self: &Arc<Self>,
+        work: impl FnOnce(Arc<Self>) -> F,
+    ) -> oneshot::Receiver<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
         let (work, counted) = (work(self.clone()), self.refills.begin());
-        self.runtime.spawn(async move {
+        let _inside = self.tokio.enter();
+        self.store.runtime().spawn_for(async move {
             let output = work.await;
             drop(counted);
             output
@@ -46,7 +50,8 @@ impl<S: Store> Inner<S> {
             inner,
             _counted: self.refills.begin(),
         };
-        self.runtime.spawn(running.run(fetch));
+        let _inside = self.tokio.enter();
+        self.store.runtime().spawn(Box::pin(running.run(fetch)));
     }
 
     /// What the store grants for a refill.

@@ -4,7 +4,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 
@@ -14,7 +14,7 @@ use crate::series::Series;
 const SHARDS: usize = 64;
 
 pub(super) struct Shards {
-    hasher: RandomState,
+    hasher: FixedState,
     shards: Box<[Shard]>,
 }
 
@@ -38,8 +38,9 @@ impl At<'_> {
 }
 
 impl Shards {
-    pub(super) fn new() -> Self {
-        Self { hasher: RandomState::default(), shards: (0..SHARDS).map(|_| Shard::default()).collect() }
+    /// The seed keeps callers from choosing scopes that meet in one shard.
+    pub(super) fn new(seed: u64) -> Self {
+        Self { hasher: FixedState::with_seed(seed), shards: (0..SHARDS).map(|_| Shard::default()).collect() }
     }
 
     /// Looks at the cell of a place, if it is there.
@@ -118,7 +119,7 @@ impl Shards {
 }
 
 #[inline]
-fn hash(hasher: &RandomState, series: &Series, scope: &[u8]) -> u64 {
+fn hash(hasher: &FixedState, series: &Series, scope: &[u8]) -> u64 {
     let mut hash = hasher.build_hasher();
     hash.write(series.name().as_str().as_bytes());
     hash.write(scope);
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_place_has_one_cell_and_no_other_place_has_it() {
-        let shards = Shards::new();
+        let shards = Shards::new(1);
         let scopes: Vec<String> = (0..2_000).map(|n| format!("name={}{n}", "x".repeat(n % 40))).collect();
         for name in ["a", "b", "a"] {
             // A series that is described anew has the scopes of its name.
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_cell_that_is_void_is_removed_and_none_is_made_where_it_may_not() {
-        let (shards, series) = (Shards::new(), series("a"));
+        let (shards, series) = (Shards::new(1), series("a"));
         let at = At { series: &series, scope: "name=a" };
         assert!(shards.look_or_make(at, || false, |_| ()).is_none());
         assert!(shards.look_or_make(at, || true, |_| ()).is_some(), "nobody asked it for anything");

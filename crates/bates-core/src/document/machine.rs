@@ -81,9 +81,10 @@ impl<S: Store> Machine<S> {
         // It was changed since the caller found it: the entry in its place numbers it.
         match self.in_place_of(&entry.series).await {
             Some(current) => Box::pin(self.number(&current, name, content, idempotency, who)).await,
-            None => {
-                Err(self.dispenser.refusal(&entry.series, &entry.scope(name, || self.clock.now())?.1).into())
-            }
+            None => Err(self
+                .dispenser
+                .refusal(&entry.series, &entry.scope(name, || self.runtime.now())?.1)
+                .into()),
         }
     }
 
@@ -99,7 +100,7 @@ impl<S: Store> Machine<S> {
         if is_document && !entry.spec.has_sink {
             return Err(AssignRefused::NoSink(entry.series.name().as_str().into()));
         }
-        let (scope, key) = entry.scope(name, || self.clock.now())?;
+        let (scope, key) = entry.scope(name, || self.runtime.now())?;
         let place = Place { series: entry.series.name().clone(), scope: key };
         if self.dispenser.is_closing() {
             return Err(self.dispenser.refusal(&entry.series, &place.scope).into());
@@ -114,7 +115,7 @@ impl<S: Store> Machine<S> {
             scopes_max: entry.series.limits().scopes_max,
             promise: Some(entry.series.promise()),
             scope: Arc::new(scope),
-            event: Uuid::now_v7(),
+            event: self.runtime.new_id(),
             idempotency,
             content,
             audit: self.taking(entry, if is_document { How::Document } else { How::Reservation }, who),

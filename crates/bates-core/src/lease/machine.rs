@@ -148,7 +148,7 @@ impl<S: Store> Machine<S> {
         if promise != Promise::Unique {
             return Err(LeaseRefused::NotUnique { series: entry.series.name().clone(), promise });
         }
-        let now = self.clock.now();
+        let now = self.runtime.now();
         let (scope, key) = entry.scope(name, || now).map_err(NextError::from)?;
         let (id, what) = if ask.as_numbers || entry.is_rendered_here(name.date) {
             let (count, mut drawn) = (ask.count.min(ask.numbers_max), Drawn::always());
@@ -194,7 +194,7 @@ impl<S: Store> Machine<S> {
         (by, now): (By<'_>, Timestamp),
     ) -> Result<Uuid, NextError> {
         let place = Place { series: entry.series.name().clone(), scope: key.clone() };
-        let id = Uuid::now_v7();
+        let id = self.runtime.new_id();
         let at = now.round(Unit::Millisecond).unwrap_or(now);
         let lease = ClientLease { id, place: place.clone(), ranges, who: by.who.into(), at };
         let written = self.store().put_client_lease(lease, used).await;

@@ -25,7 +25,7 @@ impl<S: Store> Machine<S> {
         let Some(entry) = self.of_key(key) else { return };
         let Some(parameters) = entry.key().and_then(|template| template.read(key)) else { return };
         let parameters: Vec<(&str, &str)> = parameters.collect();
-        if let Ok((_, scope)) = entry.scope((&*parameters).into(), || self.clock.now()) {
+        if let Ok((_, scope)) = entry.scope((&*parameters).into(), || self.runtime.now()) {
             self.dispenser.warm(&entry.series, &scope);
         }
     }

@@ -26,7 +26,7 @@ impl<S: Store> Machine<S> {
     /// Whether a series without parameters can issue a number out of memory just now, or never again. What it lacks is
     /// fetched meanwhile.
     pub async fn is_ready(&self, entry: &Entry) -> Result<bool, NextError> {
-        let (_, key) = entry.scope(ScopeName::default(), || self.clock.now())?;
+        let (_, key) = entry.scope(ScopeName::default(), || self.runtime.now())?;
         let level = self.dispenser.level(&entry.series, &key);
         if self.dispenser.direct(&entry.series).is_some() || level.is_some_and(|level| level.held > 0) {
             return Ok(true);
@@ -37,13 +37,13 @@ impl<S: Store> Machine<S> {
 
     /// The identity of a scope that a caller names.
     pub fn place(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Place, NextError> {
-        let (_, scope) = entry.scope(name, || self.clock.now())?;
+        let (_, scope) = entry.scope(name, || self.runtime.now())?;
         Ok(Place { series: entry.series.name().clone(), scope })
     }
 
     /// What is known of a scope without touching it. Never creates one.
     pub async fn peek(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Peek, NextError> {
-        let (_, key) = entry.scope(name, || self.clock.now())?;
+        let (_, key) = entry.scope(name, || self.runtime.now())?;
         let found = self.dispenser.peek(&entry.series, &key).await;
         let place = || Place { series: entry.series.name().clone(), scope: key.clone() };
         let found = found.map_err(|error| IssueError::Store { place: place(), error })?;

@@ -11,10 +11,10 @@ mod page;
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use crate::recall::{Holder, POLL, holders_alive};
+use crate::runtime::Runtime;
 use crate::series::{Definition, SeriesName};
 use crate::store::{Store, StoreError};
 
@@ -110,10 +110,11 @@ pub enum MoveError {
 
 /// Marks the old store as left for another one, or takes over from an earlier run. From then on nothing is granted from it.
 pub async fn leave_store<A: Store>(
+    runtime: &dyn Runtime,
     (from, from_name): (&A, &str),
     to_name: &str,
 ) -> Result<Departure, MoveError> {
-    let (id, run) = (Uuid::now_v7(), Uuid::now_v7());
+    let (id, run) = (runtime.new_id(), runtime.new_id());
     if from.mark(None, Some(Mark::Left(Move { id, run, other: to_name.into() }))).await? {
         return Ok(Departure { id, run, is_new: true });
     }
@@ -139,6 +140,7 @@ pub async fn leave_store<A: Store>(
 /// nodes that stayed silent, each with a series: they may hand out numbers until they see that the store was left, and a
 /// floor in the new store would not know of them.
 pub async fn release_nodes<A: Store>(
+    runtime: &dyn Runtime,
     from: &A,
     wait: Duration,
 ) -> Result<Vec<(SeriesName, Holder)>, StoreError> {
@@ -149,17 +151,17 @@ pub async fn release_nodes<A: Store>(
             recalled.push((series.clone(), from.recall(series).await?));
         }
     }
-    let deadline = Instant::now() + wait;
+    let deadline = runtime.elapsed() + wait;
     loop {
         let mut silent = Vec::new();
         for (series, epoch) in &recalled {
             let holders = holders_alive(from, series, *epoch).await?;
             silent.extend(holders.into_iter().map(|holder| (series.clone(), holder)));
         }
-        if silent.is_empty() || Instant::now() >= deadline {
+        if silent.is_empty() || runtime.elapsed() >= deadline {
             return Ok(silent);
         }
-        sleep(POLL).await;
+        runtime.sleep(POLL).await;
     }
 }
 

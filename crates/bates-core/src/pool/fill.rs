@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use bates_pattern::Scope;
-use uuid::Uuid;
 
 use super::{
     Asking, FillError, Filled, ListLook, Pool, PoolSettings, Push, Refusal, Renewal, Server, Settling,
     SharedPool,
 };
-use crate::clock::Clock;
 use crate::ledger::{Grant, GrantError, Purpose, Want};
 use crate::machine::Numbers;
 use crate::range::Lease;
+use crate::runtime::Runtime;
 use crate::scope::Place;
 use crate::series::{Entry, Value};
 use crate::store::{Measured, Store};
@@ -33,7 +32,7 @@ const SENDS_MAX: u32 = 3;
 pub(crate) struct Filling<'a, S> {
     pub(crate) store: &'a Measured<S>,
     pub(crate) list: &'a dyn SharedPool,
-    pub(crate) clock: &'a dyn Clock,
+    pub(crate) runtime: &'a dyn Runtime,
     pub(crate) settings: &'a PoolSettings,
     pub(crate) entry: &'a Entry,
     pub(crate) scope: Scope,
@@ -80,7 +79,7 @@ impl<S: Store> Filling<'_, S> {
     }
 
     async fn lock(&self) -> Result<Option<Locked>, FillError> {
-        let lock = Locked { token: Uuid::new_v4().to_string(), since: self.clock.elapsed() };
+        let lock = Locked { token: self.runtime.new_id().to_string(), since: self.runtime.elapsed() };
         let is_free = self.list.lock(&self.key, &lock.token, LOCK_LASTS).await.map_err(FillError::Server)?;
         Ok(is_free.then_some(lock))
     }
@@ -262,7 +261,7 @@ impl<S: Store> Filling<'_, S> {
 
     /// Sees to it that the lock lasts: by a clock that nobody sets.
     async fn keep(&self, lock: &mut Locked) -> Result<(), FillError> {
-        let now = self.clock.elapsed();
+        let now = self.runtime.elapsed();
         if now.saturating_sub(lock.since) < LOCK_LASTS / 3 {
             return Ok(());
         }
@@ -274,7 +273,7 @@ impl<S: Store> Filling<'_, S> {
     async fn render(&self, from: u64, to: u64) -> Numbers {
         let Some(lease) = Lease::new(from, to) else { return Numbers::default() };
         let (scope, value) = (self.scope.clone(), self.settings.value);
-        let rendered = tokio::task::spawn_blocking(move || Numbers::rendered(&scope, lease, value));
+        let rendered = self.runtime.computed(move || Numbers::rendered(&scope, lease, value));
         rendered.await.expect("rendering does not panic")
     }
 

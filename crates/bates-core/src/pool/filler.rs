@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use super::watched::{All, Watched};
 use super::{FillError, Filled, KeptPools, ListLook, Looked, Refusal, Server};
@@ -67,7 +68,7 @@ impl<S: Store> Filler<S> {
     /// Watches and fills until it is told to stop; what is under way is then ended.
     pub async fn run(self, mut stopped: watch::Receiver<bool>) {
         let filler = Arc::new(self);
-        let (mut all, mut fills, mut trouble) = (All::new(), JoinSet::new(), None);
+        let (mut all, mut fills, mut trouble) = (All::new(), Fills::new(), None);
         let (mut pause, mut scopes_at) = (PAUSES.0, Duration::ZERO);
         while !*stopped.borrow() {
             let looked = filler.turn(&mut all, &mut scopes_at, &mut fills).await;
@@ -83,13 +84,14 @@ impl<S: Store> Filler<S> {
             };
             filler.tell_once(&mut trouble, looked.err());
             tokio::select! {
-                () = sleep(pause) => {}
+                biased;
+                () = filler.machine.runtime.sleep(pause) => {}
                 () = filler.kept.asked.notified() => scopes_at = Duration::ZERO,
-                Some(ended) = fills.join_next(), if !fills.is_empty() => filler.ended(&mut all, ended),
+                Some(ended) = fills.next(), if !fills.is_empty() => filler.ended(&mut all, ended),
                 _ = stopped.changed() => {}
             }
         }
-        while fills.join_next().await.is_some() {}
+        while fills.next().await.is_some() {}
     }
 
     /// One look at everything. Answers whether anything changed.
@@ -142,10 +144,11 @@ impl<S: Store> Filler<S> {
                 // Until it has ended.
                 watched.not_before = Duration::MAX;
                 let (filler, scope) = (self.clone(), scope.clone());
-                fills.spawn(async move {
+                let runtime = self.machine.runtime.clone();
+                fills.push(runtime.spawn_for(async move {
                     let filled = filler.machine.fill(&filler.entry, &scope, &|_| {}).await;
                     (scope, filled)
-                });
+                }));
             }
         }
         Ok(has_changed)
@@ -190,7 +193,7 @@ impl<S: Store> Filler<S> {
     fn ended(
         &self,
         all: &mut All,
-        ended: Result<(ScopeKey, Result<Filled, FillError>), tokio::task::JoinError>,
+        ended: Result<(ScopeKey, Result<Filled, FillError>), oneshot::error::RecvError>,
     ) {
         let Ok((scope, filled)) = ended else {
             // It panicked, and has said so: nobody knows which it was.
@@ -253,4 +256,4 @@ impl<S: Store> Filler<S> {
     }
 }
 
-type Fills = JoinSet<(ScopeKey, Result<Filled, FillError>)>;
+type Fills = FuturesUnordered<oneshot::Receiver<(ScopeKey, Result<Filled, FillError>)>>;

@@ -184,7 +184,7 @@ impl<S: Store> Machine<S> {
         let Some(kept) = self.kept(entry.series.name()) else { return Ok(Filled::Elsewhere) };
         let (parameters, _) = scope.parts();
         let parameters: Vec<(&str, &str)> = parameters.collect();
-        let ready = entry.scope((&*parameters).into(), || self.clock.now());
+        let ready = entry.scope((&*parameters).into(), || self.runtime.now());
         let (Ok((ready, _)), Some(key)) = (ready, kept.key(scope)) else { return Ok(Filled::Elsewhere) };
         if !kept.under_way.lock().insert(scope.clone()) {
             return Ok(Filled::Elsewhere);
@@ -193,7 +193,7 @@ impl<S: Store> Machine<S> {
         let filling = Filling {
             store: self.store(),
             list: &*kept.list,
-            clock: &*self.clock,
+            runtime: &*self.runtime,
             settings: &kept.settings,
             entry,
             scope: ready,
@@ -232,7 +232,7 @@ impl<S: Store> Machine<S> {
     ) -> Result<(&Arc<KeptPools>, ScopeKey, Box<str>), PoolRefused> {
         let series = entry.series.name();
         let kept = self.kept(series).ok_or_else(|| PoolRefused::None(series.as_str().into()))?;
-        let (_, scope) = entry.scope(name, || self.clock.now())?;
+        let (_, scope) = entry.scope(name, || self.runtime.now())?;
         let key = kept.key(&scope).ok_or_else(|| PoolRefused::Key(scope.clone()))?;
         Ok((kept, scope, key))
     }

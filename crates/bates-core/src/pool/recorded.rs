@@ -14,8 +14,15 @@ impl<S: Store> Filling<'_, S> {
             return Ok(());
         };
         let who = format!("pool {}", self.key);
-        let taking = By { who: &who, how: How::Pool }.at(self.clock.now());
-        match Record::of_numbers(&self.place, range, numbers, 0..numbers.len(), &taking) {
+        let taking = By { who: &who, how: How::Pool }.at(self.runtime.now());
+        match Record::of_numbers(
+            self.runtime.new_id(),
+            &self.place,
+            range,
+            numbers,
+            0..numbers.len(),
+            &taking,
+        ) {
             Some(record) => Ok(self.store.record(vec![record]).await?),
             None => Ok(()),
         }

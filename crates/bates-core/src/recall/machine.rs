@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{Holder, POLL, holders_alive};
@@ -39,16 +38,16 @@ impl<S: Store> Machine<S> {
             return Ok(recalled);
         }
         recalled.epoch = store.recall(series.clone()).await?;
-        let deadline = Instant::now() + wait;
+        let deadline = self.elapsed() + wait;
         loop {
             // This process may hold ranges itself.
             store.watch().await?;
             self.dispenser.answer_recalls().await?;
             recalled.silent = holders_alive(&**store, series, recalled.epoch).await?;
-            if recalled.silent.is_empty() || Instant::now() >= deadline {
+            if recalled.silent.is_empty() || self.elapsed() >= deadline {
                 return Ok(recalled);
             }
-            sleep(POLL).await;
+            self.runtime.sleep(POLL).await;
         }
     }
 

@@ -117,7 +117,7 @@ impl<S: Store> Machine<S> {
         name: ScopeName<'_>,
         floor: u64,
     ) -> Result<u64, NextError> {
-        let (_, scope) = entry.scope(name, || self.clock.now())?;
+        let (_, scope) = entry.scope(name, || self.runtime.now())?;
         Ok(self.raise_floor_of(entry, &scope, floor).await?)
     }
 

@@ -7,6 +7,7 @@ use bates_pattern::{Construction, Key, Options, Order, Pattern, Position, Reject
 use jiff::tz::TimeZone;
 
 use super::{Definition, Entry, Limits, MachineError, Memory, Origin, Promise, Registry, Series, SeriesSpec};
+use crate::runtime::Runtime;
 use crate::store::{Measured, Store, StoreError};
 
 /// Rules that accept less than one in so many are not made up for by larger leases.
@@ -38,8 +39,8 @@ pub(crate) async fn open_series<S: Store>(
     origin: Origin,
     memory: Arc<Memory>,
 ) -> Result<Entry, MachineError> {
-    let (spec, accepted, Judged { time_zone, definition, start, .. }) = weigh(spec).await?;
-    let fresh_key = if spec.shuffled { Some(fresh_key()?) } else { None };
+    let (spec, accepted, Judged { time_zone, definition, start, .. }) = weigh(store.runtime(), spec).await?;
+    let fresh_key = if spec.shuffled { Some(fresh_key(store.runtime())?) } else { None };
     let pinned = store.pin(definition, fresh_key).await?;
     let order = match pinned.permutation_key {
         Some(bytes) => Order::Shuffled(Key::new(&bytes).map_err(|error| {
@@ -75,8 +76,11 @@ pub(crate) async fn open_series<S: Store>(
 
 /// Judges a description, and counts what its rules accept, which may take a second: not on a thread that others
 /// wait for.
-async fn weigh(spec: SeriesSpec) -> Result<(SeriesSpec, (u64, u64), Judged), MachineError> {
-    let weighed = tokio::task::spawn_blocking(move || {
+async fn weigh(
+    runtime: &dyn Runtime,
+    spec: SeriesSpec,
+) -> Result<(SeriesSpec, (u64, u64), Judged), MachineError> {
+    let weighed = runtime.computed(move || {
         let judged = judge(&spec)?;
         let accepted = accepted(&judged.pattern);
         if accepted.0 == 0 {
@@ -204,8 +208,8 @@ fn default_start(pattern: &Pattern, shuffled: bool) -> Position {
     Position::new(u64::from(pattern.counts_in_decimal() && !shuffled)).unwrap_or(Position::MIN)
 }
 
-fn fresh_key() -> Result<Vec<u8>, MachineError> {
+fn fresh_key(runtime: &dyn Runtime) -> Result<Vec<u8>, MachineError> {
     let mut key = vec![0; PERMUTATION_KEY_BYTES];
-    getrandom::fill(&mut key).map_err(|error| MachineError::NoRandomness(error.to_string().into()))?;
+    runtime.fill_random(&mut key).map_err(MachineError::NoRandomness)?;
     Ok(key)
 }

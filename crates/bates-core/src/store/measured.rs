@@ -8,16 +8,16 @@ use parking_lot::RwLock;
 
 use super::{Store, StoreError};
 use crate::ProcessGuard;
-use crate::clock::Clock;
 use crate::counts::{Counts, Latency};
 use crate::document::{Assign, AssignError, Assigned};
 use crate::ledger::{Grant, GrantError, Surrendered, Tail, Want};
+use crate::runtime::Runtime;
 use crate::series::SeriesName;
 
 /// A store whose calls for numbers are measured. All other calls go to the store itself.
 pub(crate) struct Measured<S> {
     store: Arc<S>,
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
     latency: Latency,
     counts: RwLock<HashMap<SeriesName, Arc<Counts>>>,
     process: ProcessGuard,
@@ -32,10 +32,10 @@ impl<S> Deref for Measured<S> {
 }
 
 impl<S> Measured<S> {
-    pub(crate) fn new(store: Arc<S>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(store: Arc<S>, runtime: Arc<dyn Runtime>) -> Self {
         Self {
             store,
-            clock,
+            runtime,
             latency: Latency::default(),
             counts: RwLock::default(),
             process: ProcessGuard::current(),
@@ -47,15 +47,19 @@ impl<S> Measured<S> {
         self.counts.write().entry(series.clone()).or_default().clone()
     }
 
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        &*self.runtime
+    }
+
     pub(crate) fn latency(&self) -> &Latency {
         &self.latency
     }
 
     async fn timed<T, E: From<StoreError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-        let started = self.clock.elapsed();
+        let started = self.runtime.elapsed();
         // Invariant: a call that is under way when the process is forked answers in the first process only.
         let answer = self.process.unless_forked(call).await.ok_or(StoreError::Forked)?;
-        self.latency.add(self.clock.elapsed().saturating_sub(started));
+        self.latency.add(self.runtime.elapsed().saturating_sub(started));
         answer
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::store::prelude::*;
-use bates_core::{Auditing, By, How, Machine, MachineError, Record, RecordFilter, SeriesSpec, SystemClock};
+use bates_core::{Auditing, By, How, Machine, MachineError, Record, RecordFilter, SeriesSpec, SystemRuntime};
 use bates_pattern::Reject;
 use bates_testkit::MemoryStore;
 
@@ -20,7 +20,7 @@ fn audited(spec: SeriesSpec) -> SeriesSpec {
 
 async fn open(specs: Vec<SeriesSpec>) -> (Numbering, Arc<MemoryStore>) {
     let store = Arc::new(MemoryStore::default());
-    (Machine::open(store.clone(), specs, Arc::new(SystemClock)).await.unwrap(), store)
+    (Machine::open(store.clone(), specs, Arc::new(SystemRuntime)).await.unwrap(), store)
 }
 
 async fn records(store: &Arc<MemoryStore>) -> Vec<Record> {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bates_core::store::prelude::*;
-use bates_core::{By, Limits, Machine, MachineError, Made, Promise, SeriesSpec, SystemClock, Value};
+use bates_core::{By, Limits, Machine, MachineError, Made, Promise, SeriesSpec, SystemRuntime, Value};
 use bates_pattern::{Position, Reject, Reset};
 use bates_testkit::MemoryStore;
 
@@ -22,7 +22,7 @@ fn tenant() -> SeriesSpec {
 
 async fn open(store: &Arc<MemoryStore>) -> Numbering {
     let fixed = spec("fixed", "{seq}", Some("fixed:{name}"));
-    Machine::open(store.clone(), vec![fixed], Arc::new(SystemClock)).await.unwrap()
+    Machine::open(store.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap()
 }
 
 async fn take(machine: &Numbering, count: u64) -> Vec<String> {

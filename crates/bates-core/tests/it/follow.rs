@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bates_core::store::prelude::*;
-use bates_core::{By, Limits, Machine, MachineError, Made, Promise, SeriesName, SeriesSpec, SystemClock};
+use bates_core::{By, Limits, Machine, MachineError, Made, Promise, SeriesName, SeriesSpec, SystemRuntime};
 use bates_testkit::MemoryStore;
 
 use super::machine::spec;
@@ -26,7 +26,7 @@ fn described(name: &str, text: &str) -> SeriesSpec {
 
 async fn node(store: &Arc<MemoryStore>, key: &str) -> Node {
     let fixed = spec("fixed", "{seq}", Some(key));
-    let node = Machine::open(store.clone(), vec![fixed], Arc::new(SystemClock)).await.unwrap();
+    let node = Machine::open(store.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
     node.restore(read).await.unwrap();
     node
 }
@@ -99,7 +99,7 @@ async fn series_of_the_store_that_meet_the_configuration_are_refused_at_the_star
         first.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
         first.create(described("other", &format!("{{seq}} {bad} 100"))).await.unwrap();
         let fixed = spec("second", "{seq}", Some("fixed:{name}"));
-        let machine = Machine::open(store.clone(), vec![fixed], Arc::new(SystemClock)).await.unwrap();
+        let machine = Machine::open(store.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
         let refused = machine.restore(read).await.unwrap_err();
         assert_eq!(refused.code().name(), "keys_meet", "{refused}");
         assert!(machine.named("tenant").is_none(), "all or none");
@@ -112,7 +112,7 @@ async fn a_series_that_came_into_the_configuration_stays_described_for_nodes_tha
     let one = node(&store, "fixed:{x}").await;
     one.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
     let configured = spec("tenant", "T-{seq}", Some("tenant"));
-    let other = Machine::open(store.clone(), vec![configured], Arc::new(SystemClock)).await.unwrap();
+    let other = Machine::open(store.clone(), vec![configured], Arc::new(SystemRuntime)).await.unwrap();
     other.restore(read).await.unwrap();
     one.follow().await.unwrap();
     assert!(one.named("tenant").is_some(), "the configuration of one node retires nothing on another");
@@ -123,7 +123,7 @@ async fn a_node_whose_store_was_taken_back_issues_nothing_that_it_held() {
     let store = Arc::new(MemoryStore::shared());
     let watched = Arc::new(store.node());
     let fixed = SeriesSpec { description: "".into(), ..spec("tenant", "T-{seq}", Some("tenant")) };
-    let node = Machine::open(watched.clone(), vec![fixed], Arc::new(SystemClock)).await.unwrap();
+    let node = Machine::open(watched.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
     node.restore(read).await.unwrap();
     let entry = node.named("tenant").unwrap();
     let first = node.next(&entry, (&[]).into(), 1, By::library("test")).await.unwrap();
@@ -145,8 +145,8 @@ async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before
     for promise in ["ordered", "gapless"] {
         let (store, name) = (Arc::new(MemoryStore::shared()), "tenant".parse::<SeriesName>().unwrap());
         let gated = Arc::new(store.gated_node());
-        let one = Machine::open(store.clone(), vec![], Arc::new(SystemClock)).await.unwrap();
-        let other = Arc::new(Machine::open(gated.clone(), vec![], Arc::new(SystemClock)).await.unwrap());
+        let one = Machine::open(store.clone(), vec![], Arc::new(SystemRuntime)).await.unwrap();
+        let other = Arc::new(Machine::open(gated.clone(), vec![], Arc::new(SystemRuntime)).await.unwrap());
         one.restore(promised).await.unwrap();
         one.create(promised(&name, "unique").unwrap()).await.unwrap();
         other.restore(promised).await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    By, Entry, KeyTemplate, Machine, MachineError, NextError, Promise, SeriesSpec, StoreError, SystemClock,
+    By, Entry, KeyTemplate, Machine, MachineError, NextError, Promise, SeriesSpec, StoreError, SystemRuntime,
 };
 use bates_pattern::{Position, Reject};
 use bates_testkit::MemoryStore;
@@ -35,7 +35,7 @@ fn farmer() -> SeriesSpec {
 }
 
 async fn machine(store: &Arc<MemoryStore>, specs: Vec<SeriesSpec>) -> Machine<MemoryStore> {
-    Machine::open(store.clone(), specs, Arc::new(SystemClock)).await.unwrap()
+    Machine::open(store.clone(), specs, Arc::new(SystemRuntime)).await.unwrap()
 }
 
 async fn next(
@@ -165,11 +165,12 @@ async fn a_series_that_changed_what_decides_its_text_is_refused() {
         // The names of the parameters are the identity of a scope: others would be other scopes of the same text.
         SeriesSpec { key: Some(KeyTemplate::parse("p:{project}:{type}:{tenant}").unwrap()), ..document() },
     ] {
-        let refused = Machine::open(store.clone(), vec![changed], Arc::new(SystemClock)).await.err().unwrap();
+        let refused =
+            Machine::open(store.clone(), vec![changed], Arc::new(SystemRuntime)).await.err().unwrap();
         assert!(matches!(refused, MachineError::Store(StoreError::Pinned { .. })), "{refused}");
     }
     let ordered = SeriesSpec { promise: Promise::Ordered, ..document() };
-    let refused = Machine::open(store.clone(), vec![ordered], Arc::new(SystemClock)).await.err().unwrap();
+    let refused = Machine::open(store.clone(), vec![ordered], Arc::new(SystemRuntime)).await.err().unwrap();
     assert!(matches!(refused, MachineError::Store(StoreError::PromisePinned { .. })), "{refused}");
     // What decides no text may change.
     machine(&store, vec![SeriesSpec { key: None, ..document() }]).await;
@@ -179,7 +180,7 @@ async fn a_series_that_changed_what_decides_its_text_is_refused() {
 async fn series_that_could_not_be_told_apart_are_refused() {
     let open = async |specs: Vec<SeriesSpec>| {
         let store: Arc<MemoryStore> = Arc::default();
-        Machine::open(store, specs, Arc::new(SystemClock)).await.err().unwrap().to_string()
+        Machine::open(store, specs, Arc::new(SystemRuntime)).await.err().unwrap().to_string()
     };
     let twice = open(vec![document(), document()]).await;
     assert!(twice.contains("described twice"), "{twice}");

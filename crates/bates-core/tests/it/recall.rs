@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::store::prelude::*;
-use bates_core::{By, Lease, Machine, SeriesName, SeriesSpec, SystemClock};
+use bates_core::{By, Lease, Machine, SeriesName, SeriesSpec, SystemRuntime};
 use bates_testkit::MemoryStore;
 
 use super::machine::spec;
@@ -17,7 +17,7 @@ fn read(_: &SeriesName, _: &str) -> Result<SeriesSpec, Box<str>> {
 
 async fn node(store: &Watched) -> Arc<Machine<MemoryStore>> {
     let specs = ["tenant", "other"].map(|name| spec(name, "{seq}", Some(&format!("{name}:{{x}}"))));
-    let node = Machine::open(store.clone(), specs.into(), Arc::new(SystemClock)).await.unwrap();
+    let node = Machine::open(store.clone(), specs.into(), Arc::new(SystemRuntime)).await.unwrap();
     node.restore(read).await.unwrap();
     Arc::new(node)
 }

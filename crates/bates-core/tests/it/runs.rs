@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    By, KeyTemplate, Limits, Machine, Place, Promise, Purpose, ScopeKey, SeriesSpec, SystemClock, Want,
+    By, KeyTemplate, Limits, Machine, Place, Promise, Purpose, ScopeKey, SeriesSpec, SystemRuntime, Want,
 };
 use bates_testkit::history::{Asked, Client, Gaps, History, Rules, Scope};
 use bates_testkit::{Fault, MemoryStore};
@@ -29,7 +29,7 @@ impl Stage {
         let limits = Limits { lease_min: 8, lease_max: 128, ..Limits::default() };
         let key = Some(KeyTemplate::parse("n:{name}").unwrap());
         let spec = SeriesSpec { key, promise, limits, ..SeriesSpec::new("n".parse().unwrap(), "{seq}") };
-        let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemClock)).await.unwrap();
+        let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemRuntime)).await.unwrap();
         memory.set_aside(place(), adopted.clone()).await.unwrap();
         let history = History::default();
         let scope = history.scope("a");
@@ -139,7 +139,7 @@ async fn a_run_that_is_longer_than_what_is_left_takes_nothing() {
         limits: Limits { lease_min: 40, ..Limits::default() },
         ..SeriesSpec::new("n".parse().unwrap(), "{seq:4}")
     };
-    let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemClock)).await.unwrap();
+    let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemRuntime)).await.unwrap();
     let entry = machine.named("n").unwrap();
     let take = async |count| machine.take(&entry, (&[("name", "a")]).into(), count, By::resp("test")).await;
     assert_eq!(take(1).await.unwrap().last(), 1);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_connect::Address;
-use bates_core::jittered;
+use bates_core::{Runtime as _, SystemRuntime};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
@@ -83,7 +83,7 @@ impl Link {
             if began.elapsed() > PAUSE_MAX {
                 pause = PAUSE_MIN;
             }
-            sleep(jittered(pause, 0.5..1.0)).await;
+            sleep(SystemRuntime.jittered(pause, 0.5..1.0)).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }

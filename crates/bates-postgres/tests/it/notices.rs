@@ -7,7 +7,7 @@ use std::time::Duration;
 use bates_core::store::prelude::*;
 use bates_core::{
     Claimed, Content, Decision, Delivering, Delivery, Filter, Machine, Relay, RelaySettings, ScopeName,
-    SeriesSpec, Settlement, Sink, State, SystemClock, Undelivered, Verdict,
+    SeriesSpec, Settlement, Sink, State, SystemRuntime, Undelivered, Verdict,
 };
 use bates_postgres::{Opening, PostgresStore, Settings};
 use bates_testkit::{PrivatePgBouncer, PrivatePostgres};
@@ -48,7 +48,7 @@ impl Node {
     async fn open(url: &str) -> Self {
         let store = Arc::new(opened(url, Settings::default(), Opening::New).await.unwrap());
         let spec = SeriesSpec { has_sink: true, ..SeriesSpec::new("letter".parse().unwrap(), "L{seq}") };
-        let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemClock)).await.unwrap();
+        let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemRuntime)).await.unwrap();
         Self { store, machine: Arc::new(machine) }
     }
 

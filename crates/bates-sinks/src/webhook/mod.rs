@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_connect::{Trust, client_config, root_certificates};
-use bates_core::{Clock, Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
+use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Runtime, Sink, Undelivered};
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url, redirect};
@@ -62,7 +62,10 @@ fn concurrency() -> usize {
     CONCURRENCY
 }
 
-pub(crate) fn open(description: &WebhookDescription, clock: Arc<dyn Clock>) -> Result<impl Sink, SinkError> {
+pub(crate) fn open(
+    description: &WebhookDescription,
+    clock: Arc<dyn Runtime>,
+) -> Result<impl Sink, SinkError> {
     let WebhookDescription { secret, secret_file, allow_private, timeout_ms, concurrency, .. } = description;
     let url = address(description)?;
     let given =
@@ -122,7 +125,7 @@ struct Webhook {
     url: Url,
     signer: Signer,
     concurrency: usize,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn Runtime>,
 }
 
 impl Webhook {

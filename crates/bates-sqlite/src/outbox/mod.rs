@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bates_core::ledger::Request;
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Clock as _, Decided, Decision, Document, DocumentStore,
-    Filter, SeriesName, Settlement, State, StoreError, SystemClock,
+    Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, DocumentStore, Filter,
+    Runtime as _, SeriesName, Settlement, State, StoreError, SystemRuntime,
 };
 use rusqlite::Error;
 use rusqlite::types::Type;
@@ -28,12 +28,12 @@ pub(crate) struct Steady {
 
 impl Steady {
     pub(crate) fn new() -> Self {
-        Self { base: SystemClock.now().as_millisecond(), since: SystemClock.elapsed() }
+        Self { base: SystemRuntime.now().as_millisecond(), since: SystemRuntime.elapsed() }
     }
 
     /// Milliseconds since 1970.
     pub(crate) fn now(&self) -> i64 {
-        self.base + millis(SystemClock.elapsed().saturating_sub(self.since))
+        self.base + millis(SystemRuntime.elapsed().saturating_sub(self.since))
     }
 }
 

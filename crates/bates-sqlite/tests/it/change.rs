@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    By, Content, Limits, Machine, MachineError, Promise, ScopeName, SeriesName, SeriesSpec, SystemClock,
+    By, Content, Limits, Machine, MachineError, Promise, ScopeName, SeriesName, SeriesSpec, SystemRuntime,
 };
 use bates_sqlite::{Opening, SqliteStore};
 use tempfile::TempDir;
@@ -22,7 +22,7 @@ fn ordered() -> SeriesSpec {
 async fn open() -> (TempDir, Numbering) {
     let folder = TempDir::new().unwrap();
     let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
-    let machine = Machine::open(Arc::new(store), vec![], Arc::new(SystemClock)).await.unwrap();
+    let machine = Machine::open(Arc::new(store), vec![], Arc::new(SystemRuntime)).await.unwrap();
     machine.create(ordered()).await.unwrap();
     (folder, machine)
 }

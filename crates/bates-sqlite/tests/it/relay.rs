@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bates_core::{
     Content, Delivering, DeliveringEach, Delivery, Filter, Machine, Outcomes, Relay, RelaySettings,
-    ScopeName, SeriesSpec, Sink, State, SystemClock, Undelivered,
+    ScopeName, SeriesSpec, Sink, State, SystemRuntime, Undelivered,
 };
 use bates_sqlite::{Opening, SqliteStore};
 use tempfile::TempDir;
@@ -37,7 +37,8 @@ async fn with_documents(documents: usize) -> (TempDir, Arc<Machine<SqliteStore>>
     let folder = TempDir::new().unwrap();
     let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
     let spec = SeriesSpec { has_sink: true, ..SeriesSpec::new("document".parse().unwrap(), "{seq}") };
-    let machine = Arc::new(Machine::open(Arc::new(store), vec![spec], Arc::new(SystemClock)).await.unwrap());
+    let machine =
+        Arc::new(Machine::open(Arc::new(store), vec![spec], Arc::new(SystemRuntime)).await.unwrap());
     let entry = machine.named("document").unwrap();
     for _ in 0..documents {
         let content = Content::Document("{}".into());

@@ -3,7 +3,7 @@
 
 use bates_core::{
     Definition, Departure, Mark, MoveError, Moved, Page, Place, Promise, Purpose, ScopeKey, SeriesName,
-    Store, Want, leave_store, move_store, stay_in_store,
+    Store, SystemRuntime, Want, leave_store, move_store, stay_in_store,
 };
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -42,11 +42,11 @@ pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
 
 /// Marks a store as left, by a run that is taken over by another.
 async fn departed<A: Store>(from: &A) -> Departure {
-    let departure = leave_store((from, "from"), "to").await.expect("a departure");
-    let elsewhere = leave_store((from, "from"), "elsewhere").await;
+    let departure = leave_store(&SystemRuntime, (from, "from"), "to").await.expect("a departure");
+    let elsewhere = leave_store(&SystemRuntime, (from, "from"), "elsewhere").await;
     assert!(matches!(elsewhere, Err(MoveError::LeftBefore { .. })), "one move at a time: {elsewhere:?}");
     let late = departure;
-    let departure = leave_store((from, "from"), "to").await.expect("a departure");
+    let departure = leave_store(&SystemRuntime, (from, "from"), "to").await.expect("a departure");
     assert!(
         late.id == departure.id && late.run != departure.run && !departure.is_new,
         "the same move, another run"
@@ -68,7 +68,7 @@ async fn is_over<A: Store, B: Store>(from: &A, to: &B, departure: &Departure) {
     );
     let late = to.adopt(departure.run, Page::Documents(Vec::new())).await;
     assert_eq!(late, Ok(false), "a run that is late writes no page into a store that serves");
-    let leaving = leave_store((to, "to"), "from").await.expect("a departure");
+    let leaving = leave_store(&SystemRuntime, (to, "to"), "from").await.expect("a departure");
     let back = move_store((to, "to"), (from, "from"), &leaving, |_| {}).await;
     assert!(
         matches!(back, Err(MoveError::NotEmpty(_))),

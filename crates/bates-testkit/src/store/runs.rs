@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bates_core::{
     By, Content, KeyTemplate, Limits, Machine, Place, Promise, ScopeKey, ScopeName, SeriesSpec, Store,
-    SystemClock,
+    SystemRuntime,
 };
 
 use super::exercise::{DataSet, series};
@@ -72,7 +72,7 @@ async fn adopted_by<S: Store>(
     let key = KeyTemplate::parse("run:{name}").ok();
     let spec = SeriesSpec { promise, limits, key, ..SeriesSpec::new(series("run"), "{seq}") };
     let open =
-        async |specs| Machine::open(store.clone(), specs, Arc::new(SystemClock)).await.expect("a machine");
+        async |specs| Machine::open(store.clone(), specs, Arc::new(SystemRuntime)).await.expect("a machine");
     let before = open(vec![spec.clone()]).await;
     let entry = before.named("run").expect("it is there");
     before.set_aside(&entry, scope, adopted.to_vec()).await.expect("a write");

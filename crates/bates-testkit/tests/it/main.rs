@@ -4,6 +4,7 @@
 
 mod history;
 mod memory;
+mod simulation;
 
 use std::{
     io::{BufRead, BufReader, Write},

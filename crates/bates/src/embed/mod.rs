@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{Clock, Closed, Machine, SystemClock};
+use bates_core::{Closed, Machine, Runtime, SystemRuntime};
 use bates_sqlite::{Opening, SqliteStore};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
@@ -57,7 +57,7 @@ pub struct Settings {
     /// A document whose delivery failed so often is dead: five times.
     pub tries_max: u32,
     /// Where today's date comes from.
-    pub clock: Arc<dyn Clock>,
+    pub clock: Arc<dyn Runtime>,
 }
 
 impl Default for Settings {
@@ -67,7 +67,7 @@ impl Default for Settings {
             retention: RETENTION,
             idle: IDLE,
             tries_max: bates_core::RelaySettings::default().tries_max,
-            clock: Arc::new(SystemClock),
+            clock: Arc::new(SystemRuntime),
         }
     }
 }

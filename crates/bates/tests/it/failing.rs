@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
-use bates_core::{Machine, SeriesSpec, SystemClock};
+use bates_core::{Machine, SeriesSpec, SystemRuntime};
 use bates_server::{Access, http};
 use bates_testkit::{Fault, MemoryStore};
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ fn serve(store: Arc<MemoryStore>, settings: http::Settings) -> (SocketAddr, ones
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let series = SeriesSpec::new("counter".parse().unwrap(), "{seq}");
-            let machine = Machine::open(store, vec![series], Arc::new(SystemClock)).await.unwrap();
+            let machine = Machine::open(store, vec![series], Arc::new(SystemRuntime)).await.unwrap();
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             tell.send(listener.local_addr().unwrap()).unwrap();
             let stop = async {

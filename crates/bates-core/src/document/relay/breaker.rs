@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::document::Undelivered;
-use crate::jitter::jittered;
 
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_mins(1);
@@ -19,9 +18,9 @@ pub(super) struct Breaker {
 }
 
 impl Breaker {
-    /// How long to wait before it is tried with one document; `None` while it takes documents.
+    /// How long to wait, give or take, before it is tried with one document; `None` while it takes documents.
     pub(super) fn pause(&self) -> Option<Duration> {
-        self.pause.map(|pause| jittered(pause, JITTER))
+        self.pause
     }
 
     /// What became of a batch. A document that was refused says nothing about the sink.

@@ -19,11 +19,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
 
 use crate::document::{Claim, Claimed, Outcomes, Settlement, Sink, Undelivered, Verdict};
-use crate::jitter::jittered;
 use crate::machine::Machine;
+use crate::runtime::Runtime;
 use crate::series::Entry;
 use crate::store::{Store, StoreError};
 use breaker::Breaker;
@@ -104,7 +103,8 @@ impl<S: Store> Relay<S> {
         let relay = Arc::new(self);
         let lanes = (0..relay.settings.lanes.max(1)).map(|_| {
             let (relay, stopped) = (relay.clone(), stopped.clone());
-            tokio::spawn(async move { relay.lane(stopped).await })
+            let runtime = relay.runtime().clone();
+            runtime.spawn_for(async move { relay.lane(stopped).await })
         });
         for lane in lanes.collect::<Vec<_>>() {
             // A lane that panicked has said so; the others go on.
@@ -116,13 +116,14 @@ impl<S: Store> Relay<S> {
         while !*stopped.borrow() {
             // Callers wait for numbers, and nobody waits for a delivery: in a flood numbers go first.
             if self.machine.calls_under_way() > FLOOD {
-                sleep(YIELD).await;
+                self.runtime().sleep(YIELD).await;
             }
             let pause = self.breaker.lock().pause();
             let is_done = match pause {
                 None => self.round(self.limit(), stopped.clone()).await.unwrap_or(false),
                 Some(pause) => {
                     tokio::select! {
+                        biased;
                         () = self.probe(pause, stopped.clone()) => true,
                         _ = stopped.changed() => return,
                     }
@@ -130,15 +131,20 @@ impl<S: Store> Relay<S> {
             };
             if !is_done {
                 let store = self.machine.store();
-                let pause = self.poll.lock().pause(store.is_told(), Instant::now());
+                let pause = self.poll.lock().pause(store.is_told(), self.runtime().elapsed());
                 tokio::select! {
+                    biased;
                     () = self.entry.has_documents().notified() => {}
                     () = store.woken(self.entry.series().name()) => {}
-                    () = sleep(pause) => {}
+                    () = self.runtime().sleep(pause) => {}
                     _ = stopped.changed() => return,
                 }
             }
         }
+    }
+
+    fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.machine.runtime
     }
 
     fn limit(&self) -> usize {
@@ -149,7 +155,7 @@ impl<S: Store> Relay<S> {
     async fn probe(&self, pause: Duration, stopped: watch::Receiver<bool>) {
         let _alone = self.probing.lock().await;
         if self.breaker.lock().pause().is_some() {
-            sleep(pause).await;
+            self.runtime().sleep(self.runtime().jittered(pause, breaker::JITTER)).await;
             // A store that fails is asked again after the next pause.
             let _ = self.round(1, stopped).await;
         }
@@ -171,7 +177,7 @@ impl<S: Store> Relay<S> {
             verdict: self.verdict(claimed.attempt, outcome),
         });
         let settled: Vec<_> = settled.collect();
-        self.poll.lock().saw(&settled, Instant::now());
+        self.poll.lock().saw(&settled, self.runtime().elapsed());
         self.machine.store().settle(settled).await?;
         Ok(true)
     }
@@ -185,8 +191,9 @@ impl<S: Store> Relay<S> {
     ) -> Vec<Result<(), Undelivered>> {
         let outcomes = Outcomes::unknown(claimed.len());
         let ended = tokio::select! {
+            biased;
             ended = self.ended(claimed, &outcomes) => Some(ended),
-            () = sleep(self.settings.claim_lasts) => None,
+            () = self.runtime().sleep(self.settings.claim_lasts) => None,
             () = self.stop_is_over(stopped) => None,
         };
         self.pace.lock().saw(claimed.len(), ended == Some(true));
@@ -200,7 +207,7 @@ impl<S: Store> Relay<S> {
     /// Ends when a stop was asked for and has waited long enough. A sender that is gone asked for one, too.
     async fn stop_is_over(&self, mut stopped: watch::Receiver<bool>) {
         let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
-        sleep(self.settings.stop_lasts).await;
+        self.runtime().sleep(self.settings.stop_lasts).await;
     }
 
     /// Whether the sink ended the batch; if not, it panicked, which has been said.
@@ -217,7 +224,8 @@ impl<S: Store> Relay<S> {
     fn verdict(&self, attempt: u32, outcome: Result<(), Undelivered>) -> Verdict {
         let Err(error) = outcome else { return Verdict::Delivered };
         let wait = Duration::from_secs(2_u64.saturating_pow(attempt.min(16)));
-        let again = (attempt < self.settings.tries_max).then(|| jittered(wait, breaker::JITTER));
+        let again =
+            (attempt < self.settings.tries_max).then(|| self.runtime().jittered(wait, breaker::JITTER));
         let reason = error.to_string().into();
         match (error, again) {
             (Undelivered::Unanswered(_), again) => Verdict::Unanswered(again, reason),

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use crate::document::{Settlement, Verdict};
 
 /// How many times longer it sleeps while it is told. What is found this late is what a node wrote, or was to try
@@ -16,7 +14,7 @@ const LONGER: u32 = 5;
 pub(super) struct Poll {
     each: Duration,
     /// When the last document that failed here is due.
-    retries_until: Option<Instant>,
+    retries_until: Option<Duration>,
 }
 
 impl Poll {
@@ -24,16 +22,15 @@ impl Poll {
         Self { each, retries_until: None }
     }
 
-    /// How long to sleep.
-    pub(super) fn pause(&self, is_told: bool, now: Instant) -> Duration {
+    /// How long to sleep, at a time of the runtime.
+    pub(super) fn pause(&self, is_told: bool, now: Duration) -> Duration {
         // One more look, behind the last retry.
-        let has_retries =
-            self.retries_until.is_some_and(|until| now.saturating_duration_since(until) < self.each);
+        let has_retries = self.retries_until.is_some_and(|until| now.saturating_sub(until) < self.each);
         if is_told && !has_retries { self.each.saturating_mul(LONGER) } else { self.each }
     }
 
     /// What became of a batch.
-    pub(super) fn saw(&mut self, settled: &[Settlement], now: Instant) {
+    pub(super) fn saw(&mut self, settled: &[Settlement], now: Duration) {
         let due = settled.iter().filter_map(|settlement| match settlement.verdict {
             Verdict::Again(wait, _) | Verdict::Unanswered(Some(wait), _) => Some(now + wait),
             _ => None,
@@ -50,7 +47,7 @@ mod tests {
 
     #[test]
     fn who_is_told_looks_less_often_unless_retries_of_its_own_are_to_come() {
-        let (second, now) = (Duration::from_secs(1), Instant::now());
+        let (second, now) = (Duration::from_secs(1), Duration::from_hours(1));
         let mut poll = Poll::each(second);
         let settled = |verdict| Settlement { event: Uuid::nil(), attempt: 1, verdict };
         poll.saw(&[settled(Verdict::Delivered), settled(Verdict::Dead("bad".into()))], now);

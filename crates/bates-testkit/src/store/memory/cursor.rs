@@ -12,6 +12,9 @@ impl CursorStore for MemoryStore {
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
         let place = want.place.clone();
         let granting = self.node.faults.begin(&want).await;
+        if !self.latency.is_zero() {
+            self.runtime.sleep(self.runtime.jittered(self.latency, 0.0..1.0)).await;
+        }
         let request = Request::Grant(want);
         granting.end(|| self.data().ask(self, &place, &request).into_grant())
     }

@@ -47,7 +47,7 @@ impl DocumentStore for MemoryStore {
     }
 
     async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
-        let (now, mut data) = (self.clock.now(), self.data());
+        let (now, mut data) = (self.runtime.now(), self.data());
         let mut due: Vec<&mut DocumentRow> = data.documents.values_mut().collect();
         due.retain(|row| row.document.place.series == claim.series && row.is_due(now));
         due.sort_by_key(|row| (row.document.tries, row.document.due, row.document.event));
@@ -77,7 +77,7 @@ impl DocumentStore for MemoryStore {
     }
 
     async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError> {
-        let (now, mut data) = (self.clock.now(), self.data());
+        let (now, mut data) = (self.runtime.now(), self.data());
         let mut accepted = 0;
         for Settlement { event, attempt, verdict } in settled {
             let Some(row) = data.documents.get_mut(&event) else { continue };
@@ -101,7 +101,7 @@ impl DocumentStore for MemoryStore {
     }
 
     async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
-        let (now, mut data) = (self.clock.now(), self.data());
+        let (now, mut data) = (self.runtime.now(), self.data());
         let Some(row) = data.documents.get_mut(&event) else { return Ok(Decided::Unknown) };
         let is_changed = row.decide(decision, now);
         // Twice is once.
@@ -110,13 +110,13 @@ impl DocumentStore for MemoryStore {
     }
 
     async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
-        let (now, mut data) = (self.clock.now(), self.data());
+        let (now, mut data) = (self.runtime.now(), self.data());
         let meant = data.documents.values_mut().filter(|row| row.is_of(&filter));
         Ok(meant.map(|row| u64::from(row.decide(decision, now))).sum())
     }
 
     async fn expire(&self, limit: usize) -> Result<u64, StoreError> {
-        let (now, mut data) = (self.clock.now(), self.data());
+        let (now, mut data) = (self.runtime.now(), self.data());
         let rows = data.documents.values_mut();
         let over = rows.filter(|row| row.document.state == State::Reserved && row.document.due <= Some(now));
         let mut expired = 0;
@@ -128,7 +128,7 @@ impl DocumentStore for MemoryStore {
     }
 
     async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
-        let (now, mut data) = (self.clock.now(), self.data());
+        let (now, mut data) = (self.runtime.now(), self.data());
         let is_old = |row: &DocumentRow| {
             matches!(row.document.state, State::Delivered | State::Confirmed)
                 && now.duration_since(row.document.updated)

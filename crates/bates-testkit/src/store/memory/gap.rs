@@ -29,7 +29,7 @@ impl GapStore for MemoryStore {
         series: SeriesName,
         scopes: Vec<(ScopeKey, Vec<Missing>)>,
     ) -> Result<(), StoreError> {
-        let (now, mut data) = (self.clock.now(), self.data());
+        let (now, mut data) = (self.runtime.now(), self.data());
         data.series(&series)?;
         for (scope, missing) in scopes {
             let place = Place { series: series.clone(), scope };
@@ -91,7 +91,7 @@ impl Data {
 
     /// What clients have, and what those had that were silent for too long.
     fn add_clients(&self, asker: &MemoryStore, place: &Place, account: &mut Account) {
-        let now = asker.clock.now();
+        let now = asker.runtime.now();
         for lease in self.client_leases.values().filter(|lease| lease.place == *place) {
             let is_silent = lease.at.checked_add(CLIENT_LEASE_SPAN).is_ok_and(|end| end <= now);
             let ranges = lease.ranges.iter().copied();

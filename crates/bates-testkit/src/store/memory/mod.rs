@@ -15,11 +15,12 @@ mod series;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use bates_core::ledger::Key;
 use bates_core::{
-    ClientLease, Clock, Definition, Gap, Lease, Mark, Place, Pool, Reason, Record, SeriesName, StoreError,
-    SystemClock,
+    ClientLease, Definition, Gap, Lease, Mark, Place, Pool, Reason, Record, Runtime, SeriesName, StoreError,
+    SystemRuntime,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -35,8 +36,10 @@ pub use faults::Fault;
 pub struct MemoryStore {
     data: Arc<Mutex<Data>>,
     node: Arc<Node>,
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
     is_shared: bool,
+    /// The longest that a grant takes.
+    latency: Duration,
 }
 
 /// What one process knows.
@@ -81,47 +84,53 @@ struct NodeRow {
 
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self::new(false, Arc::new(SystemClock))
+        Self::new(false, Arc::new(SystemRuntime))
     }
 }
 
 impl MemoryStore {
-    fn new(is_shared: bool, clock: Arc<dyn Clock>) -> Self {
-        let data = Data { identity: Uuid::now_v7(), ..Data::default() };
-        Self::on(Arc::new(Mutex::new(data)), Faults::default(), is_shared, clock)
+    fn new(is_shared: bool, runtime: Arc<dyn Runtime>) -> Self {
+        let data = Data { identity: runtime.new_id(), ..Data::default() };
+        Self::on(Arc::new(Mutex::new(data)), Faults::default(), is_shared, runtime)
     }
 
-    fn on(data: Arc<Mutex<Data>>, faults: Faults, is_shared: bool, clock: Arc<dyn Clock>) -> Self {
-        let node = Arc::new(Node { id: Uuid::now_v7(), faults });
+    fn on(data: Arc<Mutex<Data>>, faults: Faults, is_shared: bool, runtime: Arc<dyn Runtime>) -> Self {
+        let node = Arc::new(Node { id: runtime.new_id(), faults });
         {
             let mut data = data.lock().unwrap_or_else(PoisonError::into_inner);
             let row =
                 NodeRow { process: Arc::downgrade(&node), begun_at: data.recalls, answered: BTreeMap::new() };
             data.nodes.insert(node.id, row);
         }
-        Self { data, node, clock, is_shared }
+        Self { data, node, runtime, is_shared, latency: Duration::ZERO }
     }
 
     /// One that several processes issue from.
     pub fn shared() -> Self {
-        Self::new(true, Arc::new(SystemClock))
+        Self::new(true, Arc::new(SystemRuntime))
     }
 
-    /// One with a clock that a test moves.
-    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
-        Self::new(false, clock)
+    /// One whose clock and chance a test decides.
+    pub fn with_runtime(runtime: Arc<dyn Runtime>) -> Self {
+        Self::new(false, runtime)
+    }
+
+    /// Lets grants take up to this time, by chance.
+    #[must_use]
+    pub fn slow(self, latency: Duration) -> Self {
+        Self { latency, ..self }
     }
 
     /// Another process on the same data, with faults of its own.
     #[must_use]
     pub fn node(&self) -> Self {
-        Self::on(self.data.clone(), Faults::default(), self.is_shared, self.clock.clone())
+        Self::on(self.data.clone(), Faults::default(), self.is_shared, self.runtime.clone())
     }
 
     /// Another process on the same data, which is granted nothing until [`MemoryStore::let_through`].
     #[must_use]
     pub fn gated_node(&self) -> Self {
-        Self::on(self.data.clone(), Faults::gated(), self.is_shared, self.clock.clone())
+        Self::on(self.data.clone(), Faults::gated(), self.is_shared, self.runtime.clone())
     }
 
     /// Positions that reached no caller.

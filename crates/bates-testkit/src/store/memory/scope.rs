@@ -103,7 +103,7 @@ impl Data {
             self.apply(asker, place, &change, holders);
         }
         if let Some((assign, assigned)) = request.new_document(&outcome) {
-            self.put_document(assign, assigned, asker.clock.now());
+            self.put_document(assign, assigned, asker.runtime.now());
         }
         outcome
     }

@@ -1,0 +1,123 @@
+//! The port to time, tasks and chance. The core reads a clock, sleeps, runs tasks and draws random numbers through it alone,
+//! so that a run can be repeated.
+//!
+//! Only the business date of a number depends on the clock, never the number's uniqueness: a clock that jumps moves
+//! requests to the scope of another period, whose cursor is as durable as any.
+
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+/// A task, or a wait.
+pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Time, tasks and chance. All but the clock come from Tokio and the operating system unless another source is given.
+pub trait Runtime: Send + Sync + 'static {
+    /// The time of day. It may jump.
+    fn now(&self) -> Timestamp;
+
+    /// The time since some moment of the past. It never jumps; only differences mean something.
+    fn elapsed(&self) -> Duration;
+
+    /// Ends after this time.
+    fn sleep(&self, time: Duration) -> Task {
+        Box::pin(tokio::time::sleep(time))
+    }
+
+    /// Runs a task in the background. It is dropped with the runtime.
+    fn spawn(&self, task: Task) {
+        drop(tokio::spawn(task));
+    }
+
+    /// Runs work that takes long, away from the tasks.
+    fn compute(&self, work: Box<dyn FnOnce() + Send>) {
+        drop(tokio::task::spawn_blocking(work));
+    }
+
+    /// Fills bytes that cannot be guessed, or says why the system has none.
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<(), Box<str>> {
+        getrandom::fill(bytes).map_err(|error| error.to_string().into())
+    }
+
+    /// A wait times a random factor, so that nodes which failed together do not try again together. The middle of the
+    /// range if the system has no randomness.
+    fn jittered(&self, wait: Duration, factors: Range<f64>) -> Duration {
+        let mut bytes = [0; 4];
+        let share = self.fill_random(&mut bytes);
+        let share = share.map_or(0.5, |()| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX));
+        wait.mul_f64(factors.start + share * (factors.end - factors.start))
+    }
+
+    /// A new id, greater than those before.
+    fn new_id(&self) -> Uuid {
+        Uuid::now_v7()
+    }
+}
+
+impl dyn Runtime {
+    /// Runs a task in the background. What it answers may be waited for; nothing comes if it panicked or was dropped.
+    pub(crate) fn spawn_for<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> oneshot::Receiver<T> {
+        let (answer, answered) = oneshot::channel();
+        self.spawn(Box::pin(async move {
+            // The caller may no longer wait.
+            let _ = answer.send(task.await);
+        }));
+        answered
+    }
+
+    /// Runs work that takes long, and waits for it. `None` if it panicked, or the runtime ended.
+    pub(crate) async fn computed<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        self.compute(Box::new(move || {
+            let _ = answer.send(work());
+        }));
+        answered.await.ok()
+    }
+
+    /// A random number; 0 if the system has no randomness.
+    pub(crate) fn random(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.fill_random(&mut bytes).map_or(0, |()| u64::from_le_bytes(bytes))
+    }
+}
+
+/// The clock of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemRuntime;
+
+static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+impl Runtime for SystemRuntime {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        STARTED.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_lies_within_its_range_and_varies() {
+        let waits: Vec<_> = (0..64)
+            .map(|_| SystemRuntime.jittered(Duration::from_secs(4), 0.75..1.25).as_secs_f64())
+            .collect();
+        assert!(waits.iter().all(|wait| (3.0..=5.0).contains(wait)), "{waits:?}");
+        assert!(waits.iter().any(|wait| wait.total_cmp(&waits[0]).is_ne()), "{waits:?}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Time, tasks and chance of a simulation: virtual time of a paused Tokio runtime with one thread, and numbers from a seed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bates_core::Runtime;
+use jiff::Timestamp;
+use tokio::time::Instant;
+use uuid::{Builder, Uuid};
+
+/// Time, tasks and chance from a seed. Tasks and sleeps are those of the Tokio runtime that it is used in.
+#[derive(Debug)]
+pub struct SimulatedRuntime {
+    started: Instant,
+    drawn: AtomicU64,
+    ids: AtomicU64,
+}
+
+impl SimulatedRuntime {
+    /// One that begins at the same moment for every seed.
+    pub fn new(seed: u64) -> Self {
+        Self { started: Instant::now(), drawn: AtomicU64::new(seed), ids: AtomicU64::new(0) }
+    }
+
+    /// A random number below a bound.
+    pub fn below(&self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// The generator of Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
+    fn next(&self) -> u64 {
+        const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut mixed = self.drawn.fetch_add(GAMMA, Ordering::Relaxed).wrapping_add(GAMMA);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+impl Runtime for SimulatedRuntime {
+    fn now(&self) -> Timestamp {
+        let begin = Timestamp::constant(1_800_000_000, 0);
+        begin.checked_add(self.elapsed()).unwrap_or(Timestamp::MAX)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// On the spot: another thread would end whenever it likes.
+    fn compute(&self, work: Box<dyn FnOnce() + Send>) {
+        work();
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<(), Box<str>> {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
+        }
+        Ok(())
+    }
+
+    fn new_id(&self) -> Uuid {
+        let mut tail = [0; 10];
+        tail[2..].copy_from_slice(&self.ids.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        let millis = u64::try_from(self.now().as_millisecond()).unwrap_or(0);
+        Builder::from_unix_timestamp_millis(millis, &tail).into_uuid()
+    }
+}
