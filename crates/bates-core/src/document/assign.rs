@@ -97,6 +97,9 @@ pub enum AssignError {
     /// The key was used for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
+    /// The store cannot keep the key, ever.
+    #[error("the idempotency key cannot be kept: {0}")]
+    BadKey(Box<str>),
     /// The rules reject whatever comes next.
     #[error("the rules of the series reject each of the next {positions} positions")]
     AllRejected {

@@ -39,6 +39,9 @@ pub enum AssignRefused {
     /// The key was used for another request.
     #[error("idempotency key {0:?} was used in this series for another request")]
     KeyReused(Box<str>),
+    /// The store cannot keep the key, ever.
+    #[error("the idempotency key cannot be kept: {0}")]
+    BadKey(Box<str>),
     /// The rules reject whatever comes next.
     #[error("the rules of the series reject each of the next {positions} positions")]
     AllRejected {
@@ -55,6 +58,7 @@ impl AssignRefused {
             Self::Issue(error) => error.code(),
             Self::NoSink(_) => Code::NO_SINK,
             Self::KeyReused(_) => Code::KEY_REUSED,
+            Self::BadKey(_) => Code::BAD_ARGUMENTS,
             Self::AllRejected { .. } => Code::ALL_REJECTED,
         }
     }
@@ -200,6 +204,7 @@ fn refused(entry: &Entry, place: &Place, key: Option<Box<str>>, error: AssignErr
     match error {
         AssignError::Grant(error) => IssueError::of_grant(place, 1, entry.series.end(), error).into(),
         AssignError::KeyReused => AssignRefused::KeyReused(key.unwrap_or_default()),
+        AssignError::BadKey(reason) => AssignRefused::BadKey(reason),
         AssignError::AllRejected { positions } => AssignRefused::AllRejected { positions },
     }
 }

@@ -31,6 +31,9 @@ pub enum FillError {
     /// The scope has no more numbers.
     #[error("no more numbers are left")]
     Exhausted,
+    /// The series has as many scopes as it may have.
+    #[error("the series has {0} scopes, its limit")]
+    TooManyScopes(u64),
     /// The server forgot, or another filler was faster.
     #[error("{0}")]
     Refused(Refusal),
@@ -76,9 +79,7 @@ impl From<GrantError> for FillError {
         match error {
             GrantError::Exhausted { .. } => Self::Exhausted,
             GrantError::Store(error) => Self::Store(error),
-            GrantError::TooManyScopes(limit) => Self::Store(StoreError::Unavailable(
-                format!("the series has {limit} scopes, its limit").into(),
-            )),
+            GrantError::TooManyScopes(limit) => Self::TooManyScopes(limit),
         }
     }
 }

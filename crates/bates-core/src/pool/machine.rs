@@ -47,6 +47,7 @@ impl PoolRefused {
             Self::None(_) | Self::Key(_) => Code::NO_POOL,
             Self::Scope(refused) => refused.code(),
             Self::Elsewhere => Code::POOL_ELSEWHERE,
+            Self::Fill(_, FillError::TooManyScopes(_)) => Code::TOO_MANY_SCOPES,
             Self::Fill(..) => Code::POOL_UNAVAILABLE,
             Self::Store(error) if error.is_poisoned() => Code::STORE_POISONED,
             Self::Store(_) => Code::STORE_UNAVAILABLE,

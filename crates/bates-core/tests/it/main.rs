@@ -1,6 +1,7 @@
 //! What the dispenser promises, in front of a model of a store and of one that fails.
 #![allow(clippy::unwrap_used)]
 
+mod accounts;
 mod audit;
 mod change;
 mod dispenser;
@@ -8,7 +9,9 @@ mod follow;
 mod history;
 mod machine;
 mod periods;
+mod pools;
 mod recall;
+mod relay;
 mod runs;
 
 use std::sync::Arc;

@@ -101,15 +101,15 @@ impl DocumentStore for PostgresStore {
 }
 
 /// Refuses alone what would fail for all who share its commit.
-fn check(assign: &Assign) -> Result<(), StoreError> {
+fn check(assign: &Assign) -> Result<(), AssignError> {
     let Some(idempotency) = &assign.idempotency else { return Ok(()) };
     let (caller, key) = (&idempotency.caller, &idempotency.key);
     if caller.len() + key.len() > KEY_BYTES_MAX {
-        let told = format!("a caller and its idempotency key have at most {KEY_BYTES_MAX} bytes together");
-        return Err(StoreError::Unavailable(told.into()));
+        let reason = format!("with the name of its caller it has more than {KEY_BYTES_MAX} bytes");
+        return Err(AssignError::BadKey(reason.into()));
     }
     if caller.contains('\0') || key.contains('\0') {
-        return Err(StoreError::Unavailable("PostgreSQL keeps no idempotency key with a NUL".into()));
+        return Err(AssignError::BadKey("PostgreSQL keeps no NUL".into()));
     }
     Ok(())
 }

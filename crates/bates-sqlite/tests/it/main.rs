@@ -8,5 +8,4 @@ mod damage;
 mod documents;
 mod folder;
 mod granting;
-mod relay;
 mod syncing;

@@ -1,4 +1,4 @@
-//! A relay on a real store, with sinks that are worse than any real one.
+//! A relay in virtual time, with sinks that are worse than any real one.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use bates_core::{
     Content, Delivering, DeliveringEach, Delivery, Filter, Machine, Outcomes, Relay, RelaySettings,
-    ScopeName, SeriesSpec, Sink, State, SystemRuntime, Undelivered,
+    ScopeName, SeriesSpec, Sink, State, Undelivered,
 };
-use bates_sqlite::{Opening, SqliteStore};
-use tempfile::TempDir;
+use bates_testkit::{MemoryStore, SimulatedRuntime};
 use tokio::sync::watch;
 
 struct Bad<F>(F);
@@ -33,23 +32,22 @@ impl<F: Fn(&[Delivery]) -> Duration + Send + Sync + 'static> Sink for Bad<F> {
 }
 
 /// A machine with this many documents that wait for delivery.
-async fn with_documents(documents: usize) -> (TempDir, Arc<Machine<SqliteStore>>) {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
+async fn with_documents(documents: usize) -> Arc<Machine<MemoryStore>> {
+    let runtime = Arc::new(SimulatedRuntime::new(1));
+    let store = Arc::new(MemoryStore::with_runtime(runtime.clone()));
     let spec = SeriesSpec { has_sink: true, ..SeriesSpec::new("document".parse().unwrap(), "{seq}") };
-    let machine =
-        Arc::new(Machine::open(Arc::new(store), vec![spec], Arc::new(SystemRuntime)).await.unwrap());
+    let machine = Arc::new(Machine::open(store, vec![spec], runtime).await.unwrap());
     let entry = machine.named("document").unwrap();
     for _ in 0..documents {
         let content = Content::Document("{}".into());
         machine.assign(&entry, ScopeName::default(), content, None, "test").await.unwrap();
     }
-    (folder, machine)
+    machine
 }
 
 /// Delivers them, and answers how many are in which state once none is pending.
 async fn relayed(
-    machine: &Arc<Machine<SqliteStore>>,
+    machine: &Arc<Machine<MemoryStore>>,
     settings: RelaySettings,
     sink: Box<dyn Sink>,
 ) -> Vec<(State, u64)> {
@@ -62,7 +60,7 @@ async fn relayed(
             break tally.into_iter().map(|(_, state, count)| (state, count)).collect();
         }
         assert!(!running.is_finished(), "a relay ends when it is told to");
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     };
     stop.send(true).unwrap();
     running.await.unwrap();
@@ -74,11 +72,11 @@ async fn delivered(
     settings: RelaySettings,
     sink: impl Fn(&[Delivery]) -> Duration + Send + Sync + 'static,
 ) -> Vec<(State, u64)> {
-    let (_folder, machine) = with_documents(documents).await;
+    let machine = with_documents(documents).await;
     relayed(&machine, settings, Box::new(Bad(sink))).await
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn a_sink_that_panics_does_not_end_the_relay() {
     let calls = AtomicUsize::new(0);
     let settings = RelaySettings {
@@ -94,7 +92,7 @@ async fn a_sink_that_panics_does_not_end_the_relay() {
     assert_eq!(states.await, [(State::Delivered, 3)]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn documents_do_not_die_because_a_batch_of_them_takes_longer_than_its_claim() {
     let settings = RelaySettings {
         tries_max: 3,
@@ -153,7 +151,7 @@ impl Sink for HangsOnOne {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn only_the_document_that_a_sink_hangs_on_is_tried_again() {
     let asked = Arc::<Mutex<BTreeMap<_, _>>>::default();
     let sink = HangsOnOne { number: "7", asked: asked.clone() };
@@ -164,12 +162,12 @@ async fn only_the_document_that_a_sink_hangs_on_is_tried_again() {
         ..RelaySettings::default()
     };
     let machine = with_documents(16).await;
-    let states = relayed(&machine.1, settings, Box::new(sink)).await;
+    let states = relayed(&machine, settings, Box::new(sink)).await;
     assert_eq!(states, [(State::Delivered, 15), (State::Dead, 1)]);
     let asked = asked.lock().unwrap().clone();
     assert!(asked.iter().all(|(number, times)| *times == if number == "7" { 2 } else { 1 }), "{asked:?}");
     let dead = Filter { state: Some(State::Dead), ..Filter::default() };
-    let dead = machine.1.documents(dead, None, 10).await.unwrap();
+    let dead = machine.documents(dead, None, 10).await.unwrap();
     assert!(dead[0].in_doubt, "the sink may have taken it");
 }
 
@@ -191,9 +189,9 @@ impl Sink for Hanging {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn a_sink_that_hangs_does_not_hold_up_a_stop_and_its_document_is_in_doubt() {
-    let (_folder, machine) = with_documents(1).await;
+    let machine = with_documents(1).await;
     let hour = Duration::from_hours(1);
     let settings =
         RelaySettings { claim_lasts: hour, stop_lasts: Duration::ZERO, ..RelaySettings::default() };

@@ -1,0 +1,98 @@
+//! The filler in virtual time, on lists in memory that forget.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bates_core::{
+    Amount, Filler, GapFilter, KeptPools, KeyTemplate, Machine, PoolSettings, Reason, ScopeMatch, SeriesSpec,
+    Value,
+};
+use bates_testkit::{MemoryPool, MemoryStore, SimulatedRuntime};
+use tokio::sync::watch;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A process that fills the lists of a series.
+struct Node {
+    machine: Arc<Machine<MemoryStore>>,
+    stop: watch::Sender<bool>,
+    filling: tokio::task::JoinHandle<()>,
+}
+
+impl Node {
+    async fn start(store: MemoryStore, lists: &MemoryPool, runtime: Arc<SimulatedRuntime>) -> Self {
+        let spec = SeriesSpec::new("document".parse().unwrap(), "{project}-{seq}");
+        let machine = Arc::new(Machine::open(Arc::new(store), vec![spec], runtime).await.unwrap());
+        let scope = ScopeMatch::new([("project".into(), "A".into())]);
+        let settings = PoolSettings {
+            key: KeyTemplate::parse("pool:{project}").unwrap(),
+            value: Value::Id,
+            low: 50,
+            amount: Amount::UpTo(100),
+            scopes: vec![scope],
+        };
+        let kept = Arc::new(KeptPools::new(Box::new(lists.clone()), settings));
+        machine.know_pools(HashMap::from([("document".parse().unwrap(), kept)]));
+        let entry = machine.named("document").unwrap();
+        let filler = Filler::new(machine.clone(), entry, Box::new(|_| {})).unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let filling = tokio::spawn(filler.run(stopped));
+        Self { machine, stop, filling }
+    }
+
+    async fn stop(self) -> Arc<Machine<MemoryStore>> {
+        self.stop.send(true).unwrap();
+        self.filling.await.unwrap();
+        self.machine
+    }
+}
+
+fn popped(lists: &MemoryPool, count: usize) -> Vec<String> {
+    (0..count).map_while(|_| lists.pop("pool:A")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_kept_full_and_two_fillers_push_every_number_once() {
+    let runtime = Arc::new(SimulatedRuntime::new(1));
+    let store = MemoryStore::shared();
+    let lists = MemoryPool::new(runtime.clone());
+    let nodes = [
+        Node::start(store.node(), &lists, runtime.clone()).await,
+        Node::start(store.node(), &lists, runtime.clone()).await,
+    ];
+    let mut all = Vec::new();
+    for _ in 0..20 {
+        tokio::time::sleep(2 * SECOND).await;
+        let numbers = popped(&lists, 90);
+        assert_eq!(numbers.len(), 90, "it was filled");
+        all.extend(numbers);
+    }
+    let once: BTreeSet<&String> = all.iter().collect();
+    assert_eq!(once.len(), all.len(), "each number once");
+    for node in nodes {
+        node.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_comes_back_with_an_old_memory_is_emptied_and_its_numbers_are_gaps() {
+    let runtime = Arc::new(SimulatedRuntime::new(2));
+    let lists = MemoryPool::new(runtime.clone());
+    let node = Node::start(MemoryStore::with_runtime(runtime.clone()), &lists, runtime).await;
+    tokio::time::sleep(SECOND).await;
+    let old = lists.snapshot();
+    let before = popped(&lists, 60);
+    assert_eq!(before.len(), 60);
+    lists.restart(old);
+    tokio::time::sleep(2 * SECOND).await;
+    let after = popped(&lists, 100);
+    assert_eq!(after.len(), 100, "the list was begun anew and filled");
+    assert!(before.iter().all(|number| !after.contains(number)), "nothing comes again");
+    let machine = node.stop().await;
+    machine.reconcile(None).await.unwrap();
+    let gaps = machine.gaps(GapFilter::default(), None, 100).await.unwrap();
+    let lost = gaps.iter().filter(|gap| gap.missing.reason == Reason::PoolInvalidated);
+    let lost: u64 = lost.map(|gap| gap.missing.range.count()).sum();
+    assert_eq!(lost, 100, "what the old memory held may have been taken: {gaps:?}");
+}

@@ -1,0 +1,179 @@
+//! Lists in memory, on which the filler of the core is tested. Must never stand in for Redis: its adapter is tested with a
+//! real one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bates_core::{Asking, ListLook, Looked, Push, Refusal, Runtime, Server, SharedPool};
+
+/// Lists that last as long as the value does. Clones share them.
+#[derive(Clone)]
+pub struct MemoryPool {
+    memory: Arc<Mutex<Memory>>,
+    runtime: Arc<dyn Runtime>,
+}
+
+/// What the server remembers.
+#[derive(Clone, Default)]
+pub struct Memory {
+    /// Counts starts of the server.
+    starts: u64,
+    lists: BTreeMap<Box<str>, List>,
+    locks: BTreeMap<Box<str>, Lock>,
+}
+
+#[derive(Clone, Default)]
+struct List {
+    numbers: VecDeque<String>,
+    marker: Option<Marker>,
+}
+
+#[derive(Clone, Copy)]
+struct Marker {
+    epoch: u64,
+    fence: u64,
+    to: u64,
+}
+
+#[derive(Clone)]
+struct Lock {
+    token: Box<str>,
+    until: Duration,
+}
+
+impl MemoryPool {
+    /// A server without lists.
+    pub fn new(runtime: Arc<dyn Runtime>) -> Self {
+        Self { memory: Arc::default(), runtime }
+    }
+
+    /// Takes a number, as a program does that knows nothing of Bates.
+    pub fn pop(&self, key: &str) -> Option<String> {
+        self.memory().lists.get_mut(key)?.numbers.pop_front()
+    }
+
+    /// What the server remembers now.
+    pub fn snapshot(&self) -> Memory {
+        self.memory().clone()
+    }
+
+    /// Starts the server again, with what it remembered at some time.
+    pub fn restart(&self, from: Memory) {
+        let mut memory = self.memory();
+        *memory = Memory { starts: memory.starts + 1, locks: BTreeMap::new(), ..from };
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Memory {
+    fn server(&self) -> Server {
+        Server { run: format!("run {}", self.starts).into(), replication: "one".into() }
+    }
+
+    fn is_locked_by(&self, key: &str, token: &str, now: Duration) -> bool {
+        self.locks.get(key).is_some_and(|lock| &*lock.token == token && lock.until > now)
+    }
+
+    fn push(&mut self, key: &str, push: &Push<'_>, is_locked: bool) -> Result<(), Refusal> {
+        if *push.server != self.server() {
+            return Err(Refusal::Server(self.server()));
+        }
+        let list = self.lists.entry(key.into()).or_default();
+        let marker = list.marker.as_mut().filter(|marker| marker.epoch == push.epoch);
+        let marker = marker.ok_or(Refusal::Epoch(None))?;
+        if push.fence == marker.fence && push.to <= marker.to {
+            return Ok(());
+        }
+        if push.fence < marker.fence || push.from < marker.to || !is_locked {
+            return Err(Refusal::Fenced);
+        }
+        (marker.fence, marker.to) = (push.fence, push.to);
+        list.numbers.extend(push.numbers.values().map(str::to_owned));
+        Ok(())
+    }
+}
+
+fn answer<'a, T: Send + 'a>(answer: T) -> Asking<'a, T> {
+    Box::pin(async move { Ok(answer) })
+}
+
+impl SharedPool for MemoryPool {
+    fn look<'a>(&'a self, keys: &'a [Box<str>]) -> Asking<'a, Looked> {
+        let memory = self.memory();
+        let look = |key: &Box<str>| {
+            let list = memory.lists.get(key).cloned().unwrap_or_default();
+            ListLook {
+                level: list.numbers.len() as u64,
+                head: list.numbers.front().map(|head| head.as_str().into()),
+                epoch: list.marker.map(|marker| marker.epoch),
+                pushed_to: list.marker.map(|marker| marker.to),
+                ..ListLook::default()
+            }
+        };
+        answer(Looked { server: memory.server(), lists: keys.iter().map(look).collect() })
+    }
+
+    fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
+        let (now, mut memory) = (self.runtime.elapsed(), self.memory());
+        let is_free = memory.locks.get(key).is_none_or(|lock| lock.until <= now);
+        if is_free {
+            memory.locks.insert(key.into(), Lock { token: token.into(), until: now + lasts });
+        }
+        answer(is_free)
+    }
+
+    fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
+        let (now, mut memory) = (self.runtime.elapsed(), self.memory());
+        let is_locked = memory.is_locked_by(key, token, now);
+        if let Some(lock) = memory.locks.get_mut(key).filter(|_| is_locked) {
+            lock.until = now + lasts;
+        }
+        answer(is_locked)
+    }
+
+    fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> Asking<'a, ()> {
+        self.memory().locks.retain(|locked, lock| &**locked != key || &*lock.token != token);
+        answer(())
+    }
+
+    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a Server) -> Asking<'a, ()> {
+        let mut memory = self.memory();
+        if *server == memory.server() {
+            for (key, epoch) in lists {
+                let is_old = |list: &List| list.marker.is_none_or(|marker| marker.epoch <= *epoch);
+                if memory.lists.get(key).is_some_and(is_old) {
+                    memory.lists.remove(key);
+                }
+            }
+        }
+        answer(())
+    }
+
+    fn renew<'a>(&'a self, key: &'a str, epoch: u64, server: &'a Server) -> Asking<'a, Result<(), Refusal>> {
+        let mut memory = self.memory();
+        if *server != memory.server() {
+            return answer(Err(Refusal::Server(memory.server())));
+        }
+        let found = memory.lists.get(key).and_then(|list| list.marker).map(|marker| marker.epoch);
+        if found.is_some_and(|found| found >= epoch) {
+            return answer(Err(Refusal::Epoch(found)));
+        }
+        let marker = Some(Marker { epoch, fence: 0, to: 0 });
+        memory.lists.insert(key.into(), List { numbers: VecDeque::new(), marker });
+        answer(Ok(()))
+    }
+
+    fn push<'a>(&'a self, key: &str, push: Push<'_>) -> Asking<'a, Result<(), Refusal>> {
+        let mut memory = self.memory();
+        let is_locked = memory.is_locked_by(key, push.token, self.runtime.elapsed());
+        answer(memory.push(key, &push, is_locked))
+    }
+
+    fn describe(&self) -> String {
+        "lists in memory".to_owned()
+    }
+}
