@@ -104,7 +104,7 @@ fn answer<'a, T: Send + 'a>(answer: T) -> Asking<'a, T> {
 impl SharedPool for MemoryPool {
     fn look<'a>(&'a self, keys: &'a [Box<str>]) -> Asking<'a, Looked> {
         let memory = self.memory();
-        let look = |key: &Box<str>| {
+        let look = |key: &str| {
             let list = memory.lists.get(key).cloned().unwrap_or_default();
             ListLook {
                 level: list.numbers.len() as u64,
@@ -114,7 +114,7 @@ impl SharedPool for MemoryPool {
                 ..ListLook::default()
             }
         };
-        answer(Looked { server: memory.server(), lists: keys.iter().map(look).collect() })
+        answer(Looked { server: memory.server(), lists: keys.iter().map(|key| look(key)).collect() })
     }
 
     fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
