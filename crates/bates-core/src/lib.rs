@@ -50,8 +50,8 @@ pub use lease::{
 pub use ledger::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use machine::{Found, Machine, NextError, NotAtHand, Numbers, Peek, ReadyScope};
 pub use moving::{
-    Adopted, Departure, Kept, Mark, Move, MoveError, Moved, Page, Pinning, Request, SetAside, leave_store,
-    move_store, release_nodes, stay_in_store,
+    Adopted, Departure, Kept, Mark, Move, MoveError, Moved, NamedStore, Page, Pinning, Request, SetAside,
+    leave_store, move_store, release_nodes, stay_in_store,
 };
 pub use pool::{
     Amount, Asking, FillError, Filled, Filler, KeptPools, ListLook, Looked, Pool, PoolLook, PoolRefused,
@@ -62,8 +62,8 @@ pub use recall::{Holder, Recall, Recalled};
 pub use runtime::{Runtime, SystemRuntime, Task};
 pub use scope::{KeyTemplate, KeyTemplateError, Place, ScopeKey, ScopeKeyError, ScopeName, ScopeRefused};
 pub use series::{
-    Definition, Entry, Followed, Limits, MachineError, Made, NameError, Origin, Pinned, Promise, ReadSpec,
-    Redescription, Registry, SERIES_MAX, Series, SeriesName, SeriesSpec, Value,
+    Definition, Entry, Followed, Limits, MachineError, Made, NameError, Origin, Pinned, Promise,
+    PromiseChange, ReadSpec, Redescription, Registry, SERIES_MAX, Series, SeriesName, SeriesSpec, Value,
 };
 pub use store::{
     AuditStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore, MoveStore, NodeStore, PoolStore,

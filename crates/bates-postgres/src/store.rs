@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, CursorStore, Definition, Grant, GrantError, Holder, Lease, Missing, NodeStore, Pinned, Place,
-    Promise, Reason, Recall, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError, Surrendered, Tail,
-    Want,
+    Promise, PromiseChange, Reason, Recall, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError,
+    Surrendered, Tail, Want,
 };
 use uuid::Uuid;
 
@@ -137,9 +137,9 @@ impl SeriesStore for PostgresStore {
         described: Option<Redescription>,
     ) -> Result<bool, StoreError> {
         let (series, described) = (&series, described.as_ref());
-        self.done(
-            |session| async move { write::change_promise(&session, series, (from, to), described).await },
-        )
+        self.done(|session| async move {
+            write::change_promise(&session, series, PromiseChange { from, to }, described).await
+        })
         .await
     }
 

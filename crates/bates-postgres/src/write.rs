@@ -2,7 +2,7 @@
 //! fails is simply tried again.
 
 use bates_core::ledger::{Decision, Keys, Outcome, Request, ScopeBefore, decide};
-use bates_core::{Definition, Pinned, Place, Promise, Redescription, SeriesName, StoreError};
+use bates_core::{Definition, Pinned, Place, Promise, PromiseChange, Redescription, SeriesName, StoreError};
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::batch::sql::{self, integer};
@@ -82,7 +82,7 @@ async fn pin_first_promise(session: &Session, asked: &Definition) -> Result<(), 
 pub(crate) async fn change_promise(
     session: &Session,
     series: &SeriesName,
-    (from, to): (Promise, Promise),
+    PromiseChange { from, to }: PromiseChange,
     described: Option<&Redescription>,
 ) -> Result<bool, Failed> {
     let change = "WITH seen AS (UPDATE bates.store SET revision = revision + 1)

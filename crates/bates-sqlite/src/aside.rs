@@ -3,19 +3,19 @@
 use bates_core::Place;
 use rusqlite::{Connection, Result, Transaction, params};
 
-use crate::write::{integer, whole};
+use crate::write::{ScopeRef, integer, whole};
 
 /// Enters positions of a scope whose cursor is there. Invariant: the cursor knows where they end in the same commit.
-pub(crate) fn enter(transaction: &Transaction<'_>, at: (i64, &str), positions: &[u64]) -> Result<()> {
+pub(crate) fn enter(transaction: &Transaction<'_>, at: ScopeRef<'_>, positions: &[u64]) -> Result<()> {
     let mut insert = transaction
         .prepare_cached("INSERT OR IGNORE INTO aside (series_id, scope, position) VALUES (?, ?, ?)")?;
     for position in positions {
-        insert.execute(params![at.0, at.1, integer(*position)])?;
+        insert.execute(params![at.series_id, at.scope, integer(*position)])?;
     }
     let past = positions.iter().max().map_or(0, |last| integer(last + 1));
     transaction
         .prepare_cached("UPDATE cursor SET aside_to = max(aside_to, ?) WHERE series_id = ? AND scope = ?")?
-        .execute(params![past, at.0, at.1])?;
+        .execute(params![past, at.series_id, at.scope])?;
     Ok(())
 }
 

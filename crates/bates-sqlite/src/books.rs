@@ -12,7 +12,7 @@ use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
 use crate::SqliteStore;
 use crate::client_lease;
 use crate::held::{self, Held};
-use crate::write::{self, Refusable, integer, whole};
+use crate::write::{self, Refusable, ScopeRef, integer, whole};
 
 impl GapStore for SqliteStore {
     async fn accounts(
@@ -78,7 +78,7 @@ fn accounts(
         scopes.push((row.get(0)?, row.get::<_, String>(1)?.into(), account, held));
     }
     let read = |(series_id, scope, account, held): (i64, Box<str>, Account, Option<Held>)| {
-        let account = fill(&snapshot, (series_id, &scope), account, held, moment)?;
+        let account = fill(&snapshot, ScopeRef::new(series_id, &scope), account, held, moment)?;
         Ok((ScopeKey::from_store(&scope), account))
     };
     scopes.into_iter().map(read).collect()
@@ -86,7 +86,7 @@ fn accounts(
 
 fn fill(
     connection: &Connection,
-    at: (i64, &str),
+    at: ScopeRef<'_>,
     mut account: Account,
     held: Option<Held>,
     Moment { run, now }: Moment,
@@ -124,7 +124,7 @@ fn fill(
 }
 
 /// What is in a pool, or with a process that lives and fills it, is held.
-fn enter_pooled(connection: &Connection, at: (i64, &str), account: &mut Account, run: i64) -> Result<()> {
+fn enter_pooled(connection: &Connection, at: ScopeRef<'_>, account: &mut Account, run: i64) -> Result<()> {
     let pooled = "SELECT first, last, iif(state = 'pushed', '', CAST(run AS TEXT)) FROM pooled
         WHERE series_id = ? AND scope = ? AND state IN ('granted', 'pushed')";
     let ours = run.to_string();
@@ -139,9 +139,9 @@ fn enter_pooled(connection: &Connection, at: (i64, &str), account: &mut Account,
 }
 
 /// Ranges of a scope, with what is said of each.
-fn ranges(connection: &Connection, at: (i64, &str), sql: &str) -> Result<Vec<(Lease, String)>> {
+fn ranges(connection: &Connection, at: ScopeRef<'_>, sql: &str) -> Result<Vec<(Lease, String)>> {
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params![at.0, at.1])?;
+    let mut rows = statement.query(params![at.series_id, at.scope])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let lease = Lease::new(whole(row.get(0)?), whole(row.get(1)?) + 1);

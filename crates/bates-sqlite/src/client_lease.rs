@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::held;
 use crate::outbox::{event, strange};
-use crate::write::{self, Refusable, integer, whole};
+use crate::write::{self, Refusable, ScopeRef, integer, whole};
 
 impl LeaseStore for SqliteStore {
     async fn put_client_lease(
@@ -80,7 +80,7 @@ fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[Lease]) -> Result<Leas
     };
     transaction.prepare_cached("DELETE FROM client_lease WHERE id = ?")?.execute(params![id.as_bytes()])?;
     for range in lost.iter() {
-        held::lose(transaction, (*series_id, place.scope.as_str()), range, Reason::LeaseLost)?;
+        held::lose(transaction, ScopeRef::new(*series_id, place.scope.as_str()), range, Reason::LeaseLost)?;
     }
     Ok(LeaseEnd::Ended { place: place.clone(), lost })
 }
@@ -88,7 +88,7 @@ fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[Lease]) -> Result<Leas
 /// What clients have of a scope, and what those had of whom nothing was heard for too long.
 pub(crate) fn of_scope(
     connection: &Connection,
-    (series_id, scope): (i64, &str),
+    ScopeRef { series_id, scope }: ScopeRef<'_>,
     now: i64,
 ) -> Result<(Vec<Lease>, Vec<Missing>)> {
     let span = i64::try_from(CLIENT_LEASE_SPAN.as_millis()).unwrap_or(i64::MAX);

@@ -5,7 +5,7 @@
 use bates_core::{Lease, Ranges, Reason};
 use rusqlite::{Connection, Result, Transaction, params};
 
-use crate::write::{integer, whole};
+use crate::write::{ScopeRef, integer, whole};
 
 /// What a run holds of a scope: from here up to the cursor, but for what is in the ledger, or went to a pool or
 /// a client.
@@ -24,7 +24,7 @@ pub(crate) fn begin(connection: &Connection) -> Result<i64> {
 /// What is held of a scope whose cursor stands at `next`.
 pub(crate) fn left(
     connection: &Connection,
-    (series_id, scope): (i64, &str),
+    ScopeRef { series_id, scope }: ScopeRef<'_>,
     held: Held,
     next: u64,
 ) -> Result<Ranges> {
@@ -48,7 +48,7 @@ pub(crate) fn left(
 /// Writes down that nobody has these positions.
 pub(crate) fn lose(
     transaction: &Transaction<'_>,
-    (series_id, scope): (i64, &str),
+    ScopeRef { series_id, scope }: ScopeRef<'_>,
     range: Lease,
     reason: Reason,
 ) -> Result<()> {

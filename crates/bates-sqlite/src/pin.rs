@@ -1,6 +1,6 @@
 //! What decides how positions read: written once, and compared ever after.
 
-use bates_core::{Definition, Pinned, Promise, Redescription, SeriesName, StoreError};
+use bates_core::{Definition, Pinned, Promise, PromiseChange, Redescription, SeriesName, StoreError};
 use rusqlite::{Connection, OptionalExtension, Result, Transaction, params};
 
 use crate::write::{self, Refusable, integer, whole};
@@ -50,7 +50,7 @@ pub(crate) fn pin(
 pub(crate) fn change_promise(
     transaction: &Transaction<'_>,
     series: &SeriesName,
-    (from, to): (Promise, Promise),
+    PromiseChange { from, to }: PromiseChange,
     described: Option<&Redescription>,
 ) -> Refusable<bool, StoreError> {
     let mut pinned = transaction.prepare_cached("SELECT promise FROM series WHERE name = ?")?;

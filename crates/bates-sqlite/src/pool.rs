@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, Transaction, params};
 
 use crate::SqliteStore;
 use crate::held::{self, Held};
-use crate::write::{self, Refusable, integer, whole};
+use crate::write::{self, Refusable, ScopeRef, integer, whole};
 
 /// Past all positions that there can be.
 const END: u64 = i64::MAX as u64;
@@ -72,7 +72,7 @@ impl PoolStore for SqliteStore {
 /// Writes positions down that were granted to a pool, or became of those.
 pub(crate) fn put(
     transaction: &Transaction<'_>,
-    at: (i64, &str),
+    at: ScopeRef<'_>,
     range: Lease,
     (state, run): (State, i64),
 ) -> Result<()> {
@@ -80,7 +80,14 @@ pub(crate) fn put(
         .prepare_cached(
             "INSERT INTO pooled (series_id, scope, first, last, state, run) VALUES (?, ?, ?, ?, ?, ?)",
         )?
-        .execute(params![at.0, at.1, integer(range.from()), integer(range.to() - 1), state.name(), run])?;
+        .execute(params![
+            at.series_id,
+            at.scope,
+            integer(range.from()),
+            integer(range.to() - 1),
+            state.name(),
+            run
+        ])?;
     Ok(())
 }
 
@@ -88,7 +95,7 @@ pub(crate) fn put(
 /// those before them, and those that nothing is held below any more go: there are no more rows than leases.
 pub(crate) fn put_popped(
     transaction: &Transaction<'_>,
-    at: (i64, &str),
+    at: ScopeRef<'_>,
     range: Lease,
     held: Held,
 ) -> Result<()> {
@@ -96,22 +103,22 @@ pub(crate) fn put_popped(
         .prepare_cached(
             "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND state = 'popped' AND last < ?",
         )?
-        .execute(params![at.0, at.1, integer(held.from)])?;
+        .execute(params![at.series_id, at.scope, integer(held.from)])?;
     let longer = transaction
         .prepare_cached(
             "UPDATE pooled SET last = ? WHERE series_id = ? AND scope = ? AND state = 'popped' AND last = ?",
         )?
-        .execute(params![integer(range.to() - 1), at.0, at.1, integer(range.from()) - 1])?;
+        .execute(params![integer(range.to() - 1), at.series_id, at.scope, integer(range.from()) - 1])?;
     if longer == 0 { put(transaction, at, range, (State::Popped, held.run)) } else { Ok(()) }
 }
 
 /// The server of a pool is not known any more: what is in the list must be given up.
-pub(crate) fn forget_server(transaction: &Transaction<'_>, at: (i64, &str)) -> Result<()> {
+pub(crate) fn forget_server(transaction: &Transaction<'_>, at: ScopeRef<'_>) -> Result<()> {
     transaction
         .prepare_cached(
             "UPDATE pool SET server_run = NULL, server_replication = NULL WHERE series_id = ? AND scope = ?",
         )?
-        .execute(params![at.0, at.1])?;
+        .execute(params![at.series_id, at.scope])?;
     Ok(())
 }
 
@@ -174,14 +181,14 @@ fn renew(
     if pool.epoch != renewal.seen {
         return Ok(Ok(None));
     }
-    let at = (series_id, place.scope.as_str());
+    let at = ScopeRef::new(series_id, place.scope.as_str());
     let Renewal { seen, above, server } = renewal;
     let renewed = Pool { epoch: (*seen).max(*above) + 1, server: Some(server.clone()) };
     transaction
         .prepare_cached(
             "UPDATE pool SET epoch = ?, server_run = ?, server_replication = ? WHERE series_id = ? AND scope = ?",
         )?
-        .execute(params![integer(renewed.epoch), server.run, server.replication, at.0, at.1])?;
+        .execute(params![integer(renewed.epoch), server.run, server.replication, at.series_id, at.scope])?;
     let pushed = take(transaction, at, State::Pushed, (0, END))?;
     lose(transaction, at, &pushed, Reason::PoolInvalidated)?;
     Ok(Ok(Some(renewed)))
@@ -196,7 +203,7 @@ fn settle(
     let Some((series_id, _)) = write::series(transaction, &place.series)? else {
         return Ok(Err(write::unknown(place)));
     };
-    let at = (series_id, place.scope.as_str());
+    let at = ScopeRef::new(series_id, place.scope.as_str());
     let is_current = find(transaction, place)?.unwrap_or_default().epoch == settling.epoch;
     if let Some(range) = settling.pushed {
         let pushed = take(transaction, at, State::Granted, (range.from(), range.to()))?;
@@ -217,7 +224,7 @@ fn settle(
 }
 
 /// What the pool held below a position was handed out. Once nothing is held below it in memory, nobody has to know.
-fn pop(transaction: &Transaction<'_>, at: (i64, &str), to: u64, run: i64) -> Result<()> {
+fn pop(transaction: &Transaction<'_>, at: ScopeRef<'_>, to: u64, run: i64) -> Result<()> {
     let popped = take(transaction, at, State::Pushed, (0, to))?;
     if popped.is_empty() {
         return Ok(());
@@ -225,7 +232,7 @@ fn pop(transaction: &Transaction<'_>, at: (i64, &str), to: u64, run: i64) -> Res
     let popped = popped.and(&take(transaction, at, State::Popped, (0, END))?);
     let held_from: Option<i64> = transaction
         .prepare_cached("SELECT held_from FROM cursor WHERE series_id = ? AND scope = ?")?
-        .query_row(params![at.0, at.1], |row| row.get(0))
+        .query_row(params![at.series_id, at.scope], |row| row.get(0))
         .optional()?
         .flatten();
     let is_needed = |range: &Lease| held_from.is_some_and(|from| range.to() > whole(from));
@@ -235,7 +242,7 @@ fn pop(transaction: &Transaction<'_>, at: (i64, &str), to: u64, run: i64) -> Res
 /// Takes positions of a range out of the pool that are in this state; parts of rows that lie outside stay.
 fn take(
     transaction: &Transaction<'_>,
-    at: (i64, &str),
+    at: ScopeRef<'_>,
     state: State,
     (from, to): (u64, u64),
 ) -> Result<Ranges> {
@@ -244,7 +251,7 @@ fn take(
         "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND state = ? AND first < ? AND last >= ?
          RETURNING first, last, run",
     )?;
-    let of = params![at.0, at.1, state.name(), integer(to), integer(from.min(END))];
+    let of = params![at.series_id, at.scope, state.name(), integer(to), integer(from.min(END))];
     let rows = statement
         .query_map(of, |row| Ok((whole(row.get(0)?), whole(row.get(1)?) + 1, row.get::<_, i64>(2)?)))?;
     let rows: Vec<(u64, u64, i64)> = rows.collect::<Result<_>>()?;
@@ -256,6 +263,6 @@ fn take(
     Ok(Ranges::of(rows.iter().filter_map(|(first, end, _)| Lease::new(from.max(*first), to.min(*end)))))
 }
 
-fn lose(transaction: &Transaction<'_>, at: (i64, &str), ranges: &Ranges, reason: Reason) -> Result<()> {
+fn lose(transaction: &Transaction<'_>, at: ScopeRef<'_>, ranges: &Ranges, reason: Reason) -> Result<()> {
     ranges.iter().try_for_each(|range| held::lose(transaction, at, range, reason))
 }

@@ -8,7 +8,7 @@ use crate::aside;
 use crate::held::{self, Held};
 use crate::planted::{Bug, is_planted};
 use crate::pool;
-use crate::write::{enter, integer, whole};
+use crate::write::{ScopeRef, enter, integer, whole};
 
 /// A scope as it is stored before a batch.
 pub(crate) struct StoredScope<'p> {
@@ -36,7 +36,7 @@ impl<'p> StoredScope<'p> {
         let Some(CursorRow { series_id, cursor, held, adopted_to }) = cursor_row(transaction, place)? else {
             return Self::load_new(transaction, place);
         };
-        let at = (series_id, place.scope.as_str());
+        let at = ScopeRef::new(series_id, place.scope.as_str());
         let crashed = match held.filter(|held| held.run != run) {
             Some(held) => held::left(transaction, at, held, cursor.next)?,
             None => Ranges::default(),
@@ -114,17 +114,17 @@ pub(crate) fn apply(
     change: &ScopeChange,
     run: i64,
 ) -> Result<()> {
-    let at = (series_id, stored.place.scope.as_str());
+    let at = ScopeRef::new(series_id, stored.place.scope.as_str());
     let held = change.held_from.map(|from| Held { from, run });
     if let Some(cursor) = change.cursor {
         put_cursor(transaction, at, cursor, held, change.is_new)?;
     } else if change.held_from != stored.before.held_from {
         transaction
             .prepare_cached("UPDATE cursor SET held_from = ? WHERE series_id = ? AND scope = ?")?
-            .execute(params![change.held_from.map(integer), at.0, at.1])?;
+            .execute(params![change.held_from.map(integer), at.series_id, at.scope])?;
     }
     for range in &change.issued {
-        enter(transaction, at.0, at.1, *range)?;
+        enter(transaction, at.series_id, at.scope, *range)?;
     }
     for range in &change.pooled {
         pool::put(transaction, at, *range, (pool::State::Granted, run))?;
@@ -149,7 +149,7 @@ pub(crate) fn apply(
 /// Writes a cursor, and counts a new scope in its series.
 pub(crate) fn put_cursor(
     transaction: &Transaction<'_>,
-    (series_id, scope): (i64, &str),
+    ScopeRef { series_id, scope }: ScopeRef<'_>,
     cursor: Cursor,
     held: Option<Held>,
     is_new: bool,

@@ -8,7 +8,8 @@ use std::thread::{self, JoinHandle};
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, CursorStore, Definition, Grant, GrantError, Lease, Mark, NodeStore, Pinned, Place, ProcessGuard,
-    Promise, Reason, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError, Surrendered, Tail, Want,
+    Promise, PromiseChange, Reason, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError,
+    Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction};
@@ -23,7 +24,7 @@ use crate::open::{self, Opened};
 use crate::outbox::Steady;
 use crate::progress;
 use crate::state_file::StateFile;
-use crate::write::Refusable;
+use crate::write::{Refusable, ScopeRef};
 use crate::writer::{Awaited, Writer};
 use crate::{moving, pin, read, write};
 
@@ -210,7 +211,7 @@ impl SeriesStore for SqliteStore {
         described: Option<Redescription>,
     ) -> Result<bool, StoreError> {
         self.write(move |transaction| {
-            pin::change_promise(transaction, &series, (from, to), described.as_ref())
+            pin::change_promise(transaction, &series, PromiseChange { from, to }, described.as_ref())
         })
         .await
     }
@@ -257,7 +258,12 @@ impl CursorStore for SqliteStore {
                 let Some((series_id, _)) = write::series(transaction, &place.series)? else {
                     return Ok(Err(write::unknown(place)));
                 };
-                held::lose(transaction, (series_id, place.scope.as_str()), *range, Reason::Burned)?;
+                held::lose(
+                    transaction,
+                    ScopeRef::new(series_id, place.scope.as_str()),
+                    *range,
+                    Reason::Burned,
+                )?;
             }
             Ok(Ok(()))
         })

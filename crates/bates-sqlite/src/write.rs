@@ -44,6 +44,19 @@ pub(crate) fn series(transaction: &Transaction<'_>, series: &SeriesName) -> Resu
     statement.query_row([series.as_str()], |row| Ok((row.get(0)?, whole(row.get(1)?)))).optional()
 }
 
+/// The key of a scope's rows.
+#[derive(Clone, Copy)]
+pub(crate) struct ScopeRef<'s> {
+    pub(crate) series_id: i64,
+    pub(crate) scope: &'s str,
+}
+
+impl<'s> ScopeRef<'s> {
+    pub(crate) fn new(series_id: i64, scope: &'s str) -> Self {
+        Self { series_id, scope }
+    }
+}
+
 /// Enters positions in the ledger. What joins the last range makes it longer, so that the ledger grows with the
 /// number of gaps, not of numbers.
 pub(crate) fn enter(transaction: &Transaction<'_>, series_id: i64, scope: &str, lease: Lease) -> Result<()> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use bates_core::{
-    Departure, Mark, MoveError, Moved, Store, SystemRuntime, leave_store, move_store, release_nodes,
-    stay_in_store,
+    Departure, Mark, MoveError, Moved, NamedStore, Store, SystemRuntime, leave_store, move_store,
+    release_nodes, stay_in_store,
 };
 use bates_postgres::PostgresStore;
 use bates_sqlite::SqliteStore;
@@ -51,12 +51,12 @@ pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
         match &old {
             StoreAt::Folder(path) => {
                 let store = SqliteStore::open_to_move(path, bates_sqlite::Opening::Existing)?;
-                into(&store, &from, (&new, &to), &args.recall).await
+                into(NamedStore { store: &store, name: &from }, &new, &to, &args.recall).await
             }
             StoreAt::Postgres(address, settings) => {
                 let opening = bates_postgres::Opening::Stopped;
                 let store = PostgresStore::open(address, *settings, opening).await?;
-                into(&store, &from, (&new, &to), &args.recall).await
+                into(NamedStore { store: &store, name: &from }, &new, &to, &args.recall).await
             }
         }
     })?;
@@ -73,16 +73,16 @@ pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
 /// The old store is left before the new one is made. If the new one is refused it has got nothing, and the old one is as
 /// it was before.
 async fn into(
-    from: &impl Store,
-    from_name: &str,
-    (to, to_name): (&StoreAt, &str),
+    from: NamedStore<'_, impl Store>,
+    to: &StoreAt,
+    to_name: &str,
     recall: &RecallArgs,
 ) -> anyhow::Result<Moved> {
     let reserved = match to {
         StoreAt::Folder(path) => SqliteStore::reserve(path)?.then_some(path),
         StoreAt::Postgres(..) => None,
     };
-    let departure = match leave((from, from_name), to_name, recall).await {
+    let departure = match leave(from, to_name, recall).await {
         Ok(departure) => departure,
         Err(error) => {
             if let Some(folder) = reserved {
@@ -91,22 +91,26 @@ async fn into(
             return Err(error);
         }
     };
-    let mark = Mark::Arriving(departure.toward(from_name));
+    let mark = Mark::Arriving(departure.toward(from.name));
     let copied = match to {
         StoreAt::Folder(path) => match SqliteStore::open_arriving(path, &mark) {
-            Ok(store) => move_store((from, from_name), (&store, to_name), &departure, tell).await,
-            Err(error) => return refused(from, to_name, &departure, error.into()).await,
+            Ok(store) => {
+                move_store(from, NamedStore { store: &store, name: to_name }, &departure, tell).await
+            }
+            Err(error) => return refused(from.store, to_name, &departure, error.into()).await,
         },
         StoreAt::Postgres(address, settings) => {
             match PostgresStore::open_arriving(address, *settings, &mark).await {
-                Ok(store) => move_store((from, from_name), (&store, to_name), &departure, tell).await,
-                Err(error) => return refused(from, to_name, &departure, error.into()).await,
+                Ok(store) => {
+                    move_store(from, NamedStore { store: &store, name: to_name }, &departure, tell).await
+                }
+                Err(error) => return refused(from.store, to_name, &departure, error.into()).await,
             }
         }
     };
     match copied {
         Err(error @ (MoveError::NotEmpty(_) | MoveError::Arriving { .. })) => {
-            refused(from, to_name, &departure, error.into()).await
+            refused(from.store, to_name, &departure, error.into()).await
         }
         moved => Ok(moved?),
     }
@@ -114,13 +118,13 @@ async fn into(
 
 /// Marks the old store as left, and waits until no node holds numbers of it.
 async fn leave(
-    (from, from_name): (&impl Store, &str),
+    from: NamedStore<'_, impl Store>,
     to_name: &str,
     recall: &RecallArgs,
 ) -> anyhow::Result<Departure> {
-    let departure = leave_store(&SystemRuntime, (from, from_name), to_name).await?;
-    if let Err(error) = release(from, recall).await {
-        stay_in_store(from, to_name, &departure).await?;
+    let departure = leave_store(&SystemRuntime, from, to_name).await?;
+    if let Err(error) = release(from.store, recall).await {
+        stay_in_store(from.store, to_name, &departure).await?;
         return Err(error);
     }
     Ok(departure)

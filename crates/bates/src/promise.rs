@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bates_api::Description;
-use bates_core::{Machine, MachineError, Origin, Promise, SeriesName, SeriesSpec, Store, SystemRuntime};
+use bates_core::{
+    Machine, MachineError, Origin, Promise, PromiseChange, SeriesName, SeriesSpec, Store, SystemRuntime,
+};
 use bates_server::series;
 use bates_sqlite::Opening;
 use clap::Args;
@@ -88,12 +90,12 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs) -> anyhow
         args.recall.check_clients(&machine, &name, Stage::After, |_, _| true).await?;
     }
     machine.close().await;
-    tell(&name, (from, to), described)
+    tell(&name, PromiseChange { from, to }, described)
 }
 
 fn tell(
     name: &SeriesName,
-    (from, to): (Promise, Promise),
+    PromiseChange { from, to }: PromiseChange,
     described: Option<Promise>,
 ) -> anyhow::Result<Answer> {
     let mut out = Output::new();

@@ -62,6 +62,23 @@ impl Departure {
     }
 }
 
+/// A store, and the name that the mark of the other one has for it.
+#[derive(Debug)]
+pub struct NamedStore<'s, S> {
+    /// The store.
+    pub store: &'s S,
+    /// Its name.
+    pub name: &'s str,
+}
+
+impl<S> Clone for NamedStore<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for NamedStore<'_, S> {}
+
 /// What was moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
@@ -111,7 +128,7 @@ pub enum MoveError {
 /// Marks the old store as left for another one, or takes over from an earlier run. From then on nothing is granted from it.
 pub async fn leave_store<A: Store>(
     runtime: &dyn Runtime,
-    (from, from_name): (&A, &str),
+    NamedStore { store: from, name: from_name }: NamedStore<'_, A>,
     to_name: &str,
 ) -> Result<Departure, MoveError> {
     let (id, run) = (runtime.new_id(), runtime.new_id());
@@ -180,14 +197,14 @@ pub async fn stay_in_store<A: Store>(
 /// Moves everything from a store that was left to another one, each with the name that the marks have. Tells `progress`
 /// how far it has come.
 pub async fn move_store<A: Store, B: Store>(
-    (from, from_name): (&A, &str),
-    (to, to_name): (&B, &str),
+    NamedStore { store: from, name: from_name }: NamedStore<'_, A>,
+    NamedStore { store: to, name: to_name }: NamedStore<'_, B>,
     departure: &Departure,
     mut progress: impl FnMut(Moved),
 ) -> Result<Moved, MoveError> {
     let arriving = Mark::Arriving(departure.toward(from_name));
     if !arrive(to, departure, &arriving).await? {
-        return Err(refusal(from_name, (to, to_name), departure).await?);
+        return Err(refusal(from_name, NamedStore { store: to, name: to_name }, departure).await?);
     }
     let run = departure.run;
     let mut copying = Copying { from, to, to_name, run, moved: Moved::default(), progress: &mut progress };
@@ -226,7 +243,7 @@ async fn arrive<B: Store>(to: &B, departure: &Departure, arriving: &Mark) -> Res
 /// Why the new store could not be marked.
 async fn refusal<B: Store>(
     from_name: &str,
-    (to, to_name): (&B, &str),
+    NamedStore { store: to, name: to_name }: NamedStore<'_, B>,
     departure: &Departure,
 ) -> Result<MoveError, StoreError> {
     Ok(match to.marked().await? {

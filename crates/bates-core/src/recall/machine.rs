@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Holder, POLL, holders_alive};
 use crate::machine::Machine;
-use crate::series::{MachineError, Promise, Redescription, SeriesName, SeriesSpec};
+use crate::series::{MachineError, Promise, PromiseChange, Redescription, SeriesName, SeriesSpec};
 use crate::store::{Store, StoreError};
 
 /// How long a change of a promise waits for processes that hold numbers.
@@ -56,13 +56,13 @@ impl<S: Store> Machine<S> {
     pub async fn change_promise(&self, series: &SeriesName, to: Promise) -> Result<(), MachineError> {
         let entry = self.named(series.as_str()).ok_or_else(|| MachineError::Unknown(series.clone()))?;
         SeriesSpec { promise: to, ..entry.spec.clone() }.check()?;
-        self.pin_promise(series, (entry.spec.promise, to), None).await
+        self.pin_promise(series, PromiseChange { from: entry.spec.promise, to }, None).await
     }
 
     pub(crate) async fn pin_promise(
         &self,
         series: &SeriesName,
-        (from, to): (Promise, Promise),
+        PromiseChange { from, to }: PromiseChange,
         described: Option<Redescription>,
     ) -> Result<(), MachineError> {
         let held = |holders| MachineError::Held { series: series.clone(), holders };

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::{
-    Entry, MachineError, Memory, Origin, Promise, Redescription, Registry, Series, SeriesName, SeriesSpec,
-    open,
+    Entry, MachineError, Memory, Origin, Promise, PromiseChange, Redescription, Registry, Series, SeriesName,
+    SeriesSpec, open,
 };
 use crate::dispenser::Closed;
 use crate::error::IssueError;
@@ -81,7 +81,7 @@ impl<S: Store> Machine<S> {
         if from != to {
             spec.check()?;
             let (before, after) = (entry.spec.description.clone(), spec.description.clone());
-            self.pin_promise(name, (from, to), Some(Redescription { before, after })).await?;
+            self.pin_promise(name, PromiseChange { from, to }, Some(Redescription { before, after })).await?;
         } else if self.store().is_shared() && to != Promise::Unique {
             self.keep_order(name).await?;
         }

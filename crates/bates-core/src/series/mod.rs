@@ -23,7 +23,7 @@ pub(crate) use follow::Follower;
 pub use follow::{Followed, ReadSpec};
 pub use name::{NameError, SeriesName};
 pub(crate) use open::open_all;
-pub use promise::Promise;
+pub use promise::{Promise, PromiseChange};
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};
 

@@ -14,6 +14,15 @@ pub enum Promise {
     Gapless,
 }
 
+/// A promise in the place of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromiseChange {
+    /// The one that the series must have.
+    pub from: Promise,
+    /// The new one.
+    pub to: Promise,
+}
+
 impl Promise {
     /// Every promise.
     pub const ALL: [Self; 3] = [Self::Unique, Self::Ordered, Self::Gapless];

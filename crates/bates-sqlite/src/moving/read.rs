@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::held::{self, Held};
 use crate::outbox::{event, list, strange};
 use crate::read;
-use crate::write::{integer, whole};
+use crate::write::{ScopeRef, integer, whole};
 
 pub(super) fn leaving(
     connection: &Connection,
@@ -60,7 +60,7 @@ fn lost(connection: &Connection, place: &Place, next: u64) -> Result<Vec<Missing
     let mut rows = statement.query(params![place.series.as_str(), place.scope.as_str()])?;
     while let Some(row) = rows.next()? {
         let held = Held { from: whole(row.get(1)?), run: row.get(2)? };
-        let left = held::left(connection, (row.get(0)?, place.scope.as_str()), held, next)?;
+        let left = held::left(connection, ScopeRef::new(row.get(0)?, place.scope.as_str()), held, next)?;
         lost.extend(left.iter().map(|range| Missing { range, reason: Reason::CrashSkip }));
     }
     Ok(Missing::each_once(&lost))

@@ -13,7 +13,7 @@ use crate::client_lease;
 use crate::held;
 use crate::pin;
 use crate::scope::put_cursor;
-use crate::write::{self, Refusable, integer};
+use crate::write::{self, Refusable, ScopeRef, integer};
 
 pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<(), StoreError> {
     match page {
@@ -75,7 +75,7 @@ fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &Adopted) -> Re
     let here = write::cursor(transaction, series_id, scope)?;
     let Cursor { next, version } = here.unwrap_or(Cursor { next: 0, version: 0 });
     let cursor = Cursor { next: cursor.next.max(next), version: cursor.version.max(version) };
-    put_cursor(transaction, (series_id, scope), cursor, None, here.is_none())?;
+    put_cursor(transaction, ScopeRef { series_id, scope }, cursor, None, here.is_none())?;
     transaction
         .prepare_cached("UPDATE cursor SET gapless_from = ? WHERE series_id = ? AND scope = ?")?
         .execute(params![integer(*gapless_from), series_id, scope])?;
@@ -90,7 +90,7 @@ fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &Adopted) -> Re
         .prepare_cached("DELETE FROM lost WHERE series_id = ? AND scope = ?")?
         .execute(params![series_id, scope])?;
     for missing in lost {
-        held::lose(transaction, (series_id, scope), missing.range, missing.reason)?;
+        held::lose(transaction, ScopeRef { series_id, scope }, missing.range, missing.reason)?;
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ fn set_aside(
     series_id: i64,
     SetAside { scope, positions }: &SetAside,
 ) -> Result<()> {
-    aside::enter(transaction, (series_id, scope.as_str()), positions)
+    aside::enter(transaction, ScopeRef::new(series_id, scope.as_str()), positions)
 }
 
 fn pool(transaction: &Transaction<'_>, series_id: i64, (scope, epoch): &(ScopeKey, u64)) -> Result<()> {

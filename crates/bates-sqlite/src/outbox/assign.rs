@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Result, Row, Transaction, params};
 
 use super::{event, millis, strange};
 use crate::audit;
-use crate::write::{integer, whole};
+use crate::write::{ScopeRef, integer, whole};
 
 /// Writes a document that was numbered, with its key and its audit record.
 pub(crate) fn write(
@@ -17,7 +17,7 @@ pub(crate) fn write(
 ) -> Result<()> {
     insert(transaction, series_id, assign, assigned, now)?;
     if let Some(idempotency) = &assign.idempotency {
-        remember(transaction, (series_id, assign.place.scope.as_str()), idempotency, assigned)?;
+        remember(transaction, ScopeRef::new(series_id, assign.place.scope.as_str()), idempotency, assigned)?;
     }
     record(transaction, series_id, assign, assigned)
 }
@@ -88,7 +88,7 @@ fn record(transaction: &Transaction<'_>, series_id: i64, ask: &Assign, assigned:
 
 fn remember(
     transaction: &Transaction<'_>,
-    (series_id, scope): (i64, &str),
+    ScopeRef { series_id, scope }: ScopeRef<'_>,
     Idempotency { caller, key, digest }: &Idempotency,
     assigned: &Assigned,
 ) -> Result<()> {
