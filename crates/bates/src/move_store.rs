@@ -51,12 +51,12 @@ pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
         match &old {
             StoreAt::Folder(path) => {
                 let store = SqliteStore::open_to_move(path, bates_sqlite::Opening::Existing)?;
-                into(NamedStore { store: &store, name: &from }, &new, &to, &args.recall).await
+                into(NamedStore::new(&store, &from), &new, &to, &args.recall).await
             }
             StoreAt::Postgres(address, settings) => {
                 let opening = bates_postgres::Opening::Stopped;
                 let store = PostgresStore::open(address, *settings, opening).await?;
-                into(NamedStore { store: &store, name: &from }, &new, &to, &args.recall).await
+                into(NamedStore::new(&store, &from), &new, &to, &args.recall).await
             }
         }
     })?;
@@ -94,16 +94,12 @@ async fn into(
     let mark = Mark::Arriving(departure.toward(from.name));
     let copied = match to {
         StoreAt::Folder(path) => match SqliteStore::open_arriving(path, &mark) {
-            Ok(store) => {
-                move_store(from, NamedStore { store: &store, name: to_name }, &departure, tell).await
-            }
+            Ok(store) => move_store(from, NamedStore::new(&store, to_name), &departure, tell).await,
             Err(error) => return refused(from.store, to_name, &departure, error.into()).await,
         },
         StoreAt::Postgres(address, settings) => {
             match PostgresStore::open_arriving(address, *settings, &mark).await {
-                Ok(store) => {
-                    move_store(from, NamedStore { store: &store, name: to_name }, &departure, tell).await
-                }
+                Ok(store) => move_store(from, NamedStore::new(&store, to_name), &departure, tell).await,
                 Err(error) => return refused(from.store, to_name, &departure, error.into()).await,
             }
         }

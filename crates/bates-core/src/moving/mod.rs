@@ -71,6 +71,13 @@ pub struct NamedStore<'s, S> {
     pub name: &'s str,
 }
 
+impl<'s, S> NamedStore<'s, S> {
+    /// A store and its name.
+    pub fn new(store: &'s S, name: &'s str) -> Self {
+        Self { store, name }
+    }
+}
+
 impl<S> Clone for NamedStore<'_, S> {
     fn clone(&self) -> Self {
         *self
@@ -204,7 +211,7 @@ pub async fn move_store<A: Store, B: Store>(
 ) -> Result<Moved, MoveError> {
     let arriving = Mark::Arriving(departure.toward(from_name));
     if !arrive(to, departure, &arriving).await? {
-        return Err(refusal(from_name, NamedStore { store: to, name: to_name }, departure).await?);
+        return Err(refusal(from_name, NamedStore::new(to, to_name), departure).await?);
     }
     let run = departure.run;
     let mut copying = Copying { from, to, to_name, run, moved: Moved::default(), progress: &mut progress };

@@ -41,7 +41,7 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
     let server = PrivatePostgres::start().unwrap();
     let store = open(&Address::parse(&server.url()).unwrap()).await;
     store.pin(definition("ticket"), None).await.unwrap();
-    leave_store(&SystemRuntime, NamedStore { store: &store, name: "here" }, "there").await.unwrap();
+    leave_store(&SystemRuntime, NamedStore::new(&store, "here"), "there").await.unwrap();
     let refusals = [
         store.raise_floor(place(), 1_000).await.unwrap_err(),
         store.set_aside(place(), vec![7]).await.unwrap_err(),
@@ -81,7 +81,7 @@ async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with
             for _ in 0..round * 8 {
                 tokio::task::yield_now().await;
             }
-            leave_store(&SystemRuntime, NamedStore { store: &mover, name: "here" }, "there").await.unwrap();
+            leave_store(&SystemRuntime, NamedStore::new(&mover, "here"), "there").await.unwrap();
             let cursor = mover.cursor(place()).await.unwrap().map_or(1, |cursor| cursor.next);
             let aside = mover.all_aside(name(), None, 10).await.unwrap().len();
             let promise = mover.definitions().await.unwrap()[0].0.promise;

@@ -42,15 +42,13 @@ pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
 
 /// Marks a store as left, by a run that is taken over by another.
 async fn departed<A: Store>(from: &A) -> Departure {
-    let departure = leave_store(&SystemRuntime, NamedStore { store: from, name: "from" }, "to")
-        .await
-        .expect("a departure");
-    let elsewhere = leave_store(&SystemRuntime, NamedStore { store: from, name: "from" }, "elsewhere").await;
+    let departure =
+        leave_store(&SystemRuntime, NamedStore::new(from, "from"), "to").await.expect("a departure");
+    let elsewhere = leave_store(&SystemRuntime, NamedStore::new(from, "from"), "elsewhere").await;
     assert!(matches!(elsewhere, Err(MoveError::LeftBefore { .. })), "one move at a time: {elsewhere:?}");
     let late = departure;
-    let departure = leave_store(&SystemRuntime, NamedStore { store: from, name: "from" }, "to")
-        .await
-        .expect("a departure");
+    let departure =
+        leave_store(&SystemRuntime, NamedStore::new(from, "from"), "to").await.expect("a departure");
     assert!(
         late.id == departure.id && late.run != departure.run && !departure.is_new,
         "the same move, another run"
@@ -65,28 +63,15 @@ async fn departed<A: Store>(from: &A) -> Departure {
 
 /// A move that is over is not done again, and the new store takes nothing more of it.
 async fn is_over<A: Store, B: Store>(from: &A, to: &B, departure: &Departure) {
-    let again = move_store(
-        NamedStore { store: from, name: "from" },
-        NamedStore { store: to, name: "to" },
-        departure,
-        |_| {},
-    )
-    .await;
+    let again = move_store(NamedStore::new(from, "from"), NamedStore::new(to, "to"), departure, |_| {}).await;
     assert!(
         matches!(again, Err(MoveError::LeftBefore { .. })),
         "what was issued since is not written over: {again:?}"
     );
     let late = to.adopt(departure.run, Page::Documents(Vec::new())).await;
     assert_eq!(late, Ok(false), "a run that is late writes no page into a store that serves");
-    let leaving =
-        leave_store(&SystemRuntime, NamedStore { store: to, name: "to" }, "from").await.expect("a departure");
-    let back = move_store(
-        NamedStore { store: to, name: "to" },
-        NamedStore { store: from, name: "from" },
-        &leaving,
-        |_| {},
-    )
-    .await;
+    let leaving = leave_store(&SystemRuntime, NamedStore::new(to, "to"), "from").await.expect("a departure");
+    let back = move_store(NamedStore::new(to, "to"), NamedStore::new(from, "from"), &leaving, |_| {}).await;
     assert!(
         matches!(back, Err(MoveError::NotEmpty(_))),
         "a store that was left is not written over: {back:?}"
@@ -104,19 +89,15 @@ async fn arrived<A: Store, B: Store>(from: &A, to: B, departure: &Departure) -> 
         let (mut last, mut written) = (Moved::default(), 0);
         let (interrupt, is_interrupted) = oneshot::channel();
         let mut interrupt = Some(interrupt);
-        let moving = move_store(
-            NamedStore { store: from, name: "from" },
-            NamedStore { store: &to, name: "to" },
-            departure,
-            |moved| {
+        let moving =
+            move_store(NamedStore::new(from, "from"), NamedStore::new(&to, "to"), departure, |moved| {
                 (last, written) = (moved, written + 1);
                 if written > pages
                     && let Some(interrupt) = interrupt.take()
                 {
                     interrupt.send(()).expect("the move is under way");
                 }
-            },
-        );
+            });
         let ended = tokio::select! {
             biased;
             Ok(()) = is_interrupted => None,
