@@ -9,11 +9,12 @@ use crate::holding;
 use crate::moving::lock_unmarked;
 use crate::session::Session;
 
-/// Stops all nodes, for a reason that each of them tells. One that is there already stays.
-pub(crate) async fn stop(session: &Session, reason: &str) -> Result<(), Failed> {
-    let sql = "UPDATE bates.store SET stopped = $1 WHERE stopped IS NULL";
+/// Stops all nodes, for a reason that each of them tells. One that is there already stays. Does nothing if an operator has
+/// accepted the database after the acceptance `seen`: what the node saw is what the operator accepted.
+pub(crate) async fn stop(session: &Session, reason: &str, seen: i64) -> Result<(), Failed> {
+    let sql = "UPDATE bates.store SET stopped = $1 WHERE stopped IS NULL AND acceptances <= $2";
     session.begin().await?;
-    session.query_typed(sql, &[(&reason, Type::TEXT)]).await?;
+    session.query_typed(sql, &[(&reason, Type::TEXT), (&seen, Type::INT8)]).await?;
     Ok(session.batch_execute("COMMIT").await?)
 }
 

@@ -148,9 +148,10 @@ impl SeriesStore for PostgresStore {
     }
 
     async fn watch(&self) -> Result<u64, StoreError> {
+        let seen = self.shared.truth.acceptances();
         let watched = self.done(|session| async move { self.shared.truth.watch(&session).await }).await;
         if let Err(StoreError::Poisoned(reason)) = &watched {
-            self.shared.note_taken_back(reason).await;
+            self.shared.note_taken_back(reason, seen).await;
         }
         watched
     }

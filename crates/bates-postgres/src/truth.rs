@@ -171,6 +171,11 @@ impl Truth {
         known.is_stopped = true;
     }
 
+    /// The last acceptance that this node knows of.
+    pub(crate) fn acceptances(&self) -> i64 {
+        self.known.lock().acceptances
+    }
+
     /// The last recall that this node has seen the store count.
     pub(crate) fn last_recall(&self) -> i64 {
         self.known.lock().last_recall

@@ -120,13 +120,14 @@ impl Shared {
 
     /// Lets the other nodes know what this one has seen: they may have nothing to see it by. What the database says of
     /// itself they see, and it may be over by now: written down again, a pause would have nobody who ends it.
-    pub(crate) async fn note_taken_back(&self, reason: &str) {
+    /// `seen` is the acceptance that this node knew before it looked.
+    pub(crate) async fn note_taken_back(&self, reason: &str, seen: i64) {
         if ![TAKEN_BACK, GRANTED_BEFORE].contains(&reason) {
             return;
         }
         let noted = retried(self.settings.patience, || async {
             let session = Session::take(&self.pool, self.settings).await?;
-            stop::stop(&session, reason).await?;
+            stop::stop(&session, reason, seen).await?;
             session.give_back();
             Ok(())
         });
@@ -157,6 +158,7 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
         if groups.is_empty() {
             return line;
         }
+        let seen = shared.truth.acceptances();
         match attempt(shared, line, &mut groups, makes).await {
             Ok(decisions) => {
                 groups = tell(groups, decisions);
@@ -167,7 +169,7 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
                 let may_pass = matches!(failed, Failed::Passing(_));
                 if !may_pass || !left.pause().await {
                     if let Failed::Refused(OpenError::Stopped(reason)) = &failed {
-                        shared.note_taken_back(reason).await;
+                        shared.note_taken_back(reason, seen).await;
                     }
                     fail(groups, &failed.into_store_error());
                     return line;

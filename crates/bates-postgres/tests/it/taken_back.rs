@@ -1,6 +1,8 @@
 //! A database that was taken back: restored from an old backup, or failed over to a standby that lagged. No node
 //! issues from it until an operator has accepted it.
 
+use std::sync::Arc;
+
 use bates_core::store::prelude::*;
 use bates_core::{GrantError, Missing, Purpose, Reason, StoreError, Surrendered, Tail};
 use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
@@ -53,6 +55,34 @@ async fn a_restored_database_is_noticed_by_whoever_committed_to_it_and_stops_all
     let granted = one.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
     assert_eq!(granted.lease.from(), lost.lease.to(), "nodes go on by themselves, above the floor");
     other.grant(want("b", 10, Purpose::HandOut)).await.unwrap();
+}
+
+/// A node sees what is missing, and an operator accepts the database before the node has said so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_late_does_not_stop_a_database_that_was_accepted_meanwhile() {
+    let server = PrivatePostgres::start().unwrap();
+    let store = Arc::new(node(&server, Opening::New).await.unwrap());
+    pinned(&store).await;
+    let client = connect(&server.url()).await;
+    client.batch_execute(BACKUP).await.unwrap();
+    store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
+    client.batch_execute(RESTORE).await.unwrap();
+    client.batch_execute("BEGIN; UPDATE bates.store SET acceptances = acceptances + 1").await.unwrap();
+    let watching = tokio::spawn({
+        let store = store.clone();
+        async move { store.watch().await }
+    });
+    let other = connect(&server.url()).await;
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    while other.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        assert!(!watching.is_finished(), "it has to say that commits are missing");
+    }
+    client.batch_execute("COMMIT").await.unwrap();
+    assert!(matches!(watching.await.unwrap(), Err(StoreError::Poisoned(_))), "as it saw the database");
+    let stopped = client.query_one("SELECT stopped FROM bates.store", &[]).await.unwrap();
+    assert_eq!(stopped.get::<_, Option<String>>(0), None, "the operator has accepted what it saw");
+    store.watch().await.unwrap();
+    store.grant(want("a", 10, Purpose::HandOut)).await.unwrap();
 }
 
 /// A backup knows nothing of an acceptance that came after it; that it is gone is no acceptance.
