@@ -62,10 +62,10 @@ pub(crate) async fn write_off(
         let range = Lease::new(whole(&row, 2), whole(&row, 3) + 1);
         if row.get(4) { held.extend(range) } else { known.extend(range) }
     }
-    let scopes = cursors.into_iter().map(|(place, cursor)| {
-        let [held, known] = leases.remove(&place).unwrap_or_default();
+    let mut cursors: BTreeMap<Place, Cursor> = cursors.into_iter().collect();
+    let scopes = leases.into_iter().map(|(place, [held, known])| {
         let held = Ranges::of(held).without(&Ranges::of(known));
-        let before = ScopeBefore { cursor: Some(cursor), held, ..ScopeBefore::default() };
+        let before = ScopeBefore { cursor: cursors.remove(&place), held, ..ScopeBefore::default() };
         HeldScope { place, before, request: Request::WriteOff }
     });
     change(session, &scopes.collect::<Vec<_>>()).await.map(drop)

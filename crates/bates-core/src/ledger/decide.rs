@@ -158,8 +158,11 @@ impl Scope<'_> {
         self.change.lose(self.change.given_up.clone().iter(), Reason::LeaseLost);
     }
 
+    /// A scope without a cursor has no range that could be released.
     fn write_off(&mut self) -> Result<(), StoreError> {
-        self.fence()?;
+        if self.cursor.is_some() {
+            self.fence()?;
+        }
         self.change.given_up = self.before.held.clone();
         self.change.lose(self.before.held.iter(), Reason::CrashSkip);
         Ok(())

@@ -85,9 +85,10 @@ impl<S: Store> Filler<S> {
             filler.tell_once(&mut trouble, looked.err());
             tokio::select! {
                 biased;
+                // First: callers that ask all the time must not keep ended fillings from being collected.
+                Some(ended) = fills.next(), if !fills.is_empty() => filler.ended(&mut all, ended),
                 () = filler.machine.runtime.sleep(pause) => {}
                 () = filler.kept.asked.notified() => scopes_at = Duration::ZERO,
-                Some(ended) = fills.next(), if !fills.is_empty() => filler.ended(&mut all, ended),
                 _ = stopped.changed() => {}
             }
         }
