@@ -77,8 +77,10 @@ pub(super) fn command(home: &Home, arguments: &[&str]) -> Command {
         None => format!("sqlite:{}", home.path("data").display()),
     };
     let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
-    // Nothing is claimed of how fast the store is.
-    command.env("BATES_STORE_PATIENCE_MS", "60000");
+    if home.postgres.is_some() {
+        // Nothing is claimed of how fast the store is.
+        command.env("BATES_STORE_PATIENCE_MS", "60000");
+    }
     command.env("BATES_CONFIG", home.path("bates.yaml")).env("BATES_STORE", &store).args(arguments);
     command
 }
