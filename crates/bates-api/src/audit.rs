@@ -15,7 +15,7 @@ page! {
     }
 }
 
-/// Numbers that somebody took at once.
+/// Numbers that one call took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AuditEntry {

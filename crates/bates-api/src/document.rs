@@ -45,7 +45,7 @@ pub struct DocumentRequest {
 pub struct Assignment {
     /// The number.
     pub id: String,
-    /// The id of the document for ever, also for whoever it is delivered to.
+    /// The id of the document for ever, also where it is delivered.
     pub event: String,
     /// What became of it.
     #[cfg_attr(feature = "schema", schema(example = "pending"))]

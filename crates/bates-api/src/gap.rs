@@ -16,7 +16,7 @@ page! {
     }
 }
 
-/// Positions of which nobody has the numbers.
+/// Positions whose numbers no one has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = KnownGap))]
 pub struct Gap {
@@ -36,7 +36,7 @@ pub struct Gap {
     /// `floor_raised`, `fill_fenced`, `pool_invalidated` or `delivery_unknown`.
     #[cfg_attr(feature = "schema", schema(example = "voided"))]
     pub reason: String,
-    /// Whether somebody may have the numbers all the same: their holder crashed, or forgot.
+    /// Whether the numbers may be in use all the same: their holder crashed, or forgot.
     pub uncertain: bool,
     /// When it was first seen.
     #[cfg_attr(feature = "schema", schema(format = DateTime))]

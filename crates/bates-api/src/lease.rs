@@ -55,7 +55,7 @@ pub struct LeaseGrant {
     /// The numbers, where the series is shuffled, rejects some or shows a day, or numbers were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<Vec<LeasedNumber>>,
-    /// After so many milliseconds the numbers are of a day that is over; missing if they are good at any time.
+    /// After this many milliseconds the numbers are of a day that is over; missing if they are good at any time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub good_for_ms: Option<u64>,
 }

@@ -24,7 +24,7 @@ pub struct PoolRequest {
     pub scope: Parameters,
 }
 
-/// Somebody is about to take from a pool.
+/// A program is about to take from a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = AskAttach))]
 #[serde(deny_unknown_fields)]

@@ -24,7 +24,7 @@ pub struct Problem {
     /// The stable code.
     #[cfg_attr(feature = "schema", schema(example = "exhausted"))]
     pub code: String,
-    /// Whether a number may have been taken that nobody was given.
+    /// Whether a number may have been taken without reaching a caller.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(required = true))]
     pub may_burn: bool,

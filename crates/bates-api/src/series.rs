@@ -82,7 +82,7 @@ pub enum AuditSetting {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = KeptAudit))]
 #[serde(deny_unknown_fields)]
 pub struct AuditRetention {
-    /// A record is removed after so many hours.
+    /// A record is removed after this many hours.
     #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 876_000, example = 9_600))]
     pub retention_hours: u64,
 }

@@ -206,7 +206,7 @@ pub struct RecordFilter {
     pub scope: Option<ScopeKey>,
     /// Those that cover this position.
     pub position: Option<u64>,
-    /// Those of somebody.
+    /// Those of this caller.
     pub who: Option<Box<str>>,
     /// Those from this moment on.
     pub since: Option<Timestamp>,

@@ -27,7 +27,7 @@ impl<'a> From<&'a [(&'a str, &'a str)]> for ScopeName<'a> {
     }
 }
 
-/// A scope that was asked for and is none of the series.
+/// A scope that the series cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScopeRefused {

@@ -46,7 +46,7 @@ pub trait CursorStore: Send + Sync + 'static {
         floor: u64,
     ) -> impl Future<Output = Result<Cursor, StoreError>> + Send;
 
-    /// Sets positions of a scope aside, creating it if need be: somebody else gave their numbers out, and no grant
+    /// Sets positions of a scope aside, creating it if need be: another system gave their numbers out, and no grant
     /// holds them from now on. Answers how many of them the cursor had passed before. Ranges that were granted before
     /// may hold them: recall those afterwards.
     fn set_aside(

@@ -31,11 +31,11 @@ pub trait DocumentStore: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Document>, StoreError>> + Send;
 
     /// Takes pending documents that are due, those with the fewest tries first, for as long as the claim lasts. Each
-    /// claim is a try. What is not settled in time may be claimed by somebody else.
+    /// claim is a try. What is not settled in time may be claimed by another node.
     fn claim(&self, claim: Claim) -> impl Future<Output = Result<Vec<Claimed>, StoreError>> + Send;
 
     /// Writes down what became of claims; answers how many were accepted. A verdict counts only for the try that
-    /// claimed it: whoever slept through its claim changes nothing.
+    /// claimed it: a node that slept through its claim changes nothing.
     fn settle(&self, settled: Vec<Settlement>) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
     /// Decides about one document.

@@ -25,7 +25,7 @@ pub trait PoolStore: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<(ScopeKey, Pool)>, StoreError>> + Send;
 
     /// Moves the epoch of a pool on, and writes down what was pushed into it before as lost, `pool_invalidated`.
-    /// `None`, and nothing written, if its epoch is not the one that was seen: then somebody else moved it.
+    /// `None`, and nothing written, if its epoch is not the one that was seen: then another node moved it.
     fn renew_pool(
         &self,
         place: Place,

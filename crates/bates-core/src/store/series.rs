@@ -53,7 +53,7 @@ pub trait SeriesStore: Send + Sync + 'static {
     fn promises(&self) -> impl Future<Output = Result<Vec<(SeriesName, Promise)>, StoreError>> + Send;
 
     /// Looks whether the store still is what it was: one that was taken back is poisoned. Answers with a number that
-    /// changes whenever somebody describes or retires a series. What is not shared has no others.
+    /// changes whenever a series is described or retired. What is not shared has no others.
     fn watch(&self) -> impl Future<Output = Result<u64, StoreError>> + Send {
         async { Ok(0) }
     }
