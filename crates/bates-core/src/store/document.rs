@@ -3,7 +3,6 @@
 //! Times are told as durations from now: each store has one clock, that of its database, and what is due does not
 //! depend on the clocks of nodes. What every outbox must do is tested in one place, `bates_testkit::claims`.
 
-use std::future::Future;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -18,51 +17,44 @@ use crate::series::SeriesName;
 ///
 /// Invariant: cursor, ledger, document and idempotency key are written in one commit, or none of them is. A number
 /// that was assigned is never assigned again, whatever becomes of its document.
+#[trait_variant::make(Send)]
 pub trait DocumentStore: Send + Sync + 'static {
     /// Numbers a document. Calls that wait together share a commit. The same request gets the same number.
-    fn assign(&self, assign: Assign) -> impl Future<Output = Result<Assigned, AssignError>> + Send;
+    async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError>;
 
     /// Documents by their ids, ascending, after `after`, at most `limit`.
-    fn documents(
+    async fn documents(
         &self,
         filter: Filter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<Document>, StoreError>> + Send;
+    ) -> Result<Vec<Document>, StoreError>;
 
     /// Takes pending documents that are due, those with the fewest tries first, for as long as the claim lasts. Each
     /// claim is a try. What is not settled in time may be claimed by another node.
-    fn claim(&self, claim: Claim) -> impl Future<Output = Result<Vec<Claimed>, StoreError>> + Send;
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError>;
 
     /// Writes down what became of claims; answers how many were accepted. A verdict counts only for the try that
     /// claimed it: a node that slept through its claim changes nothing.
-    fn settle(&self, settled: Vec<Settlement>) -> impl Future<Output = Result<u64, StoreError>> + Send;
+    async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError>;
 
     /// Decides about one document.
-    fn decide(
-        &self,
-        event: Uuid,
-        decision: Decision,
-    ) -> impl Future<Output = Result<Decided, StoreError>> + Send;
+    async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError>;
 
     /// Decides about all documents that it can be decided about so; answers about how many. Those with a try under way
     /// are not abandoned.
-    fn decide_all(
-        &self,
-        filter: Filter,
-        decision: Decision,
-    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
+    async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError>;
 
     /// Voids reservations whose time is over, at most `limit`; answers how many.
-    fn expire(&self, limit: usize) -> impl Future<Output = Result<u64, StoreError>> + Send;
+    async fn expire(&self, limit: usize) -> Result<u64, StoreError>;
 
     /// Removes what was delivered or confirmed so long ago, at most `limit`; answers how many. The ledger and the
     /// idempotency keys stay.
-    fn prune(&self, age: Duration, limit: usize) -> impl Future<Output = Result<u64, StoreError>> + Send;
+    async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError>;
 
     /// Waits until others have written something of a series that can be delivered. Word may get lost, and a store that
     /// is not shared has none: who waits must look now and then all the same.
-    fn woken(&self, _series: &SeriesName) -> impl Future<Output = ()> + Send {
+    async fn woken(&self, _series: &SeriesName) -> () {
         std::future::pending()
     }
 
@@ -72,5 +64,5 @@ pub trait DocumentStore: Send + Sync + 'static {
     }
 
     /// How many documents of each series are in each state.
-    fn tally(&self) -> impl Future<Output = Result<Vec<(SeriesName, State, u64)>, StoreError>> + Send;
+    async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError>;
 }

@@ -1,7 +1,5 @@
 //! The leases of clients in a store.
 
-use std::future::Future;
-
 use uuid::Uuid;
 
 use super::StoreError;
@@ -9,28 +7,21 @@ use crate::lease::{ClientLease, ClientLeaseFilter, LeaseEnd};
 use crate::range::Lease;
 
 /// Keeps leases of clients.
+#[trait_variant::make(Send)]
 pub trait LeaseStore: Send + Sync + 'static {
     /// Writes a lease down, and in the same commit that those of `used` in the same scope have ended and were used to the
     /// last. May be done twice without harm; a lease that is not there has ended before.
-    fn put_client_lease(
-        &self,
-        lease: ClientLease,
-        used: Vec<Uuid>,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> Result<(), StoreError>;
 
     /// Ends a lease: what is `unused` of it is lost, `lease_lost`, and all else was used. Nothing is written unless it
     /// has ended.
-    fn end_client_lease(
-        &self,
-        id: Uuid,
-        unused: Vec<Lease>,
-    ) -> impl Future<Output = Result<LeaseEnd, StoreError>> + Send;
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<LeaseEnd, StoreError>;
 
     /// Leases that have not ended, in the order of their ids, after `after`, at most `limit`.
-    fn client_leases(
+    async fn client_leases(
         &self,
         of: ClientLeaseFilter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<ClientLease>, StoreError>> + Send;
+    ) -> Result<Vec<ClientLease>, StoreError>;
 }

@@ -1,7 +1,5 @@
 //! Moving a store: all that it keeps can be read, and written as it was elsewhere.
 
-use std::future::Future;
-
 use uuid::Uuid;
 
 use super::StoreError;
@@ -10,56 +8,44 @@ use crate::scope::ScopeKey;
 use crate::series::SeriesName;
 
 /// Reads and writes whole stores, page by page.
+#[trait_variant::make(Send)]
 pub trait MoveStore: Send + Sync + 'static {
     /// Every series that was ever pinned, by name, with its permutation key.
-    fn definitions(&self) -> impl Future<Output = Result<Vec<Pinning>, StoreError>> + Send;
+    async fn definitions(&self) -> Result<Vec<Pinning>, StoreError>;
 
     /// The scopes of a series in the order of their keys, after `after`, at most `limit`, as another store adopts them.
-    fn leaving(
+    async fn leaving(
         &self,
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<Adopted>, StoreError>> + Send;
+    ) -> Result<Vec<Adopted>, StoreError>;
 
     /// The positions of a series that were set aside, in the order of their scopes and ascending, after `after`, at
     /// most `limit` of all scopes together.
-    fn all_aside(
+    async fn all_aside(
         &self,
         series: SeriesName,
         after: Option<(ScopeKey, u64)>,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<SetAside>, StoreError>> + Send;
+    ) -> Result<Vec<SetAside>, StoreError>;
 
     /// Documents by their ids, ascending, after `after`, at most `limit`, until `bytes` of bodies are reached: one more
     /// than fits, so that a large one is read too.
-    fn kept(
-        &self,
-        after: Option<Uuid>,
-        limit: usize,
-        bytes: usize,
-    ) -> impl Future<Output = Result<Vec<Kept>, StoreError>> + Send;
+    async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> Result<Vec<Kept>, StoreError>;
 
     /// Requests by their keys, in an order that is the store's own, after `after`, at most `limit`.
-    fn requests(
-        &self,
-        after: Option<Request>,
-        limit: usize,
-    ) -> impl Future<Output = Result<Vec<Request>, StoreError>> + Send;
+    async fn requests(&self, after: Option<Request>, limit: usize) -> Result<Vec<Request>, StoreError>;
 
     /// Writes a page of a move as it was elsewhere. A cursor that is here already never falls; of all else, what was
     /// written before is written over. Answers `false`, and writes nothing, unless the store is marked as arriving by
     /// this run.
-    fn adopt(&self, run: Uuid, page: Page) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    async fn adopt(&self, run: Uuid, page: Page) -> Result<bool, StoreError>;
 
     /// The mark of the store.
-    fn marked(&self) -> impl Future<Output = Result<Option<Mark>, StoreError>> + Send;
+    async fn marked(&self) -> Result<Option<Mark>, StoreError>;
 
     /// Changes the mark of the store, durably, if it is `expected`; with `None` it may be served. Answers whether it has
     /// the new mark now. A store is marked as arriving only if it has no series.
-    fn mark(
-        &self,
-        expected: Option<Mark>,
-        mark: Option<Mark>,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    async fn mark(&self, expected: Option<Mark>, mark: Option<Mark>) -> Result<bool, StoreError>;
 }

@@ -1,7 +1,5 @@
 //! The port to what a store knows of shared pools: their epochs, and which positions were granted to them.
 
-use std::future::Future;
-
 use super::StoreError;
 use crate::pool::{Pool, Renewal, Settling};
 use crate::scope::{Place, ScopeKey};
@@ -12,30 +10,23 @@ use crate::series::SeriesName;
 /// Positions are granted to a pool with [`crate::Purpose::Pool`], and held by the process that asked for them until
 /// it settles what became of them. Positions that a floor or a setting aside may concern are in no pool afterwards:
 /// both make its server unknown, so that it is renewed.
+#[trait_variant::make(Send)]
 pub trait PoolStore: Send + Sync + 'static {
     /// How a pool stands; one that is new begins at epoch 0, on no server.
-    fn pool(&self, place: Place) -> impl Future<Output = Result<Pool, StoreError>> + Send;
+    async fn pool(&self, place: Place) -> Result<Pool, StoreError>;
 
     /// The pools of a series that were ever asked for, in the order of their scopes, after `after`, at most `limit`.
-    fn pools(
+    async fn pools(
         &self,
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<(ScopeKey, Pool)>, StoreError>> + Send;
+    ) -> Result<Vec<(ScopeKey, Pool)>, StoreError>;
 
     /// Moves the epoch of a pool on, and writes down what was pushed into it before as lost, `pool_invalidated`.
     /// `None`, and nothing written, if its epoch is not the one that was seen: then another node moved it.
-    fn renew_pool(
-        &self,
-        place: Place,
-        renewal: Renewal,
-    ) -> impl Future<Output = Result<Option<Pool>, StoreError>> + Send;
+    async fn renew_pool(&self, place: Place, renewal: Renewal) -> Result<Option<Pool>, StoreError>;
 
     /// Writes down what became of positions that were granted to a pool. May be done twice without harm.
-    fn settle_pool(
-        &self,
-        place: Place,
-        settling: Settling,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    async fn settle_pool(&self, place: Place, settling: Settling) -> Result<(), StoreError>;
 }

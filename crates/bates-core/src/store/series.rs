@@ -1,13 +1,12 @@
 //! The series of a store: what decides how their numbers read, and whether the store can be trusted.
 
-use std::future::Future;
-
 use uuid::Uuid;
 
 use super::StoreError;
 use crate::series::{Definition, Pinned, Promise, Redescription, SeriesName};
 
 /// Keeps series, for ever: a series that was retired keeps its definition and its cursors.
+#[trait_variant::make(Send)]
 pub trait SeriesStore: Send + Sync + 'static {
     /// Which store this is: made with it, the same after a move, and for all nodes.
     fn identity(&self) -> Uuid;
@@ -19,38 +18,34 @@ pub trait SeriesStore: Send + Sync + 'static {
 
     /// Pins what decides the text of a series on its first use, and compares it ever after. Answers with the
     /// permutation key that the series was pinned with, which is `fresh_key` the first time.
-    fn pin(
-        &self,
-        definition: Definition,
-        fresh_key: Option<Vec<u8>>,
-    ) -> impl Future<Output = Result<Pinned, StoreError>> + Send;
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError>;
 
     /// Keeps the description of a series that was made at run time, or with `None` retires it: then it is no
     /// longer listed, and its pin and its cursors stay for ever. Answers `false`, and changes nothing, unless the store
     /// has the description `before`, or this one already. The series must have been pinned.
-    fn describe(
+    async fn describe(
         &self,
         series: SeriesName,
         before: Option<Box<str>>,
         description: Option<Box<str>>,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    ) -> Result<bool, StoreError>;
 
     /// The series that were made at run time and not retired, by name, each with its description.
-    fn descriptions(&self) -> impl Future<Output = Result<Vec<(SeriesName, Box<str>)>, StoreError>> + Send;
+    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError>;
 
     /// Changes the promise of a series, durably, if it is `from`; answers whether it is `to` now. A series that becomes
     /// gapless is so from where each of its cursors stands; that is kept with the cursor. A series that was made at run
     /// time is described anew in the same commit, and nothing is changed if its description is another one by now.
-    fn change_promise(
+    async fn change_promise(
         &self,
         series: SeriesName,
         from: Promise,
         to: Promise,
         described: Option<Redescription>,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    ) -> Result<bool, StoreError>;
 
     /// What each series promises, by name, where that was pinned.
-    fn promises(&self) -> impl Future<Output = Result<Vec<(SeriesName, Promise)>, StoreError>> + Send;
+    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError>;
 
     /// Looks whether the store still is what it was: one that was taken back is poisoned. Answers with a number that
     /// changes whenever a series is described or retired. What is not shared has no others.
@@ -65,5 +60,5 @@ pub trait SeriesStore: Send + Sync + 'static {
     }
 
     /// Writes something that means nothing, durably: whether the store can be written just now.
-    fn probe(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    async fn probe(&self) -> Result<(), StoreError>;
 }
