@@ -14,7 +14,7 @@ struct Bench {
     targets: &'static [&'static str],
 }
 
-const BENCHES: [Bench; 11] = [
+const BENCHES: [Bench; 12] = [
     Bench { name: "pattern", package: "bates-pattern", targets: &["pattern"] },
     Bench { name: "resp", package: "bates-server", targets: &["resp"] },
     Bench { name: "serve", package: "bates", targets: &["serve", "http", "scopes"] },
@@ -24,6 +24,7 @@ const BENCHES: [Bench; 11] = [
     Bench { name: "openg2p", package: "bates", targets: &["openg2p"] },
     Bench { name: "redis", package: "bates", targets: &["redis"] },
     Bench { name: "client", package: "bates", targets: &["client"] },
+    Bench { name: "instructions", package: "bates", targets: &["instructions"] },
     Bench { name: "sqlite", package: "bates-sqlite", targets: &["grants"] },
     Bench { name: "sinks", package: "bates-sinks", targets: &["folder"] },
 ];
@@ -73,7 +74,7 @@ mod tests {
         let message = find("patern").map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             message,
-            "there is no benchmark `patern`; there is: pattern, resp, serve, postgres, documents, outbox, openg2p, redis, client, sqlite, sinks"
+            "there is no benchmark `patern`; there is: pattern, resp, serve, postgres, documents, outbox, openg2p, redis, client, instructions, sqlite, sinks"
         );
     }
 }
