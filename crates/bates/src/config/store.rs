@@ -40,6 +40,9 @@ impl fmt::Display for StoreAt {
     }
 }
 
+/// How long a command waits for a busy database: longer than a server, because no caller waits behind it.
+const COMMAND_PATIENCE: Duration = Duration::from_mins(1);
+
 /// A store that is named on the command line, with the password that `psql` would take.
 impl FromStr for StoreAt {
     type Err = String;
@@ -49,7 +52,8 @@ impl FromStr for StoreAt {
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Folder(PathBuf::from(path))),
             Some(("postgres" | "postgresql", _)) => {
                 let address = Address::parse(given).map_err(|error| OpenError::from(error).to_string())?;
-                Ok(Self::Postgres(Box::new(with_variable(address)), Settings::default()))
+                let settings = Settings { patience: COMMAND_PATIENCE, ..Settings::default() };
+                Ok(Self::Postgres(Box::new(with_variable(address)), settings))
             }
             _ => Err("expected sqlite: and the path of a folder, or an address such as postgres://user@host/database".to_owned()),
         }
