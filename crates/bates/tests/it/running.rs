@@ -112,6 +112,19 @@ impl Server {
         said
     }
 
+    /// Ends it cleanly once it has said something that contains `words`, and answers with all that it said.
+    pub(crate) fn stop_once_it_said(mut self, words: &str) -> String {
+        let mut said = String::new();
+        let mut stderr = BufReader::new(self.child.stderr.take().unwrap());
+        while !said.contains(words) {
+            assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "it ended without saying {words:?}: {said}");
+        }
+        self.signal("TERM");
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        said
+    }
+
     /// What it says on its way out; waits for that.
     fn last_words(&mut self) -> String {
         let mut said = String::new();

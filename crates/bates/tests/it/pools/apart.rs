@@ -29,7 +29,6 @@ async fn a_consumer_takes_nothing_from_the_list_of_another_installation_and_its_
     taken.extend(pool.pop(900).await.unwrap());
     assert_eq!(taken.len(), 1_200, "the numbers of the other installation are others' to give");
     assert_eq!(redis.level("pool:A"), 600, "nothing was taken from its list, and nothing pushed into it");
-    let said = one.stop();
-    assert!(said.contains("another installation of Bates fills the list"), "{said}");
+    one.stop_once_it_said("another installation of Bates fills the list");
     drop(other);
 }
