@@ -2,6 +2,7 @@
 //!
 //! Owns how each of them is spelled, once for the server, the Rust client and the command line; `OpenAPI` is made from
 //! it (feature `schema`). Must never contain behaviour beyond parsing and spelling, nor know the core or a socket.
+#![warn(missing_docs)]
 
 mod audit;
 mod document;

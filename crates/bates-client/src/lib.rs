@@ -17,6 +17,7 @@
 //! let numbers = pool.pop(10).await?;
 //! # Ok(()) }
 //! ```
+#![warn(missing_docs)]
 
 mod bates;
 mod breaker;

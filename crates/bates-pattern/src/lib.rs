@@ -22,6 +22,7 @@
 //!
 //! The mapping from position to text is a contract for ever: an algorithm that changed would issue old
 //! identifiers again. [`Construction`] names its version, and golden vectors freeze each.
+#![warn(missing_docs)]
 
 mod accepted;
 mod alphabet;

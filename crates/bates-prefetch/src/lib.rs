@@ -6,6 +6,7 @@
 //!
 //! The way of a number: leased by `refill.rs` in the background, held in `buffer.rs`, taken by a thread from its own
 //! `shard.rs`, rendered when it is read (`number.rs`), or reported as unused by `close.rs`.
+#![warn(missing_docs)]
 
 mod behind;
 mod buffer;

@@ -25,6 +25,7 @@
 //! It runs on the Tokio runtime that opens it, multi-threaded or current-thread, with its timers enabled.
 //!
 //! Without its default feature `cli` the package is this library alone: `bates = { default-features = false }`.
+#![warn(missing_docs)]
 
 mod embed;
 
