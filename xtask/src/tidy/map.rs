@@ -1,5 +1,6 @@
 //! Rule: ARCHITECTURE.md tells the truth: every path that it shows exists, and every crate has its place in
-//! it. Must never follow a path out of the repository.
+//! it. Below a heading that names a crate, paths are short: they begin in the sources of that crate. Must never
+//! follow a path out of the repository.
 
 use std::collections::BTreeSet;
 
@@ -24,10 +25,26 @@ pub(super) fn check(
     let unnamed = crates.iter().filter(|name| !is_named(name)).map(|name| {
         Finding::new(map, 1, format!("does not name `crates/{name}`: give it a place in the code map"))
     });
-    let gone = spans.iter().flat_map(|(line, span)| paths_in(span).map(move |path| (*line, path)));
-    let gone = gone.filter(|(_, path)| !exists(path));
+    let full = spans.iter().flat_map(|(line, span)| paths_in(span).map(move |path| (*line, path.to_owned())));
+    let gone = full.chain(short_paths(text)).filter(|(_, path)| !exists(path.trim_end_matches('/')));
     let gone = gone.map(|(line, path)| Finding::new(map, line, format!("`{path}` does not exist")));
     unnamed.chain(gone).collect()
+}
+
+/// The paths in sections that are headed by a crate, as paths of the repository.
+fn short_paths(text: &str) -> Vec<(usize, String)> {
+    let headings = text.lines().zip(1..).filter(|(line, _)| line.starts_with('#'));
+    let sections: Vec<(usize, Option<&str>)> = headings
+        .map(|(line, number)| (number, line.trim_start_matches(['#', ' ']).strip_prefix('`')))
+        .map(|(number, name)| (number, name.and_then(|name| name.split('`').next())))
+        .collect();
+    let crate_at = |line: usize| sections.iter().rev().find(|(start, _)| *start <= line)?.1;
+    let is_short = |span: &str| {
+        let is_path = span.ends_with('/') || span.ends_with(".rs") || span.ends_with(".sql");
+        is_path && !span.contains(' ') && paths_in(span).next().is_none()
+    };
+    let spans = code_spans(text).into_iter().filter(|(_, span)| is_short(span));
+    spans.filter_map(|(line, span)| Some((line, format!("crates/{}/src/{span}", crate_at(line)?)))).collect()
 }
 
 fn ends_name(rest: &str) -> bool {
@@ -78,6 +95,13 @@ mod tests {
     fn a_path_that_is_gone_is_found_on_its_line() {
         let found = messages(TEXT, &[], |path| path != ".ci/run");
         assert_eq!(found, ["ARCHITECTURE.md:4: `.ci/run` does not exist"]);
+    }
+
+    #[test]
+    fn a_short_path_begins_in_the_crate_of_its_heading() {
+        let text = "### `bates-core`: rules\n`ledger/` and `gone.rs`\n## Other\n`elsewhere.rs`\n";
+        let found = messages(text, &[], |path| path == "crates/bates-core/src/ledger");
+        assert_eq!(found, ["ARCHITECTURE.md:2: `crates/bates-core/src/gone.rs` does not exist"]);
     }
 
     #[test]
