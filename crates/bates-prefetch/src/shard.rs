@@ -33,26 +33,16 @@ const _: () = assert!(IN_VAIN_MAX > 1 << 23);
 const CLOSED: u64 = 0;
 
 /// An atomic integer: the standard one, or loom's.
-pub(crate) trait Word {
-    fn new(value: u64) -> Self;
+pub(crate) trait Word: From<u64> {
     fn load(&self) -> u64;
-    fn store(&self, value: u64);
     fn subtract_one(&self) -> u64;
     fn swap(&self, value: u64) -> u64;
 }
 
 impl Word for AtomicU64 {
-    fn new(value: u64) -> Self {
-        Self::new(value)
-    }
-
     #[inline]
     fn load(&self) -> u64 {
         self.load(Ordering::Relaxed)
-    }
-
-    fn store(&self, value: u64) {
-        self.store(value, Ordering::Relaxed);
     }
 
     #[inline]
@@ -77,9 +67,8 @@ pub(crate) struct Shard<W = AtomicU64> {
 const NO_BASE: u64 = u64::MAX;
 
 impl<W: Word> Shard<W> {
-    /// A shard without positions.
     pub(crate) fn new() -> Self {
-        Self { word: W::new(CLOSED), base: W::new(NO_BASE) }
+        Self { word: W::from(CLOSED), base: W::from(NO_BASE) }
     }
 
     /// A position of the chunk, or `None` if the chunk is used up; the caller then turns to the lock.
@@ -100,7 +89,7 @@ impl<W: Word> Shard<W> {
     pub(crate) fn open(&self, chunk: &Range<u64>) {
         debug_assert!(self.can_hold(chunk) && self.left().is_none());
         let base = self.base_for(chunk.start);
-        self.base.store(base);
+        self.base.swap(base);
         self.word.swap((chunk.end - base) << LEFT_BITS | (chunk.end - chunk.start));
     }
 
@@ -142,16 +131,8 @@ mod tests {
     use super::*;
 
     impl Word for loom::sync::atomic::AtomicU64 {
-        fn new(value: u64) -> Self {
-            Self::new(value)
-        }
-
         fn load(&self) -> u64 {
             self.load(Ordering::Relaxed)
-        }
-
-        fn store(&self, value: u64) {
-            self.store(value, Ordering::Relaxed);
         }
 
         fn subtract_one(&self) -> u64 {
