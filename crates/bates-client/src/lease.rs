@@ -59,18 +59,17 @@ impl Source for Leases {
     type Error = Error;
 
     async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Error> {
-        match self.read(self.ask(count, used).await?) {
-            Some(Read::Given(given)) => Ok(given),
-            Some(Read::Foreign(lease, ranges)) => {
+        match self.read(self.ask(count, used).await?).ok_or_else(|| self.strange())? {
+            Read::Given(given) => return Ok(given),
+            Read::Foreign(lease, ranges) => {
                 // A newer server than this program: it writes the numbers itself from now on.
                 self.as_numbers.store(true, Ordering::Relaxed);
                 self.give_back(lease, ranges).await?;
-                match self.read(self.ask(count, Vec::new()).await?) {
-                    Some(Read::Given(given)) => Ok(given),
-                    Some(Read::Foreign(..)) | None => Err(self.strange()),
-                }
             }
-            None => Err(self.strange()),
+        }
+        match self.read(self.ask(count, Vec::new()).await?) {
+            Some(Read::Given(given)) => Ok(given),
+            Some(Read::Foreign(..)) | None => Err(self.strange()),
         }
     }
 
@@ -162,6 +161,6 @@ impl Leases {
     }
 
     fn strange(&self) -> Error {
-        self.series.client.transport.strange(200, "it leases what are no numbers", true)
+        self.series.client.transport.strange("it leases what are no numbers", true)
     }
 }

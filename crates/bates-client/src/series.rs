@@ -52,7 +52,7 @@ impl Series {
     /// gapless. Then the call fails, and [`Error::may_burn`] says so.
     pub async fn next(&self) -> Result<String, Error> {
         let mut ids = self.ask(1).await?;
-        ids.pop().ok_or_else(|| self.client.transport.strange(200, "it has no number", false))
+        ids.pop().ok_or_else(|| self.client.transport.strange("it has no number", false))
     }
 
     /// The next numbers, ascending by position; fewer where the scope ends, and none only if none were asked for.
