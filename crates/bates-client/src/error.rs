@@ -232,10 +232,8 @@ impl PopError {
 /// What came of asking Redis.
 #[derive(Debug, Error)]
 pub(crate) enum TapError {
-    /// The server, or the way to it.
     #[error("{0}")]
     Redis(#[from] redis::RedisError),
-    /// No answer in time.
     #[error("no answer {0}")]
     Late(&'static str),
     /// It answered what nobody asked for.

@@ -96,7 +96,6 @@ impl Source for Leases {
     }
 }
 
-/// What an answer holds.
 enum Read {
     Given(Given),
     /// Ranges of a series whose numbers this program cannot make.

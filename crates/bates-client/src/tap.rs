@@ -47,7 +47,6 @@ const SCRIPT: Duration = Duration::from_secs(1);
 /// A list is tried with what is known, and once more with what was learned.
 const TRIES: usize = 2;
 
-/// The way to a list.
 pub(crate) struct Tap {
     client: Client,
     script: &'static str,
@@ -72,7 +71,6 @@ pub(crate) struct Server {
     pub(crate) replication: Box<str>,
 }
 
-/// What the script answered.
 enum Popped {
     /// Numbers, which are ours from now on; none if the list is empty.
     Numbers(Vec<String>),
@@ -138,7 +136,6 @@ impl Tap {
     }
 }
 
-/// Connects to whichever server answers at the address.
 async fn connect(client: &Client) -> Result<MultiplexedConnection, TapError> {
     let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
     let connecting = client.get_multiplexed_async_connection_with_config(&config);

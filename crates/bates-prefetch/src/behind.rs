@@ -111,7 +111,6 @@ impl Behind {
         taken
     }
 
-    /// Closes all shards.
     pub(crate) fn gather(&mut self, shards: &[Shard; SHARDS]) {
         self.pieces.extend(shards.iter().filter_map(Shard::close));
     }
@@ -122,7 +121,6 @@ impl Behind {
         in_shards + count(&self.pieces) + self.written.len() as u64
     }
 
-    /// Whether it is time for more.
     pub(crate) fn is_low(&self, shards: &[Shard; SHARDS]) -> bool {
         self.size.is_low(self.left(shards))
     }
@@ -165,7 +163,6 @@ impl Behind {
     }
 }
 
-/// How many positions ranges hold.
 pub(crate) fn count<'r>(ranges: impl IntoIterator<Item = &'r Range<u64>>) -> u64 {
     ranges.into_iter().map(|range| range.end - range.start).sum()
 }

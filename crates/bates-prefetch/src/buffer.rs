@@ -39,7 +39,6 @@ pub(crate) struct Rest {
 }
 
 thread_local! {
-    /// Which shard a thread takes from.
     static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 

@@ -18,9 +18,7 @@ type Outcome<E> = Result<u64, CloseError<E>>;
 pub(crate) struct Report<E> {
     unused: AtomicU64,
     reported: AtomicU64,
-    /// The first that occurred.
     error: OnceLock<Arc<E>>,
-    /// Written once.
     outcome: watch::Sender<Option<Outcome<E>>>,
 }
 

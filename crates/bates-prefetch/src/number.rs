@@ -23,7 +23,6 @@ pub(crate) enum Held {
     Written(Box<Written>),
 }
 
-/// A number that came written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) lease: Uuid,
@@ -60,7 +59,6 @@ pub(crate) fn position(value: u64) -> Position {
     Position::new(value).expect("it came from a source as a position")
 }
 
-/// The same positions as a half-open range.
 pub(crate) fn half_open(positions: &Positions) -> Range<u64> {
     positions.start().value()..positions.end().value() + 1
 }

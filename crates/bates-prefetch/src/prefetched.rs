@@ -19,7 +19,6 @@ use crate::refill::{Ending, give_back, keep_filled};
 use crate::size::Prefetch;
 use crate::source::{Given, Numbers, Source};
 
-/// Numbers that can be taken at once.
 const TAKE_MAX: usize = 1_000_000;
 
 /// Numbers of one scope, held in advance. Clones share what is held, and any thread may take from any of them.
@@ -243,7 +242,6 @@ impl<S: Source> Drop for Shared<S> {
     }
 }
 
-/// Who waits, and for how many.
 struct Waiting<'p, S: Source> {
     shared: &'p Shared<S>,
     count: u64,

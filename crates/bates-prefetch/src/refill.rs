@@ -18,7 +18,6 @@ const HELD_MAX: Duration = Duration::from_hours(12);
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Refills until nobody has a handle any more.
 pub(crate) async fn keep_filled<S: Source>(ending: Ending<S>, wanted: Arc<Notify>) {
     let Ending(shared) = &ending;
     let (mut too_old, mut failures): (Option<Instant>, u32) = (None, 0);

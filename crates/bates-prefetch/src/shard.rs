@@ -22,14 +22,12 @@ const LEFT_MASK: u64 = (1 << LEFT_BITS) - 1;
 /// Offsets are below this. Positions outside the window are taken under the lock.
 const WINDOW: u64 = 1 << (u64::BITS - LEFT_BITS);
 
-/// Max positions in a chunk.
 pub(crate) const CHUNK_MAX: u64 = 1 << 16;
 
 /// Max subtractions in vain. Linux allows 2^22 threads.
 const IN_VAIN_MAX: u64 = LEFT_MASK - CHUNK_MAX;
 const _: () = assert!(IN_VAIN_MAX > 1 << 23);
 
-/// A word without positions.
 const CLOSED: u64 = 0;
 
 /// An atomic integer: the standard one, or loom's.
@@ -98,7 +96,6 @@ impl<W: Word> Shard<W> {
         self.rest_of(self.word.swap(CLOSED))
     }
 
-    /// What is left of the chunk at this moment.
     pub(crate) fn left(&self) -> Option<Range<u64>> {
         self.rest_of(self.word.load())
     }

@@ -9,7 +9,6 @@ use crate::error::Error;
 #[derive(Clone)]
 pub(crate) struct Address {
     base: Box<str>,
-    /// `host:port`, for people.
     pub(crate) host: Box<str>,
     pub(crate) is_tls: bool,
 }

@@ -66,12 +66,10 @@ impl Attempt<'_> {
         }
     }
 
-    /// The answer could not be read.
     pub(super) fn unread(self, error: &reqwest::Error) -> Failed {
         self.away(cause(error))
     }
 
-    /// Nobody answered in time.
     pub(super) fn late(self, until: Duration) -> Failed {
         self.away(format!("nothing within {until:.1?}"))
     }

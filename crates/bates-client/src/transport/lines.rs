@@ -22,7 +22,6 @@ pub struct LineAnswers {
 }
 
 impl Transport {
-    /// Sends pieces of lines as they come.
     pub(crate) async fn lines(
         self: &Arc<Self>,
         path: &Path,

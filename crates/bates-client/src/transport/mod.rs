@@ -52,7 +52,6 @@ pub(crate) struct Call<'a> {
     within: Option<Duration>,
 }
 
-/// The way to a server.
 pub(crate) struct Transport {
     client: reqwest::Client,
     address: Address,
@@ -73,7 +72,6 @@ impl<'a> Call<'a> {
         Self { method, path, kind: None, key: None, body: Vec::new(), retry, within: None }
     }
 
-    /// Without a body.
     pub(crate) fn post(path: Path, retry: Retry<'a>) -> Self {
         Self { method: Method::POST, retry, ..Self::get(path) }
     }
@@ -142,7 +140,6 @@ impl Transport {
         self.call(Call::post(path, retry).json(body)?).await
     }
 
-    /// Asks, and reads the answer as JSON.
     pub(crate) async fn call<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, Error> {
         let takes_numbers = call.takes_numbers();
         let answer = self.bytes(call).await?;
