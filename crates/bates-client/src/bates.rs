@@ -6,9 +6,9 @@ use bates_api::{AttachRequest, Attachment, PoolNumberRequest, PoolNumbers};
 
 use crate::client::Client;
 use crate::error::{Error, OpenError};
-use crate::list::Server;
+use crate::pool::Settings;
 use crate::series::Series;
-use crate::settings::Settings;
+use crate::tap::Server;
 use crate::transport::{Call, Retry};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -60,7 +60,7 @@ impl Bates {
         let request = PoolNumberRequest { scope: scope.clone(), count: count.min(COUNT_MAX) as u64 };
         let call = Call::post(self.0.path(["pool", "next"])?, Retry::IfBroken).json(&request)?;
         let PoolNumbers { values } = client.transport.call(call).await?;
-        let none = || client.transport.strange(200, "it gave no numbers", false);
+        let none = || client.transport.strange("it gave no numbers", false);
         if values.is_empty() { Err(none()) } else { Ok(values) }
     }
 

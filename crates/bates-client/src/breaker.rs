@@ -13,7 +13,6 @@ const EMPTY: Duration = Duration::from_millis(20);
 /// Whether Redis is asked, and whether a call waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It was well.
     Ask,
     /// It failed some time ago: it is asked, and nobody waits for it.
     Probe,
@@ -21,7 +20,6 @@ pub(crate) enum Verdict {
     Leave,
 }
 
-/// What is remembered of Redis.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
     not_before: Option<Instant>,
@@ -30,7 +28,6 @@ pub(crate) struct Breaker {
 }
 
 impl Breaker {
-    /// What is to be done now.
     pub(crate) fn verdict(&self, now: Instant) -> Verdict {
         match (self.not_before, self.pause) {
             (Some(time), _) if now < time => Verdict::Leave,
@@ -39,17 +36,14 @@ impl Breaker {
         }
     }
 
-    /// It was well.
     pub(crate) fn worked(&mut self) {
         *self = Self::default();
     }
 
-    /// It had none.
     pub(crate) fn was_empty(&mut self, now: Instant) {
         *self = Self { not_before: Some(now + EMPTY), pause: None };
     }
 
-    /// It failed.
     pub(crate) fn failed(&mut self, now: Instant) {
         let pause = self.pause.map_or(PAUSES.0, |last| (last * 2).min(PAUSES.1));
         *self = Self { not_before: Some(now + pause), pause: Some(pause) };

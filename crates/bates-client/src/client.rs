@@ -30,6 +30,7 @@ pub struct Client {
 }
 
 /// How a client is made. It shows nothing of what it holds, because that may be a secret.
+#[must_use]
 pub struct ClientBuilder {
     url: String,
     secret: Option<String>,
@@ -79,52 +80,41 @@ impl fmt::Debug for Client {
 impl ClientBuilder {
     /// The secret of the server, or that of a token. It is sent with every call; over `http://` everybody on the way
     /// can read it.
-    #[must_use]
     pub fn secret(self, secret: impl Into<String>) -> Self {
         Self { secret: Some(secret.into()), ..self }
     }
 
     /// An authority that is trusted besides those that the system knows: the certificates of a PEM file.
-    #[must_use]
     pub fn authority(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.authorities.push(pem.into());
         self
     }
 
     /// How often a call is tried, at the most; 5 unless said. 1 is never again.
-    #[must_use]
-    pub fn attempts(mut self, attempts: u32) -> Self {
-        self.patience.attempts = attempts;
-        self
+    pub fn attempts(self, attempts: u32) -> Self {
+        Self { patience: Patience { attempts, ..self.patience }, ..self }
     }
 
     /// How long a call takes with all its attempts, at the most; a minute unless said.
-    #[must_use]
-    pub fn total_time(mut self, total: Duration) -> Self {
-        self.patience.total = total;
-        self
+    pub fn total_time(self, total: Duration) -> Self {
+        Self { patience: Patience { total, ..self.patience }, ..self }
     }
 
     /// How long one attempt takes, at the most; 30 seconds unless said.
-    #[must_use]
-    pub fn answer_timeout(mut self, answer: Duration) -> Self {
-        self.patience.answer = answer;
-        self
+    pub fn answer_timeout(self, answer: Duration) -> Self {
+        Self { patience: Patience { answer, ..self.patience }, ..self }
     }
 
     /// How long a connection takes, at the most; 2 seconds unless said.
-    #[must_use]
-    pub fn connect_timeout(mut self, connect: Duration) -> Self {
-        self.patience.connect = connect;
-        self
+    pub fn connect_timeout(self, connect: Duration) -> Self {
+        Self { patience: Patience { connect, ..self.patience }, ..self }
     }
 
     /// How long a call rests after its first attempt, twice as long after each that follows, up to the longest; 100 ms
     /// and 5 s unless said. It rests longer where the server asks for that.
-    #[must_use]
-    pub fn pause(mut self, first: Duration, longest: Duration) -> Self {
-        (self.patience.pause, self.patience.pause_max) = (first, longest);
-        self
+    pub fn pause(self, first: Duration, longest: Duration) -> Self {
+        let patience = Patience { pause: first, pause_max: longest, ..self.patience };
+        Self { patience, ..self }
     }
 
     /// The client. Asks nobody.

@@ -1,6 +1,12 @@
-//! Documents: a number for each, with its document in one commit, and what became of it.
+//! Documents: a number for each, with its document in one commit, and what became of it. Reservations: a number for a
+//! document that the caller saves itself, confirmed within a time or voided.
 
-use bates_api::{Assignment, DocumentRequest, KnownDocument, LineAnswer, Path, is_idempotency_key};
+use std::time::Duration;
+
+use bates_api::{
+    Assignment, DocumentRequest, KnownDocument, LineAnswer, Path, Reservation, ReservationRequest,
+    is_idempotency_key,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::Receiver;
@@ -48,6 +54,16 @@ impl Client {
     /// What became of a document or a reservation, by its number or its event id.
     pub async fn document(&self, id: &str) -> Result<KnownDocument, Error> {
         self.transport.get(Path::v1(["documents", id])?).await
+    }
+
+    /// The document of a reservation is saved. Twice is once.
+    pub async fn confirm(&self, token: &str) -> Result<KnownDocument, Error> {
+        self.post(Path::v1(["reservations", token, "confirm"])?).await
+    }
+
+    /// The document of a reservation will not be saved: its number is a gap from now on. Twice is once.
+    pub async fn void(&self, token: &str) -> Result<KnownDocument, Error> {
+        self.post(Path::v1(["reservations", token, "void"])?).await
     }
 }
 
@@ -98,6 +114,37 @@ impl Series {
         self.client.transport.get(path).await
     }
 
+    /// Reserves a number for so long, in whole seconds, up to 30 days. Confirm it once its document is saved, or void it.
+    /// What is not confirmed in time is voided.
+    ///
+    /// ```no_run
+    /// # async fn first(client: bates_client::Client) -> Result<(), bates_client::Error> {
+    /// use std::time::Duration;
+    ///
+    /// let reserved = client.series("invoice").reserve(Duration::from_mins(15)).await?;
+    /// // Save the document under reserved.id, then:
+    /// client.confirm(&reserved.token).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn reserve(&self, lasts: Duration) -> Result<Reservation, Error> {
+        self.reserve_as(fresh_key(), lasts).await
+    }
+
+    /// The same with an idempotency key: the same request gets the same number, for ever.
+    pub async fn reserve_once(&self, key: impl Into<String>, lasts: Duration) -> Result<Reservation, Error> {
+        self.reserve_as(checked_key(key.into())?, lasts).await
+    }
+
+    async fn reserve_as(&self, key: String, lasts: Duration) -> Result<Reservation, Error> {
+        if lasts.subsec_nanos() > 0 {
+            return Err(Error::wrong("time of a reservation", format!("{lasts:?} are no whole seconds")));
+        }
+        let seconds = Some(lasts.as_secs());
+        let request = ReservationRequest { scope: self.scope.clone(), date: self.date, seconds };
+        let call = Call::post(self.path(["reservations"])?, Retry::Freely).json(&request)?.key(&key)?;
+        self.client.transport.call(call).await
+    }
+
     fn request(&self, content: &RawValue, key: Option<String>) -> DocumentRequest {
         DocumentRequest { scope: self.scope.clone(), date: self.date, document: content.to_owned(), key }
     }
@@ -118,30 +165,27 @@ impl Series {
     }
 
     fn read_lines(&self, answer: &[u8], count: usize) -> Result<Vec<Result<Assignment, Error>>, Error> {
-        let strange = |reason: &str| self.client.transport.strange(200, reason, false);
+        let strange = |reason: &str| self.client.transport.strange(reason, false);
         let lines = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let read: Result<Vec<LineAnswer>, _> = lines.map(serde_json::from_slice).collect();
         let read = read.map_err(|problem| strange(&problem.to_string()))?;
         if read.len() != count {
             return Err(strange(&format!("{} answers to {count} documents", read.len())));
         }
-        Ok(read.into_iter().map(read_answer).collect())
-    }
-}
-
-fn read_answer(answer: LineAnswer) -> Result<Assignment, Error> {
-    match answer {
-        LineAnswer::Assignment(assignment) => Ok(assignment),
-        LineAnswer::Refusal { error, .. } => Err(Error::of(error)),
+        let assigned = |answer| match answer {
+            LineAnswer::Assignment(assignment) => Ok(assignment),
+            LineAnswer::Refusal { error, .. } => Err(Error::of(error)),
+        };
+        Ok(read.into_iter().map(assigned).collect())
     }
 }
 
 /// A key that nobody else has. Ordered by time, so that a store that keeps it for ever puts it beside its neighbours.
-pub(crate) fn fresh_key() -> String {
+fn fresh_key() -> String {
     Uuid::now_v7().to_string()
 }
 
-pub(crate) fn checked_key(key: String) -> Result<String, Error> {
+fn checked_key(key: String) -> Result<String, Error> {
     if is_idempotency_key(&key) {
         return Ok(key);
     }

@@ -1,13 +1,12 @@
 //! Numbers in advance: a range is leased from the server once, and numbers of it are made here.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use bates_api::{Day, LeaseGrant, LeaseRequest, Path, PositionRange, ReturnOutcome, ReturnRequest};
-use bates_pattern::{Construction, Options, Pattern, Reset, Scope};
-use bates_prefetch::{Given, Numbers, Prefetch, Source};
+use bates_pattern::{Construction, Options, Pattern, Position, Reset, Scope};
+use bates_prefetch::{Given, Numbers, Positions, Prefetch, Source};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
@@ -60,25 +59,25 @@ impl Source for Leases {
     type Error = Error;
 
     async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Error> {
-        match self.read(self.ask(count, used).await?) {
-            Some(Read::Given(given)) => Ok(given),
-            Some(Read::Foreign(lease, ranges)) => {
+        match self.read(self.ask(count, used).await?).ok_or_else(|| self.strange())? {
+            Read::Given(given) => return Ok(given),
+            Read::Foreign(lease, ranges) => {
                 // A newer server than this program: it writes the numbers itself from now on.
                 self.as_numbers.store(true, Ordering::Relaxed);
                 self.give_back(lease, ranges).await?;
-                match self.read(self.ask(count, Vec::new()).await?) {
-                    Some(Read::Given(given)) => Ok(given),
-                    Some(Read::Foreign(..)) | None => Err(self.strange()),
-                }
             }
-            None => Err(self.strange()),
+        }
+        match self.read(self.ask(count, Vec::new()).await?) {
+            Some(Read::Given(given)) => Ok(given),
+            Some(Read::Foreign(..)) | None => Err(self.strange()),
         }
     }
 
-    async fn give_back(&self, lease: Uuid, unused: Vec<Range<u64>>) -> Result<(), Error> {
+    async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<(), Error> {
         let path = Path::v1(["leases", &lease.to_string(), "return"])?;
-        let positions = |range: Range<u64>| PositionRange { first: range.start, last: range.end - 1 };
-        let request = ReturnRequest { unused: unused.into_iter().map(positions).collect() };
+        let range =
+            |unused: &Positions| PositionRange { first: unused.start().value(), last: unused.end().value() };
+        let request = ReturnRequest { unused: unused.iter().map(range).collect() };
         let transport = &self.series.client.transport;
         match transport.post::<ReturnOutcome>(path, &request, Retry::Freely).await {
             // An attempt before this one was heard, and not answered.
@@ -97,11 +96,10 @@ impl Source for Leases {
     }
 }
 
-/// What an answer holds.
 enum Read {
     Given(Given),
     /// Ranges of a series whose numbers this program cannot make.
-    Foreign(Uuid, Vec<Range<u64>>),
+    Foreign(Uuid, Vec<Positions>),
 }
 
 impl Leases {
@@ -119,14 +117,15 @@ impl Leases {
         let lease = grant.lease.parse().ok()?;
         let good_for = grant.good_for_ms.map(Duration::from_millis);
         let ranges = grant.ranges.take().unwrap_or_default().into_iter();
-        let ranges = ranges.map(|range| Some(range.first..range.last.checked_add(1)?));
-        let ranges: Vec<Range<u64>> = ranges.collect::<Option<_>>()?;
+        let ranges = ranges.map(|range| Some(Position::new(range.first)?..=Position::new(range.last)?));
+        let ranges: Vec<Positions> = ranges.collect::<Option<_>>()?;
         if let Some(numbers) = grant.numbers.take().filter(|numbers| !numbers.is_empty()) {
-            let numbers = numbers.into_iter().map(|number| (number.position, number.id.into())).collect();
-            let numbers = Numbers::Written(numbers, ranges);
+            let numbers = numbers.into_iter();
+            let numbers = numbers.map(|number| Some((Position::new(number.position)?, number.id.into())));
+            let numbers = Numbers::Written(numbers.collect::<Option<_>>()?, ranges);
             return Some(Read::Given(Given { lease, numbers, good_for }));
         }
-        if ranges.is_empty() || ranges.iter().any(Range::is_empty) {
+        if ranges.is_empty() || ranges.iter().any(Positions::is_empty) {
             return None;
         }
         Some(match self.scope(&grant, &ranges) {
@@ -136,7 +135,7 @@ impl Leases {
     }
 
     /// The scope that makes numbers of all these positions, if this program knows how.
-    fn scope(&self, grant: &LeaseGrant, ranges: &[Range<u64>]) -> Option<Arc<Scope>> {
+    fn scope(&self, grant: &LeaseGrant, ranges: &[Positions]) -> Option<Arc<Scope>> {
         let template = grant.template.as_deref()?;
         let scope = match self.scope.get() {
             Some(scope) if scope.pattern().template() == template => scope.clone(),
@@ -146,8 +145,8 @@ impl Leases {
                 self.scope.get_or_init(|| Arc::new(scope)).clone()
             }
         };
-        let last = scope.pattern().last().value();
-        ranges.iter().all(|range| range.end - 1 <= last).then_some(scope)
+        let last = scope.pattern().last();
+        ranges.iter().all(|range| *range.end() <= last).then_some(scope)
     }
 
     fn compiled(&self, grant: &LeaseGrant, template: &str) -> Option<Scope> {
@@ -161,6 +160,6 @@ impl Leases {
     }
 
     fn strange(&self) -> Error {
-        self.series.client.transport.strange(200, "it leases what are no numbers", true)
+        self.series.client.transport.strange("it leases what are no numbers", true)
     }
 }

@@ -26,12 +26,9 @@ mod client;
 mod document;
 mod error;
 mod lease;
-mod list;
 mod pages;
 mod pool;
-mod reservation;
 mod series;
-mod settings;
 mod stock;
 mod tap;
 mod transport;
@@ -45,12 +42,11 @@ pub use bates_prefetch::{CloseError, Empty, Number, Prefetch};
 pub use calls::Decision;
 pub use client::{Client, ClientBuilder};
 pub use document::Document;
-pub use error::{Code, Error, OpenError, PopError};
+pub use error::{Error, OpenError, PopError};
 pub use lease::{Leases, Prefetched};
 pub use pages::{Audit, Gaps, HeldLeases, Outbox, Pages};
-pub use pool::Pool;
+pub use pool::{Pool, Settings};
 pub use series::Series;
-pub use settings::Settings;
 #[doc(hidden)]
 pub use transport::LineAnswers;
 

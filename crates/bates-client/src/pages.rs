@@ -1,5 +1,7 @@
 //! Lists of a server, page by page.
 
+use std::marker::PhantomData;
+
 use bates_api::{AuditPage, GapPage, LeasePage, OutboxPage, Page, Path};
 
 use crate::client::Client;
@@ -8,6 +10,7 @@ use crate::series::Series;
 
 /// A list of a server, which is asked for page by page.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Pages<P> {
     client: Client,
     list: &'static str,
@@ -15,7 +18,7 @@ pub struct Pages<P> {
     /// Where the next page begins; none before the first and behind the last one.
     after: Option<String>,
     is_over: bool,
-    page: std::marker::PhantomData<fn() -> P>,
+    page: PhantomData<fn() -> P>,
 }
 
 /// The gaps that were found, in the order of their series, scopes and positions.
@@ -32,26 +35,23 @@ pub type Audit = Pages<AuditPage>;
 
 impl<P: Page> Pages<P> {
     fn new(client: &Client, list: &'static str) -> Self {
-        let (query, page) = (Vec::new(), std::marker::PhantomData);
-        Self { client: client.clone(), list, query, after: None, is_over: false, page }
+        let client = client.clone();
+        Self { client, list, query: Vec::new(), after: None, is_over: false, page: PhantomData }
     }
 
     /// Only items that match a parameter of the query, as the API documents it; such as `series`, or, for gaps and the
     /// audit, a parameter of the scope.
-    #[must_use]
     pub fn filter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.query.push((name.into(), value.into()));
         self
     }
 
     /// Only those of this series.
-    #[must_use]
     pub fn series(self, name: impl Into<String>) -> Self {
         self.filter("series", name)
     }
 
     /// The size of a page, up to the limit that the API documents for the list; the server has a default.
-    #[must_use]
     pub fn page(self, size: usize) -> Self {
         self.filter("limit", size.to_string())
     }
@@ -85,7 +85,6 @@ impl<P: Page> Pages<P> {
 
 impl Gaps {
     /// In this period alone, for a series that starts again by date.
-    #[must_use]
     pub fn period(self, period: impl Into<String>) -> Self {
         self.filter("period", period)
     }
@@ -93,7 +92,6 @@ impl Gaps {
 
 impl Outbox {
     /// Documents in this state alone, such as `dead`.
-    #[must_use]
     pub fn state(self, state: impl Into<String>) -> Self {
         self.filter("state", state)
     }

@@ -1,5 +1,6 @@
 //! A pool as a program takes from it: first what is at hand, then Redis, then Bates, then Redis once more.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +10,63 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::bates::Bates;
 use crate::error::{Error, OpenError, PopError};
-use crate::settings::Settings;
 use crate::stock::{Fetch, Fetched, Hand, Stock, Turn};
 use crate::tap::Tap;
 
 /// How long a call waits for Redis where Bates cannot be asked: longer than a connection takes to be made and attached.
 const LAST_RESORT: Duration = Duration::from_secs(5);
 
-/// How long the script has to answer. Callers wait for their deadline only; what comes later is at hand for the next.
-const SCRIPT: Duration = Duration::from_secs(1);
-
 /// How long a call waits for Bates alone, before it turns to Redis once more.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// Numbers that one script pops: Redis serves nobody else meanwhile.
 const COUNT_MAX: usize = 10_000;
+
+/// A crash of the program loses so many numbers at the most; a call of Redis costs as much for one number as for these.
+const BATCH: usize = 100;
+
+/// Redis answers in a fraction of a millisecond, and Bates in about one: who waits longer for Redis gains nothing.
+const DEADLINE: Duration = Duration::from_millis(5);
+
+/// Which pool is taken from, and how. It cannot be shown, because it holds secrets.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where Bates is, such as `http://127.0.0.1:8080`.
+    pub bates: String,
+    /// The secret of Bates, if it has one.
+    pub secret: Option<String>,
+    /// Where Redis is, such as `redis://127.0.0.1:6379`.
+    pub redis: String,
+    /// The series.
+    pub series: String,
+    /// The parameters of the scope.
+    pub scope: BTreeMap<String, String>,
+    /// How many numbers are popped at a time, at least. Those that were popped and not handed out are lost when the
+    /// program ends.
+    pub batch: usize,
+    /// How long a call waits for Redis before it asks Bates.
+    pub deadline: Duration,
+    /// A bug that tests must find: a list is taken from whatever server it is on.
+    #[cfg(feature = "planted-bugs")]
+    pub ignores_server: bool,
+}
+
+impl Settings {
+    /// The pool of a series without parameters, with a batch of 100 and a deadline of 5 ms.
+    pub fn new(bates: impl Into<String>, redis: impl Into<String>, series: impl Into<String>) -> Self {
+        Self {
+            bates: bates.into(),
+            secret: None,
+            redis: redis.into(),
+            series: series.into(),
+            scope: BTreeMap::new(),
+            batch: BATCH,
+            deadline: DEADLINE,
+            #[cfg(feature = "planted-bugs")]
+            ignores_server: false,
+        }
+    }
+}
 
 /// A pool that is taken from. Clones share the connection and what is at hand.
 ///
@@ -146,7 +189,7 @@ impl Pool {
 
     /// In a task of its own: what was popped is at hand, even if the call that wanted it is gone.
     async fn fetched(self, fetch: Fetch, count: usize) {
-        let outcome = self.0.tap.lock().await.draw(&self.0.bates, count, SCRIPT).await;
+        let outcome = self.0.tap.lock().await.draw(&self.0.bates, count).await;
         fetch.end(outcome.map(|numbers| match count {
             0 => Fetched::Connection,
             _ => Fetched::Numbers(numbers),

@@ -52,7 +52,7 @@ impl Series {
     /// gapless. Then the call fails, and [`Error::may_burn`] says so.
     pub async fn next(&self) -> Result<String, Error> {
         let mut ids = self.ask(1).await?;
-        ids.pop().ok_or_else(|| self.client.transport.strange(200, "it has no number", false))
+        ids.pop().ok_or_else(|| self.client.transport.strange("it has no number", false))
     }
 
     /// The next numbers, ascending by position; fewer where the scope ends, and none only if none were asked for.
@@ -86,7 +86,6 @@ impl Series {
         self.client.transport.get(path).await
     }
 
-    /// One answer.
     async fn ask(&self, count: usize) -> Result<Vec<String>, Error> {
         let request = NumberRequest { scope: self.scope.clone(), count: count as u64, date: self.date };
         let retry = Retry::UnlessGapless(&self.name);
@@ -94,7 +93,6 @@ impl Series {
         Ok(ids)
     }
 
-    /// A path below that of the series.
     pub(crate) fn path<const N: usize>(&self, rest: [&str; N]) -> Result<Path, Error> {
         Ok(Path::v1(["series", &self.name].into_iter().chain(rest))?)
     }

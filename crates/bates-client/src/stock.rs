@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use crate::breaker::{Breaker, Verdict};
 use crate::error::TapError;
 
-/// The local batch of a pool.
 #[derive(Default)]
 pub(crate) struct Stock {
     state: Mutex<State>,
@@ -32,13 +31,11 @@ struct State {
 
 /// What a call that needs more is to do.
 pub(crate) enum Turn {
-    /// To fetch.
     Fetch(Fetch),
     /// To fetch, and not to wait for what comes of it.
     Probe(Fetch),
     /// To wait for the one that fetches.
     Wait,
-    /// To leave Redis alone.
     Leave,
 }
 
@@ -52,7 +49,6 @@ pub(crate) struct Fetch {
 pub(crate) enum Fetched {
     /// Numbers of the list; none if it is empty.
     Numbers(Vec<String>),
-    /// A connection alone.
     Connection,
 }
 
@@ -94,7 +90,6 @@ impl Stock {
         self.ended.subscribe()
     }
 
-    /// All that is at hand.
     pub(crate) fn rest(&self) -> Vec<String> {
         if self.is_forked() {
             return Vec::new();
@@ -107,14 +102,12 @@ impl Stock {
         self.state.lock().why.clone()
     }
 
-    /// What came of asking Redis, for people.
     pub(crate) fn why(&self) -> Box<str> {
         self.trouble().unwrap_or_else(|| "not asked, or others took what it gave".into())
     }
 }
 
 impl Fetch {
-    /// What came of it.
     pub(crate) fn end(mut self, outcome: Result<Fetched, TapError>) {
         self.outcome = Some(outcome);
     }
@@ -155,12 +148,10 @@ pub(crate) struct Hand<'s> {
 }
 
 impl<'s> Hand<'s> {
-    /// An empty hand that wants so many.
     pub(crate) fn new(stock: &'s Stock, count: usize) -> Self {
         Self { stock, numbers: Vec::new(), count }
     }
 
-    /// How many it lacks.
     pub(crate) fn missing(&self) -> usize {
         self.count.saturating_sub(self.numbers.len())
     }
@@ -180,12 +171,10 @@ impl<'s> Hand<'s> {
         taken > 0
     }
 
-    /// Takes what comes from elsewhere.
     pub(crate) fn add(&mut self, numbers: Vec<String>) {
         self.numbers.extend(numbers);
     }
 
-    /// What the call got, and no more than it wanted.
     pub(crate) fn take(mut self) -> Vec<String> {
         let rest = self.numbers.split_off(self.count.min(self.numbers.len()));
         std::mem::replace(&mut self.numbers, rest)

@@ -34,14 +34,15 @@ pub(crate) const WIDTH_MAX: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Alphabet {
     /// `decimal`, `base62`, …, or the class as written for an alphabet of one's own.
-    name: Box<str>,
+    pub(crate) name: Box<str>,
     digits: [u8; DIGITS_MAX],
-    radix: u8,
+    pub(crate) radix: u8,
     /// Digit of each ASCII character that may be read as one.
     values: [u8; 128],
-    readable: CharSet,
+    /// What may be read, which for Crockford's base 32 is more than what is written.
+    pub(crate) readable: CharSet,
     /// Also reads the other case and look-alikes; the canonical text never has them.
-    forgiving: bool,
+    pub(crate) is_forgiving: bool,
 }
 
 impl Alphabet {
@@ -54,22 +55,18 @@ impl Alphabet {
         Self::new("decimal", DECIMAL, false)
     }
 
-    /// An alphabet of one's own. The caller has checked: 2 to 94 distinct visible ASCII characters.
-    pub(crate) fn own(class: &str, digits: &[u8]) -> Self {
-        Self::new(class, digits, false)
-    }
-
-    fn new(name: &str, ordered: &[u8], forgiving: bool) -> Self {
+    /// The caller has checked: 2 to 94 distinct visible ASCII characters.
+    pub(crate) fn new(name: &str, ordered: &[u8], is_forgiving: bool) -> Self {
         let mut digits = [0; DIGITS_MAX];
         let mut values = [NOT_A_DIGIT; 128];
         for (value, digit) in (0_u8..).zip(ordered) {
             digits[usize::from(value)] = *digit;
             values[usize::from(*digit)] = value;
-            if forgiving {
+            if is_forgiving {
                 values[usize::from(digit.to_ascii_lowercase())] = value;
             }
         }
-        if forgiving {
+        if is_forgiving {
             for (looks, meant) in [(b"Oo".as_slice(), 0), (b"IiLl", 1)] {
                 for byte in looks {
                     values[usize::from(*byte)] = meant;
@@ -78,15 +75,7 @@ impl Alphabet {
         }
         let radix = u8::try_from(ordered.len()).expect("an alphabet has at most 94 characters");
         let read = (0_u8..128).filter(|byte| values[usize::from(*byte)] != NOT_A_DIGIT).collect::<Vec<_>>();
-        Self { name: name.into(), digits, radix, values, readable: CharSet::of(&read), forgiving }
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn radix(&self) -> u8 {
-        self.radix
+        Self { name: name.into(), digits, radix, values, readable: CharSet::of(&read), is_forgiving }
     }
 
     /// How many texts of so many characters there are.
@@ -97,15 +86,6 @@ impl Alphabet {
 
     pub(crate) fn is_decimal(&self) -> bool {
         self.ordered() == DECIMAL
-    }
-
-    pub(crate) fn is_forgiving(&self) -> bool {
-        self.forgiving
-    }
-
-    /// What may be read, which for Crockford's base 32 is more than what is written.
-    pub(crate) fn readable(&self) -> CharSet {
-        self.readable
     }
 
     pub(crate) fn written(&self) -> CharSet {

@@ -105,7 +105,7 @@ impl Scope {
                 return 0;
             }
         }
-        let radix = u128::from(seq.alphabet.radix());
+        let radix = u128::from(seq.alphabet.radix);
         (0..radix).map(|digit| self.count_below(start * radix + digit, numerals + 1, text)).sum()
     }
 }

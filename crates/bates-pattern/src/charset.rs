@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-/// A set of ASCII characters, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CharSet(u128);
 

@@ -64,7 +64,6 @@ struct Taken<'t> {
     date: DateParts,
     period: Option<Period>,
     value: u128,
-    /// Where `{seq}` stands in the text.
     seq: Range<usize>,
     check: &'t str,
     check_fits: bool,
@@ -121,7 +120,6 @@ impl Pattern {
         Verdict { reasons }
     }
 
-    /// Whether an identifier is nothing but decimal `{seq}` and `{check}`.
     fn is_bare(&self) -> bool {
         let segments = &self.parts().segments;
         self.parts().seq.alphabet.is_decimal()
@@ -163,10 +161,8 @@ impl Pattern {
             at = end;
         }
         if at != text.len() {
-            return Err(Reason::Shape {
-                column: column(text, at),
-                expected: "the end of the identifier".into(),
-            });
+            let expected = "the end of the identifier".into();
+            return Err(Reason::Shape { column: column(text, at), expected });
         }
         taken.period = taken.date.period(self.reset(), taken.period).map_err(|()| Reason::Date)?;
         Ok(taken)
@@ -225,7 +221,7 @@ impl Pattern {
 
     fn check_fits(&self, found: &str, before: &str, seq: Range<usize>) -> bool {
         let template = self.parts();
-        if !template.seq.alphabet.is_forgiving() {
+        if !template.seq.alphabet.is_forgiving {
             return template.check_text(before.as_bytes()).as_bytes() == found.as_bytes();
         }
         // What was meant is checked, not what was typed.
@@ -252,20 +248,18 @@ impl Pattern {
         let name = template.describe(segment);
         let expected = match segment {
             Segment::Parameter(index) => format!("{name}, {}", template.parameters[*index].rule),
-            Segment::Seq => match template.seq.width {
-                Some(width) => format!("{name}, {width} characters in {}", template.seq.alphabet.name()),
-                None => {
-                    format!("{name}, a number in {} without zeros before it", template.seq.alphabet.name())
-                }
-            },
-            Segment::Date(field) => format!("{name}, the {}", field.name()),
+            Segment::Seq if let Some(width) = template.seq.width => {
+                format!("{name}, {width} characters in {}", template.seq.alphabet.name)
+            }
+            Segment::Seq => {
+                format!("{name}, a number in {} without zeros before it", template.seq.alphabet.name)
+            }
+            Segment::Date(field) => format!("{name}, the {}", field.name),
             Segment::Period => format!("{name}, the name of a {} period", self.reset()),
             Segment::Check | Segment::Literal(_) => name.into(),
         };
-        Reason::Shape {
-            column: column(text, at + self.fitting(segment, &text[at..])),
-            expected: expected.into(),
-        }
+        let column = column(text, at + self.fitting(segment, &text[at..]));
+        Reason::Shape { column, expected: expected.into() }
     }
 
     /// How much of a text could still be the segment's, character by character.

@@ -90,7 +90,7 @@ impl Pattern {
             (Order::Counting, _) => None,
             (Order::Shuffled(_), None) => return Err(at_seq(Problem::ShuffleNeedsWidth)),
             (Order::Shuffled(key), Some(width)) => {
-                let shuffle = Shuffle::of_field(&key, template.seq.alphabet.radix(), width);
+                let shuffle = Shuffle::of_field(&key, template.seq.alphabet.radix, width);
                 Some(shuffle.map_err(|_| at_seq(Problem::ShuffleTooLarge))?)
             }
         };

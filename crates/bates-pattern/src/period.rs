@@ -85,17 +85,17 @@ impl fmt::Display for Reset {
 impl Reset {
     /// The period that `date` falls into, if there are periods at all.
     pub fn period(self, date: Date) -> Option<Period> {
-        let (year, month, day) = match self {
+        let first = match self {
             Self::Never => return None,
-            Self::Yearly => (date.year(), 1, 1),
-            Self::Monthly => (date.year(), date.month(), 1),
-            Self::Daily => (date.year(), date.month(), date.day()),
+            Self::Yearly => date.first_of_year(),
+            Self::Monthly => date.first_of_month(),
+            Self::Daily => date,
             Self::Fiscal(YearStart { month, day }) => {
                 let started = (date.month(), date.day()) >= (month, day);
-                (date.year() - i16::from(!started), month, day)
+                Date::new(date.year() - i16::from(!started), month, day).ok()?
             }
         };
-        Some(Period { reset: self, year, month, day })
+        Some(Period { reset: self, first })
     }
 
     /// Whether its years turn on the first of a month, so that the month alone tells them apart.
@@ -113,7 +113,6 @@ impl Reset {
         }
     }
 
-    /// How long the name of one of its periods is.
     pub(crate) fn name_width(self) -> usize {
         match self {
             Self::Never => 0,
@@ -123,7 +122,6 @@ impl Reset {
         }
     }
 
-    /// The period of that name.
     pub(crate) fn named(self, name: &str) -> Option<Period> {
         if name.len() != self.name_width() || !name.is_ascii() {
             return None;
@@ -139,15 +137,15 @@ impl Reset {
             }
             Self::Never | Self::Daily | Self::Fiscal(_) => return None,
         };
-        Date::new(year, month, day).ok()?;
+        let first = Date::new(year, month, day).ok()?;
         // The fiscal year of the earliest business dates began the calendar year before.
         let known = YEARS.contains(&year) || matches!(self, Self::Fiscal(_)) && year == YEARS.start() - 1;
-        (dashed && known).then_some(Period { reset: self, year, month, day })
+        (dashed && known).then_some(Period { reset: self, first })
     }
 
     /// Whether `shown` reads the same on all days of a period.
     pub(crate) fn fixes(self, shown: Shown) -> bool {
-        let Shown { period: _, year, month, day, ordinal } = shown;
+        let [year, month, day, ordinal] = shown.parts;
         match self {
             Self::Daily => true,
             Self::Monthly => !day && !ordinal,
@@ -159,7 +157,7 @@ impl Reset {
 
     /// Whether `shown` tells any two of its periods apart.
     pub(crate) fn is_determined_by(self, shown: Shown) -> bool {
-        let Shown { period, year, month, day, ordinal } = shown;
+        let Shown { period, parts: [year, month, day, ordinal] } = shown;
         let in_year = |needs_day: bool| ordinal || month && (day || !needs_day);
         period
             || match self {
@@ -177,34 +175,25 @@ impl Reset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Period {
     reset: Reset,
-    year: i16,
-    month: i8,
-    day: i8,
+    first: Date,
 }
 
 impl Period {
-    /// Its days, from the first to the last.
     pub(crate) fn days(self) -> impl Iterator<Item = Date> {
-        let first = Date::new(self.year, self.month, self.day).ok();
-        let mut day = first;
-        std::iter::from_fn(move || {
-            let today = day?;
-            day = today.tomorrow().ok();
-            Some(today)
-        })
-        .take_while(move |day| self.reset.period(*day) == Some(self))
+        let days = std::iter::successors(Some(self.first), |day| day.tomorrow().ok());
+        days.take_while(move |day| self.reset.period(*day) == Some(self))
     }
 }
 
 /// `2026`, `2026-01`, `2026-01-31`; a fiscal year is `2026-27`.
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { reset, year, month, day } = self;
-        match reset {
+        let (year, month) = (self.first.year(), self.first.month());
+        match self.reset {
             Reset::Never => Ok(()),
             Reset::Yearly => write!(f, "{year:04}"),
             Reset::Monthly => write!(f, "{year:04}-{month:02}"),
-            Reset::Daily => write!(f, "{year:04}-{month:02}-{day:02}"),
+            Reset::Daily => write!(f, "{year:04}-{month:02}-{:02}", self.first.day()),
             Reset::Fiscal(_) => write!(f, "{year:04}-{:02}", (year + 1) % 100),
         }
     }

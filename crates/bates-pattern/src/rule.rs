@@ -4,7 +4,6 @@ use std::fmt;
 
 use crate::charset::CharSet;
 
-/// No value of a parameter is longer.
 pub(crate) const VALUE_BYTES_MAX: usize = 64;
 
 /// What a parameter without a rule may hold, less the character that follows it in the template.
@@ -23,8 +22,11 @@ pub(crate) const CLASSES: [(&str, CharSet); 6] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// From `min` to `max` characters of a set.
-    Class { set: CharSet, min: usize, max: usize },
-    /// One of these texts.
+    Class {
+        set: CharSet,
+        min: usize,
+        max: usize,
+    },
     Choice(Box<[Box<str>]>),
 }
 
@@ -42,7 +44,6 @@ impl Rule {
         }
     }
 
-    /// Every character that a value may hold.
     pub(crate) fn set(&self) -> CharSet {
         match self {
             Self::Class { set, .. } => *set,
@@ -52,7 +53,6 @@ impl Rule {
         }
     }
 
-    /// The shortest and the longest value.
     pub(crate) fn extent(&self) -> (usize, usize) {
         match self {
             Self::Class { min, max, .. } => (*min, *max),

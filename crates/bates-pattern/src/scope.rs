@@ -74,8 +74,8 @@ impl Pattern {
             let index = index.ok_or_else(|| self.unknown(name))?;
             let rule = &known[index].rule;
             if !rule.admits(value) {
-                let value = value.chars().take(SHOWN_CHARS_MAX).collect::<String>().into();
-                return Err(ScopeError::Refused { name: name.into(), value, rule: rule.to_string().into() });
+                let (value, rule) = (shortened(value), rule.to_string().into());
+                return Err(ScopeError::Refused { name: name.into(), value, rule });
             }
             if values[index].replace(value.into()).is_some() {
                 return Err(ScopeError::Twice(name.into()));
@@ -91,20 +91,13 @@ impl Pattern {
     fn unknown(&self, name: &str) -> ScopeError {
         let known = self.parameters().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ");
         let known = if known.is_empty() { "none".to_owned() } else { known };
-        ScopeError::Unknown {
-            name: name.chars().take(SHOWN_CHARS_MAX).collect::<String>().into(),
-            known: known.into(),
-        }
+        ScopeError::Unknown { name: shortened(name), known: known.into() }
     }
 
     fn shown_date(&self, date: Date) -> Result<Date, ScopeError> {
         let years = if self.parts().shows_short_year { SHORT_YEARS } else { YEARS };
-        let (first, last) = years.into_inner();
-        if (first..=last).contains(&date.year()) {
-            Ok(date)
-        } else {
-            Err(ScopeError::Year { year: date.year(), first, last })
-        }
+        let (year, (first, last)) = (date.year(), years.into_inner());
+        if (first..=last).contains(&year) { Ok(date) } else { Err(ScopeError::Year { year, first, last }) }
     }
 }
 
@@ -172,11 +165,8 @@ impl Scope {
         if position > last {
             return Err(RenderError::Exhausted { position, last });
         }
-        if self.write_accepted(self.value(position), out) {
-            Ok(())
-        } else {
-            Err(RenderError::Rejected { position })
-        }
+        let accepted = self.write_accepted(self.value(position), out);
+        if accepted { Ok(()) } else { Err(RenderError::Rejected { position }) }
     }
 
     /// The number at `position` as a text of its own.
@@ -249,6 +239,10 @@ impl Scope {
             reject.accepts(join(&mut body, &out[seq_start..seq_end], check.as_bytes()))
         }
     }
+}
+
+fn shortened(text: &str) -> Box<str> {
+    text.chars().take(SHOWN_CHARS_MAX).collect::<String>().into()
 }
 
 /// The number part of an identifier, which the rules are about.

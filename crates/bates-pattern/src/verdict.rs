@@ -1,7 +1,5 @@
 //! What is wrong with a text: every reason, each with a stable code and a sentence.
 
-use std::fmt;
-
 use crate::check::Check;
 use crate::reject::DigitRule;
 
@@ -27,10 +25,11 @@ impl Verdict {
 }
 
 /// One thing that speaks against a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// Too short or too long for a pattern of fixed length.
+    #[error("has {found} characters instead of {expected}")]
     Length {
         /// The length of every identifier, in characters.
         expected: usize,
@@ -38,6 +37,7 @@ pub enum Reason {
         found: usize,
     },
     /// The text leaves the template.
+    #[error("column {column}: expected {expected}")]
     Shape {
         /// Where, counted in characters from 1.
         column: usize,
@@ -45,15 +45,19 @@ pub enum Reason {
         expected: Box<str>,
     },
     /// The parts of the date shown belong to no one date.
+    #[error("shows a date that does not exist")]
     Date,
     /// The check characters do not fit what they cover.
+    #[error("fails its {} check", check.name())]
     Checksum {
         /// The algorithm.
         check: Check,
     },
     /// No position renders to it: the value lies past the last position.
+    #[error("lies past the last position, 2^53 - 1, and is never issued")]
     Unreachable,
     /// A rule about digits is broken.
+    #[error("{}", broken(*rule, *limit, found))]
     Digits {
         /// The rule.
         rule: DigitRule,
@@ -63,6 +67,7 @@ pub enum Reason {
         found: Box<str>,
     },
     /// A restricted digit string or word occurs.
+    #[error("contains the restricted {word:?}")]
     Restricted {
         /// As it stands in the list.
         word: Box<str>,
@@ -84,32 +89,16 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length { expected, found } => write!(f, "has {found} characters instead of {expected}"),
-            Self::Shape { column, expected } => write!(f, "column {column}: expected {expected}"),
-            Self::Date => f.write_str("shows a date that does not exist"),
-            Self::Checksum { check } => write!(f, "fails its {} check", check.name()),
-            Self::Unreachable => f.write_str("lies past the last position, 2^53 - 1, and is never issued"),
-            Self::Restricted { word } => write!(f, "contains the restricted {word:?}"),
-            Self::Digits { rule, limit, found } => fmt_digits(f, *rule, *limit, found),
-        }
-    }
-}
-
-fn fmt_digits(f: &mut fmt::Formatter<'_>, rule: DigitRule, limit: usize, found: &str) -> fmt::Result {
+fn broken(rule: DigitRule, limit: usize, found: &str) -> String {
     match rule {
-        DigitRule::NotStartWith => write!(f, "may not begin with {found}"),
-        DigitRule::RepeatingDigit => {
-            write!(f, "has equal digits too close together (limit {limit}): {found}")
-        }
-        DigitRule::EvenRun => write!(f, "has {limit} even digits in a row: {found}"),
-        DigitRule::Sequence => write!(f, "has {limit} digits in sequence: {found}"),
-        DigitRule::RepeatingBlock => write!(f, "repeats a block of {limit} digits: {found}"),
-        DigitRule::FirstEqualsLast => write!(f, "ends with its first {limit} digits"),
-        DigitRule::FirstEqualsReverseLast => write!(f, "ends with its first {limit} digits backwards"),
-        DigitRule::Cyclic => write!(f, "contains the cyclic number {found}"),
+        DigitRule::NotStartWith => format!("may not begin with {found}"),
+        DigitRule::RepeatingDigit => format!("has equal digits too close together (limit {limit}): {found}"),
+        DigitRule::EvenRun => format!("has {limit} even digits in a row: {found}"),
+        DigitRule::Sequence => format!("has {limit} digits in sequence: {found}"),
+        DigitRule::RepeatingBlock => format!("repeats a block of {limit} digits: {found}"),
+        DigitRule::FirstEqualsLast => format!("ends with its first {limit} digits"),
+        DigitRule::FirstEqualsReverseLast => format!("ends with its first {limit} digits backwards"),
+        DigitRule::Cyclic => format!("contains the cyclic number {found}"),
     }
 }
 

@@ -3,12 +3,13 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::buffer::{Held, Rest, SHARDS, Written};
-use crate::moment::Moment;
+use crate::buffer::{Rest, SHARDS};
+use crate::number::{Held, Written};
 use crate::shard::{CHUNK_MAX, Shard};
 use crate::size::{Prefetch, Size};
 
@@ -18,7 +19,6 @@ const SHARE: u64 = 4;
 pub(crate) struct Behind {
     /// Positions that are in no shard.
     pub(crate) pieces: VecDeque<Range<u64>>,
-    /// Numbers that came written.
     pub(crate) written: VecDeque<Box<Written>>,
     pub(crate) leases: Vec<Lease>,
     /// What is no longer good, and has to be given back.
@@ -36,16 +36,27 @@ pub(crate) struct Lease {
     pub(crate) ranges: Vec<Range<u64>>,
 }
 
+/// A moment on two clocks, to judge how long dated numbers are good. The steady clock stands still while the machine
+/// sleeps; the wall clock says which day it is, and may be set forward or back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) steady: Instant,
+    pub(crate) wall: SystemTime,
+}
+
+impl Moment {
+    /// Whether a time has passed since an earlier moment, on either clock. A wall clock that was set back counts as
+    /// passed: the numbers may be of a day that has not begun.
+    fn is_past(self, since: Self, time: Duration) -> bool {
+        self.steady.saturating_duration_since(since.steady) >= time
+            || self.wall.duration_since(since.wall).map_or(true, |passed| passed >= time)
+    }
+}
+
 impl Behind {
     pub(crate) fn new(bounds: Prefetch) -> Self {
-        Self {
-            pieces: VecDeque::new(),
-            written: VecDeque::new(),
-            leases: Vec::new(),
-            outdated: Vec::new(),
-            size: Size::new(bounds),
-            is_closed: false,
-        }
+        let (pieces, written, leases, outdated) = Default::default();
+        Self { pieces, written, leases, outdated, size: Size::new(bounds), is_closed: false }
     }
 
     /// A number, and a chunk for the shard of the thread that takes it.
@@ -100,7 +111,6 @@ impl Behind {
         taken
     }
 
-    /// Closes all shards.
     pub(crate) fn gather(&mut self, shards: &[Shard; SHARDS]) {
         self.pieces.extend(shards.iter().filter_map(Shard::close));
     }
@@ -109,6 +119,10 @@ impl Behind {
     pub(crate) fn left(&self, shards: &[Shard; SHARDS]) -> u64 {
         let in_shards: u64 = shards.iter().filter_map(Shard::left).map(|range| count([&range])).sum();
         in_shards + count(&self.pieces) + self.written.len() as u64
+    }
+
+    pub(crate) fn is_low(&self, shards: &[Shard; SHARDS]) -> bool {
+        self.size.is_low(self.left(shards))
     }
 
     /// The leases of which nothing is left.
@@ -125,18 +139,13 @@ impl Behind {
 
     /// Only numbers that came written get out of date.
     pub(crate) fn set_outdated_aside(&mut self, now: Moment) {
-        let is_over =
-            |lease: &Lease| lease.good_for.is_some_and(|good_for| now.is_past(lease.since, good_for));
-        if self.leases.iter().any(is_over) {
-            let (over, kept) = std::mem::take(&mut self.leases).into_iter().partition(is_over);
-            self.leases = kept;
-            self.set_aside(over);
-        }
+        self.set_aside(|lease| lease.good_for.is_some_and(|good_for| now.is_past(lease.since, good_for)));
     }
 
-    /// Takes what is left of these leases out, which are no longer among the others. Their positions are in no shard.
-    pub(crate) fn set_aside(&mut self, leases: Vec<Lease>) {
-        for Lease { id, ranges, .. } in leases {
+    /// Ends these leases, and takes out what is left of them. Their positions are in no shard.
+    pub(crate) fn set_aside(&mut self, is_over: impl Fn(&Lease) -> bool) {
+        let over: Vec<Lease> = self.leases.extract_if(.., |lease| is_over(lease)).collect();
+        for Lease { id, ranges, .. } in over {
             let (mut unused, mut kept) = (Vec::new(), VecDeque::new());
             for piece in self.pieces.drain(..) {
                 let (within, outside) = split(&piece, &ranges);
@@ -154,7 +163,6 @@ impl Behind {
     }
 }
 
-/// How many positions ranges hold.
 pub(crate) fn count<'r>(ranges: impl IntoIterator<Item = &'r Range<u64>>) -> u64 {
     ranges.into_iter().map(|range| range.end - range.start).sum()
 }
@@ -173,21 +181,11 @@ pub(crate) fn stretches(each: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64
 
 /// The parts of a piece that lie within ranges, and those that do not.
 fn split(piece: &Range<u64>, ranges: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
-    let mut within: Vec<Range<u64>> = ranges
-        .iter()
-        .map(|range| piece.start.max(range.start)..piece.end.min(range.end))
-        .filter(|part| part.start < part.end)
-        .collect();
+    let within = ranges.iter().map(|range| piece.start.max(range.start)..piece.end.min(range.end));
+    let mut within: Vec<Range<u64>> = within.filter(|part| !part.is_empty()).collect();
     within.sort_unstable_by_key(|part| part.start);
-    let (mut outside, mut at) = (Vec::new(), piece.start);
-    for part in &within {
-        if at < part.start {
-            outside.push(at..part.start);
-        }
-        at = part.end;
-    }
-    if at < piece.end {
-        outside.push(at..piece.end);
-    }
+    let starts = std::iter::once(piece.start).chain(within.iter().map(|part| part.end));
+    let ends = within.iter().map(|part| part.start).chain([piece.end]);
+    let outside = starts.zip(ends).map(|(from, to)| from..to).filter(|gap| !gap.is_empty()).collect();
     (within, outside)
 }

@@ -5,67 +5,28 @@
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::behind::{Behind, Lease, count, stretches};
-use crate::moment::Moment;
+use crate::behind::{Behind, Lease, Moment, count, stretches};
+use crate::number::{Held, Written, half_open, position};
 use crate::shard::Shard;
 use crate::size::Prefetch;
-use crate::source::{Given, Numbers};
+use crate::source::{Given, Numbers, Source};
 
 /// Shards: threads beyond share them.
 pub(crate) const SHARDS: usize = 8;
 
-/// What is held in advance.
 pub(crate) struct Buffer {
     shards: [Shard; SHARDS],
     behind: Mutex<Behind>,
-}
-
-/// A number that was taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
-    /// Its position, from which it is rendered.
-    Position(u64),
-    /// What came written.
-    Written(Box<Written>),
-}
-
-/// A number that came written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
-    pub(crate) lease: Uuid,
-    pub(crate) text: Box<str>,
-    /// Its position is the last of these; those before it are no numbers, because the rules reject them.
-    pub(crate) stretch: Range<u64>,
-}
-
-impl Written {
-    pub(crate) fn position(&self) -> u64 {
-        self.stretch.end - 1
-    }
-
-    /// Numbers of a lease, each with what lies between it and the one before in the same range.
-    fn all_of(
-        lease: Uuid,
-        numbers: Vec<(u64, Box<str>)>,
-        ranges: Vec<Range<u64>>,
-    ) -> impl Iterator<Item = Self> {
-        let (mut after, mut ranges) = (None, ranges.into_iter().peekable());
-        numbers.into_iter().map(move |(position, text)| {
-            // What lies between two ranges is not of this lease.
-            while ranges.next_if(|range| range.end <= position).is_some() {
-                after = None;
-            }
-            let start = after.filter(|start| *start <= position).unwrap_or(position);
-            after = Some(position + 1);
-            Self { lease, text, stretch: start..position + 1 }
-        })
-    }
+    /// Told when it is time for more.
+    pub(crate) wanted: Arc<Notify>,
 }
 
 /// What is left of a lease that ends.
@@ -77,16 +38,7 @@ pub(crate) struct Rest {
     pub(crate) numbers: u64,
 }
 
-/// What came of taking where the shard had nothing.
-pub(crate) struct Slow {
-    pub(crate) held: Option<Held>,
-    /// Whether it is time for more.
-    pub(crate) is_low: bool,
-    pub(crate) is_closed: bool,
-}
-
 thread_local! {
-    /// Which shard a thread takes from.
     static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
@@ -106,21 +58,32 @@ fn own_shard() -> usize {
 
 impl Rest {
     /// A lease of which nothing was used.
-    pub(crate) fn all_of(given: Given) -> Self {
-        let (numbers, unused) = match given.numbers {
-            Numbers::Positions(ranges, _) => (count(&ranges), ranges),
+    pub(crate) fn all_of(Given { lease, numbers, .. }: Given) -> Self {
+        let (numbers, unused) = match numbers {
+            Numbers::Positions(ranges, _) => {
+                let ranges: Vec<Range<u64>> = ranges.iter().map(half_open).collect();
+                (count(&ranges), ranges)
+            }
             Numbers::Written(written, ranges) => (
                 written.len() as u64,
-                stretches(Written::all_of(given.lease, written, ranges).map(|written| written.stretch)),
+                stretches(Written::all_of(lease, written, ranges).map(|written| written.stretch)),
             ),
         };
-        Self { lease: given.lease, unused, numbers }
+        Self { lease, unused, numbers }
+    }
+
+    /// Reports it, and answers how many numbers that were. Those of a report that fails are uncertain after a day.
+    pub(crate) async fn give_back<S: Source>(self, source: &S) -> Result<u64, S::Error> {
+        let positions = |range: Range<u64>| position(range.start)..=position(range.end - 1);
+        source.give_back(self.lease, self.unused.into_iter().map(positions).collect()).await?;
+        Ok(self.numbers)
     }
 }
 
 impl Buffer {
     pub(crate) fn new(bounds: Prefetch) -> Self {
-        Self { shards: std::array::from_fn(|_| Shard::new()), behind: Mutex::new(Behind::new(bounds)) }
+        let shards = std::array::from_fn(|_| Shard::new());
+        Self { shards, behind: Mutex::new(Behind::new(bounds)), wanted: Arc::default() }
     }
 
     /// A position of the thread's own shard. `None` means that the caller must go on with [`Buffer::take_behind`].
@@ -132,11 +95,29 @@ impl Buffer {
     /// The rest of [`Buffer::take`]: a new chunk for the shard, or what other shards have, or a number that came
     /// written.
     #[cold]
-    pub(crate) fn take_behind(&self, now: impl Fn() -> Moment) -> Slow {
+    pub(crate) fn take_behind(&self, now: impl Fn() -> Moment) -> Option<Held> {
         let mut behind = self.behind.lock();
         let held = behind.take(&self.shards, own_shard(), now);
-        let is_low = behind.size.is_low(behind.left(&self.shards));
-        Slow { held, is_low, is_closed: behind.is_closed }
+        if !behind.is_closed && behind.is_low(&self.shards) {
+            self.wanted.notify_one();
+        }
+        held
+    }
+
+    /// So many numbers at once, or none if there are fewer.
+    pub(crate) fn take_all(&self, count: usize, now: Moment) -> Option<Vec<Held>> {
+        let mut behind = self.behind.lock();
+        behind.set_outdated_aside(now);
+        // Invariant: counted when nobody can take without the lock, so that all of them are there.
+        behind.gather(&self.shards);
+        if behind.is_closed || behind.left(&self.shards) < count as u64 {
+            return None;
+        }
+        let taken = behind.take_behind(count);
+        if behind.is_low(&self.shards) {
+            self.wanted.notify_one();
+        }
+        Some(taken)
     }
 
     /// How many numbers are at hand.
@@ -165,39 +146,27 @@ impl Buffer {
             return Err(Rest::all_of(given));
         }
         let Given { lease: id, numbers, good_for } = given;
-        let (ranges, written, around) = match numbers {
-            Numbers::Positions(ranges, _) => (ranges, Vec::new(), Vec::new()),
-            Numbers::Written(written, around) => (Vec::new(), written, around),
-        };
+        let mut ranges = Vec::new();
+        match numbers {
+            Numbers::Positions(positions, _) => ranges.extend(positions.iter().map(half_open)),
+            Numbers::Written(written, around) => {
+                behind.written.extend(Written::all_of(id, written, around).map(Box::new));
+            }
+        }
         behind.size.refilled(asked.steady);
         behind.pieces.extend(ranges.iter().cloned());
-        behind.written.extend(Written::all_of(id, written, around).map(Box::new));
         behind.leases.push(Lease { id, since: asked, good_for, ranges });
         Ok(())
-    }
-
-    /// So many numbers at once, or none if there are fewer. Whether it is time for more.
-    pub(crate) fn take_all(&self, count: usize, now: Moment) -> (Option<Vec<Held>>, bool) {
-        let mut behind = self.behind.lock();
-        behind.set_outdated_aside(now);
-        // Invariant: counted when nobody can take without the lock, so that all of them are there.
-        behind.gather(&self.shards);
-        let left = behind.left(&self.shards);
-        let taken = (!behind.is_closed && count as u64 <= left).then(|| behind.take_behind(count));
-        let left = behind.left(&self.shards);
-        (taken, behind.size.is_low(left))
     }
 
     /// What is no longer good, or was held since that moment or longer: it is taken out, to be given back.
     pub(crate) fn outdated(&self, now: Moment, since: Option<Instant>) -> Vec<Rest> {
         let mut behind = self.behind.lock();
         behind.set_outdated_aside(now);
-        let old = |lease: &Lease| since.is_some_and(|since| lease.since.steady <= since);
-        if behind.leases.iter().any(old) {
+        let is_old = |lease: &Lease| since.is_some_and(|since| lease.since.steady <= since);
+        if behind.leases.iter().any(is_old) {
             behind.gather(&self.shards);
-            let (old, kept) = std::mem::take(&mut behind.leases).into_iter().partition(old);
-            behind.leases = kept;
-            behind.set_aside(old);
+            behind.set_aside(is_old);
         }
         std::mem::take(&mut behind.outdated)
     }
@@ -218,8 +187,7 @@ impl Buffer {
             return None;
         }
         behind.gather(&self.shards);
-        let all = std::mem::take(&mut behind.leases);
-        behind.set_aside(all);
+        behind.set_aside(|_| true);
         Some(std::mem::take(&mut behind.outdated))
     }
 }

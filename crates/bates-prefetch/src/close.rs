@@ -18,9 +18,7 @@ type Outcome<E> = Result<u64, CloseError<E>>;
 pub(crate) struct Report<E> {
     unused: AtomicU64,
     reported: AtomicU64,
-    /// The first that occurred.
     error: OnceLock<Arc<E>>,
-    /// Written once.
     outcome: watch::Sender<Option<Outcome<E>>>,
 }
 
@@ -37,9 +35,9 @@ impl<E> Report<E> {
 
     /// Reports them to the source, lease by lease. An error does not keep the leases after it from being reported.
     pub(crate) async fn send<S: Source<Error = E>>(&self, source: &S, rests: Vec<Rest>) {
-        for Rest { lease, unused, numbers } in rests {
-            match source.give_back(lease, unused).await {
-                Ok(()) => {
+        for rest in rests {
+            match rest.give_back(source).await {
+                Ok(numbers) => {
                     self.reported.fetch_add(numbers, Ordering::Relaxed);
                 }
                 Err(error) => {
@@ -49,14 +47,13 @@ impl<E> Report<E> {
         }
     }
 
-    /// Waits for the outcome.
     pub(crate) async fn outcome(&self) -> Outcome<E> {
         let mut outcome = self.outcome.subscribe();
         let outcome = outcome.wait_for(Option::is_some).await.expect("the sender is borrowed here");
         outcome.clone().expect("waited for it")
     }
 
-    /// The runtime has ended, and nothing can be reported any more.
+    /// Nothing can be reported any more.
     pub(crate) fn runtime_ended(&self) {
         self.end(Err(CloseError::RuntimeEnded { numbers: self.missing() }));
     }
@@ -78,12 +75,12 @@ impl<E> Report<E> {
 /// Writes the report of a buffer that was closed. It runs as a task, so that a caller of `close` may stop waiting.
 pub(crate) async fn write_report<S: Source>(writing: Writing<S>, rests: Vec<Rest>) {
     let Writing(shared) = &writing;
-    let (source, report) = (shared.source(), shared.report());
+    let Shared { source, report, under_way, .. } = &**shared;
     let limit = source.report_time();
     let sent = timeout(limit, async {
         report.send(&**source, rests).await;
         // A refill that is under way reports what it brings, and then releases this lock.
-        let _refill = shared.under_way().lock().await;
+        let _refill = under_way.lock().await;
     });
     let is_late = sent.await.is_err();
     report.end(match report.error.get() {
@@ -98,6 +95,6 @@ pub(crate) struct Writing<S: Source>(pub(crate) Arc<Shared<S>>);
 
 impl<S: Source> Drop for Writing<S> {
     fn drop(&mut self) {
-        self.0.report().runtime_ended();
+        self.0.report.runtime_ended();
     }
 }

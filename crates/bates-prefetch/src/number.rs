@@ -1,45 +1,66 @@
 //! A number that was taken: a position, which is written out when somebody looks at it.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bates_pattern::{Position, Scope};
+use uuid::Uuid;
 
-use crate::buffer::Held;
+use crate::source::Positions;
 
 /// A number that is yours. Reading it costs nothing until it is written out: `to_string()`, or `{}` in a format.
 #[derive(Clone)]
 pub struct Number<'p> {
-    held: Held,
-    scope: &'p OnceLock<Arc<Scope>>,
+    pub(crate) held: Held,
+    pub(crate) scope: &'p OnceLock<Arc<Scope>>,
 }
 
-impl<'p> Number<'p> {
-    #[inline]
-    pub(crate) fn new(held: Held, scope: &'p OnceLock<Arc<Scope>>) -> Self {
-        Self { held, scope }
-    }
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// A position, from which the number is rendered.
+    Position(u64),
+    Written(Box<Written>),
+}
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) lease: Uuid,
+    text: Box<str>,
+    /// Its position is the last of these; those before it are no numbers, because the rules reject them.
+    pub(crate) stretch: Range<u64>,
+}
+
+impl Number<'_> {
     /// Its position in the scope.
     #[inline]
-    pub fn position(&self) -> u64 {
-        match &self.held {
+    pub fn position(&self) -> Position {
+        position(match &self.held {
             Held::Position(position) => *position,
-            Held::Written(written) => written.position(),
-        }
+            Held::Written(written) => written.stretch.end - 1,
+        })
     }
 
     /// Writes it behind what is in a buffer.
     pub fn render(&self, out: &mut Vec<u8>) {
         match &self.held {
             Held::Written(written) => out.extend_from_slice(written.text.as_bytes()),
-            Held::Position(position) => {
+            Held::Position(at) => {
                 let scope = self.scope.get().expect("the scope came with the first positions");
-                let position = Position::new(*position).expect("a source gives positions of the pattern");
-                scope.render(position, out).expect("a source gives positions of the pattern");
+                scope.render(position(*at), out).expect("a source gives positions of the pattern");
             }
         }
     }
+}
+
+/// Counted inside the crate as plain integers, which the shards pack into words.
+#[inline]
+pub(crate) fn position(value: u64) -> Position {
+    Position::new(value).expect("it came from a source as a position")
+}
+
+pub(crate) fn half_open(positions: &Positions) -> Range<u64> {
+    positions.start().value()..positions.end().value() + 1
 }
 
 impl fmt::Display for Number<'_> {
@@ -57,7 +78,8 @@ impl fmt::Display for Number<'_> {
 
 impl fmt::Debug for Number<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Number").field("position", &self.position()).field("text", &self.to_string()).finish()
+        let (position, text) = (self.position().value(), self.to_string());
+        f.debug_struct("Number").field("position", &position).field("text", &text).finish()
     }
 }
 
@@ -67,5 +89,25 @@ impl From<Number<'_>> for String {
             Held::Written(written) => written.text.into(),
             Held::Position(_) => number.to_string(),
         }
+    }
+}
+
+impl Written {
+    /// Numbers of a lease, each with what lies between it and the one before in the same range.
+    pub(crate) fn all_of(
+        lease: Uuid,
+        numbers: Vec<(Position, Box<str>)>,
+        ranges: Vec<Positions>,
+    ) -> impl Iterator<Item = Self> {
+        let (mut after, mut ranges) = (None, ranges.into_iter().peekable());
+        numbers.into_iter().map(move |(position, text)| {
+            // What lies between two ranges is not of this lease.
+            while ranges.next_if(|range| *range.end() < position).is_some() {
+                after = None;
+            }
+            let end = position.value() + 1;
+            let start = after.replace(end).filter(|start| *start < end).unwrap_or(end - 1);
+            Self { lease, text, stretch: start..end }
+        })
     }
 }

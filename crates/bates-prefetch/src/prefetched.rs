@@ -10,16 +10,15 @@ use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::buffer::{Buffer, Held, Rest};
+use crate::behind::Moment;
+use crate::buffer::{Buffer, Rest};
 use crate::close::{Report, Writing, write_report};
 use crate::error::{CloseError, Empty};
-use crate::moment::Moment;
-use crate::number::Number;
+use crate::number::{Held, Number};
 use crate::refill::{Ending, give_back, keep_filled};
 use crate::size::Prefetch;
 use crate::source::{Given, Numbers, Source};
 
-/// Numbers that can be taken at once.
 const TAKE_MAX: usize = 1_000_000;
 
 /// Numbers of one scope, held in advance. Clones share what is held, and any thread may take from any of them.
@@ -36,20 +35,18 @@ impl<S: Source> Clone for Prefetched<S> {
 }
 
 pub(crate) struct Shared<S: Source> {
-    source: Arc<S>,
-    buffer: Buffer,
+    pub(crate) source: Arc<S>,
+    pub(crate) buffer: Buffer,
     /// Came with the first positions.
     scope: OnceLock<Arc<Scope>>,
     /// How many numbers somebody waits for.
     waited_for: AtomicU64,
     leases: AtomicU64,
-    /// Wakes the task.
-    wanted: Arc<Notify>,
     /// Ends a pause after a failure.
-    waiter: Arc<Notify>,
+    pub(crate) waiter: Arc<Notify>,
     /// Held while something is leased or given back in the background.
-    under_way: Arc<Mutex<()>>,
-    report: Report<S::Error>,
+    pub(crate) under_way: Arc<Mutex<()>>,
+    pub(crate) report: Report<S::Error>,
     /// Told whenever a refill has ended; what it failed with, if it did.
     ended: watch::Sender<Option<Arc<S::Error>>>,
     runtime: Handle,
@@ -59,14 +56,12 @@ pub(crate) struct Shared<S: Source> {
 impl<S: Source> Prefetched<S> {
     /// Holds numbers of a source in advance, refilled by a task of the runtime. The first ones are asked for at once.
     pub fn new(source: S, prefetch: Prefetch, runtime: &Handle) -> Self {
-        let wanted: Arc<Notify> = Arc::default();
         let shared = Arc::new(Shared {
             source: Arc::new(source),
             buffer: Buffer::new(prefetch),
             scope: OnceLock::new(),
             waited_for: AtomicU64::new(0),
             leases: AtomicU64::new(0),
-            wanted: wanted.clone(),
             waiter: Arc::default(),
             under_way: Arc::default(),
             report: Report::new(),
@@ -78,24 +73,22 @@ impl<S: Source> Prefetched<S> {
             shared.buffer.close();
             return Self(shared);
         }
-        runtime.spawn(keep_filled(Ending(Arc::downgrade(&shared)), wanted.clone()));
+        let wanted = shared.buffer.wanted.clone();
         wanted.notify_one();
+        runtime.spawn(keep_filled(Ending(Arc::downgrade(&shared)), wanted));
         Self(shared)
     }
 
     /// A number that is at hand. Never waits, and needs no runtime.
     #[inline]
     pub fn try_next(&self) -> Result<Number<'_>, Empty<S::Error>> {
-        match self.0.take() {
-            Some(held) => Ok(Number::new(held, &self.0.scope)),
-            None => Err(self.0.why_empty()),
-        }
+        self.0.take().map(|held| self.number(held)).ok_or_else(|| self.0.why_empty())
     }
 
     /// The next number: one that is at hand, or the first that comes.
     pub async fn next(&self) -> Result<Number<'_>, Empty<S::Error>> {
         match self.0.take() {
-            Some(held) => Ok(Number::new(held, &self.0.scope)),
+            Some(held) => Ok(self.number(held)),
             None => Ok(self.take(1).await?.swap_remove(0)),
         }
     }
@@ -110,7 +103,12 @@ impl<S: Source> Prefetched<S> {
             return Err(Empty::Forked);
         }
         let held = self.0.wait_for(count).await?;
-        Ok(held.into_iter().map(|held| Number::new(held, &self.0.scope)).collect())
+        Ok(held.into_iter().map(|held| self.number(held)).collect())
+    }
+
+    #[inline]
+    fn number(&self, held: Held) -> Number<'_> {
+        Number { held, scope: &self.0.scope }
     }
 
     /// How many numbers are at hand.
@@ -140,26 +138,6 @@ impl<S: Source> Prefetched<S> {
 }
 
 impl<S: Source> Shared<S> {
-    pub(crate) fn buffer(&self) -> &Buffer {
-        &self.buffer
-    }
-
-    pub(crate) fn source(&self) -> &Arc<S> {
-        &self.source
-    }
-
-    pub(crate) fn waiter(&self) -> &Arc<Notify> {
-        &self.waiter
-    }
-
-    pub(crate) fn under_way(&self) -> &Arc<Mutex<()>> {
-        &self.under_way
-    }
-
-    pub(crate) fn report(&self) -> &Report<S::Error> {
-        &self.report
-    }
-
     /// Takes everything out, and tells those who wait that there will be no more. `None` if that was done before.
     pub(crate) fn end(&self) -> Option<Vec<Rest>> {
         let rests = self.buffer.close()?;
@@ -178,8 +156,9 @@ impl<S: Source> Shared<S> {
         Moment { steady: Instant::now(), wall: self.source.now() }
     }
 
-    pub(crate) fn waited_for(&self) -> u64 {
-        self.waited_for.load(Ordering::Relaxed)
+    /// How many to ask for, if it is time, and which leases were used to the last.
+    pub(crate) fn refill(&self, now: Moment) -> Option<(u64, Vec<Uuid>)> {
+        self.buffer.refill(now, self.waited_for.load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -189,7 +168,7 @@ impl<S: Source> Shared<S> {
         }
         match self.buffer.take() {
             Some(position) => Some(Held::Position(position)),
-            None => self.take_behind(),
+            None => self.buffer.take_behind(|| self.now()),
         }
     }
 
@@ -200,11 +179,7 @@ impl<S: Source> Shared<S> {
         loop {
             // Before the look, so that no end is missed.
             let mut ended = self.ended.subscribe();
-            let (taken, is_low) = self.buffer.take_all(count, self.now());
-            if let Some(taken) = taken {
-                if is_low {
-                    self.wanted.notify_one();
-                }
+            if let Some(taken) = self.buffer.take_all(count, self.now()) {
                 return Ok(taken);
             }
             if self.buffer.is_closed() {
@@ -214,22 +189,13 @@ impl<S: Source> Shared<S> {
                 return Err(Empty::Failed(error));
             }
             // Has more fetched, also if there is a pause after a failure.
-            self.wanted.notify_one();
+            self.buffer.wanted.notify_one();
             self.waiter.notify_one();
             // Invariant: a call that waits at a fork takes in the first process only.
             let woken = self.process.unless_forked(ended.changed()).await;
             let _ = woken.ok_or(Empty::Forked)?;
             failed.clone_from(&ended.borrow());
         }
-    }
-
-    #[cold]
-    fn take_behind(&self) -> Option<Held> {
-        let slow = self.buffer.take_behind(|| self.now());
-        if slow.is_low && !slow.is_closed {
-            self.wanted.notify_one();
-        }
-        slow.held
     }
 
     #[cold]
@@ -266,7 +232,7 @@ impl<S: Source> Drop for Shared<S> {
             return;
         }
         // The task finds that there is no handle any more.
-        self.wanted.notify_one();
+        self.buffer.wanted.notify_one();
         self.waiter.notify_one();
         let rests = self.buffer.close().unwrap_or_default();
         if !rests.is_empty() {
@@ -276,7 +242,6 @@ impl<S: Source> Drop for Shared<S> {
     }
 }
 
-/// Who waits, and for how many.
 struct Waiting<'p, S: Source> {
     shared: &'p Shared<S>,
     count: u64,

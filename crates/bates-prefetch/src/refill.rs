@@ -18,7 +18,6 @@ const HELD_MAX: Duration = Duration::from_hours(12);
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Refills until nobody has a handle any more.
 pub(crate) async fn keep_filled<S: Source>(ending: Ending<S>, wanted: Arc<Notify>) {
     let Ending(shared) = &ending;
     let (mut too_old, mut failures): (Option<Instant>, u32) = (None, 0);
@@ -30,8 +29,8 @@ pub(crate) async fn keep_filled<S: Source>(ending: Ending<S>, wanted: Arc<Notify
         let Some(failed) = round(shared).await else { return };
         failures = if failed { failures.saturating_add(1) } else { 0 };
         let Some(strong) = shared.upgrade() else { return };
-        too_old = strong.buffer().oldest().map(|oldest| oldest + HELD_MAX);
-        let waiter = strong.waiter().clone();
+        too_old = strong.buffer.oldest().map(|oldest| oldest + HELD_MAX);
+        let waiter = strong.waiter.clone();
         drop(strong);
         if failures > 0 {
             let pause = PAUSE.saturating_mul(1 << (failures - 1).min(10)).min(PAUSE_MAX);
@@ -50,7 +49,7 @@ impl<S: Source> Drop for Ending<S> {
         if let Some(shared) = self.0.upgrade().filter(|shared| !shared.is_forked())
             && shared.end().is_some()
         {
-            shared.report().runtime_ended();
+            shared.report.runtime_ended();
         }
     }
 }
@@ -67,42 +66,38 @@ async fn at(moment: Option<Instant>) {
 /// While the source is asked no handle is kept: the last one may be dropped meanwhile, and what comes then goes back.
 async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
     let strong = shared.upgrade().filter(|shared| !shared.is_forked())?;
-    let (source, now) = (strong.source().clone(), strong.now());
+    let (source, now) = (strong.source.clone(), strong.now());
     // Whoever closes waits for the end of this.
-    let under_way = strong.under_way().clone();
+    let under_way = strong.under_way.clone();
     let _under_way = under_way.lock().await;
-    let outdated = strong.buffer().outdated(now, now.steady.checked_sub(HELD_MAX));
-    let wants = strong.buffer().refill(now, strong.waited_for());
+    let outdated = strong.buffer.outdated(now, now.steady.checked_sub(HELD_MAX));
+    let wants = strong.refill(now);
     drop(strong);
     give_back(&*source, outdated).await;
     let Some((count, used)) = wants else { return Some(false) };
     let given = source.lease(count, used.clone()).await;
-    let strong = shared.upgrade();
-    let failed = match (given, &strong) {
-        (Ok(given), Some(strong)) => {
-            if let Err(rest) = strong.add(given, now, &used) {
-                let rests = vec![rest];
-                strong.report().expect(&rests);
-                strong.report().send(&*source, rests).await;
-            }
-            false
-        }
-        (Ok(given), None) => {
-            give_back(&*source, [Rest::all_of(given)]).await;
-            false
-        }
-        (Err(error), Some(strong)) => {
-            strong.failed(error);
-            true
-        }
-        (Err(_), None) => true,
+    let Some(strong) = shared.upgrade() else {
+        give_back(&*source, given.ok().map(Rest::all_of)).await;
+        return None;
     };
-    strong.map(|_| failed)
+    match given.map(|given| strong.add(given, now, &used)) {
+        Ok(Ok(())) => Some(false),
+        Ok(Err(rest)) => {
+            let rests = vec![rest];
+            strong.report.expect(&rests);
+            strong.report.send(&*source, rests).await;
+            Some(false)
+        }
+        Err(error) => {
+            strong.failed(error);
+            Some(true)
+        }
+    }
 }
 
-/// Reports leases that end. Numbers of a report that fails are uncertain after a day.
+/// Reports leases that end, whatever comes of it.
 pub(crate) async fn give_back<S: Source>(source: &S, rests: impl IntoIterator<Item = Rest>) {
-    for Rest { lease, unused, .. } in rests {
-        let _ = source.give_back(lease, unused).await;
+    for rest in rests {
+        let _ = rest.give_back(source).await;
     }
 }

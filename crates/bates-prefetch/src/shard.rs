@@ -22,37 +22,25 @@ const LEFT_MASK: u64 = (1 << LEFT_BITS) - 1;
 /// Offsets are below this. Positions outside the window are taken under the lock.
 const WINDOW: u64 = 1 << (u64::BITS - LEFT_BITS);
 
-/// Max positions in a chunk.
 pub(crate) const CHUNK_MAX: u64 = 1 << 16;
 
 /// Max subtractions in vain. Linux allows 2^22 threads.
 const IN_VAIN_MAX: u64 = LEFT_MASK - CHUNK_MAX;
 const _: () = assert!(IN_VAIN_MAX > 1 << 23);
 
-/// A word without positions.
 const CLOSED: u64 = 0;
 
 /// An atomic integer: the standard one, or loom's.
-pub(crate) trait Word {
-    fn new(value: u64) -> Self;
+pub(crate) trait Word: From<u64> {
     fn load(&self) -> u64;
-    fn store(&self, value: u64);
     fn subtract_one(&self) -> u64;
     fn swap(&self, value: u64) -> u64;
 }
 
 impl Word for AtomicU64 {
-    fn new(value: u64) -> Self {
-        Self::new(value)
-    }
-
     #[inline]
     fn load(&self) -> u64 {
         self.load(Ordering::Relaxed)
-    }
-
-    fn store(&self, value: u64) {
-        self.store(value, Ordering::Relaxed);
     }
 
     #[inline]
@@ -77,9 +65,8 @@ pub(crate) struct Shard<W = AtomicU64> {
 const NO_BASE: u64 = u64::MAX;
 
 impl<W: Word> Shard<W> {
-    /// A shard without positions.
     pub(crate) fn new() -> Self {
-        Self { word: W::new(CLOSED), base: W::new(NO_BASE) }
+        Self { word: W::from(CLOSED), base: W::from(NO_BASE) }
     }
 
     /// A position of the chunk, or `None` if the chunk is used up; the caller then turns to the lock.
@@ -100,7 +87,7 @@ impl<W: Word> Shard<W> {
     pub(crate) fn open(&self, chunk: &Range<u64>) {
         debug_assert!(self.can_hold(chunk) && self.left().is_none());
         let base = self.base_for(chunk.start);
-        self.base.store(base);
+        self.base.swap(base);
         self.word.swap((chunk.end - base) << LEFT_BITS | (chunk.end - chunk.start));
     }
 
@@ -109,7 +96,6 @@ impl<W: Word> Shard<W> {
         self.rest_of(self.word.swap(CLOSED))
     }
 
-    /// What is left of the chunk at this moment.
     pub(crate) fn left(&self) -> Option<Range<u64>> {
         self.rest_of(self.word.load())
     }
@@ -142,16 +128,8 @@ mod tests {
     use super::*;
 
     impl Word for loom::sync::atomic::AtomicU64 {
-        fn new(value: u64) -> Self {
-            Self::new(value)
-        }
-
         fn load(&self) -> u64 {
             self.load(Ordering::Relaxed)
-        }
-
-        fn store(&self, value: u64) {
-            self.store(value, Ordering::Relaxed);
         }
 
         fn subtract_one(&self) -> u64 {

@@ -46,7 +46,6 @@ impl From<u64> for Prefetch {
     }
 }
 
-/// The size now.
 #[derive(Debug)]
 pub(crate) struct Size {
     bounds: Prefetch,
@@ -59,7 +58,6 @@ impl Size {
         Self { bounds, now: bounds.least, refilled: None }
     }
 
-    /// Whether it is time for more.
     pub(crate) fn is_low(&self, left: u64) -> bool {
         left <= self.now / 2
     }

@@ -1,28 +1,24 @@
 //! Where numbers come from.
 
-use std::future::Future;
-use std::ops::Range;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use bates_pattern::Scope;
+use bates_pattern::{Position, Scope};
 use uuid::Uuid;
 
 /// Leases numbers of one scope.
+#[trait_variant::make(Send)]
 pub trait Source: Send + Sync + 'static {
     /// Why there are none.
     type Error: std::error::Error + Send + Sync + 'static;
 
     /// Numbers that are the caller's from now on, at least one; fewer than asked for where the scope ends. Those leases
     /// of `used` that it gave before have ended, and everything of them was used.
-    fn lease(&self, count: u64, used: Vec<Uuid>) -> impl Future<Output = Result<Given, Self::Error>> + Send;
+    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Self::Error>;
 
     /// A lease has ended. These positions of it were not used and never will be; all others were.
-    fn give_back(
-        &self,
-        lease: Uuid,
-        unused: Vec<Range<u64>>,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+    async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<(), Self::Error>;
 
     /// How long a report of everything that is unused may take when the buffer is closed.
     fn report_time(&self) -> Duration {
@@ -37,6 +33,9 @@ pub trait Source: Send + Sync + 'static {
     /// The clock that decides whether dated numbers are still good.
     fn now(&self) -> SystemTime;
 }
+
+/// Positions from the first to the last.
+pub type Positions = RangeInclusive<Position>;
 
 /// What was leased.
 #[derive(Clone, Debug)]
@@ -53,8 +52,8 @@ pub struct Given {
 #[derive(Clone, Debug)]
 pub enum Numbers {
     /// Every position in these ranges is a number, which the scope renders. It is the same scope in all answers.
-    Positions(Vec<Range<u64>>, Arc<Scope>),
+    Positions(Vec<Positions>, Arc<Scope>),
     /// Positions, ascending, with their numbers; and the ranges that they lie in, ascending, with positions that are no
     /// numbers.
-    Written(Vec<(u64, Box<str>)>, Vec<Range<u64>>),
+    Written(Vec<(Position, Box<str>)>, Vec<Positions>),
 }

@@ -9,7 +9,7 @@ use crate::error::Error;
 #[derive(Clone)]
 pub(crate) struct Address {
     base: Box<str>,
-    host: Box<str>,
+    pub(crate) host: Box<str>,
     pub(crate) is_tls: bool,
 }
 
@@ -31,11 +31,6 @@ impl Address {
         let host = format!("{host}:{}", url.port_or_known_default().unwrap_or_default());
         let base = url.as_str().trim_end_matches('/').into();
         Ok(Self { base, host: host.into(), is_tls: url.scheme() == "https" })
-    }
-
-    /// `host:port`, for people.
-    pub(crate) fn host(&self) -> &str {
-        &self.host
     }
 
     pub(crate) fn url(&self, path: &Path) -> Result<Url, Error> {
@@ -81,7 +76,7 @@ mod tests {
         for (text, host) in
             [("http://h", "h:80"), ("https://h/", "h:443"), ("http://[::1]:8080", "[::1]:8080")]
         {
-            assert_eq!(Address::of(text).unwrap().host(), host);
+            assert_eq!(&*Address::of(text).unwrap().host, host);
         }
     }
 }

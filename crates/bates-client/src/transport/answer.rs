@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bates_api::Problem;
-use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::tls::is_distrust;
@@ -11,6 +10,13 @@ use crate::error::{Error, is_passing};
 
 /// The largest answer that is read: a hundred thousand long identifiers.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// One attempt, to say what came of it.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt<'a> {
+    pub(super) host: &'a str,
+    pub(super) takes_numbers: bool,
+}
 
 /// An attempt that brought nothing.
 pub(super) struct Failed {
@@ -21,85 +27,58 @@ pub(super) struct Failed {
     pub(super) after: Option<Duration>,
 }
 
-/// Why an answer was not read.
-pub(super) enum Broken {
-    Sending(reqwest::Error),
-    Reading(reqwest::Error),
-    TooLarge(StatusCode),
-}
-
-/// An answer, read whole.
-pub(super) struct Answer {
-    status: StatusCode,
-    after: Option<Duration>,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    pub(super) async fn read(mut answer: reqwest::Response) -> Result<Self, Broken> {
+impl Attempt<'_> {
+    /// Reads an answer whole: its body, if the server said yes.
+    pub(super) async fn read(self, mut answer: reqwest::Response) -> Result<Vec<u8>, Failed> {
         let (status, after) = (answer.status(), after(answer.headers()));
         let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(Broken::Reading)? {
+        while let Some(chunk) = answer.chunk().await.map_err(|error| self.unread(&error))? {
             if body.len() + chunk.len() > BYTES_MAX {
-                return Err(Broken::TooLarge(status));
+                let reason = format!("more than {BYTES_MAX} bytes");
+                let error = strange(self.host, status.as_u16(), &reason, self.takes_numbers);
+                return Err(Failed { error, may_pass: false, after: None });
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Self { status, after, body })
-    }
-
-    /// What was answered, if that was yes.
-    pub(super) fn body(self, host: &str, takes_numbers: bool) -> Result<Vec<u8>, Failed> {
-        if self.status.is_success() {
-            return Ok(self.body);
+        if status.is_success() {
+            return Ok(body);
         }
-        let (status, after) = (self.status.as_u16(), self.after);
-        let Ok(problem) = serde_json::from_slice::<Problem>(&self.body) else {
+        let status = status.as_u16();
+        let Ok(problem) = serde_json::from_slice::<Problem>(&body) else {
             // A proxy that had no answer from Bates. Whether Bates had the call is not known.
-            let (may_burn, may_pass) =
-                (takes_numbers && status >= 500, is_passing(status) || [502, 504].contains(&status));
-            let error = strange(host, status, "no reason that Bates gives", may_burn);
-            return Err(Failed { error, may_pass, after });
+            let may_burn = self.takes_numbers && status >= 500;
+            let error = strange(self.host, status, "no reason that Bates gives", may_burn);
+            return Err(Failed { error, may_pass: is_passing(status) || matches!(status, 502 | 504), after });
         };
         let error = Error::of(Problem { status, ..problem });
         Err(Failed { error, may_pass: is_passing(status), after })
     }
-}
 
-impl Failed {
-    /// Nobody answered in time.
-    pub(super) fn late(host: &str, until: Duration, takes_numbers: bool) -> Self {
-        let cause = format!("nothing within {until:.1?}");
-        Self { error: away(host, &cause, takes_numbers), may_pass: true, after: None }
+    /// The call could not be sent. What could not connect has sent nothing.
+    pub(super) fn unsent(self, error: &reqwest::Error) -> Failed {
+        match error.is_connect() {
+            true if is_distrust(error) => {
+                let error = Error::Distrusted { host: self.host.into(), cause: cause(error).into() };
+                Failed { error, may_pass: false, after: None }
+            }
+            true => Attempt { takes_numbers: false, ..self }.unread(error),
+            false => self.unread(error),
+        }
     }
 
-    /// The way to the server failed.
-    pub(super) fn broken(broken: Broken, host: &str, takes_numbers: bool) -> Self {
-        let error = match broken {
-            // What could not connect has sent nothing.
-            Broken::Sending(error) if error.is_connect() => {
-                let (cause, may_pass) = (cause(&error), !is_distrust(&error));
-                let error = if may_pass {
-                    away(host, &cause, false)
-                } else {
-                    Error::Distrusted { host: host.into(), cause: cause.into() }
-                };
-                return Self { error, may_pass, after: None };
-            }
-            Broken::Sending(error) | Broken::Reading(error) => error,
-            Broken::TooLarge(status) => {
-                let reason = format!("more than {BYTES_MAX} bytes");
-                let error = strange(host, status.as_u16(), &reason, takes_numbers);
-                return Self { error, may_pass: false, after: None };
-            }
-        };
-        Self { error: away(host, &cause(&error), takes_numbers), may_pass: true, after: None }
+    pub(super) fn unread(self, error: &reqwest::Error) -> Failed {
+        self.away(cause(error))
     }
-}
 
-/// The number of attempts is told once they are over.
-fn away(host: &str, cause: &str, may_burn: bool) -> Error {
-    Error::Away { host: host.into(), cause: cause.into(), attempts: 0, may_burn }
+    pub(super) fn late(self, until: Duration) -> Failed {
+        self.away(format!("nothing within {until:.1?}"))
+    }
+
+    /// The number of attempts is told once they are over.
+    fn away(self, cause: String) -> Failed {
+        let (host, cause, may_burn) = (self.host.into(), cause.into(), self.takes_numbers);
+        Failed { error: Error::Away { host, cause, attempts: 0, may_burn }, may_pass: true, after: None }
+    }
 }
 
 pub(super) fn strange(host: &str, status: u16, reason: &str, may_burn: bool) -> Error {
@@ -108,11 +87,7 @@ pub(super) fn strange(host: &str, status: u16, reason: &str, may_burn: bool) -> 
 
 /// The last of the errors behind one another, which is the one that tells.
 fn cause(error: &dyn std::error::Error) -> String {
-    let mut last = error;
-    while let Some(cause) = last.source() {
-        last = cause;
-    }
-    last.to_string()
+    std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error).to_string()
 }
 
 /// In seconds, as Bates says it. A date is not understood: it would need a clock that agrees with the server's.

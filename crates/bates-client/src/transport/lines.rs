@@ -9,7 +9,7 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Body, Method, Response};
 use tokio::sync::mpsc::Receiver;
 
-use super::answer::{Answer, Broken, Failed};
+use super::answer::{Attempt, Failed};
 use super::{Error, Transport};
 
 /// The answers to lines that are still being sent, in their order.
@@ -22,7 +22,6 @@ pub struct LineAnswers {
 }
 
 impl Transport {
-    /// Sends pieces of lines as they come.
     pub(crate) async fn lines(
         self: &Arc<Self>,
         path: &Path,
@@ -34,17 +33,21 @@ impl Transport {
         });
         let request = self.request(&Method::POST, &self.address.url(path)?);
         let request = request.header(CONTENT_TYPE, "application/x-ndjson").body(Body::wrap_stream(pieces));
-        let answer = request.send().await.map_err(|error| self.explain(Broken::Sending(error)))?;
+        let attempt = self.line_attempt();
+        let answer = request.send().await.map_err(|error| once(attempt.unsent(&error)))?;
         if answer.status().is_success() {
             return Ok(LineAnswers { transport: self.clone(), answer, buffer: Vec::new(), begin: 0 });
         }
-        let answer = Answer::read(answer).await.map_err(|broken| self.explain(broken))?;
-        Err(answer.body(self.host(), false).expect_err("its status is no success").error)
+        Err(once(attempt.read(answer).await.expect_err("its status is no success")))
     }
 
-    fn explain(&self, broken: Broken) -> Error {
-        Failed::broken(broken, self.host(), false).error.told(1, false)
+    fn line_attempt(&self) -> Attempt<'_> {
+        Attempt { host: self.host(), takes_numbers: false }
     }
+}
+
+fn once(failed: Failed) -> Error {
+    failed.error.told(1, false)
 }
 
 impl LineAnswers {
@@ -55,14 +58,12 @@ impl LineAnswers {
             if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 self.begin += end + 1;
                 let read = serde_json::from_slice(&rest[..end]);
-                return read
-                    .map(Some)
-                    .map_err(|error| self.transport.strange(200, &error.to_string(), false));
+                return read.map(Some).map_err(|error| self.transport.strange(&error.to_string(), false));
             }
             self.buffer.drain(..self.begin);
             self.begin = 0;
             let chunk = self.answer.chunk().await;
-            match chunk.map_err(|error| self.transport.explain(Broken::Reading(error)))? {
+            match chunk.map_err(|error| once(self.transport.line_attempt().unread(&error)))? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),
                 None => return Ok(None),
             }

@@ -12,13 +12,13 @@ use std::time::Duration;
 use bates_api::Path;
 use bates_process::ProcessGuard;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, RequestBuilder, Url};
+use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 pub(crate) use self::address::Address;
-use self::answer::{Answer, Broken, Failed, strange};
+use self::answer::{Attempt, Failed, strange};
 pub use self::lines::LineAnswers;
 pub(crate) use self::tls::{authorities, config};
 pub(crate) use self::turns::Patience;
@@ -28,9 +28,6 @@ use crate::error::Error;
 /// Servers close a connection on which nothing is asked for a minute. One that is closed while a call is on its way
 /// leaves that call in doubt, so it is given up well before.
 const IDLE: Duration = Duration::from_secs(20);
-
-/// The promise of a series in which no number may be missing.
-const GAPLESS: &str = "gapless";
 
 /// When a call is sent again.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +52,6 @@ pub(crate) struct Call<'a> {
     within: Option<Duration>,
 }
 
-/// The way to a server.
 pub(crate) struct Transport {
     client: reqwest::Client,
     address: Address,
@@ -76,18 +72,15 @@ impl<'a> Call<'a> {
         Self { method, path, kind: None, key: None, body: Vec::new(), retry, within: None }
     }
 
-    /// Without a body.
     pub(crate) fn post(path: Path, retry: Retry<'a>) -> Self {
         Self { method: Method::POST, retry, ..Self::get(path) }
     }
 
-    /// With a body of JSON.
     pub(crate) fn json(self, body: &impl Serialize) -> Result<Self, Error> {
         let body = serde_json::to_vec(body).map_err(|problem| Error::wrong("body", problem.to_string()))?;
         Ok(self.body("application/json", body))
     }
 
-    /// With a body of some kind.
     pub(crate) fn body(self, kind: &'static str, body: Vec<u8>) -> Self {
         Self { kind: Some(kind), body, ..self }
     }
@@ -111,7 +104,6 @@ impl<'a> Call<'a> {
 }
 
 impl Transport {
-    /// Nobody is asked yet.
     pub(crate) fn new(
         address: Address,
         secret: Option<HeaderValue>,
@@ -132,15 +124,13 @@ impl Transport {
 
     /// Who is asked, as `host:port`.
     pub(crate) fn host(&self) -> &str {
-        self.address.host()
+        &self.address.host
     }
 
-    /// Asks with GET.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: Path) -> Result<T, Error> {
         self.call(Call::get(path)).await
     }
 
-    /// Asks with POST, with a body of JSON.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: Path,
@@ -150,17 +140,15 @@ impl Transport {
         self.call(Call::post(path, retry).json(body)?).await
     }
 
-    /// Asks, and reads the answer as JSON.
     pub(crate) async fn call<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, Error> {
         let takes_numbers = call.takes_numbers();
         let answer = self.bytes(call).await?;
-        serde_json::from_slice(&answer)
-            .map_err(|problem| self.strange(200, &problem.to_string(), takes_numbers))
+        serde_json::from_slice(&answer).map_err(|problem| self.strange(&problem.to_string(), takes_numbers))
     }
 
     /// An answer of a server that does not speak as Bates does.
-    pub(crate) fn strange(&self, status: u16, reason: &str, may_burn: bool) -> Error {
-        strange(self.host(), status, reason, may_burn)
+    pub(crate) fn strange(&self, reason: &str, may_burn: bool) -> Error {
+        strange(self.host(), 200, reason, may_burn)
     }
 
     /// Asks until there is an answer, within the bounds of a call.
@@ -209,7 +197,7 @@ impl Transport {
             match self.attempt(&url, &call, turns.left()).await {
                 Ok(answer) => {
                     let promised = serde_json::from_slice(&answer);
-                    return promised.is_ok_and(|Promised { promise }| &*promise != GAPLESS);
+                    return promised.is_ok_and(|Promised { promise }| &*promise != "gapless");
                 }
                 Err(failed) if turns.rest(failed.may_pass, failed.after).await => {}
                 Err(_) => return false,
@@ -218,15 +206,15 @@ impl Transport {
     }
 
     async fn attempt(&self, url: &Url, call: &Call<'_>, until: Duration) -> Result<Vec<u8>, Failed> {
-        let takes_numbers = call.takes_numbers();
-        match timeout(until, self.sent(url, call)).await {
-            Ok(Ok(answer)) => answer.body(self.host(), takes_numbers),
-            Ok(Err(broken)) => Err(Failed::broken(broken, self.host(), takes_numbers)),
-            Err(_) => Err(Failed::late(self.host(), until, takes_numbers)),
-        }
+        let attempt = Attempt { host: self.host(), takes_numbers: call.takes_numbers() };
+        let asked = async {
+            let answer = self.send(url, call).await.map_err(|error| attempt.unsent(&error))?;
+            attempt.read(answer).await
+        };
+        timeout(until, asked).await.unwrap_or_else(|_| Err(attempt.late(until)))
     }
 
-    async fn sent(&self, url: &Url, call: &Call<'_>) -> Result<Answer, Broken> {
+    async fn send(&self, url: &Url, call: &Call<'_>) -> reqwest::Result<Response> {
         let mut request = self.request(&call.method, url);
         if let Some(kind) = call.kind {
             request = request.header(CONTENT_TYPE, kind);
@@ -234,8 +222,7 @@ impl Transport {
         if let Some(key) = &call.key {
             request = request.header("Idempotency-Key", key);
         }
-        let answer = request.body(call.body.clone()).send().await.map_err(Broken::Sending)?;
-        Answer::read(answer).await
+        request.body(call.body.clone()).send().await
     }
 
     fn request(&self, method: &Method, url: &Url) -> RequestBuilder {

@@ -8,10 +8,8 @@ use uuid::Uuid;
 /// Longer than anybody waits, and short enough to be added to any time.
 const TOTAL_MAX: Duration = Duration::from_hours(24 * 365);
 
-/// The bounds of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// Attempts, at the most.
     pub(crate) attempts: u32,
     /// From the first attempt to the end of the last.
     pub(crate) total: Duration,
@@ -38,11 +36,9 @@ impl Default for Patience {
     }
 }
 
-/// The attempts of one call.
 pub(crate) struct Turns {
     patience: Patience,
     end: Instant,
-    /// Attempts that failed.
     pub(crate) count: u32,
 }
 

@@ -3,10 +3,8 @@
 //! Each algorithm covers the characters it has values for (digits, or digits and letters) and passes over
 //! the rest, such as separators. All are part of construction version 1.
 
-mod damm;
+mod decimal;
 mod iso7064;
-mod luhn;
-mod verhoeff;
 
 use crate::charset::CharSet;
 
@@ -90,7 +88,6 @@ impl Check {
         matches!(self, Self::Mod97 | Self::Mod37_36)
     }
 
-    /// The characters it has values for.
     pub(crate) fn covers(self) -> CharSet {
         if self.covers_letters() { CharSet::ALNUM } else { CharSet::DIGITS }
     }
@@ -107,9 +104,9 @@ impl Check {
     /// The check characters of `text`, letters in upper case.
     pub(crate) fn compute(self, text: &[u8]) -> CheckText {
         match self {
-            Self::Verhoeff => CheckText::one(b'0' + verhoeff::check_digit(digits(text))),
-            Self::Luhn => CheckText::one(b'0' + luhn::check_digit(digits(text))),
-            Self::Damm => CheckText::one(b'0' + damm::check_digit(digits(text))),
+            Self::Verhoeff => CheckText::one(b'0' + decimal::verhoeff(digits(text))),
+            Self::Luhn => CheckText::one(b'0' + decimal::luhn(digits(text))),
+            Self::Damm => CheckText::one(b'0' + decimal::damm(digits(text))),
             Self::Mod97 => CheckText::two(iso7064::mod_97_10(values(text))),
             Self::Mod11_2 => CheckText::one(iso7064::mod_11_2(digits(text))),
             Self::Mod37_36 => CheckText::one(iso7064::mod_37_36(values(text))),

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Check, verhoeff};
+use super::{Check, decimal};
 
 fn check_of(check: Check, text: &str) -> String {
     String::from_utf8(check.compute(text.as_bytes()).as_bytes().to_vec()).unwrap()
@@ -41,7 +41,7 @@ fn the_dihedral_table_is_a_group() {
     for a in 0..10 {
         for b in 0..10 {
             for c in 0..10 {
-                let product = |x: u8, y: u8| verhoeff::PRODUCT[usize::from(x)][usize::from(y)];
+                let product = |x: u8, y: u8| decimal::PRODUCT[usize::from(x)][usize::from(y)];
                 assert_eq!(product(product(a, b), c), product(a, product(b, c)));
             }
         }

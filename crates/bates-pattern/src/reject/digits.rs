@@ -98,7 +98,7 @@ pub struct DigitRules {
 
 impl DigitRules {
     /// The rule set with limits of one's own.
-    pub fn new(reading: Reading, limits: Limits) -> Result<Self, LimitsError> {
+    pub fn new(reading: Reading, mut limits: Limits) -> Result<Self, LimitsError> {
         limits.check()?;
         Ok(Self { reading, limits })
     }
@@ -113,7 +113,6 @@ impl DigitRules {
         &self.limits
     }
 
-    /// The limit of one rule; 0 where it has none.
     pub(crate) fn limit(&self, rule: DigitRule) -> usize {
         match rule {
             DigitRule::NotStartWith | DigitRule::Cyclic => 0,

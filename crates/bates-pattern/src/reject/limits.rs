@@ -72,40 +72,36 @@ pub enum LimitsError {
 }
 
 impl Limits {
-    /// Takes one `name=value`, under the name that the OpenG2P configuration has for it.
+    /// Each limit under the name that the OpenG2P configuration has for it, with the smallest that does not refuse
+    /// everything.
+    fn named(&mut self) -> [(&'static str, usize, &mut usize); 6] {
+        [
+            ("sequence_limit", 2, &mut self.sequence),
+            ("repeating_limit", 1, &mut self.repeating),
+            ("repeating_block_limit", 1, &mut self.repeating_block),
+            ("conjugative_even_digits_limit", 1, &mut self.even_run),
+            ("digits_group_limit", 1, &mut self.group),
+            ("reverse_digits_group_limit", 1, &mut self.reverse_group),
+        ]
+    }
+
     pub(super) fn set(&mut self, setting: &str) -> Result<(), LimitsError> {
         let unknown = || LimitsError::UnknownSetting(setting.into());
         let (name, value) = setting.split_once('=').ok_or_else(unknown)?;
-        let limit = match name {
-            "not_start_with" => {
-                self.not_start_with =
-                    value.split('|').filter(|start| !start.is_empty()).map(Into::into).collect();
-                return Ok(());
-            }
-            "sequence_limit" => &mut self.sequence,
-            "repeating_limit" => &mut self.repeating,
-            "repeating_block_limit" => &mut self.repeating_block,
-            "conjugative_even_digits_limit" => &mut self.even_run,
-            "digits_group_limit" => &mut self.group,
-            "reverse_digits_group_limit" => &mut self.reverse_group,
-            _ => return Err(unknown()),
-        };
+        if name == "not_start_with" {
+            let starts = value.split('|').filter(|start| !start.is_empty());
+            self.not_start_with = starts.map(Into::into).collect();
+            return Ok(());
+        }
+        let limit = self.named().into_iter().find(|(known, ..)| *known == name).ok_or_else(unknown)?.2;
         *limit = value.parse().map_err(|_| LimitsError::NotANumber(setting.into()))?;
         Ok(())
     }
 
     /// Refuses limits that would refuse everything or mean nothing.
-    pub(super) fn check(&self) -> Result<(), LimitsError> {
-        let bounded = [
-            ("sequence_limit", self.sequence, 2),
-            ("repeating_limit", self.repeating, 1),
-            ("repeating_block_limit", self.repeating_block, 1),
-            ("conjugative_even_digits_limit", self.even_run, 1),
-            ("digits_group_limit", self.group, 1),
-            ("reverse_digits_group_limit", self.reverse_group, 1),
-        ];
-        for (setting, value, min) in bounded {
-            if value != 0 && !(min..=LIMIT_MAX).contains(&value) {
+    pub(super) fn check(&mut self) -> Result<(), LimitsError> {
+        for (setting, min, value) in self.named() {
+            if *value != 0 && !(min..=LIMIT_MAX).contains(value) {
                 let value = value.to_string().into();
                 return Err(LimitsError::OutOfRange { setting: setting.into(), value, min });
             }

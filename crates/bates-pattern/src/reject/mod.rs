@@ -64,7 +64,6 @@ impl Reject {
             || self.restricted.as_ref().is_some_and(|words| words.occur(body))
     }
 
-    /// Every rule that `body` breaks.
     pub(crate) fn explain(&self, body: &[u8], reasons: &mut Vec<Reason>) {
         if let Some(rules) = &self.digits {
             reasons.extend(rules.broken(body).map(|(rule, found)| Reason::Digits {

@@ -2,7 +2,6 @@
 
 use aho_corasick::AhoCorasick;
 
-/// A list is bounded, as everything is.
 const WORDS_MAX: usize = 10_000;
 
 /// No identifier's number part is longer than 66 characters; a longer word could never occur.

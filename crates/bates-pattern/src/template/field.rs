@@ -9,11 +9,10 @@ use crate::date::DateField;
 use crate::error::{PatternError, Problem};
 use crate::rule::{CLASSES, Rule, VALUE_BYTES_MAX};
 
-/// Reads a field whose `{` comes next.
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<Field, PatternError> {
-    let opened = reader.column();
+    let opened = reader.column;
     reader.skip(1);
-    let name_column = reader.column();
+    let name_column = reader.column;
     let name = reader.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
     let field = match name {
         "seq" => Field::Seq(Box::new(seq(reader, opened)?)),
@@ -48,35 +47,29 @@ fn seq(reader: &mut Reader<'_>, column: usize) -> Result<Seq, PatternError> {
     if !reader.accept(':') {
         return Ok(seq);
     }
-    match reader.peek() {
-        Some('[') => seq.alphabet = own_alphabet(reader)?,
-        Some('0'..='9') => {
-            seq.width = Some(bounded(reader, "width", WIDTH_MAX)?);
+    if !matches!(reader.peek(), Some('0'..='9')) {
+        let is_own = reader.peek() == Some('[');
+        seq.alphabet = if is_own { own_alphabet(reader)? } else { named_alphabet(reader)? };
+        if !reader.accept(':') {
             return Ok(seq);
         }
-        _ => seq.alphabet = named_alphabet(reader)?,
     }
-    if reader.accept(':') {
-        seq.width = Some(bounded(reader, "width", WIDTH_MAX)?);
-    }
+    seq.width = Some(bounded(reader, "width", WIDTH_MAX)?);
     Ok(seq)
 }
 
 fn named_alphabet(reader: &mut Reader<'_>) -> Result<Alphabet, PatternError> {
-    let column = reader.column();
+    let column = reader.column;
     let name = word(reader);
     Alphabet::named(name).ok_or_else(|| {
         let names = alphabet::NAMES.map(|(name, _)| name).join(", ");
-        reader.expected_instead(
-            column,
-            name,
-            &format!("a width, an alphabet ({names}) or one of your own in [ ]"),
-        )
+        let expected = format!("a width, an alphabet ({names}) or one of your own in [ ]");
+        reader.expected_instead(column, name, &expected)
     })
 }
 
 fn own_alphabet(reader: &mut Reader<'_>) -> Result<Alphabet, PatternError> {
-    let column = reader.column();
+    let column = reader.column;
     let Class { characters, columns, written } = class(reader)?;
     if characters.len() < 2 {
         return Err(reader.expected_instead(column, &written, "an alphabet of two characters or more"));
@@ -84,7 +77,7 @@ fn own_alphabet(reader: &mut Reader<'_>) -> Result<Alphabet, PatternError> {
     let twice = (1..characters.len()).find(|at| characters[..*at].contains(&characters[*at]));
     match twice {
         Some(at) => Err(PatternError::at(columns[at], Problem::Twice(char::from(characters[at])))),
-        None => Ok(Alphabet::own(&written, &characters)),
+        None => Ok(Alphabet::new(&written, &characters, false)),
     }
 }
 
@@ -101,7 +94,7 @@ fn class(reader: &mut Reader<'_>) -> Result<Class, PatternError> {
     let mut class = Class { characters: Vec::new(), columns: Vec::new(), written: String::from("[") };
     reader.skip(1);
     while !reader.accept(']') {
-        let column = reader.column();
+        let column = reader.column;
         let first = class_character(reader)?;
         class.written.push(char::from(first));
         let mut last = first;
@@ -136,7 +129,7 @@ fn class_character(reader: &mut Reader<'_>) -> Result<u8, PatternError> {
 
 /// `digits`, `upper:2-8`, `[A-Z0-9]:4`, `INV|CRN`
 fn rule(reader: &mut Reader<'_>) -> Result<Rule, PatternError> {
-    let column = reader.column();
+    let column = reader.column;
     let set = if reader.peek() == Some('[') {
         let Class { characters, written, .. } = class(reader)?;
         if characters.is_empty() {
@@ -148,33 +141,24 @@ fn rule(reader: &mut Reader<'_>) -> Result<Rule, PatternError> {
         if words.contains('|') {
             return choice(reader, column, words);
         }
-        named_class(words).ok_or_else(|| {
+        let named = CLASSES.iter().find(|(name, _)| *name == words);
+        named.map(|(_, set)| *set).ok_or_else(|| {
             let names = CLASSES.map(|(name, _)| name).join(", ");
-            reader.expected_instead(
-                column,
-                words,
-                &format!("a rule: {names}, a class in [ ], or choices as in A|B"),
-            )
+            let expected = format!("a rule: {names}, a class in [ ], or choices as in A|B");
+            reader.expected_instead(column, words, &expected)
         })?
     };
     if !reader.accept(':') {
         return Ok(Rule::class(set));
     }
-    let column = reader.column();
+    let column = reader.column;
     let min = bounded(reader, "length", VALUE_BYTES_MAX)?;
     let max = if reader.accept('-') { bounded(reader, "length", VALUE_BYTES_MAX)? } else { min };
     if max < min {
-        return Err(reader.expected_instead(
-            column,
-            &format!("{min}-{max}"),
-            "a range of lengths that goes up",
-        ));
+        let range = format!("{min}-{max}");
+        return Err(reader.expected_instead(column, &range, "a range of lengths that goes up"));
     }
     Ok(Rule::Class { set, min, max })
-}
-
-fn named_class(name: &str) -> Option<CharSet> {
-    CLASSES.iter().find(|(known, _)| *known == name).map(|(_, set)| *set)
 }
 
 fn choice(reader: &Reader<'_>, column: usize, words: &str) -> Result<Rule, PatternError> {
@@ -202,10 +186,8 @@ fn date(reader: &mut Reader<'_>) -> Result<Vec<Segment>, PatternError> {
             parts.push(Segment::Literal(reader.visible()?.to_string().into()));
             continue;
         }
-        let field = reader
-            .peek()
-            .and_then(DateField::of)
-            .ok_or_else(|| reader.expected("one of Y, y, m, d, j after `%`"))?;
+        let field = reader.peek().and_then(DateField::of);
+        let field = field.ok_or_else(|| reader.expected("one of Y, y, m, d, j after `%`"))?;
         reader.skip(1);
         conversions += 1;
         parts.push(Segment::Date(field));
@@ -218,7 +200,7 @@ fn check(reader: &mut Reader<'_>) -> Result<Check, PatternError> {
     if !reader.accept(':') {
         return Err(reader.expected(&format!("`:` and an algorithm ({names})")));
     }
-    let column = reader.column();
+    let column = reader.column;
     let name = word(reader);
     Check::named(name)
         .ok_or_else(|| reader.expected_instead(column, name, &format!("a check algorithm ({names})")))
@@ -230,7 +212,7 @@ fn word<'t>(reader: &mut Reader<'t>) -> &'t str {
 
 /// A whole number from 1 to `max`.
 fn bounded(reader: &mut Reader<'_>, what: &'static str, max: usize) -> Result<usize, PatternError> {
-    let column = reader.column();
+    let column = reader.column;
     let digits = reader.take_while(|c| c.is_ascii_digit());
     if digits.is_empty() {
         return Err(reader.expected(&format!("a {what} from 1 to {max}")));

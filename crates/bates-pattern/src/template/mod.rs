@@ -16,11 +16,8 @@ use crate::rule::{Rule, UNRULED};
 
 use reader::Reader;
 
-/// No template is longer.
-pub(crate) const TEMPLATE_BYTES_MAX: usize = 512;
-
-/// No scope has more parameters.
-pub(crate) const PARAMETERS_MAX: usize = 16;
+const TEMPLATE_BYTES_MAX: usize = 512;
+const PARAMETERS_MAX: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Template {
@@ -40,7 +37,6 @@ pub(crate) struct Template {
 #[derive(Clone, Debug)]
 pub(crate) enum Segment {
     Literal(Box<str>),
-    /// An index into the parameters.
     Parameter(usize),
     Seq,
     Date(DateField),
@@ -64,7 +60,6 @@ pub(crate) struct Seq {
 }
 
 impl Seq {
-    /// The width as an exponent.
     pub(crate) fn numerals(&self) -> Option<u32> {
         self.width.map(|width| u32::try_from(width).expect("a width is at most 64"))
     }
@@ -94,7 +89,7 @@ impl Template {
         let mut draft = Draft::default();
         let mut reader = Reader::new(source);
         while let Some(next) = reader.peek() {
-            let column = reader.column();
+            let column = reader.column;
             match next {
                 '{' if reader.peek_second() != Some('{') => {
                     draft.add_field(column, field::read(&mut reader)?)?;
@@ -104,9 +99,9 @@ impl Template {
                 }
                 brace @ ('{' | '}') => {
                     reader.skip(2);
-                    draft.add_literal(brace);
+                    draft.add_literal(brace.encode_utf8(&mut [0; 4]));
                 }
-                _ => draft.add_literal(reader.visible()?),
+                _ => draft.add_literal(reader.visible()?.encode_utf8(&mut [0; 4])),
             }
         }
         draft.finish(source, reset)
@@ -118,19 +113,18 @@ impl Template {
         if self.check_is_lowercase { text.to_lowercase() } else { text }
     }
 
-    /// Whether a date is shown.
     pub(crate) fn covers_date(&self) -> bool {
-        let Shown { period, year, month, day, ordinal } = self.shown;
-        period || year || month || day || ordinal
+        self.shown.period || self.shown.parts.contains(&true)
     }
 }
 
-/// A template while it is being read.
 #[derive(Default)]
 struct Draft {
     segments: Vec<Segment>,
     columns: Vec<usize>,
-    names: Vec<(Box<str>, Option<Rule>, usize)>,
+    parameters: Vec<Parameter>,
+    /// Whether the last segment is a parameter without a rule.
+    ends_unruled: bool,
     seq: Option<Seq>,
     check: Option<(Check, usize)>,
     period_column: Option<usize>,
@@ -139,22 +133,25 @@ struct Draft {
 }
 
 impl Draft {
-    fn add_literal(&mut self, character: char) {
-        self.push_literal(&character.to_string());
-    }
-
-    /// Neighbouring literals become one, so that what follows a parameter is seen whole.
-    fn push_literal(&mut self, text: &str) {
+    /// Neighbouring literals become one, so that what follows a parameter is seen whole. A parameter without a rule may
+    /// hold anything harmless but the character that follows it.
+    fn add_literal(&mut self, text: &str) {
         if let Some(Segment::Literal(before)) = self.segments.last_mut() {
             *before = format!("{before}{text}").into();
-        } else {
-            self.push(0, Segment::Literal(text.into()));
+            return;
         }
+        if self.ends_unruled
+            && let Some(parameter) = self.parameters.last_mut()
+        {
+            parameter.rule = Rule::class(UNRULED.without(text.as_bytes()[0]));
+        }
+        self.push(0, Segment::Literal(text.into()));
     }
 
     fn push(&mut self, column: usize, segment: Segment) {
         self.segments.push(segment);
         self.columns.push(column);
+        self.ends_unruled = false;
     }
 
     fn add_field(&mut self, column: usize, field: Field) -> Result<(), PatternError> {
@@ -173,15 +170,17 @@ impl Draft {
                 self.check = Some((check, column));
                 self.push(column, Segment::Check);
             }
-            Field::Parameter { name, .. } if self.names.iter().any(|(known, ..)| *known == name) => {
+            Field::Parameter { name, .. } if self.parameters.iter().any(|known| known.name == name) => {
                 return Err(second(&format!("{{{name}}}")));
             }
-            Field::Parameter { .. } if self.names.len() == PARAMETERS_MAX => {
+            Field::Parameter { .. } if self.parameters.len() == PARAMETERS_MAX => {
                 return Err(PatternError::at(column, Problem::TooManyParameters(PARAMETERS_MAX)));
             }
             Field::Parameter { name, rule } => {
-                self.push(column, Segment::Parameter(self.names.len()));
-                self.names.push((name, rule, column));
+                self.push(column, Segment::Parameter(self.parameters.len()));
+                self.ends_unruled = rule.is_none();
+                let rule = rule.unwrap_or(Rule::class(UNRULED));
+                self.parameters.push(Parameter { name, rule, column });
             }
             Field::Period => {
                 self.period_column.get_or_insert(column);
@@ -195,15 +194,10 @@ impl Draft {
 
     fn add_date_part(&mut self, column: usize, part: Segment) {
         match part {
-            Segment::Literal(text) => self.push_literal(&text),
+            Segment::Literal(text) => self.add_literal(&text),
             Segment::Date(field) => {
-                match field {
-                    DateField::Year | DateField::ShortYear => self.shown.year = true,
-                    DateField::Month => self.shown.month = true,
-                    DateField::Day => self.shown.day = true,
-                    DateField::Ordinal => self.shown.ordinal = true,
-                }
-                self.shows_short_year |= field == DateField::ShortYear;
+                self.shown.parts[field.part] = true;
+                self.shows_short_year |= field.is_short_year();
                 self.push(column, Segment::Date(field));
             }
             _ => unreachable!("a date is made of literals and conversions"),
@@ -219,7 +213,7 @@ impl Draft {
         self.check_period(reset, end)?;
         let template = Template {
             source: source.into(),
-            parameters: self.parameters(),
+            parameters: self.parameters,
             segments: self.segments,
             check_is_lowercase: is_lowercase(&seq.alphabet),
             seq,
@@ -229,25 +223,6 @@ impl Draft {
         };
         readback::check(&template, reset)?;
         Ok(template)
-    }
-
-    /// A parameter without a rule may hold anything harmless but the character that follows it.
-    fn parameters(&mut self) -> Vec<Parameter> {
-        let names = std::mem::take(&mut self.names);
-        let rule_at = |index: usize, rule: Option<Rule>| {
-            rule.unwrap_or_else(|| {
-                let place = self
-                    .segments
-                    .iter()
-                    .position(|segment| matches!(segment, Segment::Parameter(i) if *i == index));
-                match place.and_then(|place| self.segments.get(place + 1)) {
-                    Some(Segment::Literal(text)) => Rule::class(UNRULED.without(text.as_bytes()[0])),
-                    _ => Rule::class(UNRULED),
-                }
-            })
-        };
-        let named = |(index, (name, rule, column))| Parameter { name, rule: rule_at(index, rule), column };
-        names.into_iter().enumerate().map(named).collect()
     }
 
     fn check_period(&self, reset: Reset, end: usize) -> Result<(), PatternError> {
@@ -277,17 +252,16 @@ fn check_covers(check: Check, alphabet: &Alphabet) -> Result<(), Problem> {
     let written = alphabet.written();
     if !written.is_subset(check.covers()) {
         let covers = if check.covers_letters() { "digits and letters" } else { "digits" };
-        return Err(Problem::CheckCannotCover { check, covers, alphabet: alphabet.name().into() });
+        return Err(Problem::CheckCannotCover { check, covers, alphabet: alphabet.name.clone() });
     }
     let both_cases =
         (b'a'..=b'z').any(|letter| written.contains(letter) && written.contains(letter.to_ascii_uppercase()));
     if both_cases {
-        return Err(Problem::CheckIgnoresCase { check, alphabet: alphabet.name().into() });
+        return Err(Problem::CheckIgnoresCase { check, alphabet: alphabet.name.clone() });
     }
     Ok(())
 }
 
-/// Whether all letters of an alphabet are in lower case.
 fn is_lowercase(alphabet: &Alphabet) -> bool {
     let written = alphabet.written();
     written.meets(CharSet::LOWER).is_some() && written.meets(CharSet::UPPER).is_none()

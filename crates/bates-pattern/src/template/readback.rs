@@ -28,45 +28,35 @@ fn check_separator(template: &Template, segment: &Segment, next: &Segment) -> Re
         && let Parameter { name, rule, column } = &template.parameters[*index]
         && rule.set().contains(text.as_bytes()[0])
     {
-        let problem =
-            Problem::AdmitsSeparator { parameter: name.clone(), separator: char::from(text.as_bytes()[0]) };
-        return Err(PatternError::at(*column, problem));
+        let (parameter, separator) = (name.clone(), char::from(text.as_bytes()[0]));
+        return Err(PatternError::at(*column, Problem::AdmitsSeparator { parameter, separator }));
     }
     Ok(())
 }
 
 fn check_apart(template: &Template, segment: &Segment, next: &Segment) -> Result<(), PatternError> {
     let Some(shared) = template.shared(segment, next) else { return Ok(()) };
-    match (segment, next) {
-        (Segment::Parameter(first), Segment::Parameter(second)) => {
-            let (first, second) = (&template.parameters[*first], &template.parameters[*second]);
-            let problem = Problem::AdjacentParameters {
-                first: first.name.clone(),
-                second: second.name.clone(),
-                shared,
-            };
-            Err(PatternError::at(second.column, problem))
-        }
-        _ => {
-            let column = match segment {
-                Segment::Parameter(index) => template.parameters[*index].column,
-                _ => template.seq.column,
-            };
-            let (first, second) = (template.describe(segment), template.describe(next));
-            Err(PatternError::at(column, Problem::RunsTogether { first, second, shared }))
-        }
+    if let (Segment::Parameter(first), Segment::Parameter(second)) = (segment, next) {
+        let Parameter { name: second, column, .. } = &template.parameters[*second];
+        let (first, second) = (template.parameters[*first].name.clone(), second.clone());
+        return Err(PatternError::at(*column, Problem::AdjacentParameters { first, second, shared }));
     }
+    let column = match segment {
+        Segment::Parameter(index) => template.parameters[*index].column,
+        _ => template.seq.column,
+    };
+    let (first, second) = (template.describe(segment), template.describe(next));
+    Err(PatternError::at(column, Problem::RunsTogether { first, second, shared }))
 }
 
 impl Template {
-    /// The shortest and the longest text of a segment.
     pub(crate) fn extent(&self, segment: &Segment, reset: Reset) -> (usize, usize) {
         let fixed = |width: usize| (width, width);
         match segment {
             Segment::Literal(text) => fixed(text.len()),
             Segment::Parameter(index) => self.parameters[*index].rule.extent(),
             Segment::Seq => self.seq.width.map_or((1, crate::alphabet::WIDTH_MAX), fixed),
-            Segment::Date(field) => fixed(field.width()),
+            Segment::Date(field) => fixed(field.width),
             Segment::Period => fixed(reset.name_width()),
             Segment::Check => fixed(self.check.map_or(0, crate::Check::width)),
         }
@@ -84,7 +74,7 @@ impl Template {
     pub(crate) fn readable(&self, segment: &Segment) -> CharSet {
         match segment {
             Segment::Parameter(index) => self.parameters[*index].rule.set(),
-            Segment::Seq => self.seq.alphabet.readable(),
+            Segment::Seq => self.seq.alphabet.readable,
             Segment::Check => self.check.map_or(CharSet::default(), crate::Check::readable),
             Segment::Date(_) | Segment::Period => CharSet::DIGITS,
             Segment::Literal(_) => CharSet::default(),
@@ -101,7 +91,6 @@ impl Template {
         next.is_none_or(|next| self.shared(segment, next).is_none())
     }
 
-    /// The characters with which a segment may begin.
     fn first(&self, segment: &Segment) -> CharSet {
         match segment {
             Segment::Literal(text) => CharSet::of(&text.as_bytes()[..1]),
@@ -109,7 +98,6 @@ impl Template {
         }
     }
 
-    /// A segment in the words of the template.
     pub(crate) fn describe(&self, segment: &Segment) -> Box<str> {
         match segment {
             Segment::Literal(text) => format!("{text:?}").into(),

@@ -4,17 +4,13 @@ use crate::error::{PatternError, Problem};
 
 pub(super) struct Reader<'t> {
     rest: &'t str,
-    column: usize,
+    /// The column of the next character, from 1.
+    pub(super) column: usize,
 }
 
 impl<'t> Reader<'t> {
     pub(super) fn new(source: &'t str) -> Self {
         Self { rest: source, column: 1 }
-    }
-
-    /// The column of the next character, from 1.
-    pub(super) fn column(&self) -> usize {
-        self.column
     }
 
     pub(super) fn peek(&self) -> Option<char> {
@@ -25,19 +21,12 @@ impl<'t> Reader<'t> {
         self.rest.chars().nth(1)
     }
 
-    pub(super) fn next(&mut self) -> Option<char> {
-        let next = self.peek()?;
-        self.skip(1);
-        Some(next)
-    }
-
     pub(super) fn skip(&mut self, characters: usize) {
         let end = self.rest.char_indices().nth(characters).map_or(self.rest.len(), |(at, _)| at);
         self.column += self.rest[..end].chars().count();
         self.rest = &self.rest[end..];
     }
 
-    /// Takes the next character if it is `wanted`.
     pub(super) fn accept(&mut self, wanted: char) -> bool {
         let found = self.peek() == Some(wanted);
         if found {
@@ -46,7 +35,6 @@ impl<'t> Reader<'t> {
         found
     }
 
-    /// Takes characters while they please.
     pub(super) fn take_while(&mut self, pleases: impl Fn(char) -> bool) -> &'t str {
         let end = self.rest.find(|character| !pleases(character)).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(end);
@@ -57,17 +45,14 @@ impl<'t> Reader<'t> {
 
     /// Takes one character that may be part of an identifier.
     pub(super) fn visible(&mut self) -> Result<char, PatternError> {
-        let column = self.column;
-        match self.next() {
-            Some(found) if is_invisible(found) => {
-                Err(PatternError::at(column, Problem::Invisible(u32::from(found))))
-            }
-            Some(found) => Ok(found),
-            None => Err(self.expected("a character")),
+        let found = self.peek().ok_or_else(|| self.expected("a character"))?;
+        if is_invisible(found) {
+            return Err(PatternError::at(self.column, Problem::Invisible(u32::from(found))));
         }
+        self.skip(1);
+        Ok(found)
     }
 
-    /// An error at the next character.
     pub(super) fn expected(&self, expected: &str) -> PatternError {
         let found = match self.peek() {
             Some(found) => format!("{found:?}"),

@@ -127,7 +127,7 @@ async fn closing_takes_one_time_limit_for_all_leases() {
 async fn rejected_positions_are_not_counted_as_numbers() {
     let source = Counting::with_every_third();
     let numbers = source.prefetch(Prefetch::of(10).at_most(10));
-    assert_eq!(numbers.next().await.unwrap().position(), 3);
+    assert_eq!(numbers.next().await.unwrap().position().value(), 3);
     let at_hand = numbers.at_hand();
     assert_eq!(numbers.close().await.unwrap(), at_hand);
 }

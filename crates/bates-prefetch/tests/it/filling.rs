@@ -3,7 +3,7 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use bates_prefetch::{Empty, Number, Prefetch};
+use bates_prefetch::{Empty, Prefetch};
 
 use super::source::{Away, Counting};
 
@@ -19,10 +19,10 @@ async fn numbers_are_rendered_when_somebody_looks() {
     let source = Counting::new();
     let numbers = source.prefetch(Prefetch::of(10));
     let number = numbers.next().await.unwrap();
-    assert_eq!((number.position(), number.to_string()), (1, "N-000000001".to_owned()));
+    assert_eq!((number.position().value(), number.to_string()), (1, "N-000000001".to_owned()));
     let written = Counting::written(None).prefetch(Prefetch::of(10));
     let number = written.next().await.unwrap();
-    assert_eq!((number.position(), String::from(number)), (1, "W-1".to_owned()));
+    assert_eq!((number.position().value(), String::from(number)), (1, "W-1".to_owned()));
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn more_is_asked_for_before_the_last_is_taken_and_once_at_a_time() {
     let (asked, at_once) = source.books(|books| (books.asked.len(), books.under_way_max));
     assert_eq!((asked, at_once), (2, 1));
     source.answers.add_permits(10);
-    assert_eq!(numbers.next().await.unwrap().position(), 101);
+    assert_eq!(numbers.next().await.unwrap().position().value(), 101);
 }
 
 /// Who waits for the first numbers does not cause a second refill.
@@ -66,7 +66,7 @@ async fn it_grows_while_it_is_used_up_quickly() {
     let source = Counting::new();
     let numbers = source.prefetch(Prefetch::of(10).at_most(1_000));
     for expected in 1..=10_000_u64 {
-        assert_eq!(numbers.next().await.unwrap().position(), expected);
+        assert_eq!(numbers.next().await.unwrap().position().value(), expected);
     }
     let asked = source.books(|books| books.asked.clone());
     assert!(asked.len() < 40 && asked.iter().all(|count| *count <= 1_000), "{asked:?}");
@@ -111,7 +111,7 @@ async fn who_gives_up_keeps_nobody_waiting() {
     let is_waiting =
         std::future::poll_fn(|context| Poll::Ready(many.as_mut().poll(context).is_pending())).await;
     assert!(is_waiting && numbers.at_hand() == 100, "it takes all or nothing");
-    assert_eq!(numbers.next().await.unwrap().position(), 1);
+    assert_eq!(numbers.next().await.unwrap().position().value(), 1);
     drop(many);
     assert!(matches!(numbers.take(usize::MAX).await, Err(Empty::TooMany { most: 1_000_000 })));
     assert_eq!(numbers.close().await.unwrap(), 99);
@@ -129,7 +129,7 @@ async fn what_was_used_is_never_reported_whoever_gives_up() {
         let (one, other) = (numbers.clone(), numbers.clone());
         let gives_up = tokio::spawn(async move { one.take(5_000).await.is_err() });
         let takes = tokio::spawn(async move {
-            let taken = (0..50).filter_map(|_| other.try_next().ok()).map(|number| number.position());
+            let taken = (0..50).filter_map(|_| other.try_next().ok()).map(|number| number.position().value());
             taken.collect::<Vec<_>>()
         });
         let used = takes.await.unwrap();
@@ -147,7 +147,7 @@ async fn the_buffer_lasts_as_long_as_it_lasts_and_then_the_error_says_so() {
     until(|| numbers.at_hand() == 100).await;
     source.books(|books| books.is_away = true);
     for expected in 1..=100 {
-        assert_eq!(numbers.next().await.unwrap().position(), expected);
+        assert_eq!(numbers.next().await.unwrap().position().value(), expected);
     }
     let error = numbers.next().await.unwrap_err();
     assert_eq!(error.to_string(), "no number is at hand, and no more could be fetched: the server is away");
@@ -155,7 +155,7 @@ async fn the_buffer_lasts_as_long_as_it_lasts_and_then_the_error_says_so() {
     let asked = source.books(|books| books.asked.len());
     assert!(asked < 10, "it was asked {asked} times by somebody who never paused");
     source.books(|books| books.is_away = false);
-    assert_eq!(numbers.next().await.unwrap().position(), 101);
+    assert_eq!(numbers.next().await.unwrap().position().value(), 101);
     assert_eq!(numbers.at_hand(), 99, "it holds no more because the server was away");
 }
 
@@ -165,7 +165,7 @@ async fn the_last_numbers_are_given_and_then_it_is_told_that_there_are_no_more()
     source.books(|books| books.end = 31);
     let numbers = source.prefetch(Prefetch::of(20));
     for expected in 1..=30 {
-        assert_eq!(numbers.next().await.unwrap().position(), expected);
+        assert_eq!(numbers.next().await.unwrap().position().value(), expected);
     }
     assert!(matches!(numbers.next().await, Err(Empty::Failed(error)) if *error == Away::Exhausted));
 }
@@ -174,7 +174,8 @@ async fn the_last_numbers_are_given_and_then_it_is_told_that_there_are_no_more()
 async fn who_asks_for_more_than_is_held_gets_it_and_who_gives_up_loses_nothing() {
     let source = Counting::new();
     let numbers = source.prefetch(Prefetch::of(10).at_most(10));
-    let taken: Vec<u64> = numbers.take(500).await.unwrap().iter().map(Number::position).collect();
+    let taken: Vec<u64> =
+        numbers.take(500).await.unwrap().iter().map(|number| number.position().value()).collect();
     assert_eq!(taken, (1..=500).collect::<Vec<_>>());
     assert!(numbers.take(0).await.unwrap().is_empty());
     source.answers.forget_permits(usize::MAX);
@@ -192,11 +193,11 @@ async fn who_asks_for_more_than_is_held_gets_it_and_who_gives_up_loses_nothing()
 async fn what_nobody_takes_is_exchanged_after_half_a_day() {
     let source = Counting::new();
     let numbers = source.prefetch(Prefetch::of(10).at_most(10));
-    assert_eq!(numbers.next().await.unwrap().position(), 1);
+    assert_eq!(numbers.next().await.unwrap().position().value(), 1);
     tokio::time::sleep(Duration::from_hours(11)).await;
-    assert_eq!(numbers.next().await.unwrap().position(), 2);
+    assert_eq!(numbers.next().await.unwrap().position().value(), 2);
     tokio::time::sleep(Duration::from_hours(2)).await;
-    assert_eq!(numbers.next().await.unwrap().position(), 11);
+    assert_eq!(numbers.next().await.unwrap().position().value(), 11);
     assert_eq!(source.used(), [1, 2]);
     assert_eq!(source.books(|books| books.unused.len()), 8);
 }

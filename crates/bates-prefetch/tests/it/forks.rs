@@ -11,7 +11,7 @@ fn a_forked_process_gets_errors_and_takes_reports_and_locks_nothing() {
     for source in [Counting::new(), Counting::written(None)] {
         let runtime = Runtime::new().unwrap();
         let numbers = runtime.block_on(async { source.prefetch(Prefetch::of(100).at_most(100)) });
-        assert_eq!(runtime.block_on(numbers.next()).unwrap().position(), 1);
+        assert_eq!(runtime.block_on(numbers.next()).unwrap().position().value(), 1);
         let child = match fork::fork().unwrap() {
             Fork::Parent(child) => child,
             Fork::Child => {
@@ -31,7 +31,7 @@ fn a_forked_process_gets_errors_and_takes_reports_and_locks_nothing() {
         };
         let status = fork::waitpid(child).unwrap();
         assert_eq!((WIFEXITED(status), WEXITSTATUS(status)), (true, 0), "which call was not refused");
-        assert_eq!(numbers.try_next().unwrap().position(), 2, "the parent goes on");
+        assert_eq!(numbers.try_next().unwrap().position().value(), 2, "the parent goes on");
         assert_eq!(runtime.block_on(numbers.close()).unwrap(), 98);
         assert_eq!(source.used(), [1, 2]);
     }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use bates_pattern::{Options, Pattern, Scope};
-use bates_prefetch::{Given, Numbers, Prefetch, Prefetched, Source};
+use bates_pattern::{Options, Pattern, Position, Scope};
+use bates_prefetch::{Given, Numbers, Positions, Prefetch, Prefetched, Source};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -123,21 +123,21 @@ impl Source for Counting {
             Ok(range)
         })?;
         let numbers = if self.is_written {
-            let whole = vec![range.clone()];
+            let whole = vec![positions(&range)];
             Numbers::Written(
                 range
-                    .filter(|position| position % self.every == 0)
-                    .map(|position| (position, format!("W-{position}").into()))
+                    .filter(|value| value % self.every == 0)
+                    .map(|value| (position(value), format!("W-{value}").into()))
                     .collect(),
                 whole,
             )
         } else {
-            Numbers::Positions(vec![range], self.scope.clone())
+            Numbers::Positions(vec![positions(&range)], self.scope.clone())
         };
         Ok(Given { lease, numbers, good_for: self.good_for })
     }
 
-    async fn give_back(&self, lease: Uuid, unused: Vec<Range<u64>>) -> Result<(), Away> {
+    async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<(), Away> {
         if self.books(|books| books.is_away) {
             return Err(Away::Away);
         }
@@ -150,7 +150,7 @@ impl Source for Counting {
                 assert_eq!(unused, [], "a lease ends once");
                 return;
             };
-            for position in unused.into_iter().flatten() {
+            for position in unused.iter().flat_map(|unused| unused.start().value()..=unused.end().value()) {
                 assert!(range.contains(&position), "{position} is not of the lease");
                 books.unused.push(position);
             }
@@ -167,6 +167,14 @@ impl Source for Counting {
         let set = Duration::from_secs(offset.unsigned_abs());
         if offset < 0 { SystemTime::UNIX_EPOCH + DAY - set } else { SystemTime::UNIX_EPOCH + DAY + set }
     }
+}
+
+fn position(value: u64) -> Position {
+    Position::new(value).expect("it counts from 1")
+}
+
+fn positions(range: &Range<u64>) -> Positions {
+    position(range.start)..=position(range.end - 1)
 }
 
 /// What the wall clock says at first. It stands still unless it is set.

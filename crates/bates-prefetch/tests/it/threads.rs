@@ -21,7 +21,7 @@ fn no_position_comes_twice_and_what_was_not_taken_is_reported() {
             let (numbers, mut taken) = (numbers.clone(), Vec::with_capacity(EACH));
             while taken.len() < EACH {
                 match numbers.try_next() {
-                    Ok(number) => taken.push(number.position()),
+                    Ok(number) => taken.push(number.position().value()),
                     Err(Empty::OnItsWay) => std::thread::yield_now(),
                     Err(error) => panic!("{error}"),
                 }

@@ -93,7 +93,7 @@ fn secret() -> Option<String> {
 pub(crate) fn explain(error: Error) -> anyhow::Error {
     match error {
         Error::Exhausted { detail, .. } => Refused::new("exhausted", &detail).into(),
-        Error::Refused { code, detail, .. } => Refused::new(code.as_str(), &detail).into(),
+        Error::Refused { code, detail, .. } => Refused::new(&code, &detail).into(),
         Error::Away { host, cause, .. } | Error::Distrusted { host, cause, .. } => {
             let told = format!("no answer from {host}; is `bates serve` running there?");
             anyhow::Error::from(io::Error::other(cause.into_string())).context(told)

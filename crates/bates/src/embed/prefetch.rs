@@ -1,11 +1,11 @@
 //! Numbers in advance: leased from the machine, and handed out at the price of an atomic addition.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use bates_core::{Advance, By, EndRefused, Lease, LeaseAsk, Leased, ScopeName};
-use bates_prefetch::{Given, Numbers, Prefetch, Source};
+use bates_pattern::Position;
+use bates_prefetch::{Given, Numbers, Positions, Prefetch, Source};
 use uuid::Uuid;
 
 use super::{Error, Numbering};
@@ -48,19 +48,19 @@ impl Source for Leases {
                     .entry
                     .ready(name, numbering.machine.now())
                     .map_err(bates_core::NextError::from)?;
-                let ranges = ranges.into_iter().map(|range| range.from()..range.to()).collect();
-                Numbers::Positions(ranges, Arc::new(scope.into_scope()))
+                Numbers::Positions(positions(ranges), Arc::new(scope.into_scope()))
             }
             Advance::Numbers(numbers, ranges) => Numbers::Written(
-                numbers.iter().map(|(position, text)| (position.value(), text.into())).collect(),
-                ranges.into_iter().map(|range| range.from()..range.to()).collect(),
+                numbers.iter().map(|(position, text)| (position, text.into())).collect(),
+                positions(ranges),
             ),
         };
         Ok(Given { lease: id, numbers, good_for })
     }
 
-    async fn give_back(&self, lease: Uuid, unused: Vec<Range<u64>>) -> Result<(), Error> {
-        let unused = unused.into_iter().filter_map(|range| Lease::new(range.start, range.end)).collect();
+    async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<(), Error> {
+        let range = |unused: &Positions| Lease::new(unused.start().value(), unused.end().value() + 1);
+        let unused = unused.iter().filter_map(range).collect();
         match self.0.machine.end_lease(lease, unused).await {
             // A call before this one was cut off when it had been done.
             Ok(_) | Err(EndRefused::Unknown(_)) => Ok(()),
@@ -75,4 +75,9 @@ impl Source for Leases {
     fn now(&self) -> SystemTime {
         self.0.machine.now().into()
     }
+}
+
+fn positions(ranges: Vec<Lease>) -> Vec<Positions> {
+    let position = |value| Position::new(value).expect("the store grants positions below 2^53");
+    ranges.into_iter().map(|range| position(range.from())..=position(range.to() - 1)).collect()
 }

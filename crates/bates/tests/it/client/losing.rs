@@ -102,7 +102,7 @@ async fn a_server_that_asks_for_more_time_than_there_is_is_not_waited_for() {
     let proxy = Proxy::start(stage.server.http, [problem(429, "too_many_scopes", false, 3600)]);
     let error = proxy.client().series("ticket").next().await.unwrap_err();
     assert!(
-        matches!(&error, Error::Refused { code, status: 429, .. } if *code == "too_many_scopes"),
+        matches!(&error, Error::Refused { code, status: 429, .. } if **code == *"too_many_scopes"),
         "{error:?}"
     );
     assert_eq!(proxy.seen().len(), 1);

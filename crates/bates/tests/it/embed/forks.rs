@@ -22,7 +22,7 @@ fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
     let [ordered, gapless] = ["ordered", "gapless"].map(|name| bates.series(name).unwrap());
     assert_eq!(runtime.block_on(numbering.next()).unwrap(), "1");
     let held = numbering.prefetch(5);
-    assert_eq!(runtime.block_on(held.next()).unwrap().position(), 2);
+    assert_eq!(runtime.block_on(held.next()).unwrap().position().value(), 2);
     // A call that waits when the process is forked; its answer is there, or about to be.
     let mut waiting = Box::pin(gapless.next());
     let first = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -57,7 +57,7 @@ fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
     assert_eq!((WIFEXITED(status), WEXITSTATUS(status)), (true, 0), "which of them was wrong");
     let second = runtime.block_on(Bates::open(folder.path(), []));
     assert!(second.is_err(), "the folder is still locked");
-    assert_eq!(held.try_next().unwrap().position(), 3, "this process goes on");
+    assert_eq!(held.try_next().unwrap().position().value(), 3, "this process goes on");
     assert_eq!(runtime.block_on(waiting).unwrap(), "1", "the call that waited is answered here");
     runtime.block_on(held.close()).unwrap();
     drop((ordered, gapless));

@@ -42,7 +42,7 @@ fn holds_on(mut builder: Builder) {
         let mut own = Vec::new();
         while own.len() < EACH {
             match held.try_next() {
-                Ok(number) => own.push(number.position()),
+                Ok(number) => own.push(number.position().value()),
                 Err(Empty::OnItsWay) => thread::yield_now(),
                 Err(error) => panic!("{error}"),
             }

@@ -39,7 +39,7 @@ fn runtimes_that_come_and_go_repeat_nothing_and_hang_nobody() {
                             _ => {
                                 for _ in 0..count {
                                     match held.try_next() {
-                                        Ok(number) => taken.push(number.position()),
+                                        Ok(number) => taken.push(number.position().value()),
                                         Err(Empty::OnItsWay) => break,
                                         Err(error) => panic!("{error}"),
                                     }

@@ -93,7 +93,7 @@ async fn a_million_numbers_are_a_few_calls() {
             Ok(number) => number,
             Err(_) => held.next().await.unwrap(),
         };
-        let seen = &mut taken[usize::try_from(number.position()).unwrap()];
+        let seen = &mut taken[usize::try_from(number.position().value()).unwrap()];
         assert!(!std::mem::replace(seen, true), "{number} came twice");
     }
     let calls = proxy.seen();
@@ -112,7 +112,7 @@ async fn a_wrong_secret_is_told_by_the_first_call() {
     let held = series("wrong").prefetch(10);
     let Err(Empty::Failed(error)) = held.next().await else { panic!("a number for nobody") };
     assert!(matches!(&*error, Error::Refused { status: 401, .. }), "{error}");
-    assert_eq!(series("sesame").prefetch(10).next().await.unwrap().position(), 1);
+    assert_eq!(series("sesame").prefetch(10).next().await.unwrap().position().value(), 1);
 }
 
 /// Numbers that the server writes may lie in several ranges, with those of others in between.

@@ -17,7 +17,7 @@ async fn what_is_held_lasts_while_the_server_is_away_and_nothing_comes_twice_whe
             let held = stage.client().series("ticket").prefetch(50);
             for _ in 0..20 {
                 count += 1;
-                taken.insert(held.next().await.unwrap().position());
+                taken.insert(held.next().await.unwrap().position().value());
             }
             until(|| held.at_hand() >= 30).await;
             stage.server.signal("KILL");
@@ -25,7 +25,7 @@ async fn what_is_held_lasts_while_the_server_is_away_and_nothing_comes_twice_whe
                 match held.next().await {
                     Ok(number) => {
                         count += 1;
-                        taken.insert(number.position());
+                        taken.insert(number.position().value());
                     }
                     Err(error) => break error,
                 }
@@ -54,7 +54,7 @@ async fn what_a_crashed_client_held_comes_to_nobody() {
     let held = std::thread::spawn(move || {
         let taken = runtime.block_on(async {
             let held = client.series("ticket").prefetch(100);
-            let position = held.next().await.unwrap().position();
+            let position = held.next().await.unwrap().position().value();
             // Nothing of it runs when the runtime is gone.
             std::mem::forget(held);
             position

@@ -1,13 +1,10 @@
-//! Why a call of a client failed, and what may be done about it.
-
-use std::fmt;
+//! Why something failed: calls of a [`Client`](crate::Client), and those of a [`Pool`](crate::Pool).
 
 use bates_api::{PathError, Problem};
 use thiserror::Error;
 
-/// The stable code of a refusal, such as `bad_scope`. Programs compare it; sentences may change.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Code(Box<str>);
+/// The code of a scope that has no more numbers.
+const EXHAUSTED: &str = "exhausted";
 
 /// Why a call failed.
 #[derive(Debug, Error)]
@@ -35,8 +32,8 @@ pub enum Error {
     #[error("Bates refuses: {code}: {detail}{}", burned(*may_burn))]
     #[non_exhaustive]
     Refused {
-        /// The stable code.
-        code: Code,
+        /// The stable code, such as `bad_scope`. Programs compare it; sentences may change.
+        code: Box<str>,
         /// What Bates says.
         detail: Box<str>,
         /// The status of the answer.
@@ -102,10 +99,11 @@ impl Error {
     /// What a server says.
     pub(crate) fn of(problem: Problem) -> Self {
         let Problem { code, detail, status, may_burn, .. } = problem;
-        match Code::new(code) {
-            code if code == Code::EXHAUSTED => Self::Exhausted { detail: detail.into(), may_burn },
-            code => Self::Refused { code, detail: detail.into(), status, may_burn },
+        let detail = detail.into();
+        if code == EXHAUSTED {
+            return Self::Exhausted { detail, may_burn };
         }
+        Self::Refused { code: code.into(), detail, status, may_burn }
     }
 
     /// Whether the same call may succeed later. Whether asking again can leave a gap is a question to
@@ -136,8 +134,8 @@ impl Error {
     /// The stable code, if Bates answered with one.
     pub fn code(&self) -> Option<&str> {
         match self {
-            Self::Exhausted { .. } => Some(Code::EXHAUSTED),
-            Self::Refused { code, .. } => Some(code.as_str()),
+            Self::Exhausted { .. } => Some(EXHAUSTED),
+            Self::Refused { code, .. } => Some(code),
             Self::Cut { cause, .. } => cause.code(),
             Self::Wrong { .. } | Self::Away { .. } | Self::Distrusted { .. } | Self::Strange { .. } => None,
         }
@@ -172,33 +170,79 @@ pub(crate) fn is_passing(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
-impl Code {
-    pub(crate) const EXHAUSTED: &'static str = "exhausted";
+/// Why settings name no pool.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The address of Redis.
+    #[error("no address of Redis: {0}")]
+    Redis(Box<str>),
+    /// The address of Bates.
+    #[error("no address of Bates: {0}")]
+    Bates(Box<str>),
+    /// The secret of Bates.
+    #[error("the secret cannot be used: {0}")]
+    Secret(Box<str>),
+}
 
-    pub(crate) fn new(text: impl Into<Box<str>>) -> Self {
-        Self(text.into())
-    }
+/// Why a call got no numbers. Each says what came of asking Redis; a number may have been burned, none is given twice.
+#[derive(Debug, Error)]
+pub enum PopError {
+    /// There are no more in the scope.
+    #[error("no number is left: {detail} (Redis: {redis})")]
+    Exhausted {
+        /// What Bates says.
+        detail: Box<str>,
+        /// What came of asking Redis.
+        redis: Box<str>,
+    },
+    /// Bates does not take the call.
+    #[error("Bates refuses: {code}: {detail} (Redis: {redis})")]
+    Refused {
+        /// The code of the error.
+        code: Box<str>,
+        /// What Bates says.
+        detail: Box<str>,
+        /// What came of asking Redis.
+        redis: Box<str>,
+    },
+    /// This process was forked from the one that opened the pool.
+    #[error("this process was forked from the one that opened the pool: open a pool in this process")]
+    Forked,
+    /// Neither of the two can be asked.
+    #[error("neither Redis nor Bates gives numbers now. Redis: {redis}. Bates: {bates}")]
+    Away {
+        /// What came of asking Redis.
+        redis: Box<str>,
+        /// What came of asking Bates.
+        bates: Box<str>,
+    },
+}
 
-    /// The code as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
+impl PopError {
+    /// An error of Bates, with what came of asking Redis.
+    pub(crate) fn of(error: Error, redis: Box<str>) -> Self {
+        match error {
+            Error::Exhausted { detail, .. } => Self::Exhausted { detail, redis },
+            Error::Refused { code, detail, status: ..500, .. } => Self::Refused { code, detail, redis },
+            error => Self::Away { redis, bates: error.to_string().into() },
+        }
     }
 }
 
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl PartialEq<str> for Code {
-    fn eq(&self, other: &str) -> bool {
-        &*self.0 == other
-    }
-}
-
-impl PartialEq<&str> for Code {
-    fn eq(&self, other: &&str) -> bool {
-        &*self.0 == *other
-    }
+/// What came of asking Redis.
+#[derive(Debug, Error)]
+pub(crate) enum TapError {
+    #[error("{0}")]
+    Redis(#[from] redis::RedisError),
+    #[error("no answer {0}")]
+    Late(&'static str),
+    /// It answered what nobody asked for.
+    #[error("{0}")]
+    Strange(Box<str>),
+    /// Bates does not tell the epoch of this server's list.
+    #[error("whether its list is the one that Bates filled cannot be learned: {0}")]
+    Attach(Error),
+    /// Told again and again that it is another list.
+    #[error("its list is not the one that Bates filled last: {0}")]
+    Other(Box<str>),
 }
