@@ -26,6 +26,7 @@
 //!
 //! Without its default feature `cli` the package is this library alone: `bates = { default-features = false }`.
 
+mod background;
 mod embed;
 
 pub use bates_core::{

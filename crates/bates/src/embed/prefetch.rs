@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bates_core::{Advance, By, EndRefused, Lease, LeaseAsk, Leased, ScopeName};
+use bates_core::{Advance, By, EndRefused, Lease, LeaseAsk, Leased, NextError, ScopeName};
 use bates_prefetch::{Given, Numbers, Prefetch, Source};
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ impl Numbering {
     ///
     /// What was not used is a gap when the last handle is dropped or closed. A crash loses what is held.
     pub fn prefetch(&self, prefetch: impl Into<Prefetch>) -> Prefetched {
-        Prefetched::new(Leases(self.clone()), prefetch.into(), self.runtime())
+        Prefetched::new(Leases(self.clone()), prefetch.into(), &self.runtime)
     }
 }
 
@@ -42,19 +42,16 @@ impl Source for Leases {
         let ask = LeaseAsk { count, numbers_max: NUMBERS_MAX, as_numbers: false, used };
         let by = By::library(&numbering.who);
         let Leased { id, what, good_for } = numbering.machine.lease(&numbering.entry, name, ask, by).await?;
+        let plain = |ranges: Vec<Lease>| ranges.into_iter().map(|range| range.from()..range.to()).collect();
         let numbers = match what {
             Advance::Ranges(ranges) => {
-                let scope = numbering
-                    .entry
-                    .ready(name, numbering.machine.now())
-                    .map_err(bates_core::NextError::from)?;
-                let ranges = ranges.into_iter().map(|range| range.from()..range.to()).collect();
-                Numbers::Positions(ranges, Arc::new(scope.into_scope()))
+                let scope = numbering.entry.ready(name, numbering.machine.now()).map_err(NextError::from)?;
+                Numbers::Positions(plain(ranges), Arc::new(scope.into_scope()))
             }
-            Advance::Numbers(numbers, ranges) => Numbers::Written(
-                numbers.iter().map(|(position, text)| (position.value(), text.into())).collect(),
-                ranges.into_iter().map(|range| range.from()..range.to()).collect(),
-            ),
+            Advance::Numbers(numbers, ranges) => {
+                let numbers = numbers.iter().map(|(position, text)| (position.value(), text.into()));
+                Numbers::Written(numbers.collect(), plain(ranges))
+            }
         };
         Ok(Given { lease: id, numbers, good_for })
     }
