@@ -34,6 +34,7 @@ mod write;
 pub use bates_connect::Address;
 pub use error::OpenError;
 pub use id_pools::IdPools;
+pub use node::CRASHED_AFTER;
 pub use open::Opening;
 pub use schema::plan;
 pub use settings::Settings;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -11,8 +12,11 @@ use crate::error::Failed;
 use crate::session::Session;
 
 /// A node that the store has not heard of for this long counts as crashed: what it holds is uncertain, and other nodes
-/// no longer wait for it. A node writes that it lives far more often. Bound into statements as `FLOAT8`.
-pub(crate) const CRASHED_AFTER_SECONDS: f64 = 300.0;
+/// no longer wait for it. A node writes that it lives far more often.
+pub const CRASHED_AFTER: Duration = Duration::from_mins(5);
+
+/// The same, bound into statements as `FLOAT8`.
+pub(crate) const CRASHED_AFTER_SECONDS: f64 = CRASHED_AFTER.as_secs_f64();
 
 /// A process, for people and for comparison.
 #[derive(Clone, Debug)]

@@ -64,29 +64,28 @@ struct Told<'s> {
     audit: Option<String>,
 }
 
-pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Answer> {
-    let config = args.config.load(None, None)?;
-    let mut out = Output::new();
-    if !args.json {
-        let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
-        out.line(format_args!("configuration   {file}"))?;
-        out.line(format_args!("data            {}", config.store))?;
-        out.line(format_args!("HTTP            {}", config.http))?;
-        out.line(format_args!("Redis protocol  {}", config.resp))?;
-        let access = if config.access.is_open() { "none: whoever can connect may ask" } else { "is set" };
-        out.line(format_args!("secret          {access}"))?;
+impl CheckArgs {
+    pub(crate) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let config = self.config.load(None, None)?;
+        if !self.json {
+            let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
+            let access = if config.access.is_open() { "none: whoever can connect may ask" } else { "is set" };
+            writeln!(out, "configuration   {file}")?;
+            writeln!(out, "data            {}", config.store)?;
+            writeln!(out, "HTTP            {}", config.http)?;
+            writeln!(out, "Redis protocol  {}", config.resp)?;
+            writeln!(out, "secret          {access}")?;
+        }
+        for spec in &config.series {
+            let told = tell(spec, &config)?;
+            if self.json { out.json(&told)? } else { print(out, &told)? }
+        }
+        Ok(Answer::Yes)
     }
-    for spec in &config.series {
-        let told = tell(spec, &config)?;
-        if args.json { out.json(&told)? } else { print(&mut out, &told)? }
-    }
-    out.flush()?;
-    Ok(Answer::Yes)
 }
 
 fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> anyhow::Result<Told<'s>> {
-    let sink = config.sinks.iter().find(|of| of.series == spec.name);
-    let documents = config.documents.iter().find(|of| of.series == spec.name);
+    let (sink, documents) = (config.sinks.get(&spec.name), config.documents.get(&spec.name));
     let (pattern, start) = spec.check()?;
     let capacity = pattern.capacity().ok();
     let skipped = skipped(spec, matches!(config.store, StoreAt::Postgres(..)));
@@ -113,14 +112,13 @@ fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> anyhow::Result<Told<'s>> {
         rules: rules(spec)?,
         value: if spec.value == Value::Seq { "seq" } else { "id" },
         time_zone: &spec.time_zone,
-        sink: sink.map(|of| anyhow::Ok(of.sink.open()?.describe())).transpose()?,
-        documents: documents.map(|of| of.documents.describe()).transpose()?,
+        sink: sink.map(|sink| anyhow::Ok(sink.open()?.describe())).transpose()?,
+        documents: documents.map(bates_sinks::DocumentsDescription::describe).transpose()?,
         pool: config.pools.iter().find(|of| of.series == spec.name).map(pool).transpose()?,
         audit: audit(spec.audit),
     })
 }
 
-/// How long it is kept who took which numbers, if it is at all.
 fn audit(audit: Auditing) -> Option<String> {
     let kept = match audit.retention() {
         None => "for ever".to_owned(),
@@ -129,17 +127,13 @@ fn audit(audit: Auditing) -> Option<String> {
     audit.is_on().then(|| format!("who took which numbers is kept {kept}"))
 }
 
-/// Where the pools of a series are, and how large.
 fn pool(PoolOf { pool, settings, .. }: &PoolOf) -> anyhow::Result<String> {
     let (low, key, server) = (grouped(settings.low), &settings.key, pool.address()?);
-    Ok(match settings.amount {
-        Amount::UpTo(size) => {
-            format!("{key} on Redis at {server}, filled up to {} when {low} are left", grouped(size))
-        }
-        Amount::Batch(count) => {
-            format!("{key} on Redis at {server}, {} more when {low} are left", grouped(count))
-        }
-    })
+    let amount = match settings.amount {
+        Amount::UpTo(size) => format!("filled up to {}", grouped(size)),
+        Amount::Batch(count) => format!("{} more", grouped(count)),
+    };
+    Ok(format!("{key} on Redis at {server}, {amount} when {low} are left"))
 }
 
 /// Numbers of one scope that a crash may skip: right at its start, and at most.
@@ -154,73 +148,55 @@ fn skipped(spec: &SeriesSpec, is_shared: bool) -> (u64, u64) {
     }
 }
 
-/// What numbers must keep, as it was written.
 fn rules(spec: &SeriesSpec) -> anyhow::Result<Vec<String>> {
     let described: Description = serde_json::from_str(&spec.description)?;
-    let words =
-        (!described.restrict.is_empty()).then(|| format!("without {}", described.restrict.join(", ")));
+    let words = described.restrict.join(", ");
+    let words = (!words.is_empty()).then(|| format!("without {words}"));
     Ok(described.reject.into_iter().chain(words).collect())
 }
 
 fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
     let Told { series, pattern, promise, order, start, reset, .. } = told;
-    out.line(format_args!("\n{GOOD}{series}{GOOD:#}  {promise}, {order} from {start}"))?;
-    let mut line = |name: &str, text: &str| print_line(out, name, text);
-    line("pattern", pattern)?;
-    if let Some(key) = &told.key {
-        line("key", key)?;
-    }
-    if told.value == "seq" {
-        line("value", "seq: LPOP gives the bare sequence part")?;
-    }
-    if reset != "never" {
-        line("reset", &format!("{reset}, in {}", told.time_zone))?;
-    }
-    if !told.rules.is_empty() {
-        line("rules", &told.rules.join("; "))?;
-    }
+    writeln!(out, "\n{GOOD}{series}{GOOD:#}  {promise}, {order} from {start}")?;
     let show =
         if *order == "shuffled" { " (in an order for show: the key is made with the first use)" } else { "" };
-    let none = "none within the first million positions, so a request would be refused";
-    line(
-        "samples",
-        &if told.samples.is_empty() { none.to_owned() } else { format!("{}{show}", told.samples.join("  ")) },
-    )?;
-    let about = if told.capacity_is_estimate { "about " } else { "" };
-    match told.capacity {
-        Some(count) => line("capacity", &format!("{about}{} a scope", counted(count, "number")))?,
-        None => line("capacity", "another one in each scope: its check characters cover the parameters")?,
-    }
-    print_outcome(out, told)
-}
-
-/// What becomes of numbers in a crash, and of documents.
-fn print_outcome(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
-    let mut line = |name: &str, text: &str| print_line(out, name, text);
-    let skipped = match told.crash_skips {
-        (0, _) => "nothing".to_owned(),
-        (first, most) => {
-            format!("up to {} numbers of a scope just begun, {} of a busy one", grouped(first), grouped(most))
+    let samples = match told.samples.join("  ") {
+        none if none.is_empty() => {
+            "none within the first million positions, so a request would be refused".into()
         }
+        samples => format!("{samples}{show}"),
     };
-    line("a crash", &format!("skips {skipped}"))?;
-    if let Some(sink) = &told.sink {
-        line("sink", sink)?;
-    }
-    if let Some(documents) = &told.documents {
-        line("documents", &format!("are compared with those in {documents}"))?;
-    }
-    if let Some(audit) = &told.audit {
-        line("audit", audit)?;
-    }
-    if let Some(pool) = &told.pool {
-        line("pool", pool)?;
-    }
-    Ok(())
-}
-
-fn print_line(out: &mut Output, name: &str, text: &str) -> anyhow::Result<()> {
-    out.line(format_args!("  {FAINT}{name:<9}{FAINT:#} {}", printable(text)))
+    let about = if told.capacity_is_estimate { "about " } else { "" };
+    let capacity = match told.capacity {
+        Some(count) => format!("{about}{} a scope", counted(count, "number")),
+        None => "another one in each scope: its check characters cover the parameters".into(),
+    };
+    let skipped = match told.crash_skips {
+        (0, _) => "skips nothing".into(),
+        (first, most) => format!(
+            "skips up to {} numbers of a scope just begun, {} of a busy one",
+            grouped(first),
+            grouped(most)
+        ),
+    };
+    let lines = [
+        ("pattern", Some((*pattern).to_owned())),
+        ("key", told.key.clone()),
+        ("value", (told.value == "seq").then(|| "seq: LPOP gives the bare sequence part".into())),
+        ("reset", (reset != "never").then(|| format!("{reset}, in {}", told.time_zone))),
+        ("rules", (!told.rules.is_empty()).then(|| told.rules.join("; "))),
+        ("samples", Some(samples)),
+        ("capacity", Some(capacity)),
+        ("a crash", Some(skipped)),
+        ("sink", told.sink.clone()),
+        ("documents", told.documents.as_ref().map(|at| format!("are compared with those in {at}"))),
+        ("audit", told.audit.clone()),
+        ("pool", told.pool.clone()),
+    ];
+    lines
+        .iter()
+        .filter_map(|(name, text)| Some((name, text.as_ref()?)))
+        .try_for_each(|(name, text)| writeln!(out, "  {FAINT}{name:<9}{FAINT:#} {}", printable(text)))
 }
 
 /// The first numbers of a scope that is made up.

@@ -13,7 +13,7 @@ use crate::output::{self, Answer, Output};
 use crate::recall::{RecallArgs, Stage};
 use crate::scope;
 use crate::serve::know_pools;
-use crate::store::{self, OpenStore, StoreRequest};
+use crate::store::{self, OpenStore};
 
 /// Raise a cursor: no position below it is ever issued again
 ///
@@ -61,48 +61,43 @@ pub(crate) struct FloorArgs {
     config: ConfigArgs,
 }
 
-pub(crate) fn run(args: &FloorArgs) -> anyhow::Result<Answer> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(open_and_raise(args))
-}
-
-async fn open_and_raise(args: &FloorArgs) -> anyhow::Result<Answer> {
-    let config = args.config.load(None, None)?;
-    match &config.store {
-        StoreAt::Folder(_) if args.accept_timeline => bail!("--accept-timeline is for a store on PostgreSQL"),
-        StoreAt::Postgres(..) if args.accept_loss => bail!("--accept-loss is for a data folder"),
-        _ => {}
-    }
-    match (StoreRequest { at: &config.store, opening: Opening::Stopped }).open().await? {
-        OpenStore::Folder(store) if args.accept_loss => {
-            let store = Arc::new(store);
-            raise_past_pools(store.clone(), config, args).await?;
-            tell(if store.accept_loss()? {
-                "the commits that are missing are given up: the store issues again. Numbers issued in these commits \
-                 come again in every scope that `bates floor` did not raise before"
-            } else {
-                "no commits are missing: the store issues as before"
-            })
+impl FloorArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let config = self.config.load(None, None)?;
+        match &config.store {
+            StoreAt::Folder(_) if self.accept_timeline => {
+                bail!("--accept-timeline is for a store on PostgreSQL")
+            }
+            StoreAt::Postgres(..) if self.accept_loss => bail!("--accept-loss is for a data folder"),
+            _ => {}
         }
-        OpenStore::Postgres(store) if args.accept_timeline => {
-            let store = Arc::new(store);
-            raise_past_pools(store.clone(), config, args).await?;
-            let timeline = store.accept().await?;
-            tell(&format!(
-                "timeline {timeline} is accepted: nodes issue again. If the database lost commits, their numbers come \
-                 again in every scope that `bates floor` did not raise before"
-            ))
+        match config.store.open(Opening::Stopped).await? {
+            OpenStore::Folder(store) if self.accept_loss => {
+                let store = Arc::new(store);
+                raise_past_pools(store.clone(), config, self).await?;
+                let told = if store.accept_loss()? {
+                    "the commits that are missing are given up: the store issues again. Numbers issued in these commits \
+                     come again in every scope that `bates floor` did not raise before"
+                } else {
+                    "no commits are missing: the store issues as before"
+                };
+                writeln!(out, "{told}")?;
+            }
+            OpenStore::Postgres(store) if self.accept_timeline => {
+                let store = Arc::new(store);
+                raise_past_pools(store.clone(), config, self).await?;
+                let timeline = store.accept().await?;
+                writeln!(
+                    out,
+                    "timeline {timeline} is accepted: nodes issue again. If the database lost commits, their numbers come \
+                     again in every scope that `bates floor` did not raise before"
+                )?;
+            }
+            OpenStore::Folder(store) => return raise(store, config, self, out).await,
+            OpenStore::Postgres(store) => return raise(store, config, self, out).await,
         }
-        OpenStore::Folder(store) => raise(store, config, args).await,
-        OpenStore::Postgres(store) => raise(store, config, args).await,
+        Ok(Answer::Yes)
     }
-}
-
-fn tell(line: &str) -> anyhow::Result<Answer> {
-    let mut out = Output::new();
-    out.line(format_args!("{line}"))?;
-    out.flush()?;
-    Ok(Answer::Yes)
 }
 
 /// What was pushed into a list in the time that is lost may have been taken: the cursors go past it.
@@ -154,7 +149,12 @@ fn past_what_was_pushed(floor: u64, pushed_to: Option<u64>) -> u64 {
     to
 }
 
-async fn raise(store: impl Store, mut config: Config, args: &FloorArgs) -> anyhow::Result<Answer> {
+async fn raise(
+    store: impl Store,
+    mut config: Config,
+    args: &FloorArgs,
+    out: &mut Output,
+) -> anyhow::Result<Answer> {
     let (floor, parameters) = args.words.split_last().context("a position is missing")?;
     let floor: u64 = floor.parse().with_context(|| format!("{floor:?} is no position"))?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());
@@ -167,27 +167,25 @@ async fn raise(store: impl Store, mut config: Config, args: &FloorArgs) -> anyho
     // A mistake in the scope is told before nodes give anything up.
     let before = machine.peek(&entry, name).await?.next;
     let series = entry.series().name().clone();
-    args.recall.recall(&machine, &series, Stage::Before).await?;
     let place = machine.place(&entry, name)?;
     let is_below = |at: &Place, range: Lease| *at == place && range.from() < floor;
-    args.recall.check_clients(&machine, &series, Stage::Before, is_below).await?;
+    args.recall.release(&machine, &series, Stage::Before, is_below).await?;
     // A series with a pool shows no date.
     let scope = ScopeKey::new(parameters.iter().copied(), None)?;
     let pushed_to = emptied(&machine, &entry, &scope, args.without_pools).await?;
     let floor = past_what_was_pushed(floor, pushed_to);
     let now = machine.raise_floor(&entry, name, floor).await?;
-    args.recall.recall(&machine, &series, Stage::After).await?;
     // A client may have been given numbers in between.
-    args.recall.check_clients(&machine, &series, Stage::After, is_below).await?;
+    args.recall.release(&machine, &series, Stage::After, is_below).await?;
     // A filler may have been faster.
     emptied(&machine, &entry, &scope, args.without_pools).await?;
     machine.close().await;
-    tell(&match before {
+    match before {
         Some(before) if now > before => {
-            format!("{place}: raised from {before} to {now}: nothing below {now} is issued any more")
+            writeln!(out, "{place}: raised from {before} to {now}: nothing below {now} is issued any more")?;
         }
-        _ => format!("{place}: stays at {now}, which is not below {floor}"),
-    })?;
+        _ => writeln!(out, "{place}: stays at {now}, which is not below {floor}")?,
+    }
     // Numbers issued meanwhile may have moved the cursor further than the floor.
     Ok(if now >= floor { Answer::Yes } else { Answer::No })
 }

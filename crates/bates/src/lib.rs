@@ -27,6 +27,7 @@
 //! Without its default feature `cli` the package is this library alone: `bates = { default-features = false }`.
 #![warn(missing_docs)]
 
+mod background;
 mod embed;
 
 pub use bates_core::{

@@ -5,14 +5,12 @@
 
 mod adopt;
 mod ask;
+mod background;
 mod check;
-mod command;
 mod config;
-mod convert;
 mod fill;
 mod floor;
 mod import;
-mod init;
 mod migrate;
 mod move_store;
 mod output;
@@ -26,37 +24,99 @@ mod store;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
-use command::{Bates, Command};
-use output::Answer;
+use output::{Answer, Output};
 
-fn main() -> ExitCode {
-    let bates = Bates::parse();
-    let answer = match bates.command {
-        Command::Pattern(command) => pattern::run(command),
-        Command::Serve(args) => serve::run(&args),
-        Command::Next(args) => ask::next(&args),
-        Command::Pop(args) => ask::pop(&args),
-        Command::Peek(args) => ask::peek(&args),
-        Command::Validate(args) => ask::validate(&args),
-        Command::Series(args) => ask::series(&args),
-        Command::Import(args) => import::run(&args),
-        Command::Adopt(args) => adopt::run(&args),
-        Command::Outbox(args) => ask::outbox(&args),
-        Command::Reconcile(args) => ask::reconcile(&args),
-        Command::Gaps(args) => ask::gaps(&args),
-        Command::Leases(args) => ask::leases(&args),
-        Command::Audit(args) => ask::audit(&args),
-        Command::Fill(args) => fill::run(&args),
-        Command::Init(args) => init::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Convert(args) => convert::run(&args),
-        Command::Floor(args) => floor::run(&args),
-        Command::MoveStore(args) => move_store::run(&args),
-        Command::Migrate(args) => migrate::run(&args),
-    };
-    match answer {
+/// A numbering machine: identifiers that are never repeated, fast, and accounted for.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+    bates serve\n  \
+    bates next document project=PROJ type=9012 -n 3\n  \
+    bates init && bates check\n  \
+    bates pattern render '{project}-{type}-{seq}' --position 1001 \\\n    \
+    --param project=PROJ --param type=9012\n  \
+    bates pattern capacity '{seq:base62:6}' --rate 1000/s\n\n\
+    Exit codes: 0 done; 1 the answer is no; 2 a bad call; 3 something outside failed."
+)]
+struct Bates {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::ServeArgs),
+    Next(ask::NextArgs),
+    Pop(ask::PopArgs),
+    Peek(ask::PeekArgs),
+    Validate(ask::ValidateArgs),
+    Series(ask::SeriesArgs),
+    Import(import::ImportArgs),
+    Adopt(adopt::AdoptArgs),
+    Outbox(ask::OutboxArgs),
+    Reconcile(ask::ReconcileArgs),
+    Gaps(ask::GapsArgs),
+    Leases(ask::LeasesArgs),
+    Audit(ask::AuditArgs),
+    Fill(fill::FillArgs),
+    Init(config::InitArgs),
+    Check(check::CheckArgs),
+    Convert(config::ConvertArgs),
+    Floor(floor::FloorArgs),
+    MoveStore(move_store::MoveStoreArgs),
+    Migrate(migrate::MigrateArgs),
+    /// Try a pattern: positions into identifiers and back, without a server.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+        bates pattern render 'INV-{seq:6}' --position 1 --count 3\n  \
+        bates pattern parse 'INV-{seq:6}' INV-000042\n  \
+        bates pattern validate '{seq:9}{check:luhn}' 1234567897\n  \
+        bates pattern capacity '{seq:base62:6}' --rate 1000/s"
+    )]
+    Pattern(pattern::PatternCommand),
+}
+
+impl Command {
+    async fn run(self, out: &mut Output) -> anyhow::Result<Answer> {
+        match self {
+            Self::Pattern(command) => command.run(out),
+            Self::Serve(args) => args.run(out).await,
+            Self::Next(args) => args.run(out).await,
+            Self::Pop(args) => args.run(out).await,
+            Self::Peek(args) => args.run(out).await,
+            Self::Validate(args) => args.run(out).await,
+            Self::Series(args) => args.run(out).await,
+            Self::Import(args) => args.run(out).await,
+            Self::Adopt(args) => args.run(out).await,
+            Self::Outbox(args) => args.run(out).await,
+            Self::Reconcile(args) => args.run(out).await,
+            Self::Gaps(args) => args.run(out).await,
+            Self::Leases(args) => args.run(out).await,
+            Self::Audit(args) => args.run(out).await,
+            Self::Fill(args) => args.run(out).await,
+            Self::Init(args) => args.run(out),
+            Self::Check(args) => args.run(out),
+            Self::Convert(args) => args.run(out),
+            Self::Floor(args) => args.run(out).await,
+            Self::MoveStore(args) => args.run(out).await,
+            Self::Migrate(args) => args.run(out).await,
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let mut out = Output::new();
+    let answer = Box::pin(Bates::parse().command.run(&mut out)).await;
+    let flushed = out.flush();
+    let answer = answer.and_then(|answer| flushed.map(|()| answer));
+    match answer.map_err(ask::explain) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::FAILURE,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,

@@ -24,22 +24,21 @@ pub(crate) struct MigrateArgs {
     config: ConfigArgs,
 }
 
-pub(crate) fn run(args: &MigrateArgs) -> anyhow::Result<Answer> {
-    let config = args.config.load(None, None)?;
-    let StoreAt::Postgres(address, settings) = &config.store else {
-        bail!("the store is a folder, which needs no migration: this is for a store on PostgreSQL");
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut out = Output::new();
-    if args.plan {
-        if runtime.block_on(PostgresStore::is_missing(address, *settings))? {
-            out.bytes(bates_postgres::plan().as_bytes())?;
+impl MigrateArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let config = self.config.load(None, None)?;
+        let StoreAt::Postgres(address, settings) = &config.store else {
+            bail!("the store is a folder, which needs no migration: this is for a store on PostgreSQL");
+        };
+        if self.plan {
+            if PostgresStore::is_missing(address, *settings).await? {
+                out.bytes(bates_postgres::plan().as_bytes())?;
+            }
+        } else if PostgresStore::migrate(address, *settings).await? {
+            writeln!(out, "{address} is a store now")?;
+        } else {
+            writeln!(out, "{address} is up to date")?;
         }
-    } else if runtime.block_on(PostgresStore::migrate(address, *settings))? {
-        out.line(format_args!("{address} is a store now"))?;
-    } else {
-        out.line(format_args!("{address} is up to date"))?;
+        Ok(Answer::Yes)
     }
-    out.flush()?;
-    Ok(Answer::Yes)
 }

@@ -39,35 +39,32 @@ pub(crate) struct MoveStoreArgs {
     recall: RecallArgs,
 }
 
-pub(crate) fn run(args: &MoveStoreArgs) -> anyhow::Result<Answer> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    // Read here and not by clap, whose errors show what was given: it may hold a password.
-    let store = |which: &str, given: &str| {
-        given.parse::<StoreAt>().map_err(|error| anyhow!("the {which} store: {error}"))
-    };
-    let (old, new) = (store("old", &args.from)?, store("new", &args.to)?);
-    let (from, to) = (old.to_string(), new.to_string());
-    let moved = runtime.block_on(async {
-        match &old {
+impl MoveStoreArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        // Read here and not by clap, whose errors show what was given: it may hold a password.
+        let store = |which: &str, given: &str| {
+            given.parse::<StoreAt>().map_err(|error| anyhow!("the {which} store: {error}"))
+        };
+        let (old, new) = (store("old", &self.from)?, store("new", &self.to)?);
+        let (from, to) = (old.to_string(), new.to_string());
+        let moved = match &old {
             StoreAt::Folder(path) => {
                 let store = SqliteStore::open_to_move(path, bates_sqlite::Opening::Existing)?;
-                into(NamedStore::new(&store, &from), &new, &to, &args.recall).await
+                into(NamedStore::new(&store, &from), &new, &to, &self.recall).await?
             }
             StoreAt::Postgres(address, settings) => {
                 let opening = bates_postgres::Opening::Stopped;
                 let store = PostgresStore::open(address, *settings, opening).await?;
-                into(NamedStore::new(&store, &from), &new, &to, &args.recall).await
+                into(NamedStore::new(&store, &from), &new, &to, &self.recall).await?
             }
-        }
-    })?;
-    let mut out = Output::new();
-    let series = grouped(moved.series);
-    out.line(format_args!(
-        "{series} series with {} are moved: {from} is left, and numbering goes on in {to}",
-        told(moved)
-    ))?;
-    out.flush()?;
-    Ok(Answer::Yes)
+        };
+        let (series, moved) = (grouped(moved.series), told(moved));
+        writeln!(
+            out,
+            "{series} series with {moved} are moved: {from} is left, and numbering goes on in {to}"
+        )?;
+        Ok(Answer::Yes)
+    }
 }
 
 /// The old store is left before the new one is made. If the new one is refused it has got nothing, and the old one is as
@@ -91,25 +88,36 @@ async fn into(
             return Err(error);
         }
     };
-    let mark = Mark::Arriving(departure.toward(from.name));
-    let copied = match to {
-        StoreAt::Folder(path) => match SqliteStore::open_arriving(path, &mark) {
-            Ok(store) => move_store(from, NamedStore::new(&store, to_name), &departure, tell).await,
-            Err(error) => return refused(from.store, to_name, &departure, error.into()).await,
-        },
-        StoreAt::Postgres(address, settings) => {
-            match PostgresStore::open_arriving(address, *settings, &mark).await {
-                Ok(store) => move_store(from, NamedStore::new(&store, to_name), &departure, tell).await,
-                Err(error) => return refused(from.store, to_name, &departure, error.into()).await,
-            }
-        }
-    };
-    match copied {
-        Err(error @ (MoveError::NotEmpty(_) | MoveError::Arriving { .. })) => {
-            refused(from.store, to_name, &departure, error.into()).await
-        }
-        moved => Ok(moved?),
+    let copied = copy(from, to, to_name, &departure).await;
+    if copied.as_ref().is_err_and(is_refusal) {
+        stay_in_store(from.store, to_name, &departure).await?;
     }
+    copied
+}
+
+async fn copy(
+    from: NamedStore<'_, impl Store>,
+    to: &StoreAt,
+    to_name: &str,
+    departure: &Departure,
+) -> anyhow::Result<Moved> {
+    let mark = Mark::Arriving(departure.toward(from.name));
+    Ok(match to {
+        StoreAt::Folder(path) => {
+            let store = SqliteStore::open_arriving(path, &mark)?;
+            move_store(from, NamedStore::new(&store, to_name), departure, tell).await?
+        }
+        StoreAt::Postgres(address, settings) => {
+            let store = PostgresStore::open_arriving(address, *settings, &mark).await?;
+            move_store(from, NamedStore::new(&store, to_name), departure, tell).await?
+        }
+    })
+}
+
+/// Whether the new store was refused before it got anything.
+fn is_refusal(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<MoveError>();
+    error.is_none_or(|error| matches!(error, MoveError::NotEmpty(_) | MoveError::Arriving { .. }))
 }
 
 /// Marks the old store as left, and waits until no node holds numbers of it.
@@ -144,16 +152,6 @@ async fn release(from: &impl Store, recall: &RecallArgs) -> anyhow::Result<()> {
          go on with --accept-risk: they may then issue these numbers until they see that the store was left",
         recall.wait
     ))
-}
-
-async fn refused(
-    from: &impl Store,
-    to_name: &str,
-    departure: &Departure,
-    error: anyhow::Error,
-) -> anyhow::Result<Moved> {
-    stay_in_store(from, to_name, departure).await?;
-    Err(error)
 }
 
 /// How far it has come, in one line of a terminal, where the answer is written over it.

@@ -39,9 +39,9 @@ impl Output {
         Self(io::BufWriter::with_capacity(64 * 1024, anstream::AutoStream::auto(io::stdout())))
     }
 
-    /// One line, which may hold styles.
-    pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) -> anyhow::Result<()> {
-        writeln!(self.0, "{line}").context(STDOUT)
+    /// What `writeln!` calls. The text may hold styles.
+    pub(crate) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> anyhow::Result<()> {
+        self.0.write_fmt(text).context(STDOUT)
     }
 
     /// One JSON value a line.
@@ -50,7 +50,6 @@ impl Output {
         self.0.write_all(b"\n").context(STDOUT)
     }
 
-    /// Bytes as they are.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         self.0.write_all(bytes).context(STDOUT)
     }
@@ -90,8 +89,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
 /// Whether a store could not be reached or used, rather than was named wrongly.
 fn is_of_store(error: &anyhow::Error) -> bool {
     use bates_postgres::OpenError;
-    let is_address = |error: &OpenError| matches!(error, OpenError::Address(_) | OpenError::NoStore(_));
-    error.downcast_ref().is_some_and(|error| !is_address(error))
+    error.downcast_ref().is_some_and(|error| !matches!(error, OpenError::Address(_) | OpenError::NoStore(_)))
         || error.downcast_ref::<bates_core::StoreError>().is_some()
 }
 
@@ -115,19 +113,13 @@ pub(crate) fn padded(text: &str, columns: usize) -> String {
 }
 
 /// Rows of texts from outside in columns that align; the first row is their heads.
-pub(crate) fn table<const COLUMNS: usize>(
-    out: &mut Output,
-    rows: &[[String; COLUMNS]],
-) -> anyhow::Result<()> {
+pub(crate) fn table<const N: usize>(out: &mut Output, rows: &[[String; N]]) -> anyhow::Result<()> {
     let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
-    let widths: [usize; COLUMNS] = std::array::from_fn(widest);
+    let widths: [usize; N] = std::array::from_fn(widest);
     for (at, row) in rows.iter().enumerate() {
         let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| padded(cell, width)).collect();
-        let line = cells.join("  ");
-        match at {
-            0 => out.line(format_args!("{FAINT}{}{FAINT:#}", line.trim_end()))?,
-            _ => out.line(format_args!("{}", line.trim_end()))?,
-        }
+        let (line, style) = (cells.join("  "), if at == 0 { FAINT } else { Style::new() });
+        writeln!(out, "{style}{}{style:#}", line.trim_end())?;
     }
     Ok(())
 }

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bates_api::Description;
-use bates_core::{
-    Machine, MachineError, Origin, Promise, PromiseChange, SeriesName, SeriesSpec, Store, SystemRuntime,
-};
+use bates_core::{Machine, Origin, Promise, SeriesName, SeriesSpec, Store, SystemRuntime};
 use bates_server::series;
 use bates_sqlite::Opening;
 use clap::Args;
@@ -14,7 +12,7 @@ use clap::Args;
 use crate::config::{Config, ConfigArgs};
 use crate::output::{Answer, Output};
 use crate::recall::{RecallArgs, Stage};
-use crate::store::{OpenStore, StoreRequest};
+use crate::store::OpenStore;
 
 /// Change what a series promises: unique, ordered or gapless
 ///
@@ -41,18 +39,22 @@ pub(crate) struct PromiseArgs {
     config: ConfigArgs,
 }
 
-pub(crate) fn run(args: &PromiseArgs) -> anyhow::Result<Answer> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let config = args.config.load(None, None)?;
-        match (StoreRequest { at: &config.store, opening: Opening::Existing }).open().await? {
-            OpenStore::Folder(store) => change(store, config, args).await,
-            OpenStore::Postgres(store) => change(store, config, args).await,
+impl PromiseArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let config = self.config.load(None, None)?;
+        match config.store.open(Opening::Existing).await? {
+            OpenStore::Folder(store) => change(store, config, self, out).await,
+            OpenStore::Postgres(store) => change(store, config, self, out).await,
         }
-    })
+    }
 }
 
-async fn change(store: impl Store, config: Config, args: &PromiseArgs) -> anyhow::Result<Answer> {
+async fn change(
+    store: impl Store,
+    config: Config,
+    args: &PromiseArgs,
+    out: &mut Output,
+) -> anyhow::Result<Answer> {
     let (name, to): (SeriesName, Promise) = (args.series.parse()?, args.promise.parse()?);
     let described = config.series.iter().find(|spec| spec.name == name).map(|spec| spec.promise);
     // The file may say already what is to be: what the store has is what is changed.
@@ -75,10 +77,7 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs) -> anyhow
         );
     }
     if from != to {
-        args.recall.recall(&machine, &name, Stage::Before).await?;
-        if keeps_order {
-            args.recall.check_clients(&machine, &name, Stage::Before, |_, _| true).await?;
-        }
+        args.recall.release(&machine, &name, Stage::Before, |_, _| keeps_order).await?;
         match entry.origin() {
             Origin::File => machine.change_promise(&name, to).await?,
             Origin::Api => machine.amend(&name, |spec| described_as(spec, to)).await?,
@@ -86,47 +85,23 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs) -> anyhow
     }
     if keeps_order {
         // Also where it promises so already: an earlier run may have been broken off here.
-        args.recall.recall(&machine, &name, Stage::After).await?;
-        args.recall.check_clients(&machine, &name, Stage::After, |_, _| true).await?;
+        args.recall.release(&machine, &name, Stage::After, |_, _| true).await?;
     }
     machine.close().await;
-    tell(&name, PromiseChange { from, to }, described)
-}
-
-fn tell(
-    name: &SeriesName,
-    PromiseChange { from, to }: PromiseChange,
-    described: Option<Promise>,
-) -> anyhow::Result<Answer> {
-    let mut out = Output::new();
     if from == to {
-        out.line(format_args!("series {name} promises {to}, as before"))?;
+        writeln!(out, "series {name} promises {to}, as before")?;
     } else {
-        out.line(format_args!("series {name} promises {to} from now on, and no longer {from}"))?;
+        writeln!(out, "series {name} promises {to} from now on, and no longer {from}")?;
     }
     if let Some(described) = described.filter(|described| *described != to) {
-        out.line(format_args!(
-            "the configuration describes it as {described}: change that before the next start"
-        ))?;
+        writeln!(out, "the configuration describes it as {described}: change that before the next start")?;
     }
-    out.flush()?;
     Ok(Answer::Yes)
 }
 
-fn described_as(spec: &SeriesSpec, promise: Promise) -> anyhow::Result<SeriesSpec, ChangeError> {
+fn described_as(spec: &SeriesSpec, promise: Promise) -> anyhow::Result<SeriesSpec> {
     let mut description: Description =
         serde_json::from_str(&spec.description).context("its description cannot be read")?;
     promise.name().clone_into(&mut description.promise);
-    Ok(series::spec(&description, spec.name.clone()).map_err(anyhow::Error::from)?)
-}
-
-/// Why a series was not changed.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-struct ChangeError(#[from] anyhow::Error);
-
-impl From<MachineError> for ChangeError {
-    fn from(error: MachineError) -> Self {
-        Self(error.into())
-    }
+    Ok(series::spec(&description, spec.name.clone())?)
 }

@@ -2,7 +2,6 @@
 //! and the command refuses where one stays silent or a client holds what must not be issued. Must never go on without
 //! saying what may come twice.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -55,8 +54,42 @@ impl Stage {
 }
 
 impl RecallArgs {
-    /// Has every node give up what it holds of a series; refuses if one does not answer in time.
-    pub(crate) async fn recall<S: Store>(
+    /// Has every node give up what it holds of a series. Refuses if one does not answer in time, or if a client holds
+    /// positions in advance that must not be issued.
+    pub(crate) async fn release<S: Store>(
+        &self,
+        machine: &Machine<S>,
+        series: &SeriesName,
+        stage: Stage,
+        concerns: impl Fn(&Place, Lease) -> bool,
+    ) -> anyhow::Result<()> {
+        self.recall_nodes(machine, series, stage).await?;
+        let leases = client_leases(machine, series, concerns).await?;
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let (count, name) = (counted(leases.len() as u64, "client lease"), series.as_str());
+        let held = listed(leases.iter().map(told_of_lease));
+        let is_crashed = |lease: &ClientLease| {
+            let age = machine.now().duration_since(lease.at);
+            Duration::try_from(age).is_ok_and(|age| age > CLIENT_LEASE_SPAN)
+        };
+        // A client that was silent for a day counts as crashed, as in the report of gaps.
+        if self.accept_risk || leases.iter().all(is_crashed) {
+            output::print_note(&format!(
+                "{count} of series {name:?} hold numbers that must not be issued; these may come twice:{held}"
+            ));
+            return Ok(());
+        }
+        bail!(
+            "{count} of series {name:?} hold numbers that must not be issued:{held}\n{} Have these \
+             clients close, which returns what they did not use (`bates leases` lists them, with the server running), \
+             or go on with --accept-risk: the numbers that they hold may then come twice",
+            stage.told()
+        )
+    }
+
+    async fn recall_nodes<S: Store>(
         &self,
         machine: &Machine<S>,
         series: &SeriesName,
@@ -66,57 +99,20 @@ impl RecallArgs {
         if recalled.silent.is_empty() {
             return Ok(());
         }
-        let nodes = counted(recalled.silent.len() as u64, "node");
+        let (nodes, name) = (counted(recalled.silent.len() as u64, "node"), series.as_str());
         let held = listed(recalled.silent.iter().map(told_of_node));
         if self.accept_risk {
             machine.write_off(&recalled).await?;
             output::print_note(&format!(
-                "{nodes} did not answer, and may still issue what they hold of series {:?}; these numbers may come \
-                 twice:{held}",
-                series.as_str()
+                "{nodes} did not answer, and may still issue what they hold of series {name:?}; these numbers may come \
+                 twice:{held}"
             ));
             return Ok(());
         }
-        let state = stage.told();
         bail!(
-            "{nodes} did not give up numbers of series {:?} within {} s:{held}\n{state} Stop these nodes and run the \
+            "{nodes} did not give up numbers of series {name:?} within {} s:{held}\n{} Stop these nodes and run the \
              command again, or go on with --accept-risk: the numbers that they hold may then come twice",
-            series.as_str(),
-            self.wait
-        )
-    }
-
-    /// Refuses if clients hold positions in advance that must not be issued.
-    pub(crate) async fn check_clients<S: Store>(
-        &self,
-        machine: &Machine<S>,
-        series: &SeriesName,
-        stage: Stage,
-        concerns: impl Fn(&Place, Lease) -> bool,
-    ) -> anyhow::Result<()> {
-        let leases = client_leases(machine, series, concerns).await?;
-        if leases.is_empty() {
-            return Ok(());
-        }
-        let count = counted(leases.len() as u64, "client lease");
-        let held = listed(leases.iter().map(told_of_lease));
-        let is_crashed = |lease: &ClientLease| {
-            let age = machine.now().duration_since(lease.at);
-            Duration::try_from(age).is_ok_and(|age| age > CLIENT_LEASE_SPAN)
-        };
-        // A client that was silent for a day counts as crashed, as in the report of gaps.
-        if self.accept_risk || leases.iter().all(is_crashed) {
-            output::print_note(&format!(
-                "{count} of series {:?} hold numbers that must not be issued; these may come twice:{held}",
-                series.as_str()
-            ));
-            return Ok(());
-        }
-        bail!(
-            "{count} of series {:?} hold numbers that must not be issued:{held}\n{} Have these \
-             clients close, which returns what they did not use (`bates leases` lists them, with the server running), \
-             or go on with --accept-risk: the numbers that they hold may then come twice",
-            series.as_str(),
+            self.wait,
             stage.told()
         )
     }
@@ -140,22 +136,16 @@ async fn client_leases<S: Store>(
 
 /// A line for each, and how many more there are.
 fn listed(lines: impl ExactSizeIterator<Item = String>) -> String {
-    let (count, mut text) = (lines.len(), String::new());
-    for line in lines.take(NAMED_MAX) {
-        // Writing to a text does not fail.
-        let _ = write!(text, "\n  {line}");
-    }
-    if count > NAMED_MAX {
-        let _ = write!(text, "\n  and {} more", count - NAMED_MAX);
-    }
-    text
+    let more = lines.len().checked_sub(NAMED_MAX + 1).map(|rest| format!("and {} more", rest + 1));
+    lines.take(NAMED_MAX).chain(more).flat_map(|line| ["\n  ".to_owned(), line]).collect()
 }
 
 /// A line for each node that holds numbers of a store.
 pub(crate) fn listed_nodes(silent: &[(SeriesName, Holder)]) -> String {
-    listed(silent.iter().map(|(series, holder)| {
-        format!("series {series:?}: {}", told_of_node(holder), series = series.as_str())
-    }))
+    let told = |(series, holder): &(SeriesName, _)| {
+        format!("series {:?}: {}", series.as_str(), told_of_node(holder))
+    };
+    listed(silent.iter().map(told))
 }
 
 fn told_of_node(holder: &Holder) -> String {

@@ -1,20 +1,24 @@
 //! How a scope is written on the command line: `project=PROJ type=9012`, and a date.
 
-use anyhow::bail;
+use anyhow::anyhow;
 use bates_api::Day;
 use bates_client::{Client, Series};
 use bates_pattern::Date;
 
 /// Words into parameters.
 pub(crate) fn pairs(words: &[String]) -> anyhow::Result<Vec<(&str, &str)>> {
-    let mut pairs = Vec::with_capacity(words.len());
-    for word in words {
-        match word.split_once('=') {
-            Some((name, value)) if !name.is_empty() => pairs.push((name, value)),
-            _ => bail!("{word:?} is no parameter: expected NAME=VALUE"),
-        }
-    }
-    Ok(pairs)
+    let wrong = |word: &String| anyhow!("{word:?} is no parameter: expected NAME=VALUE");
+    words.iter().map(|word| split(word).ok_or_else(|| wrong(word))).collect()
+}
+
+/// One parameter, as clap reads it.
+pub(crate) fn pair(word: &str) -> Result<(String, String), String> {
+    let (name, value) = split(word).ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn split(word: &str) -> Option<(&str, &str)> {
+    word.split_once('=').filter(|(name, _)| !name.is_empty())
 }
 
 /// One way to write a date, and one message.

@@ -11,25 +11,19 @@ use bates_sqlite::{Opening, SqliteStore};
 use crate::config::{Config, StoreAt};
 use crate::serve::know_pools;
 
-/// The store that a command wants. A database is never made a store by its first use: that takes [`Opening::New`].
-pub(crate) struct StoreRequest<'c> {
-    pub(crate) at: &'c StoreAt,
-    pub(crate) opening: Opening,
-}
-
-/// A store that is open.
 pub(crate) enum OpenStore {
     Folder(SqliteStore),
     Postgres(PostgresStore),
 }
 
-impl StoreRequest<'_> {
-    pub(crate) async fn open(self) -> anyhow::Result<OpenStore> {
-        let (address, settings) = match self.at {
-            StoreAt::Folder(path) => return Ok(OpenStore::Folder(SqliteStore::open(path, self.opening)?)),
-            StoreAt::Postgres(address, settings) => (address, *settings),
+impl StoreAt {
+    /// Opens it. A database is never made a store by its first use: that takes [`Opening::New`].
+    pub(crate) async fn open(&self, opening: Opening) -> anyhow::Result<OpenStore> {
+        let (address, settings) = match self {
+            Self::Folder(path) => return Ok(OpenStore::Folder(SqliteStore::open(path, opening)?)),
+            Self::Postgres(address, settings) => (address, *settings),
         };
-        let opening = match self.opening {
+        let opening = match opening {
             Opening::First | Opening::Existing => DatabaseOpening::Existing,
             Opening::New => DatabaseOpening::New,
             Opening::Stopped => DatabaseOpening::Stopped,

@@ -15,7 +15,7 @@ use crate::floor::emptied;
 use crate::output::{Answer, Output, counted};
 use crate::progress::Progress;
 use crate::recall::{RecallArgs, Stage};
-use crate::store::{self, OpenStore, StoreRequest};
+use crate::store::{self, OpenStore};
 use earlier::{Earlier, Positions};
 
 /// Never issue numbers that an earlier system already gave out
@@ -74,53 +74,50 @@ pub(crate) struct AdoptArgs {
 /// Positions that are set aside in one commit.
 const COMMIT_MAX: usize = 50_000;
 
-pub(crate) fn run(args: &AdoptArgs) -> anyhow::Result<Answer> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(open_and_adopt(args))
-}
-
-async fn open_and_adopt(args: &AdoptArgs) -> anyhow::Result<Answer> {
-    let config = args.config.load(None, None)?;
-    // The first command of an operator who comes from another system.
-    match (StoreRequest { at: &config.store, opening: Opening::First }).open().await? {
-        OpenStore::Folder(store) => adopt(store, config, args).await,
-        OpenStore::Postgres(store) => adopt(store, config, args).await,
+impl AdoptArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let config = self.config.load(None, None)?;
+        // The first command of an operator who comes from another system.
+        match config.store.open(Opening::First).await? {
+            OpenStore::Folder(store) => adopt(store, config, self, out).await,
+            OpenStore::Postgres(store) => adopt(store, config, self, out).await,
+        }
     }
 }
 
-async fn adopt(store: impl Store, mut config: Config, args: &AdoptArgs) -> anyhow::Result<Answer> {
+async fn adopt(
+    store: impl Store,
+    mut config: Config,
+    args: &AdoptArgs,
+    out: &mut Output,
+) -> anyhow::Result<Answer> {
     let machine = &*store::machine(store, &mut config).await?;
     // All is read before anything is written.
     let all = earlier::read(machine, args, config.store.address()).await?;
     if let Some(earlier) = all.iter().find(|earlier| earlier.strangers > 0 && !args.skip_others) {
-        let strangers = counted(earlier.strangers, "text");
+        let (strangers, series) = (counted(earlier.strangers, "text"), earlier.entry.series().name());
         bail!(
-            "{strangers} in {} that cannot be a number of series {:?}: nothing is adopted; --skip-others passes over them",
-            earlier.from,
-            earlier.entry.series().name()
+            "{strangers} in {} that cannot be a number of series {series:?}: nothing is adopted; --skip-others passes over them",
+            earlier.from
         );
     }
     for earlier in &all {
         released(machine, args, earlier, Stage::Before).await?;
     }
-    let mut out = Output::new();
     for earlier in &all {
         empty_pools(machine, earlier, args).await?;
-        let told = if earlier.is_shuffled() {
-            set_aside(machine, earlier).await?
-        } else {
-            raise(machine, earlier).await?
-        };
+        let is_shuffled = earlier.is_shuffled();
+        let told =
+            if is_shuffled { set_aside(machine, earlier).await? } else { raise(machine, earlier).await? };
         released(machine, args, earlier, Stage::After).await?;
         // A filler may have been granted adopted numbers before.
         empty_pools(machine, earlier, args).await?;
-        let (numbers, scopes) =
-            (counted(earlier.numbers, "number"), counted(earlier.scopes.len() as u64, "scope"));
+        let numbers = counted(earlier.numbers, "number");
+        let scopes = counted(earlier.scopes.len() as u64, "scope");
         let of = if all.len() > 1 { format!("{}: ", earlier.entry.series().name()) } else { String::new() };
-        out.line(format_args!("{of}{numbers} in {scopes} adopted; {told}"))?;
+        writeln!(out, "{of}{numbers} in {scopes} adopted; {told}")?;
     }
     machine.close().await;
-    out.flush()?;
     Ok(Answer::Yes)
 }
 
@@ -131,10 +128,8 @@ async fn released<S: Store>(
     earlier: &Earlier,
     stage: Stage,
 ) -> anyhow::Result<()> {
-    let series = earlier.entry.series().name();
-    args.recall.recall(machine, series, stage).await?;
     let is_adopted = |at: &Place, range: Lease| earlier.has_any_of(&at.scope, range);
-    args.recall.check_clients(machine, series, stage, is_adopted).await
+    args.recall.release(machine, earlier.entry.series().name(), stage, is_adopted).await
 }
 
 async fn empty_pools<S: Store>(
@@ -168,12 +163,10 @@ async fn set_aside<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> anyhow:
         }
     }
     progress.end();
-    let told = "each is passed over from now on".to_owned();
+    let told = "each is passed over from now on";
+    let were = if passed == 1 { "was" } else { "were" };
     Ok(match passed {
-        0 => told,
-        passed => format!(
-            "{told}. {} granted before: Bates may have issued them itself",
-            if passed == 1 { "1 of them was".to_owned() } else { format!("{passed} of them were") }
-        ),
+        0 => told.to_owned(),
+        _ => format!("{told}. {passed} of them {were} granted before: Bates may have issued them itself"),
     })
 }

@@ -3,9 +3,9 @@
 use bates_api::{AuditEntry, scope_text};
 use clap::Args;
 
-use super::list::{self, Format};
+use super::list::{self, Format, PAGE};
 use super::server::ServerArgs;
-use crate::output::{Answer, grouped};
+use crate::output::{Answer, Output, grouped};
 
 /// See who took which numbers of the series that are audited, the oldest first
 #[derive(Debug, Args)]
@@ -59,25 +59,17 @@ pub(crate) struct AuditArgs {
     server: ServerArgs,
 }
 
-/// Entries that are asked for at a time.
-const PAGE: usize = 10_000;
-
-pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<Answer> {
-    args.server.ask(async |client| {
-        let entries = client.audit().page(args.limit.unwrap_or(PAGE).min(PAGE));
-        let filters = [
-            ("series", &args.series),
-            ("period", &args.period),
-            ("id", &args.id),
-            ("who", &args.who),
-            ("since", &args.since),
-            ("until", &args.until),
-        ];
-        let entries = list::narrow(entries, &filters, &args.parameters)?;
-        let format = Format::of(args.json, args.csv, AuditEntry::CSV, AuditEntry::csv);
+impl AuditArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let entries = self.server.client()?.audit().page(self.limit.unwrap_or(PAGE).min(PAGE));
+        let Self { series, period, id, who, since, until, .. } = self;
+        let names = ["series", "period", "id", "who", "since", "until"];
+        let filters = names.into_iter().zip([series, period, id, who, since, until]);
+        let entries = list::narrow(entries, filters, &self.parameters)?;
+        let format = Format::of(self.json, self.csv, AuditEntry::CSV, AuditEntry::csv);
         let heads = ["AT", "WHO", "HOW", "SERIES", "SCOPE", "FIRST", "LAST", "COUNT"];
-        list::print(entries, args.limit, format, heads, |entry| vec![row(entry)]).await
-    })
+        list::print(out, entries, self.limit, format, heads, |entry| vec![row(entry)]).await
+    }
 }
 
 fn row(entry: AuditEntry) -> [String; 8] {

@@ -4,12 +4,9 @@ use bates_api::{Gap, Reconciliation, scope_text};
 use bates_client::{Client, Error};
 use clap::Args;
 
-use super::list::{self, Format};
+use super::list::{self, Format, PAGE};
 use super::server::ServerArgs;
 use crate::output::{self, Answer, Output, counted, grouped};
-
-/// Gaps that are asked for at a time.
-const PAGE: usize = 10_000;
 
 /// List the gaps that the last reconciliation found
 #[derive(Debug, Args)]
@@ -60,17 +57,18 @@ pub(crate) struct ReconcileArgs {
     server: ServerArgs,
 }
 
-pub(crate) fn gaps(args: &GapsArgs) -> anyhow::Result<Answer> {
-    args.server.ask(async |client| {
-        if args.now {
-            find_gaps(&client, args.series.as_deref()).await?;
+impl GapsArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let client = self.server.client()?;
+        if self.now {
+            find_gaps(&client, self.series.as_deref()).await?;
         }
-        let filters = [("series", &args.series), ("period", &args.period)];
-        let gaps = list::narrow(client.gaps().page(PAGE), &filters, &args.parameters)?;
-        let format = Format::of(args.json, args.csv, Gap::CSV, Gap::csv);
+        let filters = [("series", &self.series), ("period", &self.period)];
+        let gaps = list::narrow(client.gaps().page(PAGE), filters, &self.parameters)?;
+        let format = Format::of(self.json, self.csv, Gap::CSV, Gap::csv);
         let heads = ["SERIES", "SCOPE", "FIRST", "LAST", "COUNT", "REASON", "SEEN"];
-        list::print(gaps, None, format, heads, |gap| vec![row(gap)]).await
-    })
+        list::print(out, gaps, None, format, heads, |gap| vec![row(gap)]).await
+    }
 }
 
 fn row(gap: Gap) -> [String; 7] {
@@ -80,28 +78,23 @@ fn row(gap: Gap) -> [String; 7] {
     [gap.series, scope, gap.first.to_string(), gap.last.to_string(), count, reason, gap.seen]
 }
 
-pub(crate) fn reconcile(args: &ReconcileArgs) -> anyhow::Result<Answer> {
-    let found = args.server.ask(async |client| Ok(find_gaps(&client, args.series.as_deref()).await?))?;
-    let mut out = Output::new();
-    if args.json {
-        out.json(&found)?;
-    } else {
+impl ReconcileArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let found = find_gaps(&self.server.client()?, self.series.as_deref()).await?;
+        if self.json {
+            out.json(&found)?;
+            return Ok(Answer::Yes);
+        }
         let Reconciliation { scopes, gaps, missing, uncertain, strangers } = found;
         let (scopes, gaps) = (counted(scopes, "scope"), counted(gaps, "gap"));
-        let numbers = counted(missing, "number");
-        out.line(format_args!(
-            "{scopes} looked at: {gaps}, {numbers} missing, {} uncertain",
-            grouped(uncertain)
-        ))?;
+        let (numbers, uncertain) = (counted(missing, "number"), grouped(uncertain));
+        writeln!(out, "{scopes} looked at: {gaps}, {numbers} missing, {uncertain} uncertain")?;
         if strangers > 0 {
-            output::print_note(&format!(
-                "{} in your documents are no numbers of their series",
-                counted(strangers, "text")
-            ));
+            let texts = counted(strangers, "text");
+            output::print_note(&format!("{texts} in your documents are no numbers of their series"));
         }
+        Ok(Answer::Yes)
     }
-    out.flush()?;
-    Ok(Answer::Yes)
 }
 
 async fn find_gaps(client: &Client, series: Option<&str>) -> Result<Reconciliation, Error> {

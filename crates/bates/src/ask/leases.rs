@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::list::{self, Format};
 use super::server::ServerArgs;
-use crate::output::{Answer, grouped};
+use crate::output::{Answer, Output, grouped};
 
 /// List what programs hold in advance
 #[derive(Debug, Args)]
@@ -22,13 +22,13 @@ pub(crate) struct LeasesArgs {
     server: ServerArgs,
 }
 
-pub(crate) fn run(args: &LeasesArgs) -> anyhow::Result<Answer> {
-    args.server.ask(async |client| {
-        let leases = list::narrow(client.leases(), &[("series", &args.series)], &[])?;
-        let format = if args.json { Format::Json } else { Format::Table };
+impl LeasesArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let leases = list::narrow(self.server.client()?.leases(), [("series", &self.series)], &[])?;
+        let format = if self.json { Format::Json } else { Format::Table };
         let heads = ["SERIES", "SCOPE", "FIRST", "LAST", "POSITIONS", "WHO", "SINCE"];
-        list::print(leases, None, format, heads, rows).await
-    })
+        list::print(out, leases, None, format, heads, rows).await
+    }
 }
 
 /// A row a range.

@@ -6,6 +6,9 @@ use serde::Serialize;
 use crate::output::{self, Answer, Output};
 use crate::scope;
 
+/// Items of a long list that are asked for at a time.
+pub(super) const PAGE: usize = 10_000;
+
 /// How a list is printed.
 pub(super) enum Format<T> {
     Table,
@@ -15,7 +18,6 @@ pub(super) enum Format<T> {
 }
 
 impl<T> Format<T> {
-    /// As the options of a command say.
     pub(super) fn of(json: bool, csv: bool, columns: &'static str, row: fn(&T) -> String) -> Self {
         match (json, csv) {
             (true, _) => Self::Json,
@@ -26,28 +28,29 @@ impl<T> Format<T> {
 }
 
 /// A list, narrowed to what the arguments of a command name, with parameters of a scope among them.
-pub(super) fn narrow<P: Page>(
+pub(super) fn narrow<'a, P: Page>(
     pages: Pages<P>,
-    filters: &[(&str, &Option<String>)],
-    parameters: &[String],
+    filters: impl IntoIterator<Item = (&'a str, &'a Option<String>)>,
+    parameters: &'a [String],
 ) -> anyhow::Result<Pages<P>> {
-    let given = filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+    let given = filters.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
     let pairs = given.chain(scope::pairs(parameters)?);
     Ok(pairs.fold(pages, |pages, (name, value)| pages.filter(name, value)))
 }
 
 /// Prints a list, up to a limit; an item may have several rows in the table.
 pub(super) async fn print<P: Page<Item: Serialize>, const COLUMNS: usize>(
+    out: &mut Output,
     mut pages: Pages<P>,
     limit: Option<usize>,
     format: Format<P::Item>,
     heads: [&str; COLUMNS],
     rows_of: impl Fn(P::Item) -> Vec<[String; COLUMNS]>,
 ) -> anyhow::Result<Answer> {
-    let (mut out, mut left) = (Output::new(), limit.unwrap_or(usize::MAX));
+    let mut left = limit.unwrap_or(usize::MAX);
     let mut rows = vec![heads.map(str::to_owned)];
     if let Format::Csv(columns, _) = format {
-        out.line(format_args!("{columns}"))?;
+        writeln!(out, "{columns}")?;
     }
     while left > 0
         && let Some(items) = pages.next_page().await?
@@ -57,13 +60,12 @@ pub(super) async fn print<P: Page<Item: Serialize>, const COLUMNS: usize>(
             match format {
                 Format::Table => rows.extend(rows_of(item)),
                 Format::Json => out.json(&item)?,
-                Format::Csv(_, row) => out.line(format_args!("{}", row(&item)))?,
+                Format::Csv(_, row) => writeln!(out, "{}", row(&item))?,
             }
         }
     }
     if let Format::Table = format {
-        output::table(&mut out, &rows)?;
+        output::table(out, &rows)?;
     }
-    out.flush()?;
     Ok(Answer::Yes)
 }

@@ -1,25 +1,22 @@
-//! The commands that ask a running server: `next`, `pop`, `peek`, `validate`, `series`. One file a command.
+//! The commands that ask a running server: `next`, `pop`, `peek`, `validate`, `series`, and lists of what it knows.
 
 mod audit;
 mod gaps;
 mod leases;
 mod list;
-mod next;
 mod numbers;
 mod outbox;
 mod peek;
-mod pop;
 mod series;
 mod server;
 mod validate;
 
-pub(crate) use audit::{AuditArgs, run as audit};
-pub(crate) use gaps::{GapsArgs, ReconcileArgs, gaps, reconcile};
-pub(crate) use leases::{LeasesArgs, run as leases};
-pub(crate) use next::{NextArgs, run as next};
-pub(crate) use outbox::{OutboxArgs, run as outbox};
-pub(crate) use peek::{PeekArgs, run as peek};
-pub(crate) use pop::{PopArgs, run as pop};
-pub(crate) use series::{SeriesArgs, run as series};
-pub(crate) use server::{Refused, ServerArgs};
-pub(crate) use validate::{ValidateArgs, run as validate};
+pub(crate) use audit::AuditArgs;
+pub(crate) use gaps::{GapsArgs, ReconcileArgs};
+pub(crate) use leases::LeasesArgs;
+pub(crate) use numbers::{NextArgs, PopArgs};
+pub(crate) use outbox::OutboxArgs;
+pub(crate) use peek::PeekArgs;
+pub(crate) use series::SeriesArgs;
+pub(crate) use server::{Refused, ServerArgs, explain};
+pub(crate) use validate::{Line, ValidateArgs, print_verdict};

@@ -75,23 +75,25 @@ struct Which {
     server: ServerArgs,
 }
 
-pub(crate) fn run(args: &OutboxArgs) -> anyhow::Result<Answer> {
-    match &args.decision {
-        None => list(args),
-        Some(DecisionCommand::Retry(which)) => decide(which, Decision::Retry, "will be delivered"),
-        Some(DecisionCommand::Abandon(which)) => decide(which, Decision::Abandon, "abandoned"),
+impl OutboxArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        match &self.decision {
+            None => self.list(out).await,
+            Some(DecisionCommand::Retry(which)) => {
+                which.decide(out, Decision::Retry, "will be delivered").await
+            }
+            Some(DecisionCommand::Abandon(which)) => which.decide(out, Decision::Abandon, "abandoned").await,
+        }
     }
-}
 
-fn list(args: &OutboxArgs) -> anyhow::Result<Answer> {
-    args.server.ask(async |client| {
-        let documents = client.outbox().page(args.limit.min(PAGE));
-        let filters = [("state", &args.state), ("series", &args.series)];
-        let documents = list::narrow(documents, &filters, &[])?;
-        let format = if args.json { Format::Json } else { Format::Table };
+    async fn list(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let documents = self.server.client()?.outbox().page(self.limit.min(PAGE));
+        let filters = [("state", &self.state), ("series", &self.series)];
+        let documents = list::narrow(documents, filters, &[])?;
+        let format = if self.json { Format::Json } else { Format::Table };
         let heads = ["NUMBER", "SERIES", "STATE", "TRIES", "UPDATED", "LAST ERROR"];
-        list::print(documents, Some(args.limit), format, heads, |document| vec![row(document)]).await
-    })
+        list::print(out, documents, Some(self.limit), format, heads, |document| vec![row(document)]).await
+    }
 }
 
 fn row(document: KnownDocument) -> [String; 6] {
@@ -99,21 +101,20 @@ fn row(document: KnownDocument) -> [String; 6] {
     [id, series, state, tries.to_string(), updated, last_error.unwrap_or_default()]
 }
 
-fn decide(which: &Which, decision: Decision, outcome: &str) -> anyhow::Result<Answer> {
-    if which.ids.is_empty() && !which.all {
-        bail!("name documents by their numbers or event ids, or say --all");
-    }
-    which.server.ask(async |client| {
-        let mut out = Output::new();
-        if which.all {
-            let count = client.decide_all(which.series.as_deref(), decision).await?;
-            out.line(format_args!("{} {outcome}", counted(count, "document")))?;
+impl Which {
+    async fn decide(&self, out: &mut Output, decision: Decision, outcome: &str) -> anyhow::Result<Answer> {
+        if self.ids.is_empty() && !self.all {
+            bail!("name documents by their numbers or event ids, or say --all");
         }
-        for id in &which.ids {
+        let client = self.server.client()?;
+        if self.all {
+            let count = client.decide_all(self.series.as_deref(), decision).await?;
+            writeln!(out, "{} {outcome}", counted(count, "document"))?;
+        }
+        for id in &self.ids {
             let document = client.decide(id, decision).await?;
-            out.line(format_args!("{} {outcome}", output::printable(&document.id)))?;
+            writeln!(out, "{} {outcome}", output::printable(&document.id))?;
         }
-        out.flush()?;
         Ok(Answer::Yes)
-    })
+    }
 }

@@ -4,7 +4,7 @@ use bates_pattern::Date;
 use clap::Args;
 
 use super::server::ServerArgs;
-use crate::output::{Answer, Output, counted, grouped};
+use crate::output::{Answer, Output, counted};
 use crate::scope;
 
 /// Look at a scope without taking a number
@@ -30,25 +30,21 @@ pub(crate) struct PeekArgs {
     server: ServerArgs,
 }
 
-pub(crate) fn run(args: &PeekArgs) -> anyhow::Result<Answer> {
-    let peek = args.server.ask(async |client| {
-        Ok(scope::series(&client, &args.series, &args.parameters, args.date)?.peek().await?)
-    })?;
-    let mut out = Output::new();
-    if args.json {
-        out.json(&peek)?;
-    } else {
-        let position = |position: Option<u64>, none: &str| {
-            position.map_or(none.to_owned(), |at| format!("position {at}"))
-        };
-        let about = if peek.left_is_estimate { "about " } else { "" };
-        out.line(format_args!("last  {}", position(peek.last, "none yet")))?;
-        out.line(format_args!("next  {}", position(peek.next, "none: the scope is exhausted")))?;
-        out.line(format_args!(
-            "left  {about}{}",
-            if peek.left == 1 { counted(1, "number") } else { format!("{} numbers", grouped(peek.left)) }
-        ))?;
+impl PeekArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let series = scope::series(&self.server.client()?, &self.series, &self.parameters, self.date)?;
+        let peek = series.peek().await?;
+        if self.json {
+            out.json(&peek)?;
+        } else {
+            let position = |position: Option<u64>, none: &str| {
+                position.map_or(none.to_owned(), |at| format!("position {at}"))
+            };
+            let about = if peek.left_is_estimate { "about " } else { "" };
+            writeln!(out, "last  {}", position(peek.last, "none yet"))?;
+            writeln!(out, "next  {}", position(peek.next, "none: the scope is exhausted"))?;
+            writeln!(out, "left  {about}{}", counted(peek.left, "number"))?;
+        }
+        Ok(if peek.next.is_some() { Answer::Yes } else { Answer::No })
     }
-    out.flush()?;
-    Ok(if peek.next.is_some() { Answer::Yes } else { Answer::No })
 }

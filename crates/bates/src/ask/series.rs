@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use super::server::ServerArgs;
 use crate::output::{self, Answer, Output};
-use crate::promise::{self, PromiseArgs};
+use crate::promise::PromiseArgs;
 
 /// List the series of a running server, or change what one promises
 #[derive(Debug, Args)]
@@ -33,29 +33,26 @@ enum SeriesCommand {
     Promise(PromiseArgs),
 }
 
-pub(crate) fn run(args: &SeriesArgs) -> anyhow::Result<Answer> {
-    if let Some(SeriesCommand::Promise(args)) = &args.change {
-        return promise::run(args);
+impl SeriesArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        if let Some(SeriesCommand::Promise(args)) = &self.change {
+            return args.run(out).await;
+        }
+        let client = self.server.client()?;
+        let series = match &self.series {
+            Some(name) => vec![client.series(name).describe().await?],
+            None => client.all_series().await?,
+        };
+        if self.json {
+            series.iter().try_for_each(|one| out.json(one))?;
+            return Ok(Answer::Yes);
+        }
+        let mut rows = vec![["SERIES", "PATTERN", "PROMISE", "ORDER", "KEY", "FROM"].map(str::to_owned)];
+        for Series { name, description, origin, .. } in series {
+            let Description { pattern, promise, order, key, .. } = description;
+            rows.push([name, pattern, promise, order, key.unwrap_or_default(), origin]);
+        }
+        output::table(out, &rows)?;
+        Ok(Answer::Yes)
     }
-    let series = args.server.ask(async |client| match &args.series {
-        Some(name) => Ok(vec![client.series(name).describe().await?]),
-        None => Ok(client.all_series().await?),
-    })?;
-    let mut out = Output::new();
-    if args.json {
-        series.iter().try_for_each(|one| out.json(one))?;
-    } else {
-        print(&mut out, series)?;
-    }
-    out.flush()?;
-    Ok(Answer::Yes)
-}
-
-fn print(out: &mut Output, series: Vec<Series>) -> anyhow::Result<()> {
-    let mut rows = vec![["SERIES", "PATTERN", "PROMISE", "ORDER", "KEY", "FROM"].map(str::to_owned)];
-    for Series { name, description, origin, .. } in series {
-        let Description { pattern, promise, order, key, .. } = description;
-        rows.push([name, pattern, promise, order, key.unwrap_or_default(), origin]);
-    }
-    output::table(out, &rows)
 }

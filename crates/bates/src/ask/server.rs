@@ -43,16 +43,6 @@ impl Refused {
 }
 
 impl ServerArgs {
-    /// Runs a command that asks the server.
-    pub(crate) fn ask<T>(&self, command: impl AsyncFnOnce(Client) -> anyhow::Result<T>) -> anyhow::Result<T> {
-        let client = self.client()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(command(client)).map_err(|error| match error.downcast::<Error>() {
-            Ok(error) => explain(error),
-            Err(error) => error,
-        })
-    }
-
     /// The address, and the secret of the environment.
     pub(super) fn address(&self) -> anyhow::Result<(String, Option<String>)> {
         self.client()?;
@@ -65,7 +55,7 @@ impl ServerArgs {
     }
 
     /// A client that asks once: who types a command decides whether to type it again.
-    fn client(&self) -> anyhow::Result<Client> {
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let url = self.url();
         let builder = Client::builder(&*url).attempts(1).connect_timeout(ANSWER_TIMEOUT);
         let mut builder = builder.answer_timeout(ANSWER_TIMEOUT).total_time(ANSWER_TIMEOUT);
@@ -76,10 +66,10 @@ impl ServerArgs {
             Error::Wrong { what: "secret", .. } => anyhow!("BATES_SECRET cannot be sent"),
             // It may hold a password, which is not shown.
             error if url.contains('@') => error.into(),
-            _ => anyhow!(
-                "{} is no address of a server: expected one such as http://127.0.0.1:8080",
-                printable(&url)
-            ),
+            _ => {
+                let url = printable(&url);
+                anyhow!("{url} is no address of a server: expected one such as http://127.0.0.1:8080")
+            }
         })
     }
 }
@@ -90,15 +80,18 @@ fn secret() -> Option<String> {
 
 /// What an error of the client means for a command. A server that cannot be reached is the outside failing us, and not
 /// the call.
-pub(crate) fn explain(error: Error) -> anyhow::Error {
-    match error {
-        Error::Exhausted { detail, .. } => Refused::new("exhausted", &detail).into(),
-        Error::Refused { code, detail, .. } => Refused::new(&code, &detail).into(),
-        Error::Away { host, cause, .. } | Error::Distrusted { host, cause, .. } => {
+pub(crate) fn explain(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast() {
+        Ok(Error::Exhausted { detail, .. }) => Refused::new("exhausted", &detail).into(),
+        Ok(Error::Refused { code, detail, .. }) => Refused::new(&code, &detail).into(),
+        Ok(Error::Away { host, cause, .. } | Error::Distrusted { host, cause, .. }) => {
             let told = format!("no answer from {host}; is `bates serve` running there?");
             anyhow::Error::from(io::Error::other(cause.into_string())).context(told)
         }
-        error @ Error::Strange { .. } => io::Error::other(printable(&error.to_string()).into_owned()).into(),
-        error => error.into(),
+        Ok(error @ Error::Strange { .. }) => {
+            io::Error::other(printable(&error.to_string()).into_owned()).into()
+        }
+        Ok(error) => error.into(),
+        Err(error) => error,
     }
 }

@@ -30,37 +30,43 @@ pub(crate) struct ValidateArgs {
     server: ServerArgs,
 }
 
+impl ValidateArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let (series, mut answer) = (self.server.client()?.series(&*self.series), Answer::Yes);
+        for text in &self.texts {
+            let verdict = series.validate(text).await?;
+            answer = answer.and(print_verdict(out, &Line { text, verdict }, self.json, 0)?);
+        }
+        Ok(answer)
+    }
+}
+
 /// A verdict, and the text that it is about.
 #[derive(Serialize)]
-struct Line<'a> {
-    text: &'a str,
+pub(crate) struct Line<'a> {
+    pub(crate) text: &'a str,
     #[serde(flatten)]
-    verdict: &'a Verdict,
+    pub(crate) verdict: Verdict,
 }
 
-pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<Answer> {
-    args.server.ask(async |client| {
-        let (series, mut out, mut answer) = (client.series(&*args.series), Output::new(), Answer::Yes);
-        for text in &args.texts {
-            let verdict = series.validate(text).await?;
-            answer = answer.and(if verdict.valid { Answer::Yes } else { Answer::No });
-            if args.json {
-                out.json(&Line { text, verdict: &verdict })?;
-            } else {
-                print(&mut out, text, &verdict)?;
-            }
-        }
-        out.flush()?;
-        Ok(answer)
-    })
-}
-
-fn print(out: &mut Output, text: &str, verdict: &Verdict) -> anyhow::Result<()> {
-    let (style, said) = if verdict.valid { (GOOD, "valid") } else { (BAD, "invalid") };
-    out.line(format_args!("{}  {style}{said}{style:#}", printable(text)))?;
-    let width = verdict.reasons.iter().map(|reason| reason.code.len()).max().unwrap_or(0);
-    for Reason { code, message } in &verdict.reasons {
-        out.line(format_args!("  {}  {}", padded(code, width), printable(message)))?;
+/// Prints a verdict; the column of texts is so wide.
+pub(crate) fn print_verdict(
+    out: &mut Output,
+    line: &Line<'_>,
+    json: bool,
+    width: usize,
+) -> anyhow::Result<Answer> {
+    let Line { text, verdict: Verdict { valid, reasons } } = line;
+    let (answer, style, said) =
+        if *valid { (Answer::Yes, GOOD, "valid") } else { (Answer::No, BAD, "invalid") };
+    if json {
+        out.json(line)?;
+        return Ok(answer);
     }
-    Ok(())
+    writeln!(out, "{}  {style}{said}{style:#}", padded(text, width))?;
+    let code_width = reasons.iter().map(|reason| reason.code.len()).max().unwrap_or(0);
+    for Reason { code, message } in reasons {
+        writeln!(out, "  {}  {}", padded(code, code_width), printable(message))?;
+    }
+    Ok(answer)
 }

@@ -3,8 +3,8 @@
 
 use bates_server::Access;
 
-use super::Mistake;
-use super::address::{text, wrong};
+use super::Mistakes;
+use super::address::text;
 use super::tree::Node;
 
 /// What a token may say of itself.
@@ -14,78 +14,62 @@ const TOKEN_KEYS: [&str; 2] = ["secret", "secret_file"];
 const TAKEN: [&str; 2] = ["default", "unknown"];
 
 /// The shared secret and the tokens; `None` if there is a mistake.
-pub(super) fn access(tree: &Node, mistakes: &mut Vec<Mistake>) -> Option<Access> {
-    let before = mistakes.len();
+pub(super) fn access(tree: &Node, mistakes: &mut Mistakes) -> Option<Access> {
+    let before = mistakes.count();
     let shared = secret(tree, "", mistakes);
-    let tokens = tokens(tree, mistakes);
     let mut access = Access::new(shared.as_deref());
-    let mut known: Vec<(&str, &str)> = shared.iter().map(|secret| ("the shared secret", &**secret)).collect();
-    for (name, node, secret) in &tokens {
-        if let Some((other, _)) = known.iter().find(|(_, known)| known == secret) {
-            let problem =
-                format!("tokens: {name}: its secret is that of {other}: nobody could tell them apart");
-            mistakes.push(Mistake { origin: node.origin.clone(), problem });
+    let mut known: Vec<(&str, String)> = shared.into_iter().map(|one| ("the shared secret", one)).collect();
+    for (name, node) in tokens(tree, mistakes) {
+        let (of, before) = (format!("tokens: {name}: "), mistakes.count());
+        let Some(secret) = secret(node, &of, mistakes) else {
+            if mistakes.count() == before {
+                mistakes.add(&node.origin, format!("{of}it has neither secret nor secret_file"));
+            }
+            continue;
+        };
+        if let Some((other, _)) = known.iter().find(|(_, known)| *known == secret) {
+            let problem = format!("{of}its secret is that of {other}: nobody could tell them apart");
+            mistakes.add(&node.origin, problem);
         }
+        access = access.with_token(name, &secret);
         known.push((name, secret));
-        access = access.with_token(name, secret);
     }
-    (mistakes.len() == before).then_some(access)
+    (mistakes.count() == before).then_some(access)
 }
 
-/// Each token with its secret.
-fn tokens<'t>(tree: &'t Node, mistakes: &mut Vec<Mistake>) -> Vec<(&'t str, &'t Node, String)> {
+/// The tokens that are described as they can be.
+fn tokens<'t>(tree: &'t Node, mistakes: &mut Mistakes) -> Vec<(&'t str, &'t Node)> {
     let Some(node) = tree.get("tokens") else { return Vec::new() };
-    let mut mistaken = |node: &Node, problem: String| {
-        mistakes.push(Mistake { origin: node.origin.clone(), problem });
-    };
     let Some(entries) = node.entries() else {
-        mistaken(node, "tokens: expected a map of names, each with a secret or a secret_file".to_owned());
+        mistakes.add(&node.origin, "tokens: expected a map of names, each with a secret or a secret_file");
         return Vec::new();
     };
     let mut named = Vec::new();
     for (name, token) in entries {
-        let is_name = name.parse::<bates_core::SeriesName>().is_ok() && !TAKEN.contains(&&**name);
-        if !is_name {
+        if name.parse::<bates_core::SeriesName>().is_err() || TAKEN.contains(&&**name) {
             let rule =
                 "a lower-case letter, then up to 63 of a-z, 0-9, _ and -, and neither default nor unknown";
-            mistaken(token, format!("tokens: {name:?} is no name for a token: {rule}"));
+            mistakes.add(&token.origin, format!("tokens: {name:?} is no name for a token: {rule}"));
         } else if let Some(keys) = token.entries()
             && keys.iter().all(|(key, _)| TOKEN_KEYS.contains(&&**key))
         {
             named.push((&**name, token));
         } else {
-            mistaken(token, format!("tokens: {name}: expected a map with secret or secret_file"));
+            mistakes.add(&token.origin, format!("tokens: {name}: expected a map with secret or secret_file"));
         }
     }
-    let read = |(name, token)| {
-        let of = format!("tokens: {name}: ");
-        let before = mistakes.len();
-        let secret = secret(token, &of, mistakes);
-        if secret.is_none() && mistakes.len() == before {
-            let problem = format!("{of}it has neither secret nor secret_file");
-            mistakes.push(Mistake { origin: token.origin.clone(), problem });
-        }
-        secret.map(|secret| (name, token, secret))
-    };
-    named.into_iter().filter_map(read).collect()
+    named
 }
 
 /// A secret as it stands, or in a file.
-fn secret(node: &Node, of: &str, mistakes: &mut Vec<Mistake>) -> Option<String> {
+fn secret(node: &Node, of: &str, mistakes: &mut Mistakes) -> Option<String> {
     let (key, secret) = match (text(node, "secret", mistakes), text(node, "secret_file", mistakes)) {
         (Some(_), Some(_)) => {
-            wrong(node, "secret_file", format!("{of}secret and secret_file are both given"), mistakes);
+            mistakes.at(node, "secret_file", format!("{of}secret and secret_file are both given"));
             return None;
         }
         (Some(secret), None) => ("secret", secret.to_owned()),
-        (None, Some(file)) => match std::fs::read_to_string(file) {
-            Ok(secret) => ("secret_file", secret.trim_end_matches(['\r', '\n']).to_owned()),
-            Err(error) => {
-                let problem = format!("{of}secret_file: cannot read {file}: {error}");
-                wrong(node, "secret_file", problem, mistakes);
-                return None;
-            }
-        },
+        (None, Some(file)) => ("secret_file", of_file(node, "secret_file", file, of, mistakes)?),
         (None, None) => return None,
     };
     let is_visible = secret.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
@@ -96,6 +80,23 @@ fn secret(node: &Node, of: &str, mistakes: &mut Vec<Mistake>) -> Option<String> 
     } else {
         return Some(secret);
     };
-    wrong(node, key, problem, mistakes);
+    mistakes.at(node, key, problem);
     None
+}
+
+/// A secret in a file that a key names.
+pub(super) fn of_file(
+    node: &Node,
+    key: &str,
+    file: &str,
+    of: &str,
+    mistakes: &mut Mistakes,
+) -> Option<String> {
+    match std::fs::read_to_string(file) {
+        Ok(secret) => Some(secret.trim_end_matches(['\r', '\n']).to_owned()),
+        Err(error) => {
+            mistakes.at(node, key, format!("{of}{key}: cannot read {file}: {error}"));
+            None
+        }
+    }
 }

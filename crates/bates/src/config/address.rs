@@ -1,11 +1,13 @@
-//! Where the server listens.
+//! Single values of a configuration: texts, numbers, and where the server listens.
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 
 use bates_server::Access;
+use serde_json::Value as Json;
 
-use super::Mistake;
+use super::Mistakes;
 use super::tree::{Node, Value};
 
 /// Where to listen, if at all.
@@ -25,33 +27,48 @@ impl fmt::Display for Address {
 }
 
 /// A text at a key of the configuration; `None` if there is none, or a mistake.
-pub(super) fn text<'t>(tree: &'t Node, key: &str, mistakes: &mut Vec<Mistake>) -> Option<&'t str> {
-    let node = tree.get(key)?;
-    match &node.value {
-        Value::Scalar(serde_json::Value::String(text)) => Some(text),
+pub(super) fn text<'t>(tree: &'t Node, key: &str, mistakes: &mut Mistakes) -> Option<&'t str> {
+    match &tree.get(key)?.value {
+        Value::Scalar(Json::String(text)) => Some(text),
         // YAML reads `off` and a bare number as other than texts.
-        Value::Scalar(serde_json::Value::Bool(false)) => Some("off"),
-        Value::Scalar(serde_json::Value::Null) => None,
+        Value::Scalar(Json::Bool(false)) => Some("off"),
+        Value::Scalar(Json::Null) => None,
         _ => {
-            let problem = format!("{key} is a text: put it between quotation marks");
-            mistakes.push(Mistake { origin: node.origin.clone(), problem });
+            mistakes.at(tree, key, format!("{key} is a text: put it between quotation marks"));
             None
         }
     }
 }
 
-pub(super) fn wrong(tree: &Node, key: &str, problem: String, mistakes: &mut Vec<Mistake>) {
-    mistakes.push(Mistake { origin: tree.origin_of([key]).clone(), problem });
+/// A whole number within bounds; the environment gives it as a text.
+pub(super) fn number(
+    tree: &Node,
+    key: &str,
+    default: u64,
+    bounds: RangeInclusive<u64>,
+    mistakes: &mut Mistakes,
+) -> u64 {
+    let given = match tree.get(key).map(|node| &node.value) {
+        None | Some(Value::Scalar(Json::Null)) => return default,
+        Some(Value::Scalar(Json::Number(number))) => number.as_u64(),
+        Some(Value::Scalar(Json::String(text))) => text.parse().ok(),
+        Some(_) => None,
+    };
+    given.filter(|number| bounds.contains(number)).unwrap_or_else(|| {
+        let (least, most) = bounds.into_inner();
+        mistakes.at(tree, key, format!("{key} is a whole number from {least} to {most}"));
+        default
+    })
 }
 
 /// Whether clients of the OpenG2P contract need no secret.
-pub(super) fn is_open(tree: &Node, mistakes: &mut Vec<Mistake>) -> bool {
+pub(super) fn is_open(tree: &Node, mistakes: &mut Mistakes) -> bool {
     let Some(node) = tree.get("openg2p_open") else { return false };
     match &node.value {
-        Value::Scalar(serde_json::Value::Bool(open)) => *open,
-        Value::Scalar(serde_json::Value::String(open)) if open == "true" || open == "false" => open == "true",
+        Value::Scalar(Json::Bool(open)) => *open,
+        Value::Scalar(Json::String(open)) if open == "true" || open == "false" => open == "true",
         _ => {
-            wrong(tree, "openg2p_open", "openg2p_open is true or false".to_owned(), mistakes);
+            mistakes.at(tree, "openg2p_open", "openg2p_open is true or false");
             false
         }
     }
@@ -63,7 +80,7 @@ pub(super) fn listen(
     key: &str,
     default: &str,
     access: Option<&Access>,
-    mistakes: &mut Vec<Mistake>,
+    mistakes: &mut Mistakes,
 ) -> Option<Address> {
     let given = text(tree, key, mistakes).unwrap_or(default);
     if given == "off" {
@@ -71,14 +88,14 @@ pub(super) fn listen(
     }
     let Ok(address) = given.parse::<SocketAddr>() else {
         let problem = format!("{key}: {given:?} is no address: expected one such as {default}, or off");
-        wrong(tree, key, problem, mistakes);
+        mistakes.at(tree, key, problem);
         return None;
     };
     if !address.ip().is_loopback() && access.is_some_and(Access::is_open) {
         let problem = format!(
             "{key}: anybody could take numbers at {address}. Set a secret (BATES_SECRET), or listen on loopback"
         );
-        wrong(tree, key, problem, mistakes);
+        mistakes.at(tree, key, problem);
     }
     Some(Address::At(address))
 }

@@ -3,8 +3,8 @@
 //! `BATES_HTTP` is `http`; two underscores lead inwards: `BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX` is
 //! `series: document: limits: lease_max`. A series or token whose name has a dash is meant with an underscore.
 
-use super::tree::{Node, Origin};
-use super::{KEYS, Mistake};
+use super::tree::{Node, Origin, Value};
+use super::{KEYS, Mistakes};
 
 const PREFIX: &str = "BATES_";
 
@@ -17,14 +17,13 @@ const NOT_OURS: [&str; 8] =
 pub(super) fn overlay(
     tree: &mut Node,
     variables: impl IntoIterator<Item = (String, String)>,
-    mistakes: &mut Vec<Mistake>,
+    mistakes: &mut Mistakes,
 ) -> Vec<String> {
-    let mut ours: Vec<(String, String)> =
-        variables.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
-    ours.sort();
+    let mut sorted: Vec<(String, String)> = variables.into_iter().collect();
+    sorted.sort();
     let mut unknown = Vec::new();
-    for (name, value) in ours {
-        let rest = &name[PREFIX.len()..];
+    for (name, value) in sorted {
+        let Some(rest) = name.strip_prefix(PREFIX) else { continue };
         if NOT_OURS.iter().any(|other| rest.starts_with(other)) {
             continue;
         }
@@ -36,7 +35,7 @@ pub(super) fn overlay(
         let origin = Origin::Variable(name);
         match read(&path[0], &value, &origin) {
             Ok(node) => *tree.at(&path, &origin) = node,
-            Err(problem) => mistakes.push(Mistake { origin, problem }),
+            Err(problem) => mistakes.add(&origin, problem),
         }
     }
     unknown
@@ -68,8 +67,8 @@ fn read(first: &str, value: &str, origin: &Origin) -> Result<Node, String> {
 pub(super) fn relocate(node: &mut Node, origin: &Origin) {
     node.origin = origin.clone();
     match &mut node.value {
-        super::tree::Value::Scalar(_) => {}
-        super::tree::Value::List(nodes) => nodes.iter_mut().for_each(|node| relocate(node, origin)),
-        super::tree::Value::Map(entries) => entries.iter_mut().for_each(|(_, node)| relocate(node, origin)),
+        Value::Scalar(_) => {}
+        Value::List(nodes) => nodes.iter_mut().for_each(|node| relocate(node, origin)),
+        Value::Map(entries) => entries.iter_mut().for_each(|(_, node)| relocate(node, origin)),
     }
 }

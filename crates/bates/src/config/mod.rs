@@ -8,22 +8,23 @@ pub(crate) mod openg2p;
 mod series;
 mod store;
 mod tree;
+mod write;
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use bates_core::SeriesSpec;
+use anyhow::{Context, anyhow, bail};
+use bates_core::{SeriesName, SeriesSpec};
 use bates_server::Access;
 use clap::Args;
 
 use crate::output;
 pub(crate) use address::Address;
-use series::Described;
-pub(crate) use series::{DocumentsOf, PoolOf, SinkOf};
+pub(crate) use series::PoolOf;
 pub(crate) use store::StoreAt;
 use tree::{Node, Origin};
+pub(crate) use write::{ConvertArgs, InitArgs};
 
 /// What is the case without a file; also what `bates init` writes.
 pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
@@ -80,10 +81,10 @@ pub(crate) struct Config {
     pub(crate) access: Access,
     pub(crate) series: Vec<SeriesSpec>,
     /// Where documents go.
-    pub(crate) sinks: Vec<SinkOf>,
+    pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::Description>,
     pub(crate) pools: Vec<PoolOf>,
     /// Where users' own documents are.
-    pub(crate) documents: Vec<DocumentsOf>,
+    pub(crate) documents: BTreeMap<SeriesName, bates_sinks::DocumentsDescription>,
     /// A document that failed so often is dead.
     pub(crate) tries_max: u32,
     /// What was delivered is removed after this time.
@@ -98,11 +99,35 @@ pub(crate) struct Config {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Something that cannot stay as it is.
-#[derive(Debug)]
-struct Mistake {
-    origin: Origin,
-    problem: String,
+/// What cannot stay as it is, and where it comes from.
+#[derive(Debug, Default)]
+struct Mistakes(Vec<(Origin, String)>);
+
+impl Mistakes {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn add(&mut self, origin: &Origin, problem: impl Into<String>) {
+        self.0.push((origin.clone(), problem.into()));
+    }
+
+    /// At a key of a map.
+    fn at(&mut self, tree: &Node, key: &str, problem: impl Into<String>) {
+        self.add(tree.origin_of([key]), problem);
+    }
+
+    /// All of them, by their lines.
+    fn tell(mut self, file: &Path) -> String {
+        self.0.sort_by_key(|(origin, _)| if let Origin::Line(line) = origin { *line } else { u64::MAX });
+        let lines = self.0.iter().map(|(origin, problem)| match origin {
+            Origin::Line(line) => format!("\n  {}, line {line}: {problem}", file.display()),
+            Origin::Variable(name) => format!("\n  {name}: {problem}"),
+            Origin::Flag(flag) => format!("\n  {flag}: {problem}"),
+        });
+        let count = output::counted(self.0.len() as u64, "mistake");
+        format!("{count} in the configuration{}", lines.collect::<String>())
+    }
 }
 
 impl ConfigArgs {
@@ -111,11 +136,9 @@ impl ConfigArgs {
         let (file, text) = self.read()?;
         let file = file.or_else(|| self.openg2p_config.clone());
         let shown = file.as_deref().unwrap_or(Path::new("the built-in configuration"));
-        let mut tree: Node = match serde_saphyr::from_str(&text) {
-            Ok(tree) => tree,
-            Err(error) => bail!("{}: {error}", shown.display()),
-        };
-        let mut mistakes = Vec::new();
+        let tree = serde_saphyr::from_str(&text);
+        let mut tree: Node = tree.map_err(|error| anyhow!("{}: {error}", shown.display()))?;
+        let mut mistakes = Mistakes::default();
         let id_generator = match &self.openg2p_config {
             Some(openg2p) => lay_openg2p(&mut tree, openg2p, &mut mistakes)?,
             None => {
@@ -129,14 +152,8 @@ impl ConfigArgs {
         self.lay_flags(&mut tree, http, resp)?;
         let config = read(&tree, file.clone(), &mut mistakes).map(|config| Config { id_generator, ..config });
         match config {
-            Some(config) if mistakes.is_empty() => Ok(config),
-            _ => {
-                mistakes.sort_by_key(|mistake| match mistake.origin {
-                    Origin::Line(line) => line,
-                    _ => u64::MAX,
-                });
-                bail!("{}", tell(shown, &mistakes))
-            }
+            Some(config) if mistakes.count() == 0 => Ok(config),
+            _ => bail!("{}", mistakes.tell(shown)),
         }
     }
 
@@ -157,10 +174,9 @@ impl ConfigArgs {
     }
 
     fn lay_flags(&self, tree: &mut Node, http: Option<&str>, resp: Option<&str>) -> anyhow::Result<()> {
-        let data = match &self.data {
-            Some(data) => Some(format!("sqlite:{}", data.to_str().context("--data is not UTF-8")?)),
-            None => None,
-        };
+        let folder =
+            self.data.as_ref().map(|data| data.to_str().context("--data is not UTF-8")).transpose()?;
+        let data = folder.map(|folder| format!("sqlite:{folder}"));
         for (flag, key, value) in
             [("--data", "store", data.as_deref()), ("--http", "http", http), ("--resp", "resp", resp)]
         {
@@ -188,16 +204,15 @@ fn lay_built_in(tree: &mut Node) -> anyhow::Result<()> {
 fn lay_openg2p(
     tree: &mut Node,
     file: &Path,
-    mistakes: &mut Vec<Mistake>,
+    mistakes: &mut Mistakes,
 ) -> anyhow::Result<Option<bates_postgres::Address>> {
     let origin = Origin::Flag("--openg2p-config");
     let variables = std::env::vars().collect();
     let described: Node = serde_saphyr::from_str(&openg2p::series(file, &variables)?)?;
     for (name, node) in described.get("series").and_then(Node::entries).unwrap_or_default() {
         if tree.get("series").is_some_and(|series| series.get(name).is_some()) {
-            let problem =
-                format!("series {name:?} is an ID type there, and also in the configuration of Bates");
-            mistakes.push(Mistake { origin: origin.clone(), problem });
+            let problem = "is an ID type there, and also in the configuration of Bates";
+            mistakes.add(&origin, format!("series {name:?} {problem}"));
         }
         let mut node = node.clone();
         environment::relocate(&mut node, &origin);
@@ -212,24 +227,23 @@ fn lay_openg2p(
     Ok(Some(address.context("DB_HOST, DB_PORT, DB_NAME, DB_USER and DB_PASSWORD name no database")?))
 }
 
-fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Option<Config> {
+fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<Config> {
     let Some(entries) = tree.entries() else {
-        let problem = format!("expected a map with {}", KEYS.join(", "));
-        mistakes.push(Mistake { origin: tree.origin.clone(), problem });
+        mistakes.add(&tree.origin, format!("expected a map with {}", KEYS.join(", ")));
         return None;
     };
     for (key, node) in entries.iter().filter(|(key, _)| !KEYS.contains(&&**key)) {
-        let problem = format!("{key} is not known; there is {}", KEYS.join(", "));
-        mistakes.push(Mistake { origin: node.origin.clone(), problem });
+        mistakes.add(&node.origin, format!("{key} is not known; there is {}", KEYS.join(", ")));
     }
     let store = store::store(tree, mistakes);
     let access = access::access(tree, mistakes);
     let http = address::listen(tree, "http", "127.0.0.1:8080", access.as_ref(), mistakes);
     let resp = address::listen(tree, "resp", "127.0.0.1:6380", access.as_ref(), mistakes);
-    let tries = store::number(tree, "outbox_tries", 5, 1..=100, mistakes);
-    let hours = store::number(tree, "outbox_retention_hours", 7 * 24, 0..=876_000, mistakes);
-    let minutes = store::number(tree, "reconcile_minutes", 60, 0..=1_000_000, mistakes);
-    let Described { specs: series, sinks, documents, pools } = series::read(tree.get("series"), mistakes);
+    let tries = address::number(tree, "outbox_tries", 5, 1..=100, mistakes);
+    let hours = address::number(tree, "outbox_retention_hours", 7 * 24, 0..=876_000, mistakes);
+    let minutes = address::number(tree, "reconcile_minutes", 60, 0..=1_000_000, mistakes);
+    let series::Described { specs: series, sinks, documents, pools } =
+        series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
         http: http?,
@@ -246,23 +260,4 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Vec<Mistake>) -> Opti
         reconcile_every: (minutes > 0).then(|| Duration::from_mins(minutes)),
         file,
     })
-}
-
-fn tell(file: &Path, mistakes: &[Mistake]) -> String {
-    let count = output::counted(mistakes.len() as u64, "mistake");
-    let lines = mistakes.iter().map(|Mistake { origin, problem }| match origin {
-        Origin::Line(line) => format!("\n  {}, line {line}: {problem}", file.display()),
-        other => format!("\n  {other}: {problem}"),
-    });
-    format!("{count} in the configuration{}", lines.collect::<String>())
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line(line) => write!(f, "line {line}"),
-            Self::Variable(name) => f.write_str(name),
-            Self::Flag(flag) => f.write_str(flag),
-        }
-    }
 }

@@ -8,21 +8,26 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value as Json;
 
-use super::tree::Node;
+use super::tree::{Node, Origin};
 use crate::output;
 
-/// What its variables begin with; two underscores lead inwards.
-const PREFIX: &str = "ID_GENERATOR";
+/// What its variables begin with, in any case; two underscores lead inwards.
+const PREFIX: &str = "id_generator";
 
-/// The limits under their own names, with the defaults that the id-generator has.
+/// Its limits under their own names, in the order in which a rule set has them.
+const LIMITS: [&str; 6] = [
+    "sequence_limit",
+    "repeating_limit",
+    "repeating_block_limit",
+    "conjugative_even_digits_limit",
+    "digits_group_limit",
+    "reverse_digits_group_limit",
+];
+
+/// What the file says, with the defaults that the id-generator has.
 #[derive(Debug)]
 struct IdGenerator {
-    sequence_limit: usize,
-    repeating_limit: usize,
-    repeating_block_limit: usize,
-    conjugative_even_digits_limit: usize,
-    digits_group_limit: usize,
-    reverse_digits_group_limit: usize,
+    limits: [usize; 6],
     not_start_with: Vec<String>,
     restricted_numbers: Vec<String>,
     /// How many digits an ID of each type has.
@@ -40,24 +45,10 @@ const OF_POOLS: [&str; 5] = [
 
 impl Default for IdGenerator {
     fn default() -> Self {
-        let bates_pattern::Limits {
-            sequence,
-            repeating,
-            repeating_block,
-            even_run,
-            group,
-            reverse_group,
-            not_start_with,
-            ..
-        } = bates_pattern::Limits::default();
+        let of = bates_pattern::Limits::default();
         Self {
-            sequence_limit: sequence,
-            repeating_limit: repeating,
-            repeating_block_limit: repeating_block,
-            conjugative_even_digits_limit: even_run,
-            digits_group_limit: group,
-            reverse_digits_group_limit: reverse_group,
-            not_start_with: not_start_with.iter().map(ToString::to_string).collect(),
+            limits: [of.sequence, of.repeating, of.repeating_block, of.even_run, of.group, of.reverse_group],
+            not_start_with: of.not_start_with.iter().map(ToString::to_string).collect(),
             restricted_numbers: vec![],
             id_types: BTreeMap::new(),
         }
@@ -68,18 +59,11 @@ impl Default for IdGenerator {
 pub(crate) fn series(file: &Path, variables: &BTreeMap<String, String>) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let shown = file.display();
-    let tree: Node = match serde_saphyr::from_str(&text) {
-        Ok(tree) => tree,
-        Err(error) => bail!("{shown}: {error}"),
-    };
-    let mut plain = match tree.plain() {
-        Json::Null => Json::Object(serde_json::Map::new()),
-        plain => plain,
-    };
+    let mut tree: Node = serde_saphyr::from_str(&text).map_err(|error| anyhow!("{shown}: {error}"))?;
     for (name, value) in variables {
-        lay_over(&mut plain, name, value);
+        lay_over(&mut tree, name, value);
     }
-    let described = plain.get("id_generator").cloned().unwrap_or(Json::Null);
+    let described = tree.get(PREFIX).map_or(Json::Null, Node::plain);
     let (id_generator, unknown) =
         read(&described).map_err(|problem| anyhow!("{shown}: id_generator: {problem}"))?;
     for name in unknown {
@@ -102,30 +86,18 @@ fn read(described: &Json) -> Result<(IdGenerator, Vec<String>), String> {
     };
     for (name, value) in entries {
         let wrong = |problem: String| format!("{name}: {problem}");
-        match (read.limit(name), &**name) {
-            (Some(limit), _) => *limit = whole(value).map_err(wrong)?,
-            (None, "not_start_with") => read.not_start_with = texts(value).map_err(wrong)?,
-            (None, "restricted_numbers") => read.restricted_numbers = texts(value).map_err(wrong)?,
+        match &**name {
+            "not_start_with" => read.not_start_with = texts(value).map_err(wrong)?,
+            "restricted_numbers" => read.restricted_numbers = texts(value).map_err(wrong)?,
             // Called namespaces by its first releases.
-            (None, "id_types" | "namespaces") => read.id_types = id_types(value).map_err(wrong)?,
-            (None, name) => unknown.extend((!OF_POOLS.contains(&name)).then(|| name.to_owned())),
+            "id_types" | "namespaces" => read.id_types = id_types(value).map_err(wrong)?,
+            name => match LIMITS.iter().position(|limit| *limit == name) {
+                Some(at) => read.limits[at] = whole(value).map_err(wrong)?,
+                None => unknown.extend((!OF_POOLS.contains(&name)).then(|| name.to_owned())),
+            },
         }
     }
     Ok((read, unknown))
-}
-
-impl IdGenerator {
-    fn limit(&mut self, name: &str) -> Option<&mut usize> {
-        Some(match name {
-            "sequence_limit" => &mut self.sequence_limit,
-            "repeating_limit" => &mut self.repeating_limit,
-            "repeating_block_limit" => &mut self.repeating_block_limit,
-            "conjugative_even_digits_limit" => &mut self.conjugative_even_digits_limit,
-            "digits_group_limit" => &mut self.digits_group_limit,
-            "reverse_digits_group_limit" => &mut self.reverse_digits_group_limit,
-            _ => return None,
-        })
-    }
 }
 
 fn whole(value: &Json) -> Result<usize, String> {
@@ -169,26 +141,13 @@ fn id_types(value: &Json) -> Result<BTreeMap<String, usize>, String> {
 }
 
 /// One variable, such as `ID_GENERATOR__NOT_START_WITH=["0"]`. Its value is JSON or YAML, as the id-generator reads it.
-fn lay_over(tree: &mut Json, name: &str, value: &str) {
-    let name = name.to_ascii_lowercase();
-    let mut path = name.split("__");
-    if path.next() != Some(&PREFIX.to_ascii_lowercase()) {
-        return;
+fn lay_over(tree: &mut Node, name: &str, value: &str) {
+    let path: Vec<String> = name.to_ascii_lowercase().split("__").map(str::to_owned).collect();
+    if path[0] == PREFIX {
+        let origin = Origin::Variable(name.to_owned());
+        let read = serde_saphyr::from_str(value).unwrap_or_else(|_| Node::text(value, origin.clone()));
+        *tree.at(&path, &origin) = read;
     }
-    let read = serde_saphyr::from_str::<Node>(value).map_or_else(|_| value.into(), |node| node.plain());
-    let mut at = entry(tree, &PREFIX.to_ascii_lowercase());
-    for part in path {
-        at = entry(at, part);
-    }
-    *at = read;
-}
-
-fn entry<'t>(tree: &'t mut Json, key: &str) -> &'t mut Json {
-    if !tree.is_object() {
-        *tree = Json::Object(serde_json::Map::new());
-    }
-    let Json::Object(map) = tree else { unreachable!("it was made a map") };
-    map.entry(key).or_insert(Json::Null)
 }
 
 /// Series in YAML; a text in JSON is one in YAML, too.
@@ -214,20 +173,9 @@ fn written(id_generator: &IdGenerator) -> String {
 /// The rule set, with what is not as it is by default.
 fn rules(given: &IdGenerator) -> String {
     let default = IdGenerator::default();
-    let limits = [
-        ("sequence_limit", given.sequence_limit, default.sequence_limit),
-        ("repeating_limit", given.repeating_limit, default.repeating_limit),
-        ("repeating_block_limit", given.repeating_block_limit, default.repeating_block_limit),
-        (
-            "conjugative_even_digits_limit",
-            given.conjugative_even_digits_limit,
-            default.conjugative_even_digits_limit,
-        ),
-        ("digits_group_limit", given.digits_group_limit, default.digits_group_limit),
-        ("reverse_digits_group_limit", given.reverse_digits_group_limit, default.reverse_digits_group_limit),
-    ];
-    let changed = limits.iter().filter(|(_, given, default)| given != default);
-    let mut settings: Vec<String> = changed.map(|(name, given, _)| format!("{name}={given}")).collect();
+    let limits = LIMITS.iter().zip(given.limits).zip(default.limits);
+    let changed = limits.filter(|((_, given), default)| given != default);
+    let mut settings: Vec<String> = changed.map(|((name, given), _)| format!("{name}={given}")).collect();
     if given.not_start_with != default.not_start_with {
         settings.push(format!("not_start_with={}", given.not_start_with.join("|")));
     }
@@ -246,10 +194,8 @@ pub(crate) fn store(variables: &BTreeMap<String, String>) -> Option<String> {
     if !DEFAULTS.iter().any(|(name, _)| variables.contains_key(*name)) {
         return None;
     }
-    let [user, password, host, port, name] = DEFAULTS.map(|(name, default)| {
-        let value = variables.get(name).map_or(default, String::as_str);
-        escaped(value)
-    });
+    let value = |(name, default)| escaped(variables.get(name).map_or(default, String::as_str));
+    let [user, password, host, port, name] = DEFAULTS.map(value);
     Some(format!("postgres://{user}:{password}@{host}:{port}/{name}"))
 }
 

@@ -1,27 +1,14 @@
 //! The series of a configuration: each judged by itself, then against the others.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use bates_api::Description;
-use bates_core::{MachineError, PoolSettings, Promise, ScopeMatch, SeriesName, SeriesSpec};
+use bates_core::{PoolSettings, Promise, ScopeMatch, SeriesName, SeriesSpec};
 use serde::de::DeserializeOwned;
 
-use super::Mistake;
+use super::Mistakes;
 use super::tree::Node;
-
-/// Where the documents of a series go.
-#[derive(Clone, Debug)]
-pub(crate) struct SinkOf {
-    pub(crate) series: SeriesName,
-    pub(crate) sink: bates_sinks::Description,
-}
-
-/// Where the user's own documents of a series are.
-#[derive(Clone, Debug)]
-pub(crate) struct DocumentsOf {
-    pub(crate) series: SeriesName,
-    pub(crate) documents: bates_sinks::DocumentsDescription,
-}
 
 /// The shared pools of a series.
 #[derive(Clone, Debug)]
@@ -35,79 +22,68 @@ pub(crate) struct PoolOf {
 #[derive(Default)]
 pub(super) struct Described {
     pub(super) specs: Vec<SeriesSpec>,
-    pub(super) sinks: Vec<SinkOf>,
-    pub(super) documents: Vec<DocumentsOf>,
+    pub(super) sinks: BTreeMap<SeriesName, bates_sinks::Description>,
+    pub(super) documents: BTreeMap<SeriesName, bates_sinks::DocumentsDescription>,
     pub(super) pools: Vec<PoolOf>,
 }
 
 /// Reads every series, and notes every mistake.
-pub(super) fn read(node: Option<&Node>, mistakes: &mut Vec<Mistake>) -> Described {
-    let Some(node) = node else { return Described::default() };
-    let Some(entries) = node.entries() else {
-        let problem = "series: expected a map of names and descriptions".to_owned();
-        mistakes.push(Mistake { origin: node.origin.clone(), problem });
-        return Described::default();
-    };
+pub(super) fn read(node: Option<&Node>, mistakes: &mut Mistakes) -> Described {
     let mut described = Described::default();
+    let Some(node) = node else { return described };
+    let Some(entries) = node.entries() else {
+        mistakes.add(&node.origin, "series: expected a map of names and descriptions");
+        return described;
+    };
     for (name, node) in entries {
-        let open = bates_sinks::Description::open;
-        let sink = node.get("sink").and_then(|sink| opened(name, sink, "sink: ", open, mistakes));
-        let open = bates_sinks::DocumentsDescription::open;
-        let documents = node.get("documents");
-        let documents = documents.and_then(|node| opened(name, node, "documents: ", open, mistakes));
-        let pool = node
-            .get("pool")
-            .map(|pool| (pool, opened(name, pool, "pool: ", bates_redis::Description::address, mistakes)));
-        let plain = node.without("sink").without("documents").without("pool");
+        let sink = opened(name, node, "sink", bates_sinks::Description::open, mistakes);
+        let documents = opened(name, node, "documents", bates_sinks::DocumentsDescription::open, mistakes);
+        let pool = opened(name, node, "pool", bates_redis::Description::address, mistakes);
+        let plain = node.without(&["sink", "documents", "pool"]);
         let Some(spec) = one(name, &plain, mistakes) else { continue };
         let spec = SeriesSpec { has_sink: sink.is_some(), ..spec };
-        let series = || spec.name.clone();
-        described.sinks.extend(sink.map(|sink| SinkOf { series: series(), sink }));
-        described.documents.extend(documents.map(|documents| DocumentsOf { series: series(), documents }));
-        if let Some((node, Some(pool))) = pool {
+        described.sinks.extend(sink.map(|sink| (spec.name.clone(), sink)));
+        described.documents.extend(documents.map(|documents| (spec.name.clone(), documents)));
+        if let Some(pool) = pool {
             match pool_of(&spec, pool).and_then(|pool| apart(pool, &described.pools)) {
                 Ok(pool) => described.pools.push(pool),
-                Err(problem) => {
-                    let problem = format!("series {name:?}: pool: {problem}");
-                    mistakes.push(Mistake { origin: node.origin.clone(), problem });
-                }
+                Err(problem) => mistakes.at(node, "pool", format!("series {name:?}: pool: {problem}")),
             }
         }
         let specs = &mut described.specs;
         if let Err(error) = specs.iter().try_for_each(|other| spec.check_apart(other)) {
-            mistakes.push(of_machine(node, &error));
+            mistakes.add(node.origin_of(error.field()), error.to_string());
         }
         specs.push(spec);
     }
     described
 }
 
-/// What is described as it can be. Whether it is there shows when it is used.
+/// What is described at a key of a series as it can be. Whether it is there shows when it is used.
 fn opened<T: DeserializeOwned, O, E: Display>(
     name: &str,
-    node: &Node,
-    of: &str,
+    series: &Node,
+    key: &str,
     open: impl Fn(&T) -> Result<O, E>,
-    mistakes: &mut Vec<Mistake>,
+    mistakes: &mut Mistakes,
 ) -> Option<T> {
-    let described: Result<T, Mistake> = deserialized(name, node, of);
-    let described = described.and_then(|description| match open(&description) {
-        Ok(_) => Ok(description),
+    let description: T = deserialized(name, series.get(key)?, &format!("{key}: "), mistakes)?;
+    match open(&description) {
+        Ok(_) => Some(description),
         Err(error) => {
-            let problem = format!("series {name:?}: {of}{error}");
-            Err(Mistake { origin: node.origin.clone(), problem })
+            mistakes.at(series, key, format!("series {name:?}: {key}: {error}"));
+            None
         }
-    });
-    described.map_err(|mistake| mistakes.push(mistake)).ok()
+    }
 }
 
 /// The pools of a series, if it can have any.
 fn pool_of(spec: &SeriesSpec, pool: bates_redis::Description) -> Result<PoolOf, String> {
     let mut settings = pool.settings(spec.value).map_err(|error| error.to_string())?;
     if spec.promise != Promise::Unique {
-        let promise = spec.promise.name();
         return Err(format!(
-            "a series with a pool is unique, and this one is {promise}: programs take from a list in no order that Bates knows"
+            "a series with a pool is unique, and this one is {}: programs take from a list in no order that Bates knows",
+            spec.promise.name()
         ));
     }
     let (pattern, _) = spec.check().map_err(|error| error.to_string())?;
@@ -154,41 +130,34 @@ fn apart(pool: PoolOf, others: &[PoolOf]) -> Result<PoolOf, String> {
     }
 }
 
-fn one(name: &str, node: &Node, mistakes: &mut Vec<Mistake>) -> Option<SeriesSpec> {
-    let series: SeriesName = match name.parse() {
-        Ok(series) => series,
-        Err(error) => {
-            let error: bates_core::NameError = error;
-            mistakes.push(Mistake { origin: node.origin.clone(), problem: error.to_string() });
-            return None;
-        }
-    };
-    let description: Description =
-        deserialized(name, node, "").map_err(|mistake| mistakes.push(mistake)).ok()?;
+fn one(name: &str, node: &Node, mistakes: &mut Mistakes) -> Option<SeriesSpec> {
+    let series = name.parse::<SeriesName>();
+    let series = series.map_err(|error| mistakes.add(&node.origin, error.to_string())).ok()?;
+    let description: Description = deserialized(name, node, "", mistakes)?;
     let judged = match bates_server::series::spec(&description, series.clone()) {
         Ok(spec) => spec.check().map(|_| Some(spec)),
         Err(errors) => {
             for error in errors.0 {
-                let problem = format!("series {name:?}: {error}");
-                mistakes.push(Mistake { origin: node.origin_of([error.field]).clone(), problem });
+                mistakes.at(node, error.field, format!("series {name:?}: {error}"));
             }
             // What can be told of the pattern alone is told with the rest.
             SeriesSpec::new(series, &description.pattern).check().map(|_| None)
         }
     };
-    judged.map_err(|error| mistakes.push(of_machine(node, &error))).ok()?
+    judged.map_err(|error| mistakes.add(node.origin_of(error.field()), error.to_string())).ok()?
 }
 
-fn deserialized<T: DeserializeOwned>(name: &str, node: &Node, of: &str) -> Result<T, Mistake> {
-    serde_path_to_error::deserialize(node.plain()).map_err(|error| {
+fn deserialized<T: DeserializeOwned>(
+    name: &str,
+    node: &Node,
+    of: &str,
+    mistakes: &mut Mistakes,
+) -> Option<T> {
+    let tell = |error: serde_path_to_error::Error<_>| {
         let path: Vec<String> = error.path().iter().map(ToString::to_string).collect();
-        let origin = node.origin_of(path.iter().map(String::as_str)).clone();
-        let inner = error.into_inner().to_string();
-        let field = if path.is_empty() { String::new() } else { path.join(": ") + ": " };
-        Mistake { origin, problem: format!("series {name:?}: {of}{field}{inner}") }
-    })
-}
-
-fn of_machine(node: &Node, error: &MachineError) -> Mistake {
-    Mistake { origin: node.origin_of(error.field()).clone(), problem: error.to_string() }
+        let field: String = path.iter().flat_map(|part| [part, ": "]).collect();
+        let problem = format!("series {name:?}: {of}{field}{}", error.inner());
+        mistakes.add(node.origin_of(path.iter().map(String::as_str)), problem);
+    };
+    serde_path_to_error::deserialize(node.plain()).map_err(tell).ok()
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use bates_postgres::{Address, OpenError, Settings};
 
-use super::Mistake;
-use super::address::{text, wrong};
-use super::tree::{Node, Value};
+use super::Mistakes;
+use super::access::of_file;
+use super::address::{number, text};
+use super::tree::Node;
 
 /// Where cursors are kept.
 #[derive(Clone, Debug)]
@@ -70,31 +71,28 @@ fn with_variable(address: Address) -> Address {
 /// What belongs to a shared store only.
 const SHARED_KEYS: [&str; 3] = ["store_password_file", "store_connections", "store_patience_ms"];
 
-pub(super) fn store(tree: &Node, mistakes: &mut Vec<Mistake>) -> Option<StoreAt> {
+pub(super) fn store(tree: &Node, mistakes: &mut Mistakes) -> Option<StoreAt> {
     let given = text(tree, "store", mistakes).unwrap_or("sqlite:bates-data");
     match given.split_once(':') {
         Some(("sqlite", path)) if !path.is_empty() => {
             for key in SHARED_KEYS.iter().filter(|key| tree.get(key).is_some()) {
-                wrong(tree, key, format!("{key} is for a store on PostgreSQL"), mistakes);
+                mistakes.at(tree, key, format!("{key} is for a store on PostgreSQL"));
             }
             Some(StoreAt::Folder(PathBuf::from(path)))
         }
         Some(("postgres" | "postgresql", _)) => postgres(tree, given, mistakes),
         _ => {
             // What is not a path may hold a password.
-            let problem =
-                "store: expected sqlite: and the path of a folder, such as sqlite:/var/lib/bates, or an \
-                           address such as postgres://user@host/database"
-                    .to_owned();
-            wrong(tree, "store", problem, mistakes);
+            let problem = "store: expected sqlite: and the path of a folder, such as sqlite:/var/lib/bates, or an \
+                           address such as postgres://user@host/database";
+            mistakes.at(tree, "store", problem);
             None
         }
     }
 }
 
-fn postgres(tree: &Node, given: &str, mistakes: &mut Vec<Mistake>) -> Option<StoreAt> {
-    let before = mistakes.len();
-    let default = Settings::default();
+fn postgres(tree: &Node, given: &str, mistakes: &mut Mistakes) -> Option<StoreAt> {
+    let (before, default) = (mistakes.count(), Settings::default());
     let connections = number(tree, "store_connections", default.connections as u64, 1..=1_000, mistakes);
     let patience = u64::try_from(default.patience.as_millis()).unwrap_or(u64::MAX);
     let patience = number(tree, "store_patience_ms", patience, 100..=600_000, mistakes);
@@ -102,56 +100,24 @@ fn postgres(tree: &Node, given: &str, mistakes: &mut Vec<Mistake>) -> Option<Sto
         connections: usize::try_from(connections).unwrap_or(default.connections),
         patience: Duration::from_millis(patience),
     };
-    let address = match Address::parse(given).map_err(OpenError::from) {
-        Ok(address) => address,
-        Err(error) => {
-            wrong(tree, "store", format!("store: {error}"), mistakes);
-            return None;
-        }
-    };
+    let address = Address::parse(given).map_err(OpenError::from);
+    let address = address.map_err(|error| mistakes.at(tree, "store", format!("store: {error}"))).ok()?;
     let address = with_password(tree, address, mistakes);
-    (mistakes.len() == before).then(|| StoreAt::Postgres(Box::new(address), settings))
+    (mistakes.count() == before).then(|| StoreAt::Postgres(Box::new(address), settings))
 }
 
 /// The password of the address itself, of a file, or of the variable that `psql` reads.
-fn with_password(tree: &Node, address: Address, mistakes: &mut Vec<Mistake>) -> Address {
+fn with_password(tree: &Node, address: Address, mistakes: &mut Mistakes) -> Address {
     const KEY: &str = "store_password_file";
     let Some(file) = text(tree, KEY, mistakes) else {
         return with_variable(address);
     };
     if address.has_password() {
-        wrong(tree, KEY, format!("store holds a password, and {KEY} is given too"), mistakes);
+        mistakes.at(tree, KEY, format!("store holds a password, and {KEY} is given too"));
         return address;
     }
-    match std::fs::read_to_string(file) {
-        Ok(password) => address.with_password(password.trim_end_matches(['\r', '\n'])),
-        Err(error) => {
-            wrong(tree, KEY, format!("{KEY}: cannot read {file}: {error}"), mistakes);
-            address
-        }
-    }
-}
-
-/// A whole number within bounds; the environment gives it as a text.
-pub(super) fn number(
-    tree: &Node,
-    key: &str,
-    default: u64,
-    bounds: std::ops::RangeInclusive<u64>,
-    mistakes: &mut Vec<Mistake>,
-) -> u64 {
-    let given = match tree.get(key).map(|node| &node.value) {
-        None | Some(Value::Scalar(serde_json::Value::Null)) => return default,
-        Some(Value::Scalar(serde_json::Value::Number(number))) => number.as_u64(),
-        Some(Value::Scalar(serde_json::Value::String(text))) => text.parse().ok(),
-        Some(_) => None,
-    };
-    match given.filter(|number| bounds.contains(number)) {
-        Some(number) => number,
-        None => {
-            let problem = format!("{key} is a whole number from {} to {}", bounds.start(), bounds.end());
-            wrong(tree, key, problem, mistakes);
-            default
-        }
+    match of_file(tree, KEY, file, "", mistakes) {
+        Some(password) => address.with_password(&password),
+        None => address,
     }
 }

@@ -56,11 +56,11 @@ impl Node {
         self.entries()?.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// A map without one of its keys.
-    pub(super) fn without(&self, key: &str) -> Self {
+    /// A map without some of its keys.
+    pub(super) fn without(&self, keys: &[&str]) -> Self {
         let mut node = self.clone();
         if let Value::Map(entries) = &mut node.value {
-            entries.retain(|(name, _)| name != key);
+            entries.retain(|(name, _)| !keys.contains(&&**name));
         }
         node
     }
@@ -90,12 +90,9 @@ impl Node {
 
     /// Where the value at a path comes from, or the nearest that is there.
     pub(super) fn origin_of<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> &Origin {
-        let mut node = self;
-        for name in path {
-            match node.get(name) {
-                Some(inner) => node = inner,
-                None => break,
-            }
+        let (mut node, mut path) = (self, path.into_iter());
+        while let Some(inner) = path.next().and_then(|name| node.get(name)) {
+            node = inner;
         }
         &node.origin
     }
@@ -145,14 +142,6 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_unit<E>(self) -> Result<Value, E> {
         Ok(Value::Scalar(serde_json::Value::Null))
-    }
-
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Scalar(serde_json::Value::Null))
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {

@@ -2,11 +2,8 @@
 //!
 //! Owns how the core and the embedded store are put together for a program. Must never decide what a number is.
 
-mod account;
-mod chores;
 mod document;
 mod error;
-mod number;
 mod numbering;
 mod prefetch;
 mod series;
@@ -15,24 +12,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{Closed, Machine, Runtime, SystemRuntime};
+use bates_core::{
+    Closed, Found, Gap, GapFilter, Machine, Place, Reconciled, Record, RecordFilter, Relay, RelaySettings,
+    Runtime, SystemRuntime,
+};
 use bates_sqlite::{Opening, SqliteStore};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-use chores::Chores;
+use crate::background::Background;
 
 pub use error::Error;
-pub use number::Number;
-pub use numbering::Numbering;
+pub use numbering::{Number, Numbering};
 pub use prefetch::{Leases, Prefetched};
 pub use series::Series;
 
-/// How long delivered documents and confirmed reservations can be looked at.
-const RETENTION: Duration = Duration::from_hours(7 * 24);
-
-/// Scopes that nobody asked for in this time leave memory.
-const IDLE: Duration = Duration::from_mins(5);
+/// How long `close` waits for a sink that is being delivered to. A document of which the sink then said nothing is in
+/// doubt, and delivered again.
+const STOP_LASTS: Duration = Duration::from_secs(1);
 
 /// A numbering machine in a folder.
 ///
@@ -40,7 +37,7 @@ const IDLE: Duration = Duration::from_mins(5);
 /// the folder is free once the runtime has dropped what runs in the background.
 pub struct Bates {
     // Invariant: first, so that nothing runs any more when the machine goes.
-    chores: Chores,
+    tasks: Background,
     machine: Arc<Machine<SqliteStore>>,
     runtime: Handle,
 }
@@ -64,9 +61,9 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             opening: Opening::First,
-            retention: RETENTION,
-            idle: IDLE,
-            tries_max: bates_core::RelaySettings::default().tries_max,
+            retention: Duration::from_hours(7 * 24),
+            idle: Duration::from_mins(5),
+            tries_max: RelaySettings::default().tries_max,
             clock: Arc::new(SystemRuntime),
         }
     }
@@ -108,14 +105,53 @@ impl Bates {
         let store = spawn_blocking(move || SqliteStore::open(&folder, opening)).await;
         let store = store.expect("nothing panics while a folder is opened")?;
         let machine = Arc::new(Machine::open(Arc::new(store), specs, settings.clock.clone()).await?);
-        let chores = Chores::start(&machine, sinks, &settings);
-        Ok(Self { chores, machine, runtime: Handle::current() })
+        let Settings { tries_max, idle, retention, .. } = settings;
+        let mut tasks = Background::start(&machine, idle, retention);
+        let settings = RelaySettings { tries_max, stop_lasts: STOP_LASTS, ..RelaySettings::default() };
+        for (name, sink) in sinks {
+            let entry = machine.named(name.as_str()).expect("a series that was just opened is there");
+            let stopped = tasks.stopped();
+            tasks.finishing.spawn(Relay::new(machine.clone(), entry, sink, settings).run(stopped));
+        }
+        Ok(Self { tasks, machine, runtime: Handle::current() })
     }
 
     /// A series by its name.
     pub fn series(&self, name: &str) -> Result<Numbering, Error> {
         let entry = self.machine.named(name).ok_or_else(|| Error::UnknownSeries(name.into()))?;
         Ok(Numbering::new(self.machine.clone(), self.runtime.clone(), entry))
+    }
+
+    /// Everything that a text could be, by the name of the series.
+    pub async fn find(&self, text: &str) -> Result<Vec<Found>, Error> {
+        Ok(self.machine.find(text).await?)
+    }
+
+    /// Compares the cursors with what was issued, numbered and held, and writes down what is missing.
+    pub async fn reconcile(&self) -> Result<Reconciled, Error> {
+        Ok(self.machine.reconcile(None).await?)
+    }
+
+    /// The gaps that the last reconciliation found, in the order of their places and positions, after `after`, at most
+    /// `limit`.
+    pub async fn gaps(
+        &self,
+        of: GapFilter,
+        after: Option<(Place, u64)>,
+        limit: usize,
+    ) -> Result<Vec<Gap>, Error> {
+        Ok(self.machine.gaps(of, after, limit).await?)
+    }
+
+    /// Who took which numbers of audited series, by time, after `after`, at most `limit`.
+    pub async fn records(
+        &self,
+        of: RecordFilter,
+        after: Option<&Record>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let after = after.map(|record| (record.taking.at, record.id));
+        Ok(self.machine.records(of, after, limit).await?)
     }
 
     /// The machine itself, for what is not offered here.
@@ -127,7 +163,7 @@ impl Bates {
     ///
     /// The folder can be opened again when the last [`Numbering`] is dropped.
     pub async fn close(self) -> Closed {
-        self.chores.stop().await;
+        self.tasks.stop().await;
         let closed = self.machine.close().await;
         // The last one to go waits for the disk, but in a fork, where there is nothing to write.
         let machine = self.machine;

@@ -1,15 +1,14 @@
 //! A series and one of its scopes: where numbers are taken.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use bates_core::{
-    By, Entry, Found, Machine, NextError, NotAtHand, Numbers, Peek, ReadyScope, ScopeName, ScopeRefused,
-};
-use bates_pattern::{Date, Verdict};
+use bates_core::{By, Entry, Found, Machine, NotAtHand, Numbers, Peek, ReadyScope, ScopeName, ScopeRefused};
+use bates_pattern::{Date, Position, Verdict};
 use bates_sqlite::SqliteStore;
 use tokio::runtime::Handle;
 
-use super::{Error, Number};
+use super::Error;
 
 /// A series and one of its scopes. Make it once for many numbers, and clone it for other threads.
 ///
@@ -18,7 +17,7 @@ use super::{Error, Number};
 pub struct Numbering {
     pub(super) machine: Arc<Machine<SqliteStore>>,
     /// The runtime that fetches numbers also for threads that are none of its own.
-    runtime: Handle,
+    pub(super) runtime: Handle,
     pub(super) entry: Arc<Entry>,
     parameters: Vec<(Box<str>, Box<str>)>,
     pub(super) date: Option<Date>,
@@ -63,7 +62,7 @@ impl Numbering {
         }
         let numbers = self.take(1).await?;
         let Some((position, text)) = numbers.iter().next() else { unreachable!("no number is an error") };
-        Ok(Number::new(position, text.to_owned()))
+        Ok(Number { position, text: text.to_owned() })
     }
 
     /// The next `count` numbers, or fewer where the space ends or the store fails on the way. None is an error, unless
@@ -90,14 +89,14 @@ impl Numbering {
         let ready = ready.as_ref().map_err(Clone::clone)?;
         let _inside = self.runtime.enter();
         let (position, text) = self.machine.try_next(&self.entry, ready)?;
-        Ok(Number::new(position, text))
+        Ok(Number { position, text })
     }
 
     /// What comes next, and how much is left, without taking any. Never creates a scope.
     pub async fn peek(&self) -> Result<Peek, Error> {
         let parameters = self.parameters();
         let name = ScopeName { parameters: &parameters, date: self.date };
-        self.machine.peek(&self.entry, name).await.map_err(|error: NextError| error.into())
+        Ok(self.machine.peek(&self.entry, name).await?)
     }
 
     /// Whether a text could be a number of the series, and everything that speaks against it.
@@ -116,11 +115,56 @@ impl Numbering {
         &self.entry
     }
 
-    pub(super) fn runtime(&self) -> &Handle {
-        &self.runtime
-    }
-
     pub(super) fn parameters(&self) -> Vec<(&str, &str)> {
         self.parameters.iter().map(|(name, value)| (&**name, &**value)).collect()
+    }
+}
+
+/// A number: its text, and the position that it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Number {
+    position: Position,
+    text: String,
+}
+
+impl Number {
+    /// The text, as in `PROJ-9012-1001`.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The position, as in 1001. In a series that counts, a later number has a higher one.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl AsRef<str> for Number {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<Number> for String {
+    fn from(number: Number) -> Self {
+        number.text
+    }
+}
+
+impl PartialEq<str> for Number {
+    fn eq(&self, text: &str) -> bool {
+        self.text == text
+    }
+}
+
+impl PartialEq<&str> for Number {
+    fn eq(&self, text: &&str) -> bool {
+        self.text == *text
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bates_core::{Advance, By, EndRefused, Lease, LeaseAsk, Leased, ScopeName};
+use bates_core::{Advance, By, EndRefused, Lease, LeaseAsk, Leased, NextError, ScopeName};
 use bates_pattern::Position;
 use bates_prefetch::{Given, Numbers, Positions, Prefetch, Source};
 use uuid::Uuid;
@@ -28,7 +28,7 @@ impl Numbering {
     ///
     /// What was not used is a gap when the last handle is dropped or closed. A crash loses what is held.
     pub fn prefetch(&self, prefetch: impl Into<Prefetch>) -> Prefetched {
-        Prefetched::new(Leases(self.clone()), prefetch.into(), self.runtime())
+        Prefetched::new(Leases(self.clone()), prefetch.into(), &self.runtime)
     }
 }
 
@@ -44,16 +44,13 @@ impl Source for Leases {
         let Leased { id, what, good_for } = numbering.machine.lease(&numbering.entry, name, ask, by).await?;
         let numbers = match what {
             Advance::Ranges(ranges) => {
-                let scope = numbering
-                    .entry
-                    .ready(name, numbering.machine.now())
-                    .map_err(bates_core::NextError::from)?;
+                let scope = numbering.entry.ready(name, numbering.machine.now()).map_err(NextError::from)?;
                 Numbers::Positions(positions(ranges), Arc::new(scope.into_scope()))
             }
-            Advance::Numbers(numbers, ranges) => Numbers::Written(
-                numbers.iter().map(|(position, text)| (position, text.into())).collect(),
-                positions(ranges),
-            ),
+            Advance::Numbers(numbers, ranges) => {
+                let numbers = numbers.iter().map(|(position, text)| (position, text.into()));
+                Numbers::Written(numbers.collect(), positions(ranges))
+            }
         };
         Ok(Given { lease: id, numbers, good_for })
     }

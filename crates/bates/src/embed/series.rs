@@ -2,10 +2,11 @@
 //!
 //! Owns the spelling. What a series may be is judged by the core when it is opened.
 
+use std::mem::take;
 use std::time::Duration;
 
-use bates_core::{Auditing, KeyTemplate, Limits, Promise, SeriesSpec, Sink, Value};
-use bates_pattern::{Position, Reject, Reset};
+use bates_core::{Auditing, KeyTemplate, Limits, Promise, SeriesName, SeriesSpec, Sink};
+use bates_pattern::{Position, Reset};
 
 use super::Error;
 
@@ -26,87 +27,65 @@ use super::Error;
 /// ```
 pub struct Series {
     name: Box<str>,
-    pattern: Box<str>,
-    promise: Promise,
-    shuffled: bool,
-    start: Option<u64>,
-    key: Option<Box<str>>,
-    reset: Reset,
-    time_zone: Box<str>,
-    reject: Option<Box<str>>,
+    /// What cannot be read is told when the folder is opened.
+    spec: Result<SeriesSpec, Error>,
     restrict: Vec<String>,
-    limits: Limits,
-    audit: Auditing,
     sink: Option<Box<dyn Sink>>,
 }
 
 impl Series {
     /// A series that is unique and counts from 1 where its text is decimal, else from 0.
     pub fn new(name: &str, pattern: &str) -> Self {
-        Self {
-            name: name.into(),
-            pattern: pattern.into(),
-            promise: Promise::Unique,
-            shuffled: false,
-            start: None,
-            key: None,
-            reset: Reset::Never,
-            time_zone: "UTC".into(),
-            reject: None,
-            restrict: Vec::new(),
-            limits: Limits::default(),
-            audit: Auditing::Off,
-            sink: None,
-        }
+        let spec = name.parse().map(|name: SeriesName| SeriesSpec::new(name, pattern));
+        let spec = spec.map_err(|error| wrong(name, "name", &error));
+        Self { name: name.into(), spec, restrict: Vec::new(), sink: None }
     }
 
     /// What is promised of its numbers.
     #[must_use]
-    pub fn promise(mut self, promise: Promise) -> Self {
-        self.promise = promise;
-        self
+    pub fn promise(self, promise: Promise) -> Self {
+        self.set(|spec| spec.promise = promise)
     }
 
     /// Its first position.
     #[must_use]
-    pub fn start(mut self, start: u64) -> Self {
-        self.start = Some(start);
-        self
+    pub fn start(self, start: u64) -> Self {
+        self.try_set("start", |spec| {
+            spec.start = Some(Position::new(start).ok_or("positions end at 9007199254740991")?);
+            Ok::<_, &str>(())
+        })
     }
 
     /// Walks a keyed permutation instead of counting: the next number cannot be guessed.
     #[must_use]
-    pub fn shuffled(mut self) -> Self {
-        self.shuffled = true;
-        self
+    pub fn shuffled(self) -> Self {
+        self.set(|spec| spec.shuffled = true)
     }
 
     /// How keys name its scopes, as in `seq:{conversation}`: for parameters that the pattern does not show.
     #[must_use]
-    pub fn key(mut self, key: &str) -> Self {
-        self.key = Some(key.into());
-        self
+    pub fn key(self, key: &str) -> Self {
+        self.try_set("key", |spec| KeyTemplate::parse(key).map(|key| spec.key = Some(key)))
     }
 
     /// When the numbering starts again.
     #[must_use]
-    pub fn reset(mut self, reset: Reset) -> Self {
-        self.reset = reset;
-        self
+    pub fn reset(self, reset: Reset) -> Self {
+        self.set(|spec| spec.reset = reset)
     }
 
     /// Where a day begins, by its IANA name.
     #[must_use]
-    pub fn time_zone(mut self, name: &str) -> Self {
-        self.time_zone = name.into();
-        self
+    pub fn time_zone(self, name: &str) -> Self {
+        self.set(|spec| spec.time_zone = name.into())
     }
 
     /// A rule set that numbers must keep: `openg2p` or `mosip`, with settings as in `openg2p:even_run=2`.
     #[must_use]
-    pub fn reject(mut self, rules: &str) -> Self {
-        self.reject = Some(rules.into());
-        self
+    pub fn reject(self, rules: &str) -> Self {
+        self.try_set("reject", |spec| {
+            rules.parse().map(|rules| spec.reject = take(&mut spec.reject).with_digits(rules))
+        })
     }
 
     /// Digits or words that may not occur in a number.
@@ -118,66 +97,56 @@ impl Series {
 
     /// The limits within which it is handed out; `lease_max` bounds what a crash can skip.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
+    pub fn limits(self, limits: Limits) -> Self {
+        self.set(|spec| spec.limits = limits)
     }
 
     /// Records who took which numbers, before they are answered, for ever.
     #[must_use]
-    pub fn audited(mut self) -> Self {
-        self.audit = Auditing::On(None);
-        self
+    pub fn audited(self) -> Self {
+        self.set(|spec| spec.audit = Auditing::On(None))
     }
 
     /// The same, and removes a record after this time.
     #[must_use]
-    pub fn audited_for(mut self, retention: Duration) -> Self {
-        self.audit = Auditing::On(Some(retention));
-        self
+    pub fn audited_for(self, retention: Duration) -> Self {
+        self.set(|spec| spec.audit = Auditing::On(Some(retention)))
     }
 
     /// Where its documents are delivered, at least once. Without one a document is refused.
     #[must_use]
     pub fn sink(mut self, sink: impl Sink) -> Self {
         self.sink = Some(Box::new(sink));
+        self.set(|spec| spec.has_sink = true)
+    }
+
+    fn set(mut self, set: impl FnOnce(&mut SeriesSpec)) -> Self {
+        let _ = self.spec.as_mut().map(set);
+        self
+    }
+
+    fn try_set<E: ToString>(
+        mut self,
+        field: &'static str,
+        set: impl FnOnce(&mut SeriesSpec) -> Result<(), E>,
+    ) -> Self {
+        if let Ok(spec) = &mut self.spec
+            && let Err(error) = set(spec)
+        {
+            self.spec = Err(wrong(&self.name, field, &error));
+        }
         self
     }
 
     /// What it amounts to for the core, and where its documents go.
     pub(super) fn described(self) -> Result<(SeriesSpec, Option<Box<dyn Sink>>), Error> {
-        let name = self.name.parse().map_err(self.wrong("name"))?;
-        let start = self.start.map(|start| {
-            Position::new(start).ok_or_else(|| self.wrong("start")("positions end at 9007199254740991"))
-        });
-        let key = self.key.as_deref().map(KeyTemplate::parse).transpose();
-        let spec = SeriesSpec {
-            promise: self.promise,
-            shuffled: self.shuffled,
-            reject: self.rules()?,
-            reset: self.reset,
-            time_zone: self.time_zone.clone(),
-            value: Value::Id,
-            start: start.transpose()?,
-            key: key.map_err(self.wrong("key"))?,
-            limits: self.limits,
-            audit: self.audit,
-            has_sink: self.sink.is_some(),
-            ..SeriesSpec::new(name, &self.pattern)
-        };
-        Ok((spec, self.sink))
+        let spec = self.spec?;
+        let reject = spec.reject.with_restricted(&self.restrict);
+        let reject = reject.map_err(|error| wrong(&self.name, "restrict", &error))?;
+        Ok((SeriesSpec { reject, ..spec }, self.sink))
     }
+}
 
-    fn rules(&self) -> Result<Reject, Error> {
-        let reject = Reject::default().with_restricted(&self.restrict).map_err(self.wrong("restrict"))?;
-        match &self.reject {
-            Some(rules) => Ok(reject.with_digits(rules.parse().map_err(self.wrong("reject"))?)),
-            None => Ok(reject),
-        }
-    }
-
-    fn wrong<E: ToString>(&self, field: &'static str) -> impl Fn(E) -> Error {
-        let series = self.name.clone();
-        move |error| Error::Described { series: series.clone(), field, problem: error.to_string().into() }
-    }
+fn wrong(series: &str, field: &'static str, problem: &impl ToString) -> Error {
+    Error::Described { series: series.into(), field, problem: problem.to_string().into() }
 }

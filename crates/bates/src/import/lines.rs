@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 /// How a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,25 +27,17 @@ impl Kind {
 
 /// A document: its text, which is passed on as it came, and what that says.
 pub(super) struct Document {
+    /// Counted from 1 in the file.
+    pub(super) line: u64,
     pub(super) text: Box<RawValue>,
     pub(super) value: Value,
 }
 
-impl Document {
-    fn read(text: &[u8]) -> serde_json::Result<Self> {
-        Ok(Self { text: serde_json::from_slice(text)?, value: serde_json::from_slice(text)? })
-    }
-
-    fn of(value: Value) -> serde_json::Result<Self> {
-        Ok(Self { text: serde_json::value::to_raw_value(&value)?, value })
-    }
-}
-
-/// Documents, counted from 1.
 pub(super) struct Documents {
     source: Source,
     line: u64,
-    bytes: u64,
+    /// How much of the file was read.
+    pub(super) bytes: u64,
 }
 
 enum Source {
@@ -66,11 +58,6 @@ impl Documents {
         Ok(Self { source, line: 0, bytes: 0 })
     }
 
-    /// How much of the file was read.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Passes over a document that was numbered before, and is still the same: in a file that was changed, another one
     /// would be passed over in its place, or be numbered twice.
     pub(super) fn pass(&mut self, numbered: Option<&Value>) -> anyhow::Result<()> {
@@ -89,12 +76,12 @@ impl Documents {
         (0..count).try_for_each(|_| self.pass(None))
     }
 
-    /// The next documents, with their numbers in the file: so many, or so many bytes of them.
-    pub(super) fn take(&mut self, count: usize, bytes: usize) -> anyhow::Result<Vec<(u64, Document)>> {
+    /// The next documents: so many, or so many bytes of them.
+    pub(super) fn take(&mut self, count: usize, bytes: usize) -> anyhow::Result<Vec<Document>> {
         let (mut taken, begin) = (Vec::new(), self.bytes);
         while taken.len() < count && self.bytes - begin < bytes as u64 {
             let Some(document) = self.next()? else { break };
-            taken.push((self.line, document));
+            taken.push(document);
         }
         Ok(taken)
     }
@@ -107,8 +94,9 @@ impl Documents {
                 let Some(read) = super::read_line(reader, &mut text)? else { break None };
                 self.bytes += read as u64;
                 if !text.trim_ascii().is_empty() {
-                    let context = || format!("document {line} is no JSON");
-                    break Some(Document::read(&text).with_context(context)?);
+                    let read = || Ok((serde_json::from_slice(&text)?, serde_json::from_slice(&text)?));
+                    let read: serde_json::Result<_> = read();
+                    break Some(read.with_context(|| format!("document {line} is no JSON"))?);
                 }
             },
             Source::Rows(rows, heads) => {
@@ -116,10 +104,11 @@ impl Documents {
                 let found = rows.read_record(&mut row).with_context(|| format!("row {line}"))?;
                 self.bytes = rows.position().byte();
                 let fields = heads.iter().zip(&row).map(|(head, cell)| (head.to_owned(), Value::from(cell)));
-                found.then(|| Document::of(Value::Object(fields.collect()))).transpose()?
+                let value = Value::Object(fields.collect());
+                found.then(|| anyhow::Ok((to_raw_value(&value)?, value))).transpose()?
             }
         };
         self.line += u64::from(document.is_some());
-        Ok(document)
+        Ok(document.map(|(text, value)| Document { line, text, value }))
     }
 }

@@ -26,7 +26,7 @@ use crate::progress::Progress;
 use lines::{Document, Documents, Kind};
 use numbered::Numbered;
 use scope_of::ScopeOf;
-use stream::Answered;
+use stream::{Answered, Outgoing};
 
 /// Lines that failed, of which each is told; of more, that there are more.
 const FAILED_SHOWN: u64 = 10;
@@ -88,57 +88,74 @@ struct Written<'a> {
     document: &'a RawValue,
 }
 
-pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Answer> {
-    args.server.ask(async |client| import(args, client).await)
-}
-
-async fn import(args: &ImportArgs, client: Client) -> anyhow::Result<Answer> {
-    let series = client.series(&*args.series);
-    let parameters = series.describe().await?.parameters;
-    let scope = ScopeOf::new(&args.parameters, &args.scope_from, args.date_from.as_deref(), parameters)?;
-    let open = || -> anyhow::Result<Documents> {
-        let file = File::open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
-        Documents::new(Kind::of(&args.file)?, BufReader::with_capacity(1 << 20, file))
-    };
-    let (mut compared, mut documents) = (open()?, open()?);
-    let id = match &args.id {
-        Some(id) => id.clone(),
-        None => id_of(&args.series, &args.file)?,
-    };
-    let output = args.output.clone().unwrap_or_else(|| beside(&args.file));
-    let mut numbered = Numbered::open(output, |document| compared.pass(document))?;
-    documents.skip(numbered.done())?;
-    let size = args.file.metadata()?.len();
-    let mut progress = Progress::new("documents", size);
-    if numbered.done() > 0 {
-        output::print_note(&format!("going on behind {}", counted(numbered.done(), "line")));
+impl ImportArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let client = self.server.client()?;
+        let series = client.series(&*self.series);
+        let parameters = series.describe().await?.parameters;
+        let scope = ScopeOf::new(&self.parameters, &self.scope_from, self.date_from.as_deref(), parameters)?;
+        let open = || -> anyhow::Result<Documents> {
+            let file =
+                File::open(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?;
+            Documents::new(Kind::of(&self.file)?, BufReader::with_capacity(1 << 20, file))
+        };
+        let (mut compared, mut documents) = (open()?, open()?);
+        let id = match &self.id {
+            Some(id) => id.clone(),
+            None => id_of(&self.series, &self.file)?,
+        };
+        let output = self.output.clone().unwrap_or_else(|| beside(&self.file));
+        let mut numbered = Numbered::open(output, |document| compared.pass(document))?;
+        documents.skip(numbered.done)?;
+        let mut progress = Progress::new("documents", self.file.metadata()?.len());
+        if numbered.done > 0 {
+            output::print_note(&format!("going on behind {}", counted(numbered.done, "line")));
+        }
+        let mut failed = 0;
+        let sent = stream::send(&series, Outgoing { documents, scope, id }, |answered| {
+            let bytes = answered.bytes;
+            failed += u64::from(!write(&mut numbered, answered, failed)?);
+            progress.show(numbered.done, bytes);
+            Ok(())
+        })
+        .await;
+        // What came back has a number, whatever became of the rest.
+        numbered.flush()?;
+        progress.end();
+        sent?;
+        self.summarize(&client, numbered, failed, out).await
     }
-    let mut failed = 0;
-    let sent = stream::send(&series, documents, (scope, id), |answered| {
-        let Answered { line, document, answer, bytes } = answered;
-        failed += u64::from(!write(&mut numbered, line, document, answer, failed)?);
-        progress.show(numbered.done(), bytes);
-        Ok(())
-    })
-    .await;
-    // What came back has a number, whatever became of the rest.
-    numbered.flush()?;
-    progress.end();
-    sent?;
-    summarize(args, &client, numbered, failed).await
+
+    async fn summarize(
+        &self,
+        client: &Client,
+        numbered: Numbered,
+        failed: u64,
+        out: &mut Output,
+    ) -> anyhow::Result<Answer> {
+        let documents = counted(numbered.done - failed.min(numbered.done), "document");
+        let path = numbered.close()?;
+        writeln!(out, "{documents} numbered, {} failed: {}", grouped(failed), path.display())?;
+        let counts = loop {
+            let counts = client.outbox_counts().await?.remove(&self.series).unwrap_or_default();
+            if !self.wait || counts.get("pending").is_none_or(|pending| *pending == 0) {
+                break counts;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
+        let of = |state: &str| grouped(counts.get(state).copied().unwrap_or(0));
+        let (delivered, pending, dead) = (of("delivered"), of("pending"), of("dead"));
+        writeln!(out, "the series has {delivered} delivered, {pending} pending, {dead} dead")?;
+        Ok(if failed == 0 { Answer::Yes } else { Answer::No })
+    }
 }
 
 /// Writes down what became of a line. Answers whether it has a number.
-fn write(
-    numbered: &mut Numbered,
-    line: u64,
-    document: &Document,
-    answer: LineAnswer,
-    failed: u64,
-) -> anyhow::Result<bool> {
+fn write(numbered: &mut Numbered, answered: Answered<'_>, failed: u64) -> anyhow::Result<bool> {
+    let Answered { document: Document { line, text, .. }, answer, .. } = answered;
     let Problem { code, detail, .. } = match answer {
         LineAnswer::Assignment(Assignment { id, event, .. }) => {
-            numbered.write(&Written { id, event, line, document: &document.text })?;
+            numbered.write(&Written { id, event, line: *line, document: text })?;
             return Ok(true);
         }
         LineAnswer::Refusal { error, .. } => error,
@@ -154,34 +171,6 @@ fn write(
     // An import does not go on behind a line without a number: run again, it is tried again.
     numbered.write(&serde_json::json!({"line": line, "error": {"code": code, "detail": detail}}))?;
     Ok(false)
-}
-
-async fn summarize(
-    args: &ImportArgs,
-    client: &Client,
-    numbered: Numbered,
-    failed: u64,
-) -> anyhow::Result<Answer> {
-    let mut out = Output::new();
-    let (total, path) = (numbered.done(), numbered.close()?);
-    out.line(format_args!(
-        "{} numbered, {} failed: {}",
-        counted(total - failed.min(total), "document"),
-        grouped(failed),
-        path.display()
-    ))?;
-    let counts = loop {
-        let counts = client.outbox_counts().await?.remove(&args.series).unwrap_or_default();
-        if !args.wait || counts.get("pending").is_none_or(|pending| *pending == 0) {
-            break counts;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    };
-    let of = |state: &str| grouped(counts.get(state).copied().unwrap_or(0));
-    let (delivered, pending, dead) = (of("delivered"), of("pending"), of("dead"));
-    out.line(format_args!("the series has {delivered} delivered, {pending} pending, {dead} dead"))?;
-    out.flush()?;
-    Ok(if failed == 0 { Answer::Yes } else { Answer::No })
 }
 
 /// `documents.ndjson` → `documents.numbered.ndjson`, in the same folder.

@@ -12,7 +12,8 @@ use serde_json::Value;
 pub(super) struct Numbered {
     path: PathBuf,
     file: BufWriter<File>,
-    done: u64,
+    /// How many documents have a line.
+    pub(super) done: u64,
 }
 
 impl Numbered {
@@ -45,11 +46,6 @@ impl Numbered {
         file.set_len(kept)?;
         file.seek(SeekFrom::Start(kept))?;
         Ok(Self { path, file: BufWriter::with_capacity(1 << 20, file), done })
-    }
-
-    /// How many documents have a line.
-    pub(super) fn done(&self) -> u64 {
-        self.done
     }
 
     pub(super) fn write(&mut self, line: &impl Serialize) -> anyhow::Result<()> {

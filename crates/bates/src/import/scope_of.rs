@@ -52,7 +52,7 @@ impl ScopeOf {
 
     /// Writes the request of a document, a line.
     pub(super) fn write(&self, body: &mut Vec<u8>, document: &Document, key: &str) -> anyhow::Result<()> {
-        let Document { text: raw, value } = document;
+        let Document { text: raw, value, .. } = document;
         let mut scope: BTreeMap<&str, String> =
             self.fixed.iter().map(|(name, value)| (&**name, value.clone())).collect();
         for (name, field) in &self.fields {

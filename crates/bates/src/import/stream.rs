@@ -24,12 +24,22 @@ const BYTES_AT_ONCE: usize = 256 * 1024;
 /// Pieces that wait to be sent.
 const PIECES_MAX: usize = 4;
 
-/// A document, and where in the file it is.
-type Sent = (u64, Document);
+/// What is sent: documents, where the scope of each comes from, and what the import is known by.
+pub(super) struct Outgoing {
+    pub(super) documents: Documents,
+    pub(super) scope: ScopeOf,
+    pub(super) id: String,
+}
+
+/// A document that was sent.
+struct Sent {
+    document: Document,
+    /// How much of the file was read by then.
+    bytes: u64,
+}
 
 /// A document and its answer.
 pub(super) struct Answered<'a> {
-    pub(super) line: u64,
     pub(super) document: &'a Document,
     pub(super) answer: LineAnswer,
     /// How much of the file was read by now.
@@ -39,14 +49,13 @@ pub(super) struct Answered<'a> {
 /// Sends all documents and hands over each with its answer, in the order of the file.
 pub(super) async fn send(
     series: &Series,
-    documents: Documents,
-    (scope, id): (ScopeOf, String),
+    outgoing: Outgoing,
     mut take: impl FnMut(Answered<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let (pieces, outgoing) = mpsc::channel(PIECES_MAX);
+    let (pieces, waiting) = mpsc::channel(PIECES_MAX);
     let (sent, paired) = sync_channel(LINES_MAX);
-    let reading = thread::spawn(move || read(documents, &scope, &id, &pieces, &sent));
-    let answered = exchange(series, outgoing, &paired, &mut take).await;
+    let reading = thread::spawn(move || outgoing.read(&pieces, &sent));
+    let answered = exchange(series, waiting, &paired, &mut take).await;
     // Whoever reads has nobody to read for any more, and ends.
     drop(paired);
     let read = reading.join().map_err(|_| anyhow!("the file could not be read"))?;
@@ -54,44 +63,40 @@ pub(super) async fn send(
     read.and(answered)
 }
 
-/// Reads documents into pieces of a request, until nobody wants more.
-fn read(
-    mut documents: Documents,
-    scope: &ScopeOf,
-    id: &str,
-    pieces: &mpsc::Sender<Vec<u8>>,
-    sent: &SyncSender<(Sent, u64)>,
-) -> anyhow::Result<()> {
-    loop {
-        let batch = documents.take(LINES_AT_ONCE, BYTES_AT_ONCE)?;
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let (mut piece, bytes) = (Vec::new(), documents.bytes());
-        for (line, document) in batch {
-            scope.write(&mut piece, &document, &format!("{id}:{line}"))?;
-            if sent.send(((line, document), bytes)).is_err() {
+impl Outgoing {
+    /// Reads documents into pieces of a request, until nobody wants more.
+    fn read(mut self, pieces: &mpsc::Sender<Vec<u8>>, sent: &SyncSender<Sent>) -> anyhow::Result<()> {
+        loop {
+            let batch = self.documents.take(LINES_AT_ONCE, BYTES_AT_ONCE)?;
+            if batch.is_empty() {
                 return Ok(());
             }
-        }
-        if pieces.blocking_send(piece).is_err() {
-            return Ok(());
+            let (mut piece, bytes) = (Vec::new(), self.documents.bytes);
+            for document in batch {
+                self.scope.write(&mut piece, &document, &format!("{}:{}", self.id, document.line))?;
+                if sent.send(Sent { document, bytes }).is_err() {
+                    return Ok(());
+                }
+            }
+            if pieces.blocking_send(piece).is_err() {
+                return Ok(());
+            }
         }
     }
 }
 
 async fn exchange(
     series: &Series,
-    outgoing: mpsc::Receiver<Vec<u8>>,
-    paired: &Receiver<(Sent, u64)>,
+    waiting: mpsc::Receiver<Vec<u8>>,
+    paired: &Receiver<Sent>,
     take: &mut impl FnMut(Answered<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let broken = "the answer of the server broke off; run the same command again to go on";
-    let mut answers = series.assign_lines(outgoing).await?;
+    let mut answers = series.assign_lines(waiting).await?;
     while let Some(answer) = answers.next().await.map_err(std::io::Error::other).context(broken)? {
-        let ((line, document), bytes) =
+        let Sent { document, bytes } =
             paired.recv().context("the server answered more lines than were sent")?;
-        take(Answered { line, document: &document, answer, bytes })?;
+        take(Answered { document: &document, answer, bytes })?;
     }
     // Every line that was sent must have an answer.
     match paired.recv() {

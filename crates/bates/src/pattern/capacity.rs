@@ -76,41 +76,42 @@ struct End {
     date: Option<String>,
 }
 
-pub(super) fn run(args: CapacityArgs) -> anyhow::Result<Answer> {
-    let pattern = args.pattern.compile_any_order()?;
-    let capacity = match pattern.capacity() {
-        Ok(capacity) if !args.scope.is_given() => capacity,
-        // A scope that is named is also checked.
-        Ok(_) => args.scope.scope_today(&pattern)?.capacity(),
-        Err(needed) => args.scope.scope(&pattern).context(needed)?.capacity(),
-    };
-    let end = args.rate.map(|rate| rate.end(capacity.count(), pattern.reset()));
-    let mut out = Output::new();
-    if args.pattern.json {
-        let (count, margin) = (capacity.count(), capacity.margin());
-        out.json(&Told { capacity: count, exact: capacity.is_exact(), margin, at_rate: end })?;
-    } else {
-        print(&mut out, capacity, end.as_ref(), pattern.reset())?;
+impl CapacityArgs {
+    pub(super) fn run(self, out: &mut Output) -> anyhow::Result<Answer> {
+        let pattern = self.pattern.compile_any_order()?;
+        let capacity = match pattern.capacity() {
+            Ok(capacity) if !self.scope.is_given() => capacity,
+            // A scope that is named is also checked.
+            Ok(_) => self.scope.scope_today(&pattern)?.capacity(),
+            Err(needed) => self.scope.scope(&pattern).context(needed)?.capacity(),
+        };
+        let end = self.rate.map(|rate| rate.end(capacity.count(), pattern.reset()));
+        if self.pattern.json {
+            let (count, margin) = (capacity.count(), capacity.margin());
+            out.json(&Told { capacity: count, exact: capacity.is_exact(), margin, at_rate: end })?;
+        } else {
+            print(out, capacity, end.as_ref(), pattern.reset())?;
+        }
+        Ok(Answer::Yes)
     }
-    out.flush()?;
-    Ok(Answer::Yes)
 }
 
 fn print(out: &mut Output, capacity: Capacity, end: Option<&End>, reset: Reset) -> anyhow::Result<()> {
-    out.line(format_args!("{}", capacity.count()))?;
+    writeln!(out, "{}", capacity.count())?;
     if !capacity.is_exact() {
         let margin = grouped(capacity.margin());
-        out.line(format_args!("estimated from a sample; within {margin} of it with 95% confidence"))?;
+        writeln!(out, "estimated from a sample; within {margin} of it with 95% confidence")?;
     }
     match end {
         None => Ok(()),
         Some(End { rate, seconds: Some(seconds), date }) => {
             let date = date.as_deref().map_or("after the year 9999".to_owned(), |date| format!("on {date}"));
             let of_period = if reset == Reset::Never { "" } else { " of a period" };
-            out.line(format_args!("at {rate} the numbers{of_period} run out in {}, {date}", span(*seconds)))
+            writeln!(out, "at {rate} the numbers{of_period} run out in {}, {date}", span(*seconds))
         }
-        Some(End { rate, seconds: None, .. }) => out
-            .line(format_args!("at {rate} they do not run out: with reset {reset}, each period ends before")),
+        Some(End { rate, seconds: None, .. }) => {
+            writeln!(out, "at {rate} they do not run out: with reset {reset}, each period ends before")
+        }
     }
 }
 

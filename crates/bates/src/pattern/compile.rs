@@ -10,6 +10,7 @@ use bates_pattern::{Date, DigitRules, Key, Options, Order, Pattern, PatternError
 use clap::{Args, ValueEnum};
 
 use crate::output;
+use crate::scope;
 
 /// Where a key may also be given. A command line is seen by every user of a machine.
 const KEY_VARIABLE: &str = "BATES_PATTERN_KEY";
@@ -116,19 +117,12 @@ impl PatternArgs {
 #[derive(Debug, Args)]
 pub(super) struct ScopeArgs {
     /// A parameter of the scope; once for each that the template has
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = scope::pair)]
     parameters: Vec<(String, String)>,
 
     /// The business date, as in 2026-12-31
-    #[arg(long, value_name = "DATE", value_parser = crate::scope::date)]
+    #[arg(long, value_name = "DATE", value_parser = scope::date)]
     date: Option<Date>,
-}
-
-fn parameter(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("expected NAME=VALUE".to_owned()),
-    }
 }
 
 impl ScopeArgs {

@@ -9,7 +9,7 @@ mod validate;
 
 use clap::Subcommand;
 
-use crate::output::Answer;
+use crate::output::{Answer, Output};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PatternCommand {
@@ -19,11 +19,13 @@ pub(crate) enum PatternCommand {
     Capacity(capacity::CapacityArgs),
 }
 
-pub(crate) fn run(command: PatternCommand) -> anyhow::Result<Answer> {
-    match command {
-        PatternCommand::Render(args) => render::run(args),
-        PatternCommand::Parse(args) => parse::run(&args),
-        PatternCommand::Validate(args) => validate::run(&args),
-        PatternCommand::Capacity(args) => capacity::run(args),
+impl PatternCommand {
+    pub(crate) fn run(self, out: &mut Output) -> anyhow::Result<Answer> {
+        match self {
+            Self::Render(args) => args.run(out),
+            Self::Parse(args) => args.run(out),
+            Self::Validate(args) => args.run(out),
+            Self::Capacity(args) => args.run(out),
+        }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use bates_pattern::{ParseError, Parsed};
+use bates_api::Reason;
+use bates_pattern::Parsed;
 use clap::Args;
 use serde::Serialize;
 
@@ -44,31 +45,27 @@ struct Read<'t> {
 #[derive(Serialize)]
 struct Unread<'t> {
     text: &'t str,
-    error: Failure<'t>,
+    error: Reason,
 }
 
-#[derive(Serialize)]
-struct Failure<'t> {
-    code: &'t str,
-    message: String,
-}
-
-pub(super) fn run(args: &ParseArgs) -> anyhow::Result<Answer> {
-    let pattern = args.pattern.compile()?;
-    let mut out = Output::new();
-    let mut answer = Answer::Yes;
-    texts::each(&args.texts, &mut out, |out, text, width| match (pattern.parse(text), args.pattern.json) {
-        (Ok(parsed), false) => out.line(format_args!("{}", describe(text, width, &parsed))),
-        (Ok(parsed), true) => out.json(&read(text, &parsed)),
-        (Err(error), json) => {
-            answer = Answer::No;
-            if json {
-                return out.json(&unread(text, &error));
+impl ParseArgs {
+    pub(super) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let pattern = self.pattern.compile()?;
+        let mut answer = Answer::Yes;
+        texts::each(&self.texts, out, |out, text, width| match (pattern.parse(text), self.pattern.json) {
+            (Ok(parsed), false) => writeln!(out, "{}", describe(text, width, &parsed)),
+            (Ok(parsed), true) => out.json(&read(text, &parsed)),
+            (Err(error), json) => {
+                answer = Answer::No;
+                if json {
+                    let code = error.reason.code().to_owned();
+                    return out.json(&Unread { text, error: Reason { code, message: error.to_string() } });
+                }
+                writeln!(out, "{}  {BAD}not read{BAD:#}: {error}", output::padded(text, width))
             }
-            out.line(format_args!("{}  {BAD}not read{BAD:#}: {error}", output::padded(text, width)))
-        }
-    })?;
-    Ok(answer)
+        })?;
+        Ok(answer)
+    }
 }
 
 fn describe(text: &str, width: usize, parsed: &Parsed<'_, '_>) -> String {
@@ -90,8 +87,4 @@ fn read<'t>(text: &'t str, parsed: &'t Parsed<'_, '_>) -> Read<'t> {
         date: parsed.date().collect(),
         period: parsed.period().map(|period| period.to_string()),
     }
-}
-
-fn unread<'t>(text: &'t str, error: &'t ParseError) -> Unread<'t> {
-    Unread { text, error: Failure { code: error.reason.code(), message: error.to_string() } }
 }

@@ -47,25 +47,26 @@ fn position(text: &str) -> Result<Position, String> {
     position.ok_or_else(|| format!("a position is a whole number from 0 to {}", Position::MAX))
 }
 
-pub(super) fn run(args: RenderArgs) -> anyhow::Result<Answer> {
-    let pattern = args.pattern.compile()?;
-    let scope = args.scope.scope_today(&pattern)?;
-    let walked = print(&scope, args.position, args.count, args.pattern.json)?;
-    if walked.rejected > 0 {
-        let skipped = output::counted(walked.rejected, "position");
-        output::print_note(&format!("{skipped} skipped: the rules reject what is there"));
-    }
-    if walked.printed == args.count {
-        return Ok(Answer::Yes);
-    }
-    let found = format!("{} of {} from position {} on", walked.printed, args.count, args.position);
-    output::print_error(&match walked.next {
-        Some(next) => {
-            anyhow!("{found}: the rules reject all {} before position {next}", output::grouped(REJECTED_MAX))
+impl RenderArgs {
+    pub(super) fn run(self, out: &mut Output) -> anyhow::Result<Answer> {
+        let pattern = self.pattern.compile()?;
+        let scope = self.scope.scope_today(&pattern)?;
+        let walked = print(out, &scope, self.position, self.count, self.pattern.json)?;
+        if walked.rejected > 0 {
+            let skipped = output::counted(walked.rejected, "position");
+            output::print_note(&format!("{skipped} skipped: the rules reject what is there"));
         }
-        None => anyhow!("{found}: the space ends with position {}", pattern.last()),
-    });
-    Ok(Answer::No)
+        if walked.printed == self.count {
+            return Ok(Answer::Yes);
+        }
+        let found = format!("{} of {} from position {} on", walked.printed, self.count, self.position);
+        let most = output::grouped(REJECTED_MAX);
+        output::print_error(&match walked.next {
+            Some(next) => anyhow!("{found}: the rules reject all {most} before position {next}"),
+            None => anyhow!("{found}: the space ends with position {}", pattern.last()),
+        });
+        Ok(Answer::No)
+    }
 }
 
 /// After so many rejected positions in a row nobody waits for the next that may be accepted. It takes a second.
@@ -84,8 +85,7 @@ struct Walked {
     next: Option<Position>,
 }
 
-fn print(scope: &Scope, first: Position, count: u64, json: bool) -> anyhow::Result<Walked> {
-    let mut out = Output::new();
+fn print(out: &mut Output, scope: &Scope, first: Position, count: u64, json: bool) -> anyhow::Result<Walked> {
     let mut walked = Walked { printed: 0, rejected: 0, next: Some(first) };
     let mut line = Vec::new();
     while let Some(first) =
@@ -97,7 +97,7 @@ fn print(scope: &Scope, first: Position, count: u64, json: bool) -> anyhow::Resu
         while walked.printed < count {
             line.clear();
             let Some(position) = walk.next_into(&mut line) else { break };
-            print_number(&mut out, position, &mut line, json)?;
+            print_number(out, position, &mut line, json)?;
             walked.printed += 1;
             walked.next = Position::new(position.value() + 1);
         }

@@ -1,12 +1,12 @@
 //! `bates pattern validate`: whether texts could be identifiers, and everything that speaks against them.
 
-use bates_pattern::Verdict;
+use bates_api::{Reason, Verdict};
 use clap::Args;
-use serde::Serialize;
 
 use super::compile::PatternArgs;
 use super::texts;
-use crate::output::{self, Answer, BAD, GOOD, Output};
+use crate::ask::{Line, print_verdict};
+use crate::output::{Answer, Output};
 
 /// Say whether texts could be identifiers of the pattern
 ///
@@ -26,46 +26,19 @@ pub(crate) struct ValidateArgs {
     texts: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct Judged<'t> {
-    text: &'t str,
-    valid: bool,
-    reasons: Vec<Reason>,
-}
-
-#[derive(Serialize)]
-struct Reason {
-    code: &'static str,
-    message: String,
-}
-
-pub(super) fn run(args: &ValidateArgs) -> anyhow::Result<Answer> {
-    let pattern = args.pattern.compile_any_order()?;
-    let mut out = Output::new();
-    let mut answer = Answer::Yes;
-    texts::each(&args.texts, &mut out, |out, text, width| {
-        let verdict = pattern.validate(text);
-        answer = answer.and(if verdict.is_valid() { Answer::Yes } else { Answer::No });
-        if args.pattern.json { out.json(&judged(text, &verdict)) } else { print(out, text, width, &verdict) }
-    })?;
-    Ok(answer)
-}
-
-fn judged<'t>(text: &'t str, verdict: &Verdict) -> Judged<'t> {
-    let reasons =
-        verdict.reasons().iter().map(|reason| Reason { code: reason.code(), message: reason.to_string() });
-    Judged { text, valid: verdict.is_valid(), reasons: reasons.collect() }
-}
-
-fn print(out: &mut Output, text: &str, width: usize, verdict: &Verdict) -> anyhow::Result<()> {
-    let text = output::padded(text, width);
-    if verdict.is_valid() {
-        return out.line(format_args!("{text}  {GOOD}valid{GOOD:#}"));
+impl ValidateArgs {
+    pub(super) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let pattern = self.pattern.compile_any_order()?;
+        let mut answer = Answer::Yes;
+        texts::each(&self.texts, out, |out, text, width| {
+            let verdict = pattern.validate(text);
+            let reasons = verdict.reasons().iter();
+            let reasons =
+                reasons.map(|reason| Reason { code: reason.code().to_owned(), message: reason.to_string() });
+            let verdict = Verdict { valid: verdict.is_valid(), reasons: reasons.collect() };
+            answer = answer.and(print_verdict(out, &Line { text, verdict }, self.pattern.json, width)?);
+            Ok(())
+        })?;
+        Ok(answer)
     }
-    out.line(format_args!("{text}  {BAD}invalid{BAD:#}"))?;
-    let code_width = verdict.reasons().iter().map(|reason| reason.code().len()).max().unwrap_or(0);
-    for reason in verdict.reasons() {
-        out.line(format_args!("  {:code_width$}  {reason}", reason.code()))?;
-    }
-    Ok(())
 }

@@ -23,23 +23,23 @@ pub(super) struct Greeting<'a> {
 impl Greeting<'_> {
     pub(super) fn print<S: Store>(
         &self,
+        out: &mut Output,
         machine: &Machine<S>,
         http: Option<&TcpListener>,
         resp: Option<&TcpListener>,
     ) -> anyhow::Result<()> {
-        let mut out = Output::new();
         let address = |listener: Option<&TcpListener>| listener.map(TcpListener::local_addr).transpose();
         let (http, resp) = (address(http)?, address(resp)?);
         let shown = |address: Option<SocketAddr>| address.map_or("off".into(), |address| address.to_string());
-        out.line(format_args!("bates {} hands out numbers", env!("CARGO_PKG_VERSION")))?;
-        out.line(format_args!("  HTTP            {}", shown(http)))?;
-        out.line(format_args!("  Redis protocol  {}", shown(resp)))?;
-        out.line(format_args!("  data            {}", self.store))?;
+        writeln!(out, "bates {} hands out numbers", env!("CARGO_PKG_VERSION"))?;
+        writeln!(out, "  HTTP            {}", shown(http))?;
+        writeln!(out, "  Redis protocol  {}", shown(resp))?;
+        writeln!(out, "  data            {}", self.store)?;
         let file = self.file.map_or("built in".into(), |file| file.display().to_string());
-        out.line(format_args!("  configuration   {file}"))?;
-        out.line(format_args!("try:"))?;
+        writeln!(out, "  configuration   {file}")?;
+        writeln!(out, "try:")?;
         for line in self.tries(machine, http, resp) {
-            out.line(format_args!("  {line}"))?;
+            writeln!(out, "  {line}")?;
         }
         out.flush()
     }

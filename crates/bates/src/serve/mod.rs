@@ -1,9 +1,8 @@
 //! `bates serve`: the numbering server.
 
-mod chores;
-mod fillers;
 mod greeting;
 mod id_pools;
+mod outside;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +14,14 @@ use bates_sqlite::Opening;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 
+use crate::background::{Background, ticks};
 use crate::config::{Address, Config, ConfigArgs};
-use crate::output::{self, Answer, counted};
-use crate::store::{self, OpenStore, StoreRequest};
+use crate::output::{self, Answer, Output, counted};
+use crate::store::{self, OpenStore};
 use greeting::Greeting;
 
-pub(crate) use fillers::{Fillers, know_pools};
+pub(crate) use outside::{know_pools, start_fillers};
 
 /// Scopes that nobody asked for in this time leave memory.
 const EVICTION_PERIOD: Duration = Duration::from_mins(5);
@@ -31,8 +29,8 @@ const EVICTION_PERIOD: Duration = Duration::from_mins(5);
 /// So long after a node has changed a series, the others have, too.
 const FOLLOWING_PERIOD: Duration = Duration::from_secs(1);
 
-/// After so many looks a node lets itself be heard of: well within the time after which it counts as crashed.
-const HEARD_EVERY: u64 = 60;
+/// After so many looks a node lets itself be heard of: five times within the time after which it counts as crashed.
+const HEARD_EVERY: u64 = bates_postgres::CRASHED_AFTER.as_secs() / (5 * FOLLOWING_PERIOD.as_secs());
 
 /// Hand out numbers over HTTP and the Redis protocol
 ///
@@ -66,23 +64,20 @@ pub(crate) struct ServeArgs {
     new: bool,
 }
 
-pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Answer> {
-    let config = args.config.load(args.http.as_deref(), args.resp.as_deref())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(config, args.new))
-}
-
-async fn serve(config: Config, is_new: bool) -> anyhow::Result<Answer> {
-    let opening = if is_new { Opening::New } else { Opening::First };
-    match (StoreRequest { at: &config.store, opening }).open().await? {
-        OpenStore::Folder(store) => serve_from(store, config).await,
-        OpenStore::Postgres(store) => serve_from(store, config).await,
+impl ServeArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let config = self.config.load(self.http.as_deref(), self.resp.as_deref())?;
+        let opening = if self.new { Opening::New } else { Opening::First };
+        match config.store.open(opening).await? {
+            OpenStore::Folder(store) => serve(store, config, out).await,
+            OpenStore::Postgres(store) => serve(store, config, out).await,
+        }
     }
 }
 
-async fn serve_from(store: impl Store, mut config: Config) -> anyhow::Result<Answer> {
+async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> anyhow::Result<Answer> {
     let machine = store::machine(store, &mut config).await?;
-    chores::know_documents(&machine, &config.documents)?;
+    outside::know_documents(&machine, &config.documents)?;
     id_pools::refuse_unadopted(&machine, &config).await?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
     if http.is_none() && resp.is_none() {
@@ -91,25 +86,21 @@ async fn serve_from(store: impl Store, mut config: Config) -> anyhow::Result<Ans
     let stop = stop_signal()?;
     let greeting =
         Greeting { store: &config.store, file: config.file.as_deref(), is_open: config.access.is_open() };
-    greeting.print(&machine, http.as_ref(), resp.as_ref())?;
-    let mut chores = JoinSet::new();
-    chores.spawn(evict(machine.clone()));
-    chores.spawn(follow(machine.clone()));
-    chores.spawn(chores::tidy(machine.clone(), config.retention));
+    greeting.print(out, &machine, http.as_ref(), resp.as_ref())?;
+    let mut tasks = Background::start(&machine, EVICTION_PERIOD, config.retention);
+    tasks.endless.spawn(follow(machine.clone()));
     if let Some(period) = config.reconcile_every {
-        chores.spawn(chores::reconcile(machine.clone(), period));
+        tasks.endless.spawn(reconcile(machine.clone(), period));
     }
-    let relays = chores::Relays::start(&machine, &config.sinks, config.tries_max)?;
-    let fillers = Fillers::start(&machine, &config.pools);
-    chores::tell_undeliverable(&machine).await?;
+    outside::start_relays(&mut tasks, &machine, &config)?;
+    start_fillers(&mut tasks, &machine, &config.pools);
+    outside::tell_undeliverable(&machine).await?;
     let over_http = http::Settings {
         openg2p_is_open: config.openg2p_is_open,
         ..http::Settings::new(Arc::new(config.access))
     };
     listen(&machine, over_http, http, resp, stop).await;
-    chores.abort_all();
-    relays.stop().await;
-    fillers.stop().await;
+    tasks.stop().await;
     let Closed { returned, gaps, .. } = machine.close().await;
     let (returned, gaps) = (counted(returned, "unused number"), counted(gaps, "gap"));
     output::print_note(&format!("stopped: {returned} given back, {gaps} left"));
@@ -159,19 +150,20 @@ async fn told(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.changed().await;
 }
 
-async fn evict<S: Store>(machine: Arc<Machine<S>>) {
-    let mut ticks = tokio::time::interval(EVICTION_PERIOD);
+/// Looks for gaps now and then.
+async fn reconcile<S: Store>(machine: Arc<Machine<S>>, period: Duration) {
+    let mut ticks = ticks(period);
     loop {
         ticks.tick().await;
-        machine.evict_idle().await;
+        if let Err(error) = machine.reconcile(None).await {
+            output::print_note(&format!("gaps could not be looked for: {error}"));
+        }
     }
 }
 
 /// Follows what other nodes make, change and retire.
 pub(crate) async fn follow<S: Store>(machine: Arc<Machine<S>>) {
-    let mut ticks = tokio::time::interval(FOLLOWING_PERIOD);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut lost: Option<String> = None;
+    let (mut ticks, mut lost) = (ticks(FOLLOWING_PERIOD), None);
     for tick in 0_u64.. {
         ticks.tick().await;
         // A node that serves from memory alone is heard of, or others would take what it holds for lost.

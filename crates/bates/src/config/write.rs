@@ -1,0 +1,58 @@
+//! `bates init` and `bates convert`: configurations that are written.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use super::{BUILT_IN, FILE, openg2p};
+use crate::output::{Answer, Output};
+
+/// Write a commented configuration file
+///
+/// It says what is the case without a file. A file that is there is never overwritten.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  bates init\n  bates init /etc/bates/bates.yaml")]
+pub(crate) struct InitArgs {
+    /// The file to write
+    #[arg(value_name = "FILE", default_value = FILE)]
+    file: PathBuf,
+}
+
+impl InitArgs {
+    pub(crate) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let shown = self.file.display();
+        let mut file = match File::create_new(&self.file) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!("{shown} is there already"),
+            file => file.with_context(|| format!("cannot write {shown}"))?,
+        };
+        file.write_all(BUILT_IN.as_bytes()).with_context(|| format!("cannot write {shown}"))?;
+        writeln!(out, "{shown} is written. Change it, then: bates check, bates serve")?;
+        Ok(Answer::Yes)
+    }
+}
+
+/// Write the configuration of an OpenG2P id-generator as one of Bates
+///
+/// Its ID types become series with the same rules. Its variables are laid over the file, as the id-generator does. Settings
+/// of its pools have no meaning here: Bates keeps no pool of identifiers. Where the database is, is not written: name it as
+/// the store of Bates, or serve with --openg2p-config, which reads the variables of the id-generator.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bates convert config/default.yaml > bates.yaml\n  \
+    bates check --config bates.yaml\n  \
+    bates serve --openg2p-config config/default.yaml")]
+pub(crate) struct ConvertArgs {
+    /// The file
+    file: PathBuf,
+}
+
+impl ConvertArgs {
+    pub(crate) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        let series = openg2p::series(&self.file, &std::env::vars().collect())?;
+        writeln!(out, "# ID types of an OpenG2P id-generator.\n{}", series.trim_end())?;
+        Ok(Answer::Yes)
+    }
+}

@@ -1,0 +1,77 @@
+//! What a configuration has outside the store: sinks of documents, users' own documents, and shared pools.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bates_core::{Filler, KeptPools, Machine, Relay, RelaySettings, SeriesName, State, Store};
+
+use crate::background::Background;
+use crate::config::{Config, PoolOf};
+use crate::output;
+
+/// Starts a relay for each series with a sink.
+pub(super) fn start_relays<S: Store>(
+    tasks: &mut Background,
+    machine: &Arc<Machine<S>>,
+    config: &Config,
+) -> anyhow::Result<()> {
+    for (series, sink) in &config.sinks {
+        let context = || format!("the sink of series {:?}", series.as_str());
+        let sink = sink.open().with_context(context)?;
+        let entry = machine.named(series.as_str()).with_context(context)?;
+        let settings = RelaySettings { tries_max: config.tries_max, ..RelaySettings::default() };
+        let stopped = tasks.stopped();
+        tasks.finishing.spawn(Relay::new(machine.clone(), entry, sink, settings).run(stopped));
+    }
+    Ok(())
+}
+
+/// Starts a filler for each series with pools.
+pub(crate) fn start_fillers<S: Store>(tasks: &mut Background, machine: &Arc<Machine<S>>, pools: &[PoolOf]) {
+    for PoolOf { series, .. } in pools {
+        let Some(entry) = machine.named(series.as_str()) else { continue };
+        let tell = Box::new(|text: &str| output::print_note(text));
+        if let Some(filler) = Filler::new(machine.clone(), entry, tell) {
+            let stopped = tasks.stopped();
+            tasks.finishing.spawn(filler.run(stopped));
+        }
+    }
+}
+
+/// Says which documents wait for a sink that the configuration does not name any more.
+pub(super) async fn tell_undeliverable<S: Store>(machine: &Machine<S>) -> anyhow::Result<()> {
+    for (series, state, count) in machine.tally().await? {
+        let has_sink = machine.named(series.as_str()).is_some_and(|entry| entry.spec().has_sink);
+        if state == State::Pending && !has_sink {
+            let (documents, series) = (output::counted(count, "document"), series.as_str());
+            output::print_note(&format!("{documents} of series {series:?} wait, and it has no sink"));
+        }
+    }
+    Ok(())
+}
+
+/// Has the documents of users looked at when gaps are looked for.
+pub(super) fn know_documents<S: Store>(
+    machine: &Machine<S>,
+    documents: &BTreeMap<SeriesName, bates_sinks::DocumentsDescription>,
+) -> anyhow::Result<()> {
+    let open = |(series, documents): (&SeriesName, &bates_sinks::DocumentsDescription)| {
+        let opened = documents.open();
+        let opened = opened.with_context(|| format!("the documents of series {:?}", series.as_str()))?;
+        anyhow::Ok((series.clone(), opened))
+    };
+    machine.know_documents(documents.iter().map(open).collect::<anyhow::Result<_>>()?);
+    Ok(())
+}
+
+/// Lets a machine know the pools of a configuration.
+pub(crate) fn know_pools<S: Store>(machine: &Machine<S>, pools: &[PoolOf]) -> anyhow::Result<()> {
+    let open = |PoolOf { series, pool, settings }: &PoolOf| {
+        let list = pool.open(machine.identity());
+        let list = list.with_context(|| format!("the pool of series {:?}", series.as_str()))?;
+        anyhow::Ok((series.clone(), Arc::new(KeptPools::new(Box::new(list), settings.clone()))))
+    };
+    machine.know_pools(pools.iter().map(open).collect::<anyhow::Result<_>>()?);
+    Ok(())
+}
