@@ -78,19 +78,18 @@ impl IssueError {
     pub(crate) fn of_grant(place: &Place, wanted: u64, end: u64, error: GrantError) -> Self {
         let place = place.clone();
         match error {
-            GrantError::Exhausted { left, elsewhere } => {
-                Self::exhausted(place, end - 1, (left, wanted), elsewhere)
+            GrantError::Exhausted { left, elsewhere: true } => {
+                Self::HeldElsewhere { place, last: end - 1, left }
             }
+            GrantError::Exhausted { left, .. } => Self::Exhausted { place, last: end - 1, left, wanted },
             GrantError::TooManyScopes(limit) => Self::TooManyScopes { place, limit },
             GrantError::Store(error) => Self::Store { place, error },
         }
     }
 
-    pub(crate) fn exhausted(place: Place, last: u64, (left, wanted): (u64, u64), elsewhere: bool) -> Self {
-        if elsewhere {
-            return Self::HeldElsewhere { place, last, left };
-        }
-        Self::Exhausted { place, last, left, wanted }
+    /// What a failure of the store means for a call in a scope.
+    pub(crate) fn of_store(place: &Place) -> impl Fn(StoreError) -> Self {
+        |error| Self::Store { place: place.clone(), error }
     }
 
     /// How many positions are left where there are too few; else 0.
@@ -115,10 +114,18 @@ impl IssueError {
             Self::TooManyScopes { .. } => Code::TOO_MANY_SCOPES,
             Self::Retired { .. } => Code::UNKNOWN_SERIES,
             Self::Stopping => Code::STOPPING,
-            Self::Store { error, .. } | Self::Unrecorded { error, .. } if error.is_poisoned() => {
-                Code::STORE_POISONED
-            }
-            Self::Store { .. } | Self::Unrecorded { .. } => Code::STORE_UNAVAILABLE,
+            Self::Store { error, .. } | Self::Unrecorded { error, .. } => error.code(),
+        }
+    }
+}
+
+impl StoreError {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Pinned { .. } | Self::PromisePinned { .. } => Code::SERIES_PINNED,
+            Self::Poisoned(_) | Self::Forked | Self::RuntimeEnded => Code::STORE_POISONED,
+            _ => Code::STORE_UNAVAILABLE,
         }
     }
 }

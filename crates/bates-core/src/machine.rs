@@ -4,12 +4,9 @@
 //! a number reads like.
 
 mod at_hand;
-mod by_key;
 mod draw;
-mod find;
 mod numbers;
 mod peek;
-mod unclaimed;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -21,25 +18,22 @@ use tokio::sync::Mutex;
 use crate::audit::By;
 use crate::code::Code;
 use crate::counts::Latency;
-use crate::dispenser::{Closed, Dispenser, Level};
+use crate::dispenser::{Closed, Dispenser, Level, Wanted};
 use crate::error::IssueError;
 use crate::gap::Saved;
 use crate::pool::KeptPools;
 use crate::range::Taken;
 use crate::runtime::Runtime;
-use crate::scope::ScopeKey;
-use crate::series::{Memory, Promise, Series, SeriesName};
-use crate::store::{Measured, Store};
-
-use crate::audit::Drawn;
 use crate::scope::{ScopeName, ScopeRefused};
-use crate::series::{Entry, Follower, MachineError, Registry, SeriesSpec, open_all};
-pub(crate) use unclaimed::Unclaimed;
+use crate::series::{
+    Entry, Follower, MachineError, Memory, OpenScope, Registry, SeriesName, SeriesSpec, open_all,
+};
+use crate::store::{Measured, Store};
+pub(crate) use draw::{Drawn, Piece, Unclaimed};
 
 pub use at_hand::{NotAtHand, ReadyScope};
-pub use find::Found;
 pub use numbers::Numbers;
-pub use peek::Peek;
+pub use peek::{Found, Peek};
 
 /// Why a number was not given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,15 +62,6 @@ impl NextError {
             Self::AllRejected { .. } => Code::ALL_REJECTED,
         }
     }
-}
-
-/// Positions that a call wants.
-#[derive(Clone, Copy)]
-pub(crate) enum Wanted {
-    /// This many, in any number of ranges.
-    Any(u64),
-    /// This many, in one range.
-    Run(u64),
 }
 
 /// Series, opened on a store.
@@ -153,11 +138,10 @@ impl<S: Store> Machine<S> {
         count: u64,
         by: By<'_>,
     ) -> Result<Numbers, NextError> {
-        let (scope, key) = entry.scope(name, || self.runtime.now())?;
-        let mut drawn = Drawn::default();
-        let unclaimed = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
-        self.record(entry, &key, (drawn, unclaimed.get()), by).await?;
-        let numbers = unclaimed.claim();
+        let open = self.open_scope(entry, name)?;
+        let unclaimed = self.draw(&open, count, false).await?;
+        self.record(&open.place, unclaimed.get(), by).await?;
+        let numbers = unclaimed.claim().numbers;
         entry.counts.add_issued(numbers.len() as u64);
         Ok(numbers)
     }
@@ -170,58 +154,40 @@ impl<S: Store> Machine<S> {
         count: u64,
         by: By<'_>,
     ) -> Result<Taken, NextError> {
-        let (scope, key) = entry.scope(name, || self.runtime.now())?;
-        let taken = self.positions(entry, &key, Wanted::Run(count)).await?;
-        let unclaimed = Unclaimed::new(self, (entry, &key), taken);
-        self.record_taken(entry, (&scope, &key), unclaimed.get(), by).await?;
+        let open = self.open_scope(entry, name)?;
+        let taken = self.positions(&open, Wanted::Run(count)).await?;
+        let unclaimed = Unclaimed::new(self, &open.place, taken);
+        self.record_taken(&open, unclaimed.get(), by).await?;
         entry.counts.add_issued(count);
         Ok(unclaimed.claim())
     }
 
-    /// Positions out of memory, or else from the store, which is waited for.
-    pub(crate) async fn positions(
+    pub(crate) fn open_scope<'e>(
         &self,
-        entry: &Entry,
-        key: &ScopeKey,
-        wanted: Wanted,
-    ) -> Result<Taken, IssueError> {
-        if let Some(taken) = self.try_positions(&entry.series, key, wanted) {
+        entry: &'e Entry,
+        name: ScopeName<'_>,
+    ) -> Result<OpenScope<'e>, ScopeRefused> {
+        entry.scope(name, || self.runtime.now())
+    }
+
+    /// Positions out of memory, or else from the store, which is waited for.
+    pub(crate) async fn positions(&self, open: &OpenScope<'_>, wanted: Wanted) -> Result<Taken, IssueError> {
+        let (entry, key) = (open.entry, open.key());
+        if let Some(taken) = self.dispenser.try_take_wanted(&entry.series, key.as_str(), wanted) {
             return Ok(taken);
         }
         entry.counts.add_wait();
-        let mut answer = self.await_positions(&entry.series, key, wanted).await;
+        let mut answer = self.dispenser.take_wanted(&entry.series, key, wanted).await;
         let mut asked = entry.series.clone();
         // Its limits were changed meanwhile: the series that stands in its place has the same cursors.
         while let Err(error) = &answer
             && error.is_outdated()
             && let Some(current) = self.in_place_of(&asked).await
         {
-            answer = self.await_positions(&current.series, key, wanted).await;
             asked = current.series.clone();
+            answer = self.dispenser.take_wanted(&asked, key, wanted).await;
         }
         answer
-    }
-
-    pub(crate) fn try_positions(&self, series: &Series, key: &ScopeKey, wanted: Wanted) -> Option<Taken> {
-        if series.promise() == Promise::Gapless {
-            return None;
-        }
-        match wanted {
-            Wanted::Any(count) => self.dispenser.try_take(series, key.as_str(), count),
-            Wanted::Run(count) => self.dispenser.try_take_run(series, key.as_str(), count),
-        }
-    }
-
-    async fn await_positions(
-        &self,
-        series: &Series,
-        key: &ScopeKey,
-        wanted: Wanted,
-    ) -> Result<Taken, IssueError> {
-        match wanted {
-            Wanted::Any(count) => self.dispenser.take(series, key, count).await,
-            Wanted::Run(count) => self.dispenser.take_run(series, key, count).await,
-        }
     }
 
     /// Whether numbers can be issued: the machine is open, and its store can be written just now.

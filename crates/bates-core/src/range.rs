@@ -55,6 +55,12 @@ pub struct Taken {
     pub(crate) rest: Vec<Lease>,
 }
 
+impl From<Lease> for Taken {
+    fn from(first: Lease) -> Self {
+        Self { first, rest: Vec::new() }
+    }
+}
+
 impl Taken {
     /// How many positions.
     pub fn count(&self) -> u64 {

@@ -15,8 +15,6 @@ use crate::range::Lease;
 use crate::scope::{Place, ScopeKey};
 use crate::series::SeriesName;
 
-pub(crate) use machine::Drawn;
-
 /// How numbers left the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum How {

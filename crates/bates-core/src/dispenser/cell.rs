@@ -3,18 +3,16 @@
 //! A state machine without a clock, a lock, a store or a task: callers tell it what happened and it says what to
 //! do. Small and in one piece, because there are as many as scopes in use and each is found far from the last.
 
-mod recall;
-mod run;
-
 use tokio::sync::oneshot;
 
+use super::Wanted;
 use super::closing::Sealed;
 use super::held::Held;
-use super::line::{Line, Waiter};
+use super::line::Line;
 use super::text::Text;
 use crate::error::IssueError;
 use crate::ledger::{Grant, GrantError, Tail};
-use crate::range::Taken;
+use crate::range::{Lease, Taken};
 use crate::scope::{Place, ScopeKey};
 use crate::series::{Promise, Series};
 
@@ -27,12 +25,12 @@ pub(super) type Answer = Result<Taken, IssueError>;
 
 /// A scope in memory.
 pub(super) struct Cell {
-    held: Held,
+    pub(super) held: Held,
     /// When no more than this is left of a lease, the next one is fetched.
     watermark: u64,
-    series: Series,
+    pub(super) series: Series,
     /// In the order in which they came; who comes while somebody waits, waits behind.
-    line: Option<Box<Line>>,
+    pub(super) line: Option<Box<Line>>,
     scope: Text,
     /// The cursor's version after the last grant; 0 before the first.
     version: u64,
@@ -43,7 +41,7 @@ pub(super) struct Cell {
     held_when_asked: bool,
     is_exhausted: bool,
     /// Whether it was asked for since the last sweep.
-    is_used: bool,
+    pub(super) is_used: bool,
 }
 
 /// Invariant: at most one refill is under way.
@@ -103,15 +101,32 @@ impl Cell {
         self.scope.as_bytes()
     }
 
-    /// Takes positions if enough are held and nobody waits; never waits itself.
+    /// Takes positions if enough are held and no caller waits; a run only from the range in use. Never waits itself.
     #[inline]
-    pub(super) fn try_take(&mut self, count: u64) -> Option<(Taken, Option<Fetch>)> {
+    pub(super) fn try_take(&mut self, wanted: Wanted) -> Option<(Taken, Option<Fetch>)> {
         if self.line.is_some() {
             return None;
         }
-        let taken = self.held.take(count)?;
+        let taken = self.held.take(wanted)?;
         self.is_used = true;
         Some((taken, self.refill_if_low()))
+    }
+
+    /// Takes positions if they are held and no caller waits; otherwise waits in line. `None` if a lease is not due and
+    /// the store should be asked for a run alone; never with `is_patient`.
+    pub(super) fn take(&mut self, wanted: Wanted, is_patient: bool) -> Option<(Outcome, Option<Fetch>)> {
+        let is_unique = self.is_unique();
+        if self.line.is_none() {
+            if let Some(taken) = self.held.take_anywhere(wanted, is_unique) {
+                self.is_used = true;
+                return Some((Outcome::Answered(Ok(taken)), self.refill_if_low()));
+            }
+            // What is held in short pieces must not grow with every run that does not fit them.
+            if wanted.is_run() && is_unique && !is_patient && self.held.count() > self.watermark {
+                return None;
+            }
+        }
+        Some(self.wait(wanted))
     }
 
     /// Fetches the first positions of a scope that somebody is about to ask for, if nothing is there yet.
@@ -146,7 +161,7 @@ impl Cell {
                 self.serve();
                 let (place, end) = (self.place(), self.series.end());
                 for waiter in self.line.take().into_iter().flat_map(|line| line.waiting) {
-                    let refusal = IssueError::of_grant(&place, waiter.count, end, error.clone());
+                    let refusal = IssueError::of_grant(&place, waiter.wanted.count(), end, error.clone());
                     waiter.refuse(refusal);
                 }
                 // A store that failed is asked again when somebody asks us, not in a circle.
@@ -183,9 +198,9 @@ impl Cell {
         // Only what ends at the cursor can be given back; ranges before it are gaps.
         let mut held = self.held.take_all();
         let last = held.pop();
-        let lost = held.iter().map(|lease| lease.count()).sum();
+        let lost_count = held.iter().map(|lease| lease.count()).sum();
         let tail = last.map(|lease| Tail { place: self.place(), lease, version: self.version, lost: held });
-        Some(Sealed { tail, lost })
+        Some(Sealed { tail, lost_count })
     }
 
     /// Whether it holds nothing and has nothing to come: it was never granted anything, or the space is
@@ -200,56 +215,34 @@ impl Cell {
         self.held.count()
     }
 
-    /// The first position that is held; `None` if none is, and the cursor says more.
     pub(super) fn first_held(&self) -> Option<u64> {
         self.held.first()
     }
 
     pub(super) fn place(&self) -> Place {
-        Place { series: self.series.name().clone(), scope: ScopeKey::from_store(self.scope.as_str()) }
+        self.series.place(&ScopeKey::from_store(self.scope.as_str()))
     }
 
-    /// Serves those who wait, in line, as far as what is held goes.
-    fn serve(&mut self) {
-        while let Some(line) = &mut self.line {
-            let is_unique = self.series.promise() == Promise::Unique;
-            let taken = line.waiting.front().and_then(|waiter| waiter.take_from(&mut self.held, is_unique));
-            let Some(taken) = taken else { break };
-            let waiter = line.pop_front();
-            if let Some(Err(Ok(unseen))) = waiter.map(|waiter| waiter.answer.send(Ok(taken))) {
-                // Whoever asked went away before it saw these positions: they are as good as new.
-                for lease in unseen.leases().collect::<Vec<_>>().into_iter().rev() {
-                    self.held.hold_again(lease);
-                }
-            }
-            if line.waiting.is_empty() {
-                self.line = None;
-            }
-        }
+    pub(super) fn is_unique(&self) -> bool {
+        self.series.promise() == Promise::Unique
     }
 
-    /// Nothing will be granted any more: each in turn gets what is left, if that is enough for it.
-    fn serve_the_rest(&mut self, elsewhere: bool) {
-        loop {
-            self.serve();
-            let Some(line) = &mut self.line else { return };
-            if line.waits_for_run().is_some_and(|count| self.held.longest_run() >= count) {
-                // Its run lies behind others, which are given up before it is taken.
-                return;
-            }
-            if let Some(waiter) = line.pop_front() {
-                let left = if waiter.is_run { self.held.longest_run() } else { self.held.count() };
-                let counts = (left, waiter.count);
-                let last = self.series.end() - 1;
-                waiter.refuse(IssueError::exhausted(self.place(), last, counts, elsewhere));
-            }
-            self.line.take_if(|line| line.waiting.is_empty());
+    /// Gives up what is held, and what is on its way once it arrives.
+    pub(super) fn discard(&mut self) -> Vec<Lease> {
+        if self.refill == Refill::UnderWay {
+            self.refill = Refill::Discarded;
         }
+        self.held.take_all()
+    }
+
+    /// Whether what a refill under way brings is given up.
+    pub(super) fn is_refill_discarded(&self) -> bool {
+        self.refill == Refill::Discarded
     }
 
     /// Starts a refill if the level is low and none is under way.
     #[inline]
-    fn refill_if_low(&mut self) -> Option<Fetch> {
+    pub(super) fn refill_if_low(&mut self) -> Option<Fetch> {
         let held = self.held.count();
         if held > self.watermark && self.line.is_none() || self.refill != Refill::None {
             return None;
@@ -276,6 +269,16 @@ impl Cell {
         (self.refill, self.held_when_asked) = (Refill::UnderWay, held_from.is_some());
         let (place, series) = (self.place(), self.series.clone());
         Fetch { place, series, count, least, held_from, give_back: None }
+    }
+
+    /// In an ordered series, what lies before a run must not be handed out after it. Takes everything out of memory,
+    /// for the store to write down as lost what is too short, and to grant the rest again in one piece.
+    fn give_up_before_run(&mut self, count: u64) -> Option<Tail> {
+        if self.is_unique() {
+            return None;
+        }
+        let (lost, lease) = self.held.give_up_before_run(count)?;
+        Some(Tail { place: self.place(), lease, version: self.version, lost })
     }
 
     /// How large the next lease is.

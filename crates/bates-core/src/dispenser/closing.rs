@@ -7,13 +7,24 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
 use super::cell::Cell;
-use super::{Closed, Dispenser, Inner};
+use super::{Dispenser, Inner};
 use crate::ledger::{Surrendered, Tail};
 use crate::series::SeriesName;
 use crate::store::Store;
 
 /// Tails that are on their way back to the store together.
 const SURRENDERS_MAX: usize = 1_024;
+
+/// What became of the positions that were held when a dispenser closed, or a scope was evicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// Scopes that were sealed.
+    pub scopes: u64,
+    /// Positions that went back to their cursors.
+    pub returned: u64,
+    /// Positions that remain as gaps.
+    pub gaps: u64,
+}
 
 impl<S: Store> Dispenser<S> {
     /// Seals the cells of a series, or all, until none is left. Whoever calls it has seen to it that no new one comes.
@@ -23,13 +34,14 @@ impl<S: Store> Dispenser<S> {
             let ended = self.inner.refills.ended();
             let sealed = self.inner.seal(of, false);
             if !sealed.is_empty() {
-                closed = closed.and(self.inner.give_back(sealed).await);
+                let more = self.inner.give_back(sealed).await;
+                closed.scopes += more.scopes;
+                closed.returned += more.returned;
+                closed.gaps += more.gaps;
                 // Its own task has ended since, which says nothing of refills.
                 continue;
             }
-            let mut is_left = false;
-            self.inner.shards.each(|cell| is_left |= of.is_none_or(|series| cell.series().name() == series));
-            if !is_left {
+            if !self.inner.shards.any(|cell| of.is_none_or(|series| cell.series().name() == series)) {
                 return closed;
             }
             // A cell that could not be sealed has a refill under way; its end is what there is to wait for.
@@ -45,12 +57,12 @@ impl<S: Store> Dispenser<S> {
 
 impl<S: Store> Inner<S> {
     /// Seals the cells of a series, or of all.
-    pub(super) fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<(Option<Tail>, u64)> {
+    pub(super) fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<Sealed> {
         let mut sealed = Vec::new();
         let is_of = |cell: &Cell| of.is_none_or(|series| cell.series().name() == series);
         self.shards.sweep(|cell| match is_of(cell).then(|| cell.seal(only_idle)).flatten() {
-            Some(Sealed { tail, lost }) => {
-                sealed.push((tail, lost));
+            Some(cell) => {
+                sealed.push(cell);
                 true
             }
             None => false,
@@ -59,7 +71,7 @@ impl<S: Store> Inner<S> {
     }
 
     /// Gives tails back, in a task: they are in no cell any more, and a caller that stops waiting must not lose them.
-    pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
+    pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<Sealed>) -> Closed {
         let scopes = sealed.len() as u64;
         let given_back = self.spawn(|inner| async move { inner.give_back_together(sealed).await }).await;
         given_back.unwrap_or_else(|_| {
@@ -69,14 +81,14 @@ impl<S: Store> Inner<S> {
     }
 
     /// Gives tails back, many at a time, so that they share commits.
-    async fn give_back_together(self: &Arc<Self>, sealed: Vec<(Option<Tail>, u64)>) -> Closed {
+    async fn give_back_together(self: &Arc<Self>, sealed: Vec<Sealed>) -> Closed {
         // With a tail the store takes all that lies before it for handed out.
         if !sealed.is_empty() && Box::pin(self.report_all()).await.is_err() {
             self.has_unknown_tails.store(true, Ordering::Release);
         }
         let mut closed = Closed { scopes: sealed.len() as u64, ..Closed::default() };
-        closed.gaps = sealed.iter().map(|(_, lost)| lost).sum();
-        let mut tails = sealed.into_iter().filter_map(|(tail, _)| tail);
+        closed.gaps = sealed.iter().map(|sealed| sealed.lost_count).sum();
+        let mut tails = sealed.into_iter().filter_map(|sealed| sealed.tail);
         let mut under_way = FuturesUnordered::new();
         let era = self.era.load(Ordering::Acquire);
         loop {
@@ -104,5 +116,5 @@ impl<S: Store> Inner<S> {
 pub(super) struct Sealed {
     pub(super) tail: Option<Tail>,
     /// Positions that cannot be given back.
-    pub(super) lost: u64,
+    pub(super) lost_count: u64,
 }

@@ -7,6 +7,7 @@ mod run;
 
 use std::collections::VecDeque;
 
+use super::Wanted;
 use crate::range::{Lease, Taken};
 
 /// Positions granted and not handed out.
@@ -48,28 +49,37 @@ impl Held {
         (!self.is_empty()).then_some(self.from)
     }
 
-    /// Takes `count` positions from the front: all of them, or none.
+    /// Takes positions from the front, a run from the range in use: all of them, or none.
     #[inline]
-    pub(super) fn take(&mut self, count: u64) -> Option<Taken> {
+    pub(super) fn take(&mut self, wanted: Wanted) -> Option<Taken> {
+        let count = wanted.count();
         // One is always left in the range, so that it need not be asked what comes behind it.
         if self.to - self.from > count {
             let first = Lease::new(self.from, self.from + count)?;
             self.from += count;
-            return Some(Taken { first, rest: Vec::new() });
+            return Some(first.into());
         }
-        self.take_across(count)
+        self.take_last(wanted)
     }
 
     #[cold]
-    fn take_across(&mut self, count: u64) -> Option<Taken> {
-        if count == 0 || self.count() < count {
+    fn take_last(&mut self, wanted: Wanted) -> Option<Taken> {
+        let count = wanted.count();
+        let is_held = if wanted.is_run() { self.to - self.from == count } else { self.count() >= count };
+        if count == 0 || !is_held {
             return None;
         }
-        let mut taken = Taken { first: self.take_front(count)?, rest: Vec::new() };
+        let mut taken = Taken::from(self.take_front(count)?);
         while taken.count() < count {
             taken.rest.push(self.take_front(count - taken.count())?);
         }
         Some(taken)
+    }
+
+    /// The same; where no order is promised, a run may lie behind others.
+    pub(super) fn take_anywhere(&mut self, wanted: Wanted, is_unique: bool) -> Option<Taken> {
+        let taken = self.take(wanted);
+        if taken.is_none() && is_unique && wanted.is_run() { self.take_behind(wanted.count()) } else { taken }
     }
 
     /// Takes from the first range only.
@@ -182,7 +192,7 @@ mod tests {
         // The next one begins with some that were set aside; one after it does not join.
         held.hold(lease(10, 20), &[10, 11, 15]);
         held.hold(lease(30, 33), &[30]);
-        let taken: Vec<u64> = held.take(3).unwrap().positions().collect();
+        let taken: Vec<u64> = held.take(Wanted::Any(3)).unwrap().positions().collect();
         assert_eq!(taken, [2, 3, 6]);
         assert_eq!(held.take_all(), [lease(7, 20), lease(31, 33)]);
     }
@@ -231,13 +241,13 @@ mod tests {
                         cursor += hole + count;
                     }
                     Step::Take(count) => {
-                        let taken = held.take(count).map(|taken| taken.positions().collect::<Vec<_>>());
+                        let taken = held.take(Wanted::Any(count)).map(|taken| taken.positions().collect::<Vec<_>>());
                         let room = count > 0 && model.len() as u64 >= count;
                         let expected = room.then(|| model.drain(..usize::try_from(count).unwrap()).collect());
                         prop_assert_eq!(taken, expected);
                     }
                     Step::TakeUnseen(count) => {
-                        let unseen = held.take(count).map(|taken| taken.leases().collect::<Vec<_>>());
+                        let unseen = held.take(Wanted::Any(count)).map(|taken| taken.leases().collect::<Vec<_>>());
                         unseen.into_iter().flatten().rev().for_each(|lease| held.hold_again(lease));
                     }
                 }

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use tokio::sync::oneshot;
 
-use super::cell::Answer;
-use super::held::Held;
+use super::Wanted;
+use super::cell::{Answer, Cell, Fetch, Outcome};
 use crate::error::IssueError;
-use crate::range::Taken;
+use crate::ledger::GrantError;
 
 #[derive(Default)]
 pub(super) struct Line {
@@ -17,43 +17,85 @@ pub(super) struct Line {
 }
 
 pub(super) struct Waiter {
-    pub(super) count: u64,
-    /// Whether it needs positions that follow each other.
-    pub(super) is_run: bool,
+    pub(super) wanted: Wanted,
     pub(super) answer: oneshot::Sender<Answer>,
 }
 
 impl Line {
     pub(super) fn push_back(&mut self, waiter: Waiter) {
-        self.wanted = self.wanted.saturating_add(waiter.count);
+        self.wanted = self.wanted.saturating_add(waiter.wanted.count());
         self.waiting.push_back(waiter);
     }
 
     pub(super) fn pop_front(&mut self) -> Option<Waiter> {
         let waiter = self.waiting.pop_front()?;
         // Once the sum was cut off, it says too little after this: then more is fetched later.
-        self.wanted = self.wanted.saturating_sub(waiter.count);
+        self.wanted = self.wanted.saturating_sub(waiter.wanted.count());
         Some(waiter)
     }
 
     /// How long the run is that the first one waits for, if it waits for one.
     pub(super) fn waits_for_run(&self) -> Option<u64> {
-        self.waiting.front().filter(|waiter| waiter.is_run).map(|waiter| waiter.count)
+        self.waiting.front().filter(|waiter| waiter.wanted.is_run()).map(|waiter| waiter.wanted.count())
     }
 }
 
 impl Waiter {
-    /// Takes what it waits for, if that is held. Where no order is promised, a run may lie behind others.
-    pub(super) fn take_from(&self, held: &mut Held, is_unique: bool) -> Option<Taken> {
-        match (self.is_run, is_unique) {
-            (false, _) => held.take(self.count),
-            (true, false) => held.take_run(self.count),
-            (true, true) => held.take_run_anywhere(self.count),
-        }
-    }
-
     pub(super) fn refuse(self, refusal: IssueError) {
         // Who no longer waits needs no answer.
         let _ = self.answer.send(Err(refusal));
+    }
+}
+
+impl Cell {
+    /// Waits in line, unless too many do.
+    pub(super) fn wait(&mut self, wanted: Wanted) -> (Outcome, Option<Fetch>) {
+        self.is_used = true;
+        let waiting = self.line.as_ref().map_or(0, |line| line.waiting.len());
+        if waiting >= self.series.limits().waiters_max {
+            return (Outcome::Answered(Err(IssueError::Busy { place: self.place(), waiting })), None);
+        }
+        let (answer, receiver) = oneshot::channel();
+        self.line.get_or_insert_default().push_back(Waiter { wanted, answer });
+        (Outcome::Waits(receiver), self.refill_if_low())
+    }
+
+    /// Serves those who wait, in line, as far as what is held goes.
+    pub(super) fn serve(&mut self) {
+        let is_unique = self.is_unique();
+        while let Some(line) = &mut self.line {
+            let first = line.waiting.front();
+            let taken = first.and_then(|waiter| self.held.take_anywhere(waiter.wanted, is_unique));
+            let Some(taken) = taken else { break };
+            let waiter = line.pop_front();
+            if let Some(Err(Ok(unseen))) = waiter.map(|waiter| waiter.answer.send(Ok(taken))) {
+                // Whoever asked went away before it saw these positions: they are as good as new.
+                for lease in unseen.leases().collect::<Vec<_>>().into_iter().rev() {
+                    self.held.hold_again(lease);
+                }
+            }
+            if line.waiting.is_empty() {
+                self.line = None;
+            }
+        }
+    }
+
+    /// Nothing will be granted any more: each in turn gets what is left, if that is enough for it.
+    pub(super) fn serve_the_rest(&mut self, elsewhere: bool) {
+        loop {
+            self.serve();
+            let Some(line) = &mut self.line else { return };
+            if line.waits_for_run().is_some_and(|count| self.held.longest_run() >= count) {
+                // Its run lies behind others, which are given up before it is taken.
+                return;
+            }
+            if let Some(waiter) = line.pop_front() {
+                let left = if waiter.wanted.is_run() { self.held.longest_run() } else { self.held.count() };
+                let exhausted = GrantError::Exhausted { left, elsewhere };
+                let (wanted, end) = (waiter.wanted.count(), self.series.end());
+                waiter.refuse(IssueError::of_grant(&self.place(), wanted, end, exhausted));
+            }
+            self.line.take_if(|line| line.waiting.is_empty());
+        }
     }
 }

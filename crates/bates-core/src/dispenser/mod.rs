@@ -7,19 +7,15 @@
 //! - a tail given back that was used: a cell is sealed and removed first, and the store compares before it takes
 //!   back.
 
-mod account;
 mod burned;
 mod cell;
 mod closing;
-mod direct;
-mod era;
 mod held;
 mod line;
 mod recall;
 mod refill;
-mod refills;
-mod run;
 mod shards;
+mod take;
 mod text;
 
 use std::collections::HashMap;
@@ -30,20 +26,27 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::ProcessGuard;
-use crate::error::IssueError;
-use crate::ledger::{Purpose, Want};
-use crate::range::Taken;
 use crate::runtime::SystemRuntime;
-use crate::scope::{Place, ScopeKey};
+use crate::scope::ScopeKey;
 use crate::series::{Series, SeriesName};
 use crate::store::{Measured, Store, StoreError};
-use burned::{Awaited, Burned};
-use cell::{Cell, Fetch, Outcome};
+use burned::Burned;
+use cell::Cell;
 use recall::GivenUp;
-use refills::Refills;
+use refill::Refills;
 use shards::{At, Shards};
 
-pub use account::{Closed, Level};
+pub use closing::Closed;
+pub(crate) use take::Wanted;
+
+/// How much a scope, or all scopes of a series, hold in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    /// Scopes that are in memory.
+    pub scopes: u64,
+    /// Positions granted and not handed out.
+    pub held: u64,
+}
 
 /// Hands out positions. Cheap to clone.
 pub struct Dispenser<S> {
@@ -90,7 +93,7 @@ impl<S: Store> Dispenser<S> {
         let inner = Inner {
             era: AtomicU64::new(store.era()),
             shards: Shards::new(store.runtime().random()),
-            direct_calls: Semaphore::new(direct::CALLS_MAX),
+            direct_calls: Semaphore::new(take::CALLS_MAX),
             is_closing: AtomicBool::new(false),
             refills: Arc::default(),
             given_up: GivenUp::default(),
@@ -104,58 +107,6 @@ impl<S: Store> Dispenser<S> {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The next `count` positions of a scope: all of them, or an error.
-    ///
-    /// A caller that stops waiting may leave its positions behind as a gap, never for somebody else to repeat.
-    /// Panics on a count of 0, which no answer could be.
-    pub async fn take(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
-        assert!(count > 0, "at least one position is asked for");
-        self.check_process(series, scope)?;
-        if let Some(purpose) = self.direct(series) {
-            return self.issue(series, scope, count, purpose).await;
-        }
-        let at = At { series, scope: scope.as_str() };
-        // Asked under the shard's lock: once what is closed was swept out of a shard, nothing of it comes into it.
-        let seen = self.inner.shards.look_or_make(at, || self.may_hold(series), |cell| cell.take(count));
-        let Some(seen) = seen else {
-            return match self.direct(series) {
-                Some(purpose) => self.issue(series, scope, count, purpose).await,
-                None => Err(self.refusal(series, scope)),
-            };
-        };
-        self.answer(at, seen).await
-    }
-
-    /// Starts what has to be fetched, and waits for the answer if it is not there.
-    async fn answer(
-        &self,
-        at: At<'_>,
-        (outcome, fetch): (Outcome, Option<Fetch>),
-    ) -> Result<Taken, IssueError> {
-        self.inner.start_refill(fetch);
-        let receiver = match outcome {
-            Outcome::Answered(answer) => return answer,
-            Outcome::Waits(receiver) => receiver,
-        };
-        let place = Place { series: at.series.name().clone(), scope: ScopeKey::from_store(at.scope) };
-        let mut awaited = Awaited { inner: &self.inner, place, receiver };
-        // Invariant: a call that waits when the process is forked answers in the first process only.
-        let answer = self.inner.process.unless_forked(&mut awaited.receiver).await;
-        self.check_process(at.series, &awaited.place.scope)?;
-        answer.and_then(Result::ok).unwrap_or(Err(IssueError::Stopping))
-    }
-
-    /// The next `count` positions of a scope if they are held in memory and nobody waits for them, without
-    /// waiting and without building a key: for the hot path. `None` means: ask [`Dispenser::take`].
-    pub fn try_take(&self, series: &Series, scope: &str, count: u64) -> Option<Taken> {
-        if count == 0 || !self.may_hold(series) {
-            return None;
-        }
-        let (taken, fetch) = self.inner.shards.look(At { series, scope }, |cell| cell.try_take(count))??;
-        self.inner.start_refill(fetch);
-        Some(taken)
-    }
-
     /// Whether positions of a series may be held in memory.
     #[inline]
     fn may_hold(&self, series: &Series) -> bool {
@@ -167,14 +118,6 @@ impl<S: Store> Dispenser<S> {
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         self.inner.process.is_forked()
-    }
-
-    fn check_process(&self, series: &Series, scope: &ScopeKey) -> Result<(), IssueError> {
-        if !self.is_forked() {
-            return Ok(());
-        }
-        let place = Place { series: series.name().clone(), scope: scope.clone() };
-        Err(IssueError::Store { place, error: StoreError::Forked })
     }
 
     /// Fetches the first positions of a scope that is not in memory and is about to be asked for, without waiting
@@ -218,8 +161,7 @@ impl<S: Store> Dispenser<S> {
         if held.is_some() {
             return Ok(held);
         }
-        let place = Place { series: series.name().clone(), scope: scope.clone() };
-        Ok(self.inner.store.cursor(place).await?.map(|cursor| cursor.next))
+        Ok(self.inner.store.cursor(series.place(scope)).await?.map(|cursor| cursor.next))
     }
 
     /// How many scopes are in memory.
@@ -269,19 +211,5 @@ impl<S: Store> Dispenser<S> {
     /// The store behind it.
     pub(crate) fn store(&self) -> &Measured<S> {
         &self.inner.store
-    }
-}
-
-fn want(place: Place, series: &Series, count: u64, purpose: Purpose) -> Want {
-    Want {
-        place,
-        count,
-        least: count,
-        start: series.start().value(),
-        end: series.end(),
-        scopes_max: series.limits().scopes_max,
-        purpose,
-        promise: Some(series.promise()),
-        held_from: None,
     }
 }

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::cell::Cell;
 use super::{Dispenser, Inner};
+use crate::ledger::{Surrendered, Tail};
 use crate::range::Lease;
 use crate::recall::Recall;
 use crate::scope::{Place, ScopeKey};
@@ -88,6 +89,26 @@ impl<S: Store> Dispenser<S> {
 }
 
 impl<S: Store> Inner<S> {
+    /// Gives up what is held if the store no longer vouches for it: it may be granted to others. Asked behind every
+    /// answer of the store, before anything of it is held. What is on its way is given up as well: nobody can tell which
+    /// side of the change it was granted on.
+    pub(super) fn keep_up(&self) {
+        let era = self.store.era();
+        if self.era.load(Ordering::Acquire) == era || self.era.swap(era, Ordering::AcqRel) == era {
+            return;
+        }
+        self.discard(|_| true);
+    }
+
+    /// Gives a tail back that was granted in an era, unless that is over.
+    pub(super) async fn surrender(&self, tail: Tail, era: u64) -> Result<Surrendered, StoreError> {
+        if self.store.era() != era {
+            self.given_up.add(tail.place, tail.lost.into_iter().chain([tail.lease]));
+            return Ok(Surrendered::Gap);
+        }
+        self.store.surrender(tail).await
+    }
+
     /// Takes what cells hold out of memory; what is on its way to them follows when it arrives.
     pub(super) fn discard(&self, of: impl Fn(&Cell) -> bool) {
         self.shards.sweep(|cell| {
@@ -103,9 +124,7 @@ impl<S: Store> Inner<S> {
     async fn discarded_refills_ended(&self, series: &SeriesName) {
         loop {
             let ended = self.refills.ended();
-            let mut is_left = false;
-            self.shards.each(|cell| is_left |= cell.series().name() == series && cell.is_refill_discarded());
-            if !is_left {
+            if !self.shards.any(|cell| cell.series().name() == series && cell.is_refill_discarded()) {
                 return;
             }
             ended.await;

@@ -3,13 +3,14 @@
 //! Invariant: a cell whose refill began is told that it ended, also if the task is dropped.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::oneshot;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, oneshot};
 
+use super::Inner;
 use super::cell::{Cell, Fetch};
-use super::refills::Counted;
 use super::shards::At;
-use super::{Inner, want};
 use crate::ledger::{Grant, GrantError, Purpose, Want};
 use crate::scope::Place;
 use crate::series::Series;
@@ -44,51 +45,36 @@ impl<S: Store> Inner<S> {
 
     #[cold]
     fn spawn_refill(self: &Arc<Self>, fetch: Fetch) {
-        let inner = self.clone();
         let running = Refill {
-            at: Some((fetch.place.clone(), fetch.series.clone())),
-            inner,
+            place: fetch.place.clone(),
+            series: fetch.series.clone(),
+            is_under_way: true,
+            inner: self.clone(),
             _counted: self.refills.begin(),
         };
         let _inside = self.tokio.enter();
         self.store.runtime().spawn(Box::pin(running.run(fetch)));
     }
 
-    /// What the store grants for a refill.
+    /// What the store grants for a refill. What a cell gave up for a run goes back before the run is fetched.
     async fn fetch(&self, fetch: Fetch) -> Result<Grant, GrantError> {
         let Fetch { place, series, count, least, held_from, give_back } = fetch;
         let held_from = self.given_up.held_from(&place, held_from);
-        let want = Want { least, held_from, ..want(place, &series, count, Purpose::Lease) };
-        self.give_back_first(give_back).await?;
+        let want = Want { least, held_from, ..series.want(place, count, Purpose::Lease) };
+        if let Some(tail) = give_back {
+            self.surrender(tail, self.era.load(Ordering::Acquire)).await?;
+        }
         self.store.grant(want).await
-    }
-
-    /// Tells a cell that its refill ended. Answers what to fetch next, if anything.
-    fn refilled(
-        &self,
-        (place, series): &(Place, Series),
-        outcome: Result<Grant, GrantError>,
-    ) -> Option<Fetch> {
-        let at = At { series, scope: place.scope.as_str() };
-        // Invariant: a cell with a refill under way is not removed, so it is there. One that was refused its first
-        // positions leaves no trace: a careless client fills no memory.
-        let refilled = |cell: &mut Cell| {
-            if let (true, Ok(grant)) = (cell.is_refill_discarded(), &outcome) {
-                self.given_up.add(cell.place(), [grant.lease]);
-            }
-            cell.refilled(outcome)
-        };
-        let next = self.shards.look_and_tidy(at, refilled).flatten();
-        self.refills.arrived();
-        next
     }
 }
 
 /// A refill that is under way.
 struct Refill<S: Store> {
     inner: Arc<Inner<S>>,
-    /// Which cell waits for it; `None` once it was told.
-    at: Option<(Place, Series)>,
+    place: Place,
+    series: Series,
+    /// Whether the cell waits for it still.
+    is_under_way: bool,
     // Invariant: last, so that it counts until it has let go of the store.
     _counted: Counted,
 }
@@ -99,10 +85,26 @@ impl<S: Store> Refill<S> {
         while let Some(fetch) = next {
             let outcome = self.inner.fetch(fetch).await;
             self.inner.keep_up();
-            let Some(at) = self.at.take() else { return };
-            next = self.inner.refilled(&at, outcome);
-            self.at = next.is_some().then_some(at);
+            next = self.ended(outcome);
         }
+    }
+
+    /// Tells the cell that its refill ended. Answers what to fetch next, if anything.
+    fn ended(&mut self, outcome: Result<Grant, GrantError>) -> Option<Fetch> {
+        self.is_under_way = false;
+        let at = At { series: &self.series, scope: self.place.scope.as_str() };
+        // Invariant: a cell with a refill under way is not removed, so it is there. One that was refused its first
+        // positions leaves no trace: a careless client fills no memory.
+        let refilled = |cell: &mut Cell| {
+            if let (true, Ok(grant)) = (cell.is_refill_discarded(), &outcome) {
+                self.inner.given_up.add(cell.place(), [grant.lease]);
+            }
+            cell.refilled(outcome)
+        };
+        let next = self.inner.shards.look_and_tidy(at, refilled).flatten();
+        self.inner.refills.arrived();
+        self.is_under_way = next.is_some();
+        next
     }
 }
 
@@ -110,8 +112,57 @@ impl<S: Store> Refill<S> {
 /// uncertain, as after a crash: the store counts it as held.
 impl<S: Store> Drop for Refill<S> {
     fn drop(&mut self) {
-        if let Some(at) = self.at.take() {
-            self.inner.refilled(&at, Err(StoreError::RuntimeEnded.into()));
+        if self.is_under_way {
+            self.ended(Err(StoreError::RuntimeEnded.into()));
         }
+    }
+}
+
+/// Refills under way, counted, and word of each that ends: who closes has to know when the last has let go of the store.
+#[derive(Default)]
+pub(super) struct Refills {
+    count: AtomicUsize,
+    ended: Notify,
+}
+
+/// Counts a refill as long as it lives, also if its task is dropped.
+pub(super) struct Counted(Arc<Refills>);
+
+impl Refills {
+    pub(super) fn begin(self: &Arc<Self>) -> Counted {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        Counted(self.clone())
+    }
+
+    pub(super) fn are_under_way(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// A refill brought what it was sent for; it may go on with the next.
+    pub(super) fn arrived(&self) {
+        self.ended.notify_waiters();
+    }
+
+    /// Told when one arrives or ends that is under way now.
+    pub(super) fn ended(&self) -> Notified<'_> {
+        self.ended.notified()
+    }
+
+    /// Waits until there is none. Whoever calls it has seen to it that no new one comes.
+    pub(super) async fn all_ended(&self) {
+        loop {
+            let ended = self.ended();
+            if !self.are_under_way() {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::AcqRel);
+        self.0.ended.notify_waiters();
     }
 }

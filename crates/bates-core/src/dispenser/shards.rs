@@ -93,6 +93,10 @@ impl Shards {
         }
     }
 
+    pub(super) fn any(&self, is_one: impl Fn(&Cell) -> bool) -> bool {
+        self.shards.iter().any(|shard| shard.0.lock().iter().any(&is_one))
+    }
+
     /// Removes the cells for which `remove` says so; it is asked under the shard's lock.
     pub(super) fn sweep(&self, mut remove: impl FnMut(&mut Cell) -> bool) {
         for shard in &self.shards {
@@ -131,8 +135,8 @@ mod tests {
     use bates_pattern::{Options, Pattern, Position};
 
     use super::*;
-    use crate::series::Limits;
-    use crate::series::Promise;
+    use crate::dispenser::Wanted;
+    use crate::series::{Limits, Promise};
 
     fn series(name: &str) -> Series {
         let pattern = Pattern::compile("{seq}", Options::default()).unwrap();
@@ -145,10 +149,11 @@ mod tests {
         let shards = Shards::new(1);
         let scopes: Vec<String> = (0..2_000).map(|n| format!("name={}{n}", "x".repeat(n % 40))).collect();
         for name in ["a", "b", "a"] {
+            let take = |cell: &mut Cell| cell.take(Wanted::Any(1), false).map(drop);
             // A series that is described anew has the scopes of its name.
             let series = series(name);
             for scope in &scopes {
-                let made = shards.look_or_make(At { series: &series, scope }, || true, |cell| cell.take(1).1);
+                let made = shards.look_or_make(At { series: &series, scope }, || true, take);
                 assert!(made.is_some());
             }
         }

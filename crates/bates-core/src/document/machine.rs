@@ -17,7 +17,7 @@ use crate::code::Code;
 use crate::error::IssueError;
 use crate::machine::Machine;
 use crate::scope::{Place, ScopeName, ScopeRefused};
-use crate::series::{Entry, Promise, SeriesName};
+use crate::series::{Entry, OpenScope, Promise, SeriesName};
 use crate::store::{Store, StoreError};
 
 /// Documents that are voided or removed together.
@@ -85,10 +85,7 @@ impl<S: Store> Machine<S> {
         // It was changed since the caller found it: the entry in its place numbers it.
         match self.in_place_of(&entry.series).await {
             Some(current) => Box::pin(self.number(&current, name, content, idempotency, who)).await,
-            None => Err(self
-                .dispenser
-                .refusal(&entry.series, &entry.scope(name, || self.runtime.now())?.1)
-                .into()),
+            None => Err(self.dispenser.refusal(&entry.series, self.open_scope(entry, name)?.key()).into()),
         }
     }
 
@@ -104,8 +101,7 @@ impl<S: Store> Machine<S> {
         if is_document && !entry.spec.has_sink {
             return Err(AssignRefused::NoSink(entry.series.name().as_str().into()));
         }
-        let (scope, key) = entry.scope(name, || self.runtime.now())?;
-        let place = Place { series: entry.series.name().clone(), scope: key };
+        let OpenScope { scope, place, .. } = self.open_scope(entry, name)?;
         if self.dispenser.is_closing() {
             return Err(self.dispenser.refusal(&entry.series, &place.scope).into());
         }

@@ -125,7 +125,7 @@ impl<S: Store> Machine<S> {
         } else {
             account.lost.iter().chain(&account.undelivered).map(|missing| missing.range).collect()
         };
-        let place = Place { series: entry.series.name().clone(), scope: key.clone() };
+        let place = entry.series.place(key);
         for range in doubtful {
             let (mut from, to) = (range.from(), range.to().min(account.aside_to));
             while from < to {

@@ -6,21 +6,20 @@
 
 use std::time::Duration;
 
-use bates_pattern::{Date, Scope};
+use bates_pattern::Date;
 use jiff::{Timestamp, Unit};
 use uuid::Uuid;
 
 use super::{ClientLease, ClientLeaseFilter, LeaseEnd};
-use crate::audit::By;
-use crate::audit::Drawn;
+use crate::audit::{By, Taking};
 use crate::code::Code;
+use crate::dispenser::Wanted;
 use crate::error::IssueError;
 use crate::gap::AcceptedPositions;
-use crate::machine::Unclaimed;
-use crate::machine::{Machine, NextError, Numbers, Wanted};
+use crate::machine::{Machine, NextError, Numbers, Unclaimed};
 use crate::range::{Lease, Ranges, Taken};
-use crate::scope::{Place, ScopeKey, ScopeName};
-use crate::series::{Entry, Promise, SeriesName};
+use crate::scope::{Place, ScopeName};
+use crate::series::{Entry, OpenScope, Promise, SeriesName};
 use crate::store::{Store, StoreError};
 
 /// Why there is nothing in advance.
@@ -83,8 +82,7 @@ impl EndRefused {
         match self {
             Self::Unknown(_) => Code::UNKNOWN_LEASE,
             Self::Outside { .. } => Code::NOT_OF_LEASE,
-            Self::Store(error) if error.is_poisoned() => Code::STORE_POISONED,
-            Self::Store(_) => Code::STORE_UNAVAILABLE,
+            Self::Store(error) => error.code(),
         }
     }
 }
@@ -149,22 +147,22 @@ impl<S: Store> Machine<S> {
             return Err(LeaseRefused::NotUnique { series: entry.series.name().clone(), promise });
         }
         let now = self.runtime.now();
-        let (scope, key) = entry.scope(name, || now).map_err(NextError::from)?;
+        let open = entry.scope(name, || now).map_err(NextError::from)?;
         let (id, what) = if ask.as_numbers || entry.is_rendered_here(name.date) {
-            let (count, mut drawn) = (ask.count.min(ask.numbers_max), Drawn::always());
-            let unclaimed = self.draw(entry, (&scope, &key), count, &mut drawn).await?;
-            let ranges = drawn.ranges();
+            let unclaimed = self.draw(&open, ask.count.min(ask.numbers_max), true).await?;
+            let drawn = unclaimed.get();
+            let ranges: Vec<Lease> = drawn.pieces.iter().map(|piece| piece.range).collect();
             if self.is_audited(entry) {
-                self.record(entry, &key, (drawn, unclaimed.get()), by).await.map_err(NextError::from)?;
+                self.record(&open.place, drawn, by).await.map_err(NextError::from)?;
             }
-            let id = self.write_lease((entry, &key), ranges.clone(), ask.used, (by, now)).await?;
-            (id, Advance::Numbers(unclaimed.claim(), ranges))
+            let id = self.write_lease(&open.place, ranges.clone(), ask.used, by.at(now)).await?;
+            (id, Advance::Numbers(unclaimed.claim().numbers, ranges))
         } else {
-            let taken = self.up_to(entry, &key, ask.count).await.map_err(NextError::from)?;
-            let unclaimed = Unclaimed::new(self, (entry, &key), taken);
-            self.record_taken(entry, (&scope, &key), unclaimed.get(), by).await.map_err(NextError::from)?;
+            let taken = self.up_to(&open, ask.count).await.map_err(NextError::from)?;
+            let unclaimed = Unclaimed::new(self, &open.place, taken);
+            self.record_taken(&open, unclaimed.get(), by).await.map_err(NextError::from)?;
             let ranges: Vec<Lease> = unclaimed.get().leases().collect();
-            let id = self.write_lease((entry, &key), ranges.clone(), ask.used, (by, now)).await?;
+            let id = self.write_lease(&open.place, ranges.clone(), ask.used, by.at(now)).await?;
             drop(unclaimed.claim());
             (id, Advance::Ranges(ranges))
         };
@@ -172,14 +170,14 @@ impl<S: Store> Machine<S> {
             Advance::Ranges(ranges) => ranges.iter().map(|range| range.count()).sum(),
             Advance::Numbers(numbers, _) => numbers.len() as u64,
         });
-        let good_for = if name.date.is_none() { entry.good_for(name, (&scope, &key), now) } else { None };
+        let good_for = if name.date.is_none() { open.good_for(name, now) } else { None };
         Ok(Leased { id, what, good_for })
     }
 
     /// Positions, as many as there are of those that are wanted.
-    async fn up_to(&self, entry: &Entry, key: &ScopeKey, mut count: u64) -> Result<Taken, IssueError> {
+    async fn up_to(&self, open: &OpenScope<'_>, mut count: u64) -> Result<Taken, IssueError> {
         loop {
-            match self.positions(entry, key, Wanted::Any(count)).await {
+            match self.positions(open, Wanted::Any(count)).await {
                 Err(error) if (1..count).contains(&error.left()) => count = error.left(),
                 answer => return answer,
             }
@@ -188,17 +186,15 @@ impl<S: Store> Machine<S> {
 
     async fn write_lease(
         &self,
-        (entry, key): (&Entry, &ScopeKey),
+        place: &Place,
         ranges: Vec<Lease>,
         used: Vec<Uuid>,
-        (by, now): (By<'_>, Timestamp),
+        Taking { who, at, .. }: Taking,
     ) -> Result<Uuid, NextError> {
-        let place = Place { series: entry.series.name().clone(), scope: key.clone() };
         let id = self.runtime.new_id();
-        let at = now.round(Unit::Millisecond).unwrap_or(now);
-        let lease = ClientLease { id, place: place.clone(), ranges, who: by.who.into(), at };
-        let written = self.store().put_client_lease(lease, used).await;
-        written.map_err(|error| IssueError::Store { place, error })?;
+        let at = at.round(Unit::Millisecond).unwrap_or(at);
+        let lease = ClientLease { id, place: place.clone(), ranges, who, at };
+        self.store().put_client_lease(lease, used).await.map_err(IssueError::of_store(place))?;
         Ok(id)
     }
 
@@ -239,22 +235,18 @@ impl Entry {
         let pattern = self.series.pattern();
         pattern.is_shuffled() || !pattern.reject().is_empty() || pattern.needs_date() && date.is_none()
     }
+}
 
+impl OpenScope<'_> {
     /// How long numbers of today are good: until the day ends, if tomorrow's are others.
-    fn good_for(
-        &self,
-        name: ScopeName<'_>,
-        (scope, key): (&Scope, &ScopeKey),
-        now: Timestamp,
-    ) -> Option<Duration> {
-        if !self.series.pattern().needs_date() {
+    fn good_for(&self, name: ScopeName<'_>, now: Timestamp) -> Option<Duration> {
+        if !self.entry.series.pattern().needs_date() {
             return None;
         }
-        let today = now.to_zoned(self.time_zone.clone());
+        let today = now.to_zoned(self.entry.time_zone.clone());
         let tomorrow = today.tomorrow().and_then(|day| day.start_of_day()).ok()?;
-        let next = self.scope(ScopeName { date: Some(tomorrow.date()), ..name }, || now);
-        match next {
-            Ok((next, next_key)) if next_key == *key && next.reads_as(scope) => None,
+        match self.entry.scope(ScopeName { date: Some(tomorrow.date()), ..name }, || now) {
+            Ok(next) if next.place == self.place && next.scope.reads_as(&self.scope) => None,
             _ => Some(Duration::try_from(now.duration_until(tomorrow.timestamp())).unwrap_or_default()),
         }
     }

@@ -1,11 +1,14 @@
-//! Numbers of a scope that is asked for again and again, out of memory, for whoever must not wait.
+//! The hot path: numbers out of memory, for callers that must not wait, by the key of their scope or from a scope that
+//! was made ready once.
 
 use bates_pattern::{Position, Scope};
 use jiff::Timestamp;
 
 use super::Machine;
+use crate::dispenser::Wanted;
+use crate::range::Taken;
 use crate::scope::{ScopeKey, ScopeName, ScopeRefused};
-use crate::series::Entry;
+use crate::series::{Entry, OpenScope};
 use crate::store::Store;
 
 /// A scope made ready once: what is around its numbers is written, and its identity is known.
@@ -49,8 +52,8 @@ impl ReadyScope {
 impl Entry {
     /// Makes a scope ready. Where the series shows a date and none is named, it is that of this moment for good.
     pub fn ready(&self, name: ScopeName<'_>, moment: Timestamp) -> Result<ReadyScope, ScopeRefused> {
-        let (scope, key) = self.scope(name, || moment)?;
-        Ok(ReadyScope { scope, key })
+        let OpenScope { scope, place, .. } = self.scope(name, || moment)?;
+        Ok(ReadyScope { scope, key: place.scope })
     }
 }
 
@@ -82,5 +85,29 @@ impl<S: Store> Machine<S> {
         }
         self.dispenser.warm(&entry.series, &ready.key);
         Err(NotAtHand::Now)
+    }
+
+    /// The next `count` positions of the scope that `key` names, without a hole, if they are held in memory.
+    /// `scope` is the caller's room for the scope's key.
+    pub fn try_next_by_key(&self, entry: &Entry, key: &str, count: u64, scope: &mut String) -> Option<Taken> {
+        if entry.is_awaited {
+            return None;
+        }
+        scope.clear();
+        entry.key()?.write_scope(key, scope);
+        let taken = self.dispenser.try_take_wanted(&entry.series, scope, Wanted::Run(count))?;
+        entry.counts.add_issued(count);
+        Some(taken)
+    }
+
+    /// Fetches the first numbers of the scope that `key` names, if it is not in memory: for somebody who is about
+    /// to ask for it, and for others, and would otherwise wait for one after the other.
+    pub fn warm_by_key(&self, key: &str) {
+        let Some(entry) = self.of_key(key) else { return };
+        let Some(parameters) = entry.key().and_then(|template| template.read(key)) else { return };
+        let parameters: Vec<(&str, &str)> = parameters.collect();
+        if let Ok(open) = self.open_scope(&entry, (&*parameters).into()) {
+            self.dispenser.warm(&entry.series, open.key());
+        }
     }
 }

@@ -1,13 +1,11 @@
 //! Numbers of a scope, as many as are asked for: positions taken until there are, and those that the rules reject passed
-//! over.
+//! over. On their way to the caller they are burned if they do not arrive.
 
-use bates_pattern::Scope;
-
-use super::unclaimed::Unclaimed;
-use super::{Machine, NextError, Numbers, Wanted};
-use crate::audit::Drawn;
-use crate::scope::ScopeKey;
-use crate::series::Entry;
+use super::{Machine, NextError, Numbers};
+use crate::dispenser::Wanted;
+use crate::range::{Lease, Ranges, Taken};
+use crate::scope::Place;
+use crate::series::OpenScope;
 use crate::store::Store;
 
 /// Numbers that are taken and rendered in one go.
@@ -16,26 +14,57 @@ const CHUNK: u64 = 4_096;
 /// Rules that reject so many positions in a row will hardly accept the next one soon.
 const REJECTED_MAX: u64 = 1_000_000;
 
+/// Numbers that were taken, and where they came from if that has to be written down.
+pub(crate) struct Drawn {
+    pub(crate) numbers: Numbers,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+/// A range, and which of all numbers came from it.
+pub(crate) struct Piece {
+    pub(crate) range: Lease,
+    pub(crate) numbers: std::ops::Range<usize>,
+}
+
+impl Drawn {
+    /// Notes what was taken, of which the numbers from `begin` on came. A range that goes on is one.
+    fn note(&mut self, taken: &Taken, mut begin: usize) {
+        for range in taken.leases() {
+            let of_range = self.numbers.positions_from(begin).take_while(|position| *position < range.to());
+            let end = begin + of_range.count();
+            match self.pieces.last_mut() {
+                Some(last) if let Some(range) = last.range.joined(range) => {
+                    *last = Piece { range, numbers: last.numbers.start..end };
+                }
+                _ => self.pieces.push(Piece { range, numbers: begin..end }),
+            }
+            begin = end;
+        }
+    }
+}
+
 impl<S: Store> Machine<S> {
-    /// Takes numbers, and notes from where, if that has to be recorded before they are answered.
+    /// Takes numbers, and notes from where if the series is audited, or in any case with `is_noted`.
     pub(crate) async fn draw<'m>(
         &'m self,
-        entry: &'m Entry,
-        (scope, key): (&Scope, &'m ScopeKey),
+        open: &'m OpenScope<'_>,
         count: u64,
-        drawn: &mut Drawn,
-    ) -> Result<Unclaimed<'m, S, Numbers>, NextError> {
-        let mut unclaimed = Unclaimed::new(self, (entry, key), Numbers::of(entry.spec.value));
+        is_noted: bool,
+    ) -> Result<Unclaimed<'m, S, Drawn>, NextError> {
+        let numbers = Numbers::of(open.entry.spec.value);
+        let mut unclaimed = Unclaimed::new(self, &open.place, Drawn { numbers, pieces: Vec::new() });
         let (mut asked, mut rejected) = (count.min(CHUNK), 0);
-        while unclaimed.get().len() as u64 != count {
+        while unclaimed.len() != count {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left over.
-            match self.positions(entry, key, Wanted::Any(asked)).await {
+            match self.positions(open, Wanted::Any(asked)).await {
                 Ok(taken) => {
-                    let numbers = unclaimed.get_mut();
-                    let before = numbers.len();
-                    numbers.add(scope, &taken);
-                    self.note(entry, drawn, (&taken, numbers, before));
-                    rejected = if numbers.len() > before { 0 } else { rejected + taken.count() };
+                    let drawn = unclaimed.get_mut();
+                    let before = drawn.numbers.len();
+                    drawn.numbers.add(&open.scope, &taken);
+                    rejected = if drawn.numbers.len() > before { 0 } else { rejected + taken.count() };
+                    if is_noted || self.is_audited(open.entry) {
+                        drawn.note(&taken, before);
+                    }
                 }
                 // The last few are given to whoever asks for more.
                 Err(error) if error.left() > 0 => {
@@ -43,19 +72,78 @@ impl<S: Store> Machine<S> {
                     continue;
                 }
                 // What was taken is given, not burned.
-                Err(_) if !unclaimed.get().is_empty() => break,
+                Err(_) if unclaimed.len() > 0 => break,
                 Err(error) => return Err(error.into()),
             }
             if rejected > REJECTED_MAX {
                 let all = NextError::AllRejected { positions: rejected };
-                return if unclaimed.get().is_empty() { Err(all) } else { Ok(unclaimed) };
+                return if unclaimed.len() == 0 { Err(all) } else { Ok(unclaimed) };
             }
-            asked = (count - unclaimed.get().len() as u64).min(CHUNK);
+            asked = (count - unclaimed.len()).min(CHUNK);
             if asked > 0 {
                 // Other callers of this thread come in between.
                 tokio::task::yield_now().await;
             }
         }
         Ok(unclaimed)
+    }
+}
+
+/// Something that was taken and that the caller does not have yet. It is burned if it is dropped: the caller stopped
+/// waiting, or what had to be written before was not.
+pub(crate) struct Unclaimed<'m, S: Store, T: Positions> {
+    machine: &'m Machine<S>,
+    place: &'m Place,
+    what: Option<T>,
+}
+
+/// Something whose positions can be told.
+pub(crate) trait Positions {
+    fn ranges(&self) -> Ranges;
+}
+
+impl Positions for Drawn {
+    /// Positions that the rules reject are not among them: they are no gaps.
+    fn ranges(&self) -> Ranges {
+        Ranges::of(self.numbers.positions_from(0).filter_map(|at| Lease::new(at, at + 1)))
+    }
+}
+
+impl Positions for Taken {
+    fn ranges(&self) -> Ranges {
+        Ranges::of(self.leases())
+    }
+}
+
+impl<'m, S: Store, T: Positions> Unclaimed<'m, S, T> {
+    pub(crate) fn new(machine: &'m Machine<S>, place: &'m Place, what: T) -> Self {
+        Self { machine, place, what: Some(what) }
+    }
+
+    pub(crate) fn get(&self) -> &T {
+        self.what.as_ref().expect("it is there until it is claimed")
+    }
+
+    fn get_mut(&mut self) -> &mut T {
+        self.what.as_mut().expect("it is there until it is claimed")
+    }
+
+    /// From here on it is the caller's. Nothing may be waited for afterwards.
+    pub(crate) fn claim(mut self) -> T {
+        self.what.take().expect("it is there until it is claimed")
+    }
+}
+
+impl<S: Store> Unclaimed<'_, S, Drawn> {
+    fn len(&self) -> u64 {
+        self.get().numbers.len() as u64
+    }
+}
+
+impl<S: Store, T: Positions> Drop for Unclaimed<'_, S, T> {
+    fn drop(&mut self) {
+        if let Some(what) = self.what.take() {
+            self.machine.dispenser.burn(self.place, what.ranges().iter());
+        }
     }
 }

@@ -30,7 +30,7 @@ impl Numbers {
     /// The numbers of these positions that the rules accept.
     pub fn rendered(scope: &Scope, lease: Lease, value: Value) -> Self {
         let mut numbers = Self::of(value);
-        numbers.add(scope, &Taken { first: lease, rest: Vec::new() });
+        numbers.add(scope, &lease.into());
         numbers
     }
 

@@ -1,4 +1,8 @@
-//! Which scopes there are, and what comes next in one, without touching it.
+//! Which scopes there are, what comes next in one, and what an identifier could be. Never creates or touches a scope.
+
+use std::sync::Arc;
+
+use bates_pattern::Parsed;
 
 use super::{Machine, NextError};
 use crate::error::IssueError;
@@ -22,34 +26,47 @@ pub struct Peek {
     pub exists: bool,
 }
 
+/// What an identifier could be.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The series.
+    pub entry: Arc<Entry>,
+    /// The parameters that the identifier shows.
+    pub parameters: Vec<(String, String)>,
+    /// The period that it shows.
+    pub period: Option<String>,
+    /// Its position.
+    pub position: u64,
+    /// Whether its position was granted: `None` if the identifier does not show its whole scope.
+    pub granted: Option<bool>,
+}
+
 impl<S: Store> Machine<S> {
     /// Whether a series without parameters can issue a number out of memory just now, or never again. What it lacks is
     /// fetched meanwhile.
     pub async fn is_ready(&self, entry: &Entry) -> Result<bool, NextError> {
-        let (_, key) = entry.scope(ScopeName::default(), || self.runtime.now())?;
-        let level = self.dispenser.level(&entry.series, &key);
+        let open = self.open_scope(entry, ScopeName::default())?;
+        let level = self.dispenser.level(&entry.series, open.key());
         if self.dispenser.direct(&entry.series).is_some() || level.is_some_and(|level| level.held > 0) {
             return Ok(true);
         }
-        self.dispenser.warm(&entry.series, &key);
+        self.dispenser.warm(&entry.series, open.key());
         Ok(self.peek(entry, ScopeName::default()).await?.next.is_none())
     }
 
     /// The identity of a scope that a caller names.
     pub fn place(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Place, NextError> {
-        let (_, scope) = entry.scope(name, || self.runtime.now())?;
-        Ok(Place { series: entry.series.name().clone(), scope })
+        Ok(self.open_scope(entry, name)?.place)
     }
 
-    /// What is known of a scope without touching it. Never creates one.
+    /// What is known of a scope.
     pub async fn peek(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Peek, NextError> {
-        let (_, key) = entry.scope(name, || self.runtime.now())?;
-        let found = self.dispenser.peek(&entry.series, &key).await;
-        let place = || Place { series: entry.series.name().clone(), scope: key.clone() };
-        let found = found.map_err(|error| IssueError::Store { place: place(), error })?;
+        let place = self.place(entry, name)?;
+        let found = self.dispenser.peek(&entry.series, &place.scope).await;
+        let found = found.map_err(IssueError::of_store(&place))?;
         let (start, end) = (entry.series.start().value(), entry.series.end());
         let mut next = found.unwrap_or(start);
-        if self.ends_aside(entry, &key, next).await? {
+        if self.ends_aside(entry, &place, next).await? {
             next = end;
         }
         Ok(Peek {
@@ -71,15 +88,56 @@ impl<S: Store> Machine<S> {
     }
 
     /// Whether nothing but positions that were set aside is left of a shuffled scope: the cursor stays before them.
-    async fn ends_aside(&self, entry: &Entry, key: &ScopeKey, next: u64) -> Result<bool, IssueError> {
+    async fn ends_aside(&self, entry: &Entry, place: &Place, next: u64) -> Result<bool, IssueError> {
         let left = entry.series.end().saturating_sub(next);
         if left == 0 || left > ASIDE_AT_THE_END_MAX || !entry.spec.shuffled {
             return Ok(false);
         }
-        let place = Place { series: entry.series.name().clone(), scope: key.clone() };
         let limit = usize::try_from(left).unwrap_or(usize::MAX);
         let aside = self.store().aside(place.clone(), next, limit).await;
-        let aside = aside.map_err(|error| IssueError::Store { place, error })?;
-        Ok(aside.len() as u64 == left)
+        Ok(aside.map_err(IssueError::of_store(place))?.len() as u64 == left)
+    }
+
+    /// Everything that an identifier could be, by the name of the series.
+    pub async fn find(&self, id: &str) -> Result<Vec<Found>, StoreError> {
+        let mut found = Vec::new();
+        for entry in self.registry().entries() {
+            found.extend(self.find_in(entry, id).await?);
+        }
+        Ok(found)
+    }
+
+    /// What an identifier is in one series, if it is one of its at all.
+    pub async fn find_in(&self, entry: &Arc<Entry>, id: &str) -> Result<Option<Found>, StoreError> {
+        let Ok(parsed) = entry.series.pattern().parse(id) else { return Ok(None) };
+        let position = parsed.position().value();
+        let granted = match entry.scope_of(&parsed) {
+            None => None,
+            Some(scope) => {
+                let cursor = self.store().cursor(entry.series.place(&scope)).await?;
+                let start = entry.series.start().value();
+                Some(cursor.is_some_and(|cursor| (start..cursor.next).contains(&position)))
+            }
+        };
+        Ok(Some(Found {
+            entry: entry.clone(),
+            parameters: parsed.parameters().map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
+            period: parsed.period().map(|period| period.to_string()),
+            position,
+            granted,
+        }))
+    }
+}
+
+impl Entry {
+    /// Where an identifier of the series lies: its scope, if it shows all of it, and its position.
+    pub fn locate(&self, id: &str) -> Option<(Option<ScopeKey>, u64)> {
+        let parsed = self.series.pattern().parse(id).ok()?;
+        Some((self.scope_of(&parsed), parsed.position().value()))
+    }
+
+    fn scope_of(&self, parsed: &Parsed) -> Option<ScopeKey> {
+        let is_whole = parsed.parameters().count() == self.parameters.len();
+        ScopeKey::new(parsed.parameters(), parsed.period()).ok().filter(|_| is_whole)
     }
 }

@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use bates_pattern::Scope;
-
-use super::{
-    Asking, FillError, Filled, ListLook, Pool, PoolSettings, Push, Refusal, Renewal, Server, Settling,
-    SharedPool,
-};
-use crate::ledger::{Grant, GrantError, Purpose, Want};
+use super::{Asking, FillError, Filled, KeptPools, ListLook, Push, Refusal, Renewal, Server, Settling};
+use crate::audit::{By, How, Record};
+use crate::ledger::{Grant, GrantError, Purpose};
 use crate::machine::Numbers;
 use crate::range::Lease;
 use crate::runtime::Runtime;
-use crate::scope::Place;
-use crate::series::{Entry, Value};
+use crate::series::{OpenScope, Value};
 use crate::store::{Measured, Store};
 
 /// How long a lock lasts that its filler does not extend.
@@ -31,12 +26,9 @@ const SENDS_MAX: u32 = 3;
 /// A pool, and what is needed to fill it.
 pub(crate) struct Filling<'a, S> {
     pub(crate) store: &'a Measured<S>,
-    pub(crate) list: &'a dyn SharedPool,
+    pub(crate) kept: &'a KeptPools,
     pub(crate) runtime: &'a dyn Runtime,
-    pub(crate) settings: &'a PoolSettings,
-    pub(crate) entry: &'a Entry,
-    pub(crate) scope: Scope,
-    pub(crate) place: Place,
+    pub(crate) open: OpenScope<'a>,
     pub(crate) key: Box<str>,
 }
 
@@ -49,6 +41,14 @@ enum Begun {
     Now,
     /// Just now, in a pool that its server forgot.
     Anew,
+}
+
+/// The epoch that is filled, and the server that it began on.
+#[derive(Clone, Copy)]
+struct Epoch<'s> {
+    number: u64,
+    server: &'s Server,
+    begun: Begun,
 }
 
 /// A lock that is held, and when it was last made to last.
@@ -71,49 +71,54 @@ impl<S: Store> Filling<'_, S> {
         let Some(lock) = self.lock().await? else { return Ok(Filled::Elsewhere) };
         let trusted = async {
             let (server, list) = self.look().await?;
-            self.trusted(&server, &list).await
+            let epoch = self.trusted(&server, &list).await?;
+            Ok(Filled::Done { pushed: 0, renewed: epoch.begun == Begun::Anew })
         };
         let trusted = trusted.await;
         self.unlock(&lock).await;
-        trusted.map(|(_, begun)| Filled::Done { pushed: 0, renewed: begun == Begun::Anew })
+        trusted
     }
 
     async fn lock(&self) -> Result<Option<Locked>, FillError> {
         let lock = Locked { token: self.runtime.new_id().to_string(), since: self.runtime.elapsed() };
-        let is_free = self.list.lock(&self.key, &lock.token, LOCK_LASTS).await.map_err(FillError::Server)?;
+        let is_free =
+            self.kept.list.lock(&self.key, &lock.token, LOCK_LASTS).await.map_err(FillError::Server)?;
         Ok(is_free.then_some(lock))
     }
 
     /// One that is not ended ends by itself.
     async fn unlock(&self, lock: &Locked) {
-        let _ = self.list.unlock(&self.key, &lock.token).await;
+        let _ = self.kept.list.unlock(&self.key, &lock.token).await;
     }
 
     async fn look(&self) -> Result<(Server, ListLook), FillError> {
-        let looked = self.list.look(std::slice::from_ref(&self.key)).await.map_err(FillError::Server)?;
+        let looked = self.kept.list.look(std::slice::from_ref(&self.key)).await.map_err(FillError::Server)?;
         Ok((looked.server, looked.lists.into_iter().next().unwrap_or_default()))
     }
 
     async fn fill(&self, lock: &mut Locked, progress: &(dyn Fn(u64) + Sync)) -> Result<Filled, FillError> {
         // Under the lock: somebody may have filled it just before.
         let (server, list) = self.look().await?;
-        let (pool, begun) = self.trusted(&server, &list).await?;
-        let level = if begun == Begun::Before { list.level } else { 0 };
-        let lacks = self.settings.lacks(level);
-        if begun == Begun::Before && lacks > 0 {
-            self.settle(pool.epoch, Settling { popped_to: self.popped_to(&list), ..Settling::default() })
-                .await?;
+        let epoch = self.trusted(&server, &list).await?;
+        let level = if epoch.begun == Begun::Before { list.level } else { 0 };
+        let lacks = self.kept.settings.lacks(level);
+        if epoch.begun == Begun::Before && lacks > 0 {
+            let popped_to = self.popped_to(&list);
+            self.settle(Settling { epoch: epoch.number, popped_to, ..Settling::default() }).await?;
         }
         let mut pushed = 0;
         while pushed < lacks {
-            let grant = match self.store.grant(self.want((lacks - pushed).min(GRANT_MAX))).await {
+            let count = (lacks - pushed).min(GRANT_MAX);
+            let want = self.open.entry.series.want(self.open.place.clone(), count, Purpose::Pool);
+            let grant = match self.store.grant(want).await {
                 // What is left is in the pool.
                 Err(GrantError::Exhausted { .. }) if pushed > 0 => break,
                 grant => grant?,
             };
             let before = pushed;
-            self.push(grant, (pool.epoch, &server), lock, &mut |count| {
+            self.push(grant, epoch, lock, &mut |count| {
                 pushed += count;
+                self.kept.count_pushed(count);
                 progress(pushed);
             })
             .await?;
@@ -122,16 +127,16 @@ impl<S: Store> Filling<'_, S> {
                 tokio::task::yield_now().await;
             }
         }
-        Ok(Filled::Done { pushed, renewed: begun == Begun::Anew })
+        Ok(Filled::Done { pushed, renewed: epoch.begun == Begun::Anew })
     }
 
     /// The pool as the store knows it, if the list is of its epoch and the server has the memory of then; else begun
     /// anew.
-    async fn trusted(&self, server: &Server, list: &ListLook) -> Result<(Pool, Begun), FillError> {
+    async fn trusted<'s>(&self, server: &'s Server, list: &ListLook) -> Result<Epoch<'s>, FillError> {
         if list.is_foreign {
             return Err(FillError::OtherStore(self.key.clone()));
         }
-        let pool = self.store.pool(self.place.clone()).await?;
+        let pool = self.store.pool(self.open.place.clone()).await?;
         if list.is_other || pool.epoch == 0 && list.epoch.is_none() && list.level > 0 {
             return Err(FillError::Foreign(self.key.clone()));
         }
@@ -140,110 +145,116 @@ impl<S: Store> Filling<'_, S> {
         }
         self.check_cursor(list).await?;
         if pool.server.as_ref() == Some(server) && list.epoch == Some(pool.epoch) {
-            return Ok((pool, Begun::Before));
+            return Ok(Epoch { number: pool.epoch, server, begun: Begun::Before });
         }
         let begun = if pool.epoch == 0 { Begun::Now } else { Begun::Anew };
         let renewal = Renewal { seen: pool.epoch, above: 0, server: server.clone() };
         // Invariant: only who moved the epoch in the store makes a marker for it.
-        let Some(pool) = self.store.renew_pool(self.place.clone(), renewal).await? else {
+        let Some(pool) = self.store.renew_pool(self.open.place.clone(), renewal).await? else {
             return Err(FillError::Refused(Refusal::Epoch(list.epoch)));
         };
-        let renewed = self.list.renew(&self.key, pool.epoch, server).await.map_err(FillError::Server)?;
+        let renewed = self.kept.list.renew(&self.key, pool.epoch, server).await.map_err(FillError::Server)?;
         renewed.map_err(FillError::Refused)?;
-        Ok((pool, begun))
+        Ok(Epoch { number: pool.epoch, server, begun })
     }
 
     /// What was pushed was granted; a store that does not know of it has lost more than that.
     async fn check_cursor(&self, list: &ListLook) -> Result<(), FillError> {
         let Some(pushed_to) = list.pushed_to.filter(|to| *to > 0) else { return Ok(()) };
-        let next = self.store.cursor(self.place.clone()).await?.map_or(0, |cursor| cursor.next);
+        let next = self.store.cursor(self.open.place.clone()).await?.map_or(0, |cursor| cursor.next);
         let key = self.key.clone();
         if next < pushed_to { Err(FillError::TakenBack { key, pushed_to, next }) } else { Ok(()) }
-    }
-
-    fn want(&self, count: u64) -> Want {
-        let series = self.entry.series();
-        Want {
-            least: count,
-            place: self.place.clone(),
-            count,
-            start: series.start().value(),
-            end: series.end(),
-            scopes_max: series.limits().scopes_max,
-            purpose: Purpose::Pool,
-            promise: Some(series.promise()),
-            held_from: None,
-        }
     }
 
     /// Pushes what was granted, and writes down what became of it.
     async fn push(
         &self,
         grant: Grant,
-        (epoch, server): (u64, &Server),
+        epoch: Epoch<'_>,
         lock: &mut Locked,
         pushed: &mut (dyn FnMut(u64) + Send),
     ) -> Result<(), FillError> {
         let mut sent_to = grant.lease.from();
-        let outcome = self.push_chunks(&grant, (epoch, server), lock, &mut sent_to, pushed).await;
+        let outcome = self.push_chunks(&grant, epoch, lock, &mut sent_to, pushed).await;
         // A chunk whose fate is not known counts as pushed: somebody may have taken it.
         let settling = Settling {
-            epoch,
+            epoch: epoch.number,
             pushed: Lease::new(grant.lease.from(), sent_to),
             unused: Lease::new(sent_to, grant.lease.to()),
             popped_to: None,
         };
-        self.settle(epoch, settling).await?;
+        self.settle(settling).await?;
         outcome
     }
 
     async fn push_chunks(
         &self,
         grant: &Grant,
-        (epoch, server): (u64, &Server),
+        epoch: Epoch<'_>,
         lock: &mut Locked,
         sent_to: &mut u64,
         pushed: &mut (dyn FnMut(u64) + Send),
     ) -> Result<(), FillError> {
-        let (mut from, end) = (grant.lease.from(), grant.lease.to());
-        let token = &*lock.token.clone();
-        let pack = async |from: u64, to: u64| {
-            let numbers = self.render(from, to).await;
-            let push = Push { epoch, server, token, fence: grant.version, from, to, numbers: &numbers };
-            let first = (!numbers.is_empty()).then(|| self.list.push(&self.key, push));
-            (first, numbers)
-        };
-        let mut to = (from + CHUNK).min(end);
-        let (mut first, mut numbers) = pack(from, to).await;
-        while from < end {
+        let token = lock.token.clone();
+        let fenced = Fenced { epoch, token: &token, fence: grant.version };
+        let (mut chunk, mut rest) = grant.lease.split(CHUNK);
+        let (mut packed, mut numbers) = self.pack(chunk, fenced).await;
+        while let Some(range) = chunk {
             self.keep(lock).await?;
-            self.record(&numbers, (from, to)).await?;
-            let push = Push { epoch, server, token, fence: grant.version, from, to, numbers: &numbers };
-            let next_to = (to + CHUNK).min(end);
+            self.record(&numbers, range).await?;
+            let (next, behind) = rest.map_or((None, None), |rest| rest.split(CHUNK));
+            let push = fenced.push(range, &numbers);
             // The next chunk is rendered and packed while this one is on its way.
-            let (sent, next) = tokio::join!(biased; self.send(push, first, sent_to), pack(to, next_to));
+            let sending = self.send(push, packed, sent_to);
+            let (sent, next_packed) = tokio::join!(biased; sending, self.pack(next, fenced));
             sent?;
             pushed(numbers.len() as u64);
-            (from, to) = (to, next_to);
-            (first, numbers) = next;
+            (chunk, rest) = (next, behind);
+            (packed, numbers) = next_packed;
         }
         Ok(())
+    }
+
+    /// Renders a chunk, and packs it if it has any numbers.
+    async fn pack(&self, chunk: Option<Lease>, fenced: Fenced<'_>) -> (Option<Pushing<'_>>, Numbers) {
+        let Some(range) = chunk else { return (None, Numbers::default()) };
+        let (scope, value) = (self.open.scope.clone(), self.kept.settings.value);
+        let rendered = self.runtime.computed(move || Numbers::rendered(&scope, range, value)).await;
+        let numbers = rendered.expect("rendering does not panic");
+        let packed =
+            (!numbers.is_empty()).then(|| self.kept.list.push(&self.key, fenced.push(range, &numbers)));
+        (packed, numbers)
+    }
+
+    /// Records a chunk of an audited series, durably, before it is pushed: from then on anybody may take from it.
+    async fn record(&self, numbers: &Numbers, range: Lease) -> Result<(), FillError> {
+        if !self.open.entry.spec.audit.is_on() {
+            return Ok(());
+        }
+        let who = format!("pool {}", self.key);
+        let taking = By { who: &who, how: How::Pool }.at(self.runtime.now());
+        let (id, all) = (self.runtime.new_id(), 0..numbers.len());
+        match Record::of_numbers(id, &self.open.place, range, numbers, all, &taking) {
+            Some(record) => Ok(self.store.record(vec![record]).await?),
+            None => Ok(()),
+        }
     }
 
     /// Sends a chunk, which was packed if it has any numbers; again if its answer was lost: it is pushed once.
     async fn send(
         &self,
         push: Push<'_>,
-        mut packed: Option<Asking<'_, Result<(), Refusal>>>,
+        mut packed: Option<Pushing<'_>>,
         sent_to: &mut u64,
     ) -> Result<(), FillError> {
         let mut sends = 1;
         while let Some(asking) = packed {
             match asking.await {
-                // Refused at once, it was surely not pushed.
-                Ok(Err(refusal)) if sends == 1 => return Err(FillError::Refused(refusal)),
                 Ok(Err(refusal)) => {
-                    *sent_to = push.to;
+                    // Refused at once, it was surely not pushed.
+                    if sends > 1 {
+                        *sent_to = push.to;
+                    }
                     return Err(FillError::Refused(refusal));
                 }
                 Ok(Ok(())) => break,
@@ -253,7 +264,7 @@ impl<S: Store> Filling<'_, S> {
                 }
                 Err(_) => sends += 1,
             }
-            packed = Some(self.list.push(&self.key, push));
+            packed = Some(self.kept.list.push(&self.key, push));
         }
         *sent_to = push.to;
         Ok(())
@@ -266,30 +277,40 @@ impl<S: Store> Filling<'_, S> {
             return Ok(());
         }
         lock.since = now;
-        let extended = self.list.extend(&self.key, &lock.token, LOCK_LASTS).await;
+        let extended = self.kept.list.extend(&self.key, &lock.token, LOCK_LASTS).await;
         if extended.map_err(FillError::Server)? { Ok(()) } else { Err(FillError::Refused(Refusal::Fenced)) }
-    }
-
-    async fn render(&self, from: u64, to: u64) -> Numbers {
-        let Some(lease) = Lease::new(from, to) else { return Numbers::default() };
-        let (scope, value) = (self.scope.clone(), self.settings.value);
-        let rendered = self.runtime.computed(move || Numbers::rendered(&scope, lease, value));
-        rendered.await.expect("rendering does not panic")
     }
 
     /// Below which position everything was taken: all before the first element of the list, which is taken next.
     fn popped_to(&self, list: &ListLook) -> Option<u64> {
         let Some(head) = &list.head else { return list.pushed_to };
-        let pattern = self.entry.series().pattern();
-        match self.settings.value {
+        let pattern = self.open.entry.series.pattern();
+        match self.kept.settings.value {
             Value::Id => pattern.parse(head).ok().map(|parsed| parsed.position().value()),
             Value::Seq if pattern.counts_in_decimal() && !pattern.is_shuffled() => head.parse().ok(),
             Value::Seq => None,
         }
     }
 
-    async fn settle(&self, epoch: u64, settling: Settling) -> Result<(), FillError> {
-        let settling = Settling { epoch, ..settling };
-        Ok(self.store.settle_pool(self.place.clone(), settling).await?)
+    async fn settle(&self, settling: Settling) -> Result<(), FillError> {
+        Ok(self.store.settle_pool(self.open.place.clone(), settling).await?)
+    }
+}
+
+/// A chunk on its way to the server.
+type Pushing<'a> = Asking<'a, Result<(), Refusal>>;
+
+/// What the server compares before it takes a chunk of a grant.
+#[derive(Clone, Copy)]
+struct Fenced<'a> {
+    epoch: Epoch<'a>,
+    token: &'a str,
+    fence: u64,
+}
+
+impl<'a> Fenced<'a> {
+    fn push(self, range: Lease, numbers: &'a Numbers) -> Push<'a> {
+        let Self { epoch: Epoch { number: epoch, server, .. }, token, fence } = self;
+        Push { epoch, server, token, fence, from: range.from(), to: range.to(), numbers }
     }
 }

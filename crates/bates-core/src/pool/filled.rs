@@ -1,6 +1,7 @@
 //! What comes of a filling.
 
 use super::Refusal;
+use crate::code::Code;
 use crate::ledger::GrantError;
 use crate::store::StoreError;
 
@@ -72,6 +73,18 @@ pub enum FillError {
         /// Its epoch.
         epoch: u64,
     },
+}
+
+impl FillError {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Exhausted => Code::EXHAUSTED,
+            Self::TooManyScopes(_) => Code::TOO_MANY_SCOPES,
+            _ => Code::POOL_UNAVAILABLE,
+        }
+    }
 }
 
 impl From<GrantError> for FillError {

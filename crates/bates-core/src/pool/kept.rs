@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{PoolSettings, SharedPool};
+use super::{FillError, Filled, PoolSettings, SharedPool};
 use crate::scope::ScopeKey;
 
 /// The pools of a series, and where they are.
@@ -96,15 +96,9 @@ impl KeptPools {
         self.pushed.fetch_add(numbers, Ordering::Relaxed);
     }
 
-    pub(crate) fn count(&self, filled: &Result<super::Filled, super::FillError>) {
-        match filled {
-            Ok(super::Filled::Done { renewed, .. }) => {
-                self.renewed.fetch_add(u64::from(*renewed), Ordering::Relaxed);
-            }
-            Ok(super::Filled::Elsewhere) => {}
-            Err(_) => {
-                self.failed.fetch_add(1, Ordering::Relaxed);
-            }
-        }
+    pub(crate) fn count(&self, filled: &Result<Filled, FillError>) {
+        let is_renewed = matches!(filled, Ok(Filled::Done { renewed: true, .. }));
+        self.renewed.fetch_add(is_renewed.into(), Ordering::Relaxed);
+        self.failed.fetch_add(filled.is_err().into(), Ordering::Relaxed);
     }
 }

@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use uuid::Uuid;
 
 use super::{FillError, Filled, Filling, KeptPools, Pool, Server};
 use crate::code::Code;
 use crate::machine::Machine;
-use crate::scope::{Place, ScopeKey, ScopeName, ScopeRefused};
-use crate::series::{Entry, SeriesName};
+use crate::scope::{Place, ScopeKey, ScopeName, ScopeRefused, each_page};
+use crate::series::{Entry, OpenScope, SeriesName};
 use crate::store::{Store, StoreError};
 
 /// Pools that are read together.
@@ -47,10 +46,8 @@ impl PoolRefused {
             Self::None(_) | Self::Key(_) => Code::NO_POOL,
             Self::Scope(refused) => refused.code(),
             Self::Elsewhere => Code::POOL_ELSEWHERE,
-            Self::Fill(_, FillError::TooManyScopes(_)) => Code::TOO_MANY_SCOPES,
-            Self::Fill(..) => Code::POOL_UNAVAILABLE,
-            Self::Store(error) if error.is_poisoned() => Code::STORE_POISONED,
-            Self::Store(_) => Code::STORE_UNAVAILABLE,
+            Self::Fill(_, error) => error.code(),
+            Self::Store(error) => error.code(),
         }
     }
 }
@@ -83,35 +80,29 @@ impl<S: Store> Machine<S> {
     pub fn kept(&self, series: &SeriesName) -> Option<&Arc<KeptPools>> {
         self.pools.get()?.get(series)
     }
-}
 
-impl<S: Store> Machine<S> {
     /// Has a pool for a scope from now on.
     pub async fn ask_for_pool(&self, entry: &Entry, name: ScopeName<'_>) -> Result<PoolLook, PoolRefused> {
-        let (kept, scope, key) = self.pool_of(entry, name)?;
-        let place = place(entry, &scope);
+        let (kept, Named { place, key }) = self.pool_of(entry, name)?;
         let Pool { epoch, .. } = self.store().pool(place.clone()).await?;
         kept.asked.notify_one();
-        let level = kept.levels.lock().get(&scope).copied();
+        let level = kept.levels.lock().get(&place.scope).copied();
         Ok(PoolLook { place, key, level, epoch })
     }
 
     /// The pools of a series, or of all, that were ever asked for.
     pub async fn look_at_pools(&self, only: Option<&SeriesName>) -> Result<Vec<PoolLook>, PoolRefused> {
-        let (mut found, all) = (Vec::new(), self.pools.get());
-        let kept = all.into_iter().flatten().filter(|(series, _)| only.is_none_or(|only| only == *series));
-        for (series, kept) in kept {
-            let mut after = None;
-            loop {
-                let page = self.store().pools(series.clone(), after, PAGE).await?;
-                let Some((last, _)) = page.last() else { break };
-                after = Some(last.clone());
-                let levels = kept.levels.lock();
-                found.extend(page.into_iter().filter_map(|(scope, Pool { epoch, .. })| {
-                    let (key, level) = (kept.key(&scope)?, levels.get(&scope).copied());
-                    Some(PoolLook { place: Place { series: series.clone(), scope }, key, level, epoch })
-                }));
-            }
+        let mut found = Vec::new();
+        let kept = self.pools.get().into_iter().flatten();
+        for (series, kept) in kept.filter(|(series, _)| only.is_none_or(|only| only == *series)) {
+            let read = |after| self.store().pools(series.clone(), after, PAGE);
+            each_page(read, |scope, Pool { epoch, .. }| {
+                let level = kept.levels.lock().get(&scope).copied();
+                let key = kept.key(&scope);
+                let place = Place { series: series.clone(), scope };
+                found.extend(key.map(|key| PoolLook { place, key, level, epoch }));
+            })
+            .await?;
         }
         found.sort_unstable_by(|one, other| one.place.cmp(&other.place));
         match only {
@@ -130,14 +121,14 @@ impl<S: Store> Machine<S> {
         name: ScopeName<'_>,
         server: &Server,
     ) -> Result<(Box<str>, u64), PoolRefused> {
-        let (kept, scope, key) = self.pool_of(entry, name)?;
+        let (kept, Named { place, key }) = self.pool_of(entry, name)?;
         let is_known = |pool: &Pool| pool.server.as_ref() == Some(server);
-        let mut pool = self.store().pool(place(entry, &scope)).await?;
+        let mut pool = self.store().pool(place.clone()).await?;
         if !is_known(&pool) {
             // What this process sees decides, not what somebody says.
-            let looked = self.attend(entry, &scope, async |filling| filling.look_after().await).await;
-            looked.map_err(|error| PoolRefused::Fill(scope.clone(), error))?;
-            pool = self.store().pool(place(entry, &scope)).await?;
+            let looked = self.attend(entry, &place.scope, async |filling| filling.look_after().await).await;
+            looked.map_err(|error| PoolRefused::Fill(place.scope.clone(), error))?;
+            pool = self.store().pool(place).await?;
         }
         kept.asked.notify_one();
         if is_known(&pool) { Ok((key, pool.epoch)) } else { Err(PoolRefused::Elsewhere) }
@@ -145,7 +136,7 @@ impl<S: Store> Machine<S> {
 
     /// The scope of these parameters, if it can have a pool.
     pub(crate) fn pool_scope(&self, entry: &Entry, parameters: &[(&str, &str)]) -> Option<ScopeKey> {
-        self.pool_of(entry, parameters.into()).ok().map(|(_, scope, _)| scope)
+        self.pool_of(entry, parameters.into()).ok().map(|(_, named)| named.place.scope)
     }
 
     /// The pools of a series that were ever asked for.
@@ -165,14 +156,7 @@ impl<S: Store> Machine<S> {
         scope: &ScopeKey,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Filled, FillError> {
-        let (kept, counted) = (self.kept(entry.series.name()), AtomicU64::new(0));
-        let count = |pushed: u64| {
-            if let Some(kept) = kept {
-                kept.count_pushed(pushed - counted.swap(pushed, Ordering::Relaxed));
-            }
-            progress(pushed);
-        };
-        self.attend(entry, scope, async |filling| filling.run(&count).await).await
+        self.attend(entry, scope, async |filling| filling.run(progress).await).await
     }
 
     /// Does something with the pool of a scope, unless this process is doing so already.
@@ -183,24 +167,15 @@ impl<S: Store> Machine<S> {
         work: impl AsyncFnOnce(Filling<'_, S>) -> Result<Filled, FillError>,
     ) -> Result<Filled, FillError> {
         let Some(kept) = self.kept(entry.series.name()) else { return Ok(Filled::Elsewhere) };
-        let (parameters, _) = scope.parts();
-        let parameters: Vec<(&str, &str)> = parameters.collect();
-        let ready = entry.scope((&*parameters).into(), || self.runtime.now());
-        let (Ok((ready, _)), Some(key)) = (ready, kept.key(scope)) else { return Ok(Filled::Elsewhere) };
+        let parameters: Vec<(&str, &str)> = scope.parts().0.collect();
+        let open = self.open_scope(entry, (&*parameters).into());
+        let (Ok(open), Some(key)) = (open, kept.key(scope)) else { return Ok(Filled::Elsewhere) };
+        let open = OpenScope { place: entry.series.place(scope), ..open };
         if !kept.under_way.lock().insert(scope.clone()) {
             return Ok(Filled::Elsewhere);
         }
         let _ended = UnderWay { kept, scope };
-        let filling = Filling {
-            store: self.store(),
-            list: &*kept.list,
-            runtime: &*self.runtime,
-            settings: &kept.settings,
-            entry,
-            scope: ready,
-            place: place(entry, scope),
-            key,
-        };
+        let filling = Filling { store: self.store(), kept, runtime: &*self.runtime, open, key };
         let filled = work(filling).await;
         kept.count(&filled);
         filled
@@ -212,13 +187,8 @@ impl<S: Store> Machine<S> {
     pub async fn empty_pool(&self, entry: &Entry, scope: &ScopeKey) -> Result<Option<u64>, FillError> {
         let Some(kept) = self.kept(entry.series.name()) else { return Ok(None) };
         let Some(key) = kept.key(scope) else { return Ok(None) };
-        let keys = [key];
-        let looked = kept.list.look(&keys).await.map_err(FillError::Server)?;
-        let Some(list) = looked.lists.first() else { return Ok(None) };
-        let [key] = keys;
-        if list.is_foreign {
-            return Ok(None);
-        }
+        let looked = kept.list.look(std::slice::from_ref(&key)).await.map_err(FillError::Server)?;
+        let Some(list) = looked.lists.first().filter(|list| !list.is_foreign) else { return Ok(None) };
         // What has no marker is no list of ours.
         if let Some(epoch) = list.epoch {
             kept.list.discard(&[(key, epoch)], &looked.server).await.map_err(FillError::Server)?;
@@ -226,21 +196,19 @@ impl<S: Store> Machine<S> {
         Ok(list.pushed_to)
     }
 
-    fn pool_of(
-        &self,
-        entry: &Entry,
-        name: ScopeName<'_>,
-    ) -> Result<(&Arc<KeptPools>, ScopeKey, Box<str>), PoolRefused> {
+    fn pool_of(&self, entry: &Entry, name: ScopeName<'_>) -> Result<(&Arc<KeptPools>, Named), PoolRefused> {
         let series = entry.series.name();
         let kept = self.kept(series).ok_or_else(|| PoolRefused::None(series.as_str().into()))?;
-        let (_, scope) = entry.scope(name, || self.runtime.now())?;
-        let key = kept.key(&scope).ok_or_else(|| PoolRefused::Key(scope.clone()))?;
-        Ok((kept, scope, key))
+        let place = self.open_scope(entry, name)?.place;
+        let key = kept.key(&place.scope).ok_or_else(|| PoolRefused::Key(place.scope.clone()))?;
+        Ok((kept, Named { place, key }))
     }
 }
 
-fn place(entry: &Entry, scope: &ScopeKey) -> Place {
-    Place { series: entry.series.name().clone(), scope: scope.clone() }
+/// The pool of a scope, and the key of its list.
+struct Named {
+    place: Place,
+    key: Box<str>,
 }
 
 /// A filling counts as long as it lives, also if it is dropped.

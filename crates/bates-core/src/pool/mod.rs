@@ -14,7 +14,6 @@ mod kept;
 mod list;
 mod machine;
 mod record;
-mod recorded;
 mod settings;
 mod watched;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Filler, ListLook, Pool, ScopeMatch, Server};
-use crate::scope::ScopeKey;
+use crate::scope::{ScopeKey, each_page};
 use crate::store::{Store, StoreError};
 
 /// Pools that a process keeps for a series.
@@ -14,6 +14,7 @@ const POOLS_MAX: usize = 10_000;
 const PAGE: usize = 1_000;
 
 /// A pool that is watched.
+#[derive(Default)]
 pub(super) struct Watched {
     pub(super) key: Box<str>,
     /// As the store knew it.
@@ -49,30 +50,19 @@ impl<S: Store> Filler<S> {
         if self.kept.settings.scopes.iter().all(|matching| matching.one().is_some()) {
             return Ok(());
         }
-        let mut after = None;
-        loop {
-            let page = self.machine.scopes(name.clone(), after, PAGE).await?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            for (scope, _) in page {
-                if self.kept.settings.scopes.iter().any(|matching| matching.matches(&scope)) {
-                    self.watch(all, scope, None);
-                }
+        let read = |after| self.machine.scopes(name.clone(), after, PAGE);
+        each_page(read, |scope, _| {
+            if self.kept.settings.scopes.iter().any(|matching| matching.matches(&scope)) {
+                self.watch(all, scope, None);
             }
-        }
+        })
+        .await
     }
 
     /// The pools as the store knows them.
     pub(super) async fn read_pools(&self, all: &mut All) -> Result<(), StoreError> {
-        let mut after = None;
-        loop {
-            let page = self.machine.pools_of(&self.entry, after, PAGE).await?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            for (scope, pool) in page {
-                self.watch(all, scope, Some(pool));
-            }
-        }
+        let read = |after| self.machine.pools_of(&self.entry, after, PAGE);
+        each_page(read, |scope, pool| self.watch(all, scope, Some(pool))).await
     }
 
     fn watch(&self, all: &mut All, scope: ScopeKey, pool: Option<Pool>) {
@@ -81,18 +71,7 @@ impl<S: Store> Filler<S> {
         } else if all.len() < POOLS_MAX
             && let Some(key) = self.kept.key(&scope)
         {
-            let pool = pool.unwrap_or_default();
-            all.insert(
-                scope,
-                Watched {
-                    key,
-                    pool,
-                    level: 0,
-                    pushed_to: (0, 0),
-                    not_before: Duration::ZERO,
-                    is_told: false,
-                },
-            );
+            all.insert(scope, Watched { key, pool: pool.unwrap_or_default(), ..Watched::default() });
         }
     }
 }

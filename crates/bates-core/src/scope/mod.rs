@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bates_pattern::Period;
 
 use crate::series::SeriesName;
+use crate::store::StoreError;
 
 pub(crate) use key_template::is_value;
 pub use key_template::{KeyTemplate, KeyTemplateError};
@@ -107,6 +108,22 @@ impl fmt::Display for Place {
         match self.scope.as_str() {
             "" => write!(f, "series {:?}", self.series.as_str()),
             scope => write!(f, "series {:?} in scope {scope}", self.series.as_str()),
+        }
+    }
+}
+
+/// Reads what a store keeps of scopes page by page, however many there are.
+pub(crate) async fn each_page<T, F: Future<Output = Result<Vec<(ScopeKey, T)>, StoreError>>>(
+    read: impl Fn(Option<ScopeKey>) -> F,
+    mut each: impl FnMut(ScopeKey, T),
+) -> Result<(), StoreError> {
+    let mut after = None;
+    loop {
+        let page = read(after).await?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        after = Some(last.clone());
+        for (scope, found) in page {
+            each(scope, found);
         }
     }
 }

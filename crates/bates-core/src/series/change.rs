@@ -17,7 +17,7 @@ use super::{
 use crate::dispenser::Closed;
 use crate::error::IssueError;
 use crate::machine::{Machine, NextError};
-use crate::scope::{Place, ScopeKey, ScopeName};
+use crate::scope::{ScopeKey, ScopeName};
 use crate::store::{Store, StoreError};
 
 /// Series that may be there together. Each is looked through when an identifier is traced.
@@ -117,8 +117,8 @@ impl<S: Store> Machine<S> {
         name: ScopeName<'_>,
         floor: u64,
     ) -> Result<u64, NextError> {
-        let (_, scope) = entry.scope(name, || self.runtime.now())?;
-        Ok(self.raise_floor_of(entry, &scope, floor).await?)
+        let open = self.open_scope(entry, name)?;
+        Ok(self.raise_floor_of(entry, open.key(), floor).await?)
     }
 
     /// The same for a scope whose key is known.
@@ -128,11 +128,11 @@ impl<S: Store> Machine<S> {
         scope: &ScopeKey,
         floor: u64,
     ) -> Result<u64, IssueError> {
-        let place = Place { series: entry.series.name().clone(), scope: scope.clone() };
+        let place = entry.series.place(scope);
         // A scope that is new must not begin before the series does.
         let floor = floor.clamp(entry.series.start().value(), entry.series.end());
         let raised = self.store().raise_floor(place.clone(), floor).await;
-        Ok(raised.map_err(|error| IssueError::Store { place, error })?.next)
+        Ok(raised.map_err(IssueError::of_store(&place))?.next)
     }
 
     /// Sets positions of a scope aside, so that their numbers are never issued. Answers how many of them were granted
@@ -143,9 +143,9 @@ impl<S: Store> Machine<S> {
         scope: &ScopeKey,
         positions: Vec<u64>,
     ) -> Result<u64, IssueError> {
-        let place = Place { series: entry.series.name().clone(), scope: scope.clone() };
+        let place = entry.series.place(scope);
         let passed = self.store().set_aside(place.clone(), positions).await;
-        passed.map_err(|error| IssueError::Store { place, error })
+        passed.map_err(IssueError::of_store(&place))
     }
 
     /// The positions of a scope that were set aside, ascending, from `from` on, at most `limit`.
@@ -156,8 +156,7 @@ impl<S: Store> Machine<S> {
         from: u64,
         limit: usize,
     ) -> Result<Vec<u64>, StoreError> {
-        let place = Place { series: entry.series.name().clone(), scope: scope.clone() };
-        self.store().aside(place, from, limit).await
+        self.store().aside(entry.series.place(scope), from, limit).await
     }
 
     /// Opens a series and writes its description down. It is there when the publication is dropped.

@@ -52,6 +52,19 @@ pub struct Entry {
     pub(crate) documents: Arc<Notify>,
 }
 
+/// A scope of a series, made ready: what is around its numbers is written, and its identity is known.
+pub(crate) struct OpenScope<'e> {
+    pub(crate) entry: &'e Entry,
+    pub(crate) scope: Scope,
+    pub(crate) place: Place,
+}
+
+impl OpenScope<'_> {
+    pub(crate) fn key(&self) -> &ScopeKey {
+        &self.place.scope
+    }
+}
+
 impl Entry {
     /// The series.
     pub fn series(&self) -> &Series {
@@ -130,13 +143,12 @@ impl Entry {
         moment.to_zoned(self.time_zone.clone()).date()
     }
 
-    /// A scope made ready to render, and its identity. Parameters that the pattern does not show are the key's
-    /// affair.
+    /// Opens a scope. Parameters that the pattern does not show are the key's affair.
     pub(crate) fn scope(
         &self,
         name: ScopeName<'_>,
         now: impl FnOnce() -> Timestamp,
-    ) -> Result<(Scope, ScopeKey), ScopeRefused> {
+    ) -> Result<OpenScope<'_>, ScopeRefused> {
         let mut given: Vec<&str> = name.parameters.iter().map(|(name, _)| *name).collect();
         given.sort_unstable();
         // Invariant: a scope has these parameters and no others, or one text could come from two scopes.
@@ -154,6 +166,6 @@ impl Entry {
             name.parameters.iter().filter(|(name, _)| pattern.parameters().any(|known| known == *name));
         let scope = pattern.scope(shown.copied(), date)?;
         let key = ScopeKey::new(name.parameters.iter().copied(), scope.period())?;
-        Ok((scope, key))
+        Ok(OpenScope { entry: self, scope, place: self.series.place(&key) })
     }
 }

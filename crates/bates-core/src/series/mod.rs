@@ -16,8 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bates_pattern::{Pattern, Position};
 use tokio::sync::OnceCell;
 
+use crate::ledger::{Purpose, Want};
+use crate::scope::{Place, ScopeKey};
+
 pub use change::{Made, SERIES_MAX};
 pub use definition::{Definition, Pinned, Redescription};
+pub(crate) use entry::OpenScope;
 pub use entry::{Entry, Origin, Value};
 pub(crate) use follow::Follower;
 pub use follow::{Followed, ReadSpec};
@@ -133,20 +137,14 @@ impl Series {
         start: Position,
         limits: Limits,
     ) -> Self {
-        Self::sharing(Arc::default(), name, pattern, promise, start, limits)
+        let (is_retired, memory) = (AtomicBool::new(false), Arc::default());
+        Self(Arc::new(Inner { name, pattern, promise, start, limits, is_retired, memory }))
     }
 
     /// The same, in the place of others of its name.
-    pub(crate) fn sharing(
-        memory: Arc<Memory>,
-        name: SeriesName,
-        pattern: Pattern,
-        promise: Promise,
-        start: Position,
-        limits: Limits,
-    ) -> Self {
-        let is_retired = AtomicBool::new(false);
-        Self(Arc::new(Inner { name, pattern, promise, start, limits, is_retired, memory }))
+    pub(crate) fn sharing(mut self, memory: Arc<Memory>) -> Self {
+        Arc::get_mut(&mut self.0).expect("a series is shared once it is made").memory = memory;
+        self
     }
 
     /// Its name.
@@ -190,7 +188,6 @@ impl Series {
         self.0.is_retired.store(true, Ordering::Release);
     }
 
-    /// Whether its numbers may be held in memory.
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.0.memory
     }
@@ -208,5 +205,24 @@ impl Series {
     /// The first position past the last one of each scope.
     pub fn end(&self) -> u64 {
         self.0.pattern.last().value() + 1
+    }
+
+    /// One of its scopes.
+    pub(crate) fn place(&self, scope: &ScopeKey) -> Place {
+        Place { series: self.0.name.clone(), scope: scope.clone() }
+    }
+
+    pub(crate) fn want(&self, place: Place, count: u64, purpose: Purpose) -> Want {
+        Want {
+            place,
+            count,
+            least: count,
+            start: self.0.start.value(),
+            end: self.end(),
+            scopes_max: self.0.limits.scopes_max,
+            purpose,
+            promise: Some(self.0.promise),
+            held_from: None,
+        }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) async fn open_series<S: Store>(
         // Each number is granted by the store: nothing that another series of its name left in memory is taken.
         Promise::Ordered | Promise::Gapless => Arc::new(Memory::left()),
     };
-    let series = Series::sharing(memory, spec.name.clone(), pattern, spec.promise, start, limits);
+    let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits).sharing(memory);
     let counts = store.counts(&spec.name);
     Ok(Entry {
         series,

@@ -268,11 +268,8 @@ impl MachineError {
             Self::Unknown(_) => Code::UNKNOWN_SERIES,
             Self::TooMany(_) => Code::TOO_MANY_SERIES,
             Self::Stopping => Code::STOPPING,
-            Self::Store(StoreError::Pinned { .. } | StoreError::PromisePinned { .. }) => Code::SERIES_PINNED,
-            Self::Store(error) if error.is_poisoned() => Code::STORE_POISONED,
-            Self::Store(_) | Self::NoRandomness(_) | Self::Held { .. } | Self::StillHeld { .. } => {
-                Code::STORE_UNAVAILABLE
-            }
+            Self::Store(error) => error.code(),
+            Self::NoRandomness(_) | Self::Held { .. } | Self::StillHeld { .. } => Code::STORE_UNAVAILABLE,
         }
     }
 }

@@ -4,31 +4,8 @@ use super::{Held, Run};
 use crate::range::{Lease, Taken};
 
 impl Held {
-    /// Takes a run from the range in use: all of it, or nothing.
-    #[inline]
-    pub(in super::super) fn take_run(&mut self, count: u64) -> Option<Taken> {
-        // As in `take`: one is left in the range.
-        if self.to - self.from > count {
-            let first = Lease::new(self.from, self.from + count)?;
-            self.from += count;
-            return Some(Taken { first, rest: Vec::new() });
-        }
-        self.take_whole_range(count)
-    }
-
-    #[cold]
-    fn take_whole_range(&mut self, count: u64) -> Option<Taken> {
-        if count == 0 || self.to - self.from != count {
-            return None;
-        }
-        Some(Taken { first: self.take_front(count)?, rest: Vec::new() })
-    }
-
-    /// Takes a run from the first range that holds all of it.
-    pub(in super::super) fn take_run_anywhere(&mut self, count: u64) -> Option<Taken> {
-        if let Some(taken) = self.take_run(count) {
-            return Some(taken);
-        }
+    /// Takes a run from the first range behind the one in use that holds all of it.
+    pub(super) fn take_behind(&mut self, count: u64) -> Option<Taken> {
         let behind = self.behind.as_mut().filter(|_| count > 0)?;
         let at = behind.runs.iter().position(|run| run.lease.count() >= count)?;
         let (first, rest) = behind.runs[at].lease.split(count);
@@ -44,7 +21,7 @@ impl Held {
         if behind.runs.is_empty() {
             self.behind = None;
         }
-        Some(Taken { first: first?, rest: Vec::new() })
+        first.map(Taken::from)
     }
 
     /// How long the longest run is.
@@ -77,6 +54,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::dispenser::Wanted;
 
     fn lease(from: u64, to: u64) -> Lease {
         Lease::new(from, to).unwrap()
@@ -119,7 +97,7 @@ mod tests {
             for (count, is_anywhere) in takes {
                 let fits = |from: &u64| (*from..from + count).all(|at| model.contains(&at));
                 let first = if is_anywhere { model.iter().copied().find(fits) } else { model.first().copied().filter(fits) };
-                let taken = if is_anywhere { held.take_run_anywhere(count) } else { held.take_run(count) };
+                let taken = held.take_anywhere(Wanted::Run(count), is_anywhere);
                 let taken: Option<Vec<u64>> = taken.map(|taken| taken.positions().collect());
                 prop_assert_eq!(&taken, &first.map(|from| (from..from + count).collect::<Vec<u64>>()));
                 model.retain(|at| !taken.iter().flatten().any(|taken| taken == at));

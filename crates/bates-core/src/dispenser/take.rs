@@ -1,0 +1,248 @@
+//! Positions for one call: out of memory, or granted by the store for this very call where what is held in memory could
+//! not keep the promise of the series.
+
+use tokio::sync::SemaphorePermit;
+
+use super::Dispenser;
+use super::burned::{Awaited, DirectGrant};
+use super::cell::{Cell, Outcome};
+use super::shards::At;
+use crate::error::IssueError;
+use crate::ledger::{Grant, Purpose, Tail};
+use crate::range::Taken;
+use crate::scope::{Place, ScopeKey};
+use crate::series::{Promise, Series};
+use crate::store::{Store, StoreError};
+
+/// How many calls that are granted one by one may be on their way to the store together. They share commits, so
+/// more would only wait in memory.
+pub(super) const CALLS_MAX: usize = 10_000;
+
+/// Adopted numbers that one call skips before it is refused. Each costs three commits.
+const CUTS_MAX: usize = 64;
+
+/// Positions that a call wants.
+#[derive(Clone, Copy)]
+pub(crate) enum Wanted {
+    /// This many, in any number of ranges.
+    Any(u64),
+    /// A run: this many, in one range. `INCRBY` answers with the last position, and the caller owns all of them.
+    Run(u64),
+}
+
+impl Wanted {
+    #[inline]
+    pub(super) const fn count(self) -> u64 {
+        match self {
+            Self::Any(count) | Self::Run(count) => count,
+        }
+    }
+
+    pub(super) const fn is_run(self) -> bool {
+        matches!(self, Self::Run(_))
+    }
+}
+
+/// A call for positions of a scope.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    series: &'a Series,
+    scope: &'a ScopeKey,
+    wanted: Wanted,
+}
+
+impl Call<'_> {
+    fn at(&self) -> At<'_> {
+        At { series: self.series, scope: self.scope.as_str() }
+    }
+
+    fn place(&self) -> Place {
+        self.series.place(self.scope)
+    }
+}
+
+impl<S: Store> Dispenser<S> {
+    /// The next `count` positions of a scope: all of them, or an error.
+    ///
+    /// A caller that stops waiting may leave its positions behind as a gap, never for somebody else to repeat.
+    /// Panics on a count of 0, which no answer could be.
+    pub async fn take(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
+        self.take_wanted(series, scope, Wanted::Any(count)).await
+    }
+
+    /// The same for whatever is wanted.
+    ///
+    /// What could go wrong with a run, and why it does not: a number twice, if it reached over positions of another
+    /// caller. Memory gives a run from one range alone, and the store grants one range. A number that falls: in an
+    /// ordered series what lies before a run is given up, and the store records it as lost, before the run is taken.
+    pub(crate) async fn take_wanted(
+        &self,
+        series: &Series,
+        scope: &ScopeKey,
+        wanted: Wanted,
+    ) -> Result<Taken, IssueError> {
+        assert!(wanted.count() > 0, "at least one position is asked for");
+        let wanted = if wanted.count() == 1 { Wanted::Any(1) } else { wanted };
+        let call = Call { series, scope, wanted };
+        self.check_process(call)?;
+        if let Some(purpose) = self.direct(series) {
+            return self.issue(call, purpose).await;
+        }
+        if let Some(answer) = self.take_held(call, false).await {
+            return answer;
+        }
+        match self.issue_once(call, Purpose::HandOut).await {
+            // The space may be at its end, or an adopted number may follow too soon: a lease reaches over those.
+            Err(exhausted @ (IssueError::Exhausted { .. } | IssueError::HeldElsewhere { .. })) => {
+                self.take_held(call, true).await.unwrap_or(Err(exhausted))
+            }
+            answer => answer,
+        }
+    }
+
+    /// Positions out of memory, or out of the next lease. `None` if the store should be asked for a run alone; never
+    /// with `is_patient`.
+    async fn take_held(&self, call: Call<'_>, is_patient: bool) -> Option<Result<Taken, IssueError>> {
+        // Asked under the shard's lock: once what is closed was swept out of a shard, nothing of it comes into it.
+        let may_make = || self.may_hold(call.series);
+        let take = |cell: &mut Cell| cell.take(call.wanted, is_patient);
+        let Some(seen) = self.inner.shards.look_or_make(call.at(), may_make, take) else {
+            return Some(match self.direct(call.series) {
+                Some(purpose) => self.issue(call, purpose).await,
+                None => Err(self.refusal(call.series, call.scope)),
+            });
+        };
+        let (outcome, fetch) = seen?;
+        self.inner.start_refill(fetch);
+        Some(match outcome {
+            Outcome::Answered(answer) => answer,
+            Outcome::Waits(receiver) => {
+                let mut awaited = Awaited { inner: &self.inner, place: call.place(), receiver };
+                // Invariant: a call that waits when the process is forked answers in the first process only.
+                let answer = self.inner.process.unless_forked(&mut awaited.receiver).await;
+                self.check_process(call)
+                    .and_then(|()| answer.and_then(Result::ok).unwrap_or(Err(IssueError::Stopping)))
+            }
+        })
+    }
+
+    /// The next `count` positions of a scope if they are held in memory and nobody waits for them, without
+    /// waiting and without building a key: for the hot path. `None` means: ask [`Dispenser::take`].
+    pub fn try_take(&self, series: &Series, scope: &str, count: u64) -> Option<Taken> {
+        self.try_take_wanted(series, scope, Wanted::Any(count))
+    }
+
+    /// The same for whatever is wanted; a run only from the range in use.
+    #[inline]
+    pub(crate) fn try_take_wanted(&self, series: &Series, scope: &str, wanted: Wanted) -> Option<Taken> {
+        if wanted.count() == 0 || !self.may_hold(series) {
+            return None;
+        }
+        let (taken, fetch) = self.inner.shards.look(At { series, scope }, |cell| cell.try_take(wanted))??;
+        self.inner.start_refill(fetch);
+        Some(taken)
+    }
+
+    fn check_process(&self, call: Call<'_>) -> Result<(), IssueError> {
+        if !self.is_forked() {
+            return Ok(());
+        }
+        Err(IssueError::Store { place: call.place(), error: StoreError::Forked })
+    }
+
+    /// How a call is granted by the store itself, where no lease in memory could keep the promise: the order of
+    /// calls to several nodes is that of commits.
+    pub(crate) fn direct(&self, series: &Series) -> Option<Purpose> {
+        match series.promise() {
+            Promise::Gapless => Some(Purpose::Issue),
+            Promise::Ordered if self.inner.store.is_shared() || series.is_out_of_memory() => {
+                Some(Purpose::HandOut)
+            }
+            Promise::Ordered | Promise::Unique => None,
+        }
+    }
+
+    /// From now on the calls of a series are granted by the store itself. When it answers, nothing of it is held.
+    pub(crate) async fn leave_memory(&self, series: &Series) {
+        // In a fork the store refuses the call that comes next.
+        if self.is_forked() {
+            return;
+        }
+        let close = async { _ = self.close_all(Some(series.name())).await };
+        series.memory().leave(close).await;
+    }
+
+    /// One of the calls that may be on their way to the store together.
+    pub(crate) fn permit(&self, place: &Place) -> Result<SemaphorePermit<'_>, IssueError> {
+        let busy = |_| IssueError::Busy { place: place.clone(), waiting: CALLS_MAX };
+        self.inner.direct_calls.try_acquire().map_err(busy)
+    }
+
+    /// How many of them are on their way.
+    pub(crate) fn calls_under_way(&self) -> usize {
+        CALLS_MAX - self.inner.direct_calls.available_permits()
+    }
+
+    /// Why a call is not begun.
+    pub(crate) fn refusal(&self, series: &Series, scope: &ScopeKey) -> IssueError {
+        if self.is_closing() {
+            return IssueError::Stopping;
+        }
+        IssueError::Retired { place: series.place(scope) }
+    }
+
+    /// What the store grants for this very call. Where an adopted number follows too soon for a run, what lies before it
+    /// is given up; in a gapless series the call is refused instead.
+    async fn issue(&self, call: Call<'_>, purpose: Purpose) -> Result<Taken, IssueError> {
+        let mut answer = self.issue_once(call, purpose).await;
+        let mut cuts = 0;
+        while let Err(error) = &answer
+            && call.wanted.is_run()
+            && purpose == Purpose::HandOut
+            && cuts < CUTS_MAX
+            && self.give_up_cut(call, error.left()).await?
+        {
+            answer = self.issue_once(call, purpose).await;
+            cuts += 1;
+        }
+        answer
+    }
+
+    /// One durable grant; calls that wait together share a commit.
+    async fn issue_once(&self, call: Call<'_>, purpose: Purpose) -> Result<Taken, IssueError> {
+        let Call { series, scope, wanted } = call;
+        if self.is_closing() || series.is_retired() {
+            return Err(self.refusal(series, scope));
+        }
+        let place = call.place();
+        let _permit = self.permit(&place)?;
+        let want = series.want(place.clone(), wanted.count(), purpose);
+        let granted = DirectGrant::new(&self.inner, want).await;
+        self.inner.keep_up();
+        match granted {
+            Ok(grant) => Ok(grant.lease.into()),
+            Err(error) => Err(IssueError::of_grant(&place, wanted.count(), series.end(), error)),
+        }
+    }
+
+    /// Gives up the `left` positions before an adopted number, if there is room for a run behind it.
+    async fn give_up_cut(&self, call: Call<'_>, left: u64) -> Result<bool, IssueError> {
+        let (series, store, count) = (call.series, &self.inner.store, call.wanted.count());
+        if left == 0 || left >= count {
+            return Ok(false);
+        }
+        let place = call.place();
+        let failed = IssueError::of_store(&place);
+        let next = store.cursor(place.clone()).await.map_err(&failed)?.map_or(0, |cursor| cursor.next);
+        let next = next.max(series.start().value());
+        if series.end().saturating_sub(next) <= left + count {
+            return Ok(false);
+        }
+        let granted = store.grant(series.want(place.clone(), left, Purpose::Lease)).await;
+        let Ok(Grant { lease, .. }) = granted else { return Ok(false) };
+        // No cursor has this version, so it stays where it is and the positions are written down as lost.
+        let tail = Tail { place: place.clone(), lease, version: 0, lost: Vec::new() };
+        store.surrender(tail).await.map_err(failed)?;
+        Ok(true)
+    }
+}
