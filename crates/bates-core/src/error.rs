@@ -115,6 +115,7 @@ impl IssueError {
             Self::TooManyScopes { .. } => Code::TOO_MANY_SCOPES,
             Self::Retired { .. } => Code::UNKNOWN_SERIES,
             Self::Stopping => Code::STOPPING,
+            Self::Store { error: StoreError::KeyLost { .. }, .. } => Code::UNKNOWN_DOCUMENT,
             Self::Store { error, .. } | Self::Unrecorded { error, .. } if error.is_poisoned() => {
                 Code::STORE_POISONED
             }
