@@ -86,7 +86,6 @@ impl Address {
         Pool::builder(manager).max_size(connections_max).build()
     }
 
-    /// The name of the database.
     fn database(&self) -> &str {
         self.config.get_dbname().or(self.config.get_user()).unwrap_or("postgres")
     }

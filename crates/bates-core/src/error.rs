@@ -124,6 +124,7 @@ impl StoreError {
     pub const fn code(&self) -> Code {
         match self {
             Self::Pinned { .. } | Self::PromisePinned { .. } => Code::SERIES_PINNED,
+            Self::KeyLost { .. } => Code::UNKNOWN_DOCUMENT,
             Self::Poisoned(_) | Self::Forked | Self::RuntimeEnded => Code::STORE_POISONED,
             _ => Code::STORE_UNAVAILABLE,
         }

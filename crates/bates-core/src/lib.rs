@@ -38,11 +38,14 @@ pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
 pub use dispenser::{Closed, Dispenser, Level};
 pub use document::{
     Assign, AssignError, AssignRefused, Assigned, CLAIM_LASTS, Claim, Claimed, Content, Decided, Decision,
-    Delivering, DeliveringEach, Delivery, Document, Filter, Idempotency, Outcomes, Relay, RelaySettings,
-    Settlement, Sink, State, Undelivered, Verdict,
+    DecisionRule, DecisionTime, Delivering, DeliveringEach, Delivery, Document, Filter, Idempotency,
+    Numbered, Outcomes, Relay, RelaySettings, Settled, Settlement, Sink, State, Undelivered, Verdict,
 };
 pub use error::IssueError;
-pub use gap::{Account, Gap, GapFilter, Missing, Reading, Reason, Reconciled, Saved};
+pub use gap::{
+    Account, Gap, GapFilter, KnownFor, KnownRange, KnownScope, Missing, RangeKind, Reading, Reason,
+    Reconciled, Saved,
+};
 pub use lease::{
     Advance, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, EndRefused, LeaseAsk, LeaseEnd, LeaseRefused,
     Leased,
@@ -50,8 +53,8 @@ pub use lease::{
 pub use ledger::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use machine::{Found, Machine, NextError, NotAtHand, Numbers, Peek, ReadyScope};
 pub use moving::{
-    Adopted, Departure, Kept, Mark, Move, MoveError, Moved, NamedStore, Page, Pinning, Request, SetAside,
-    leave_store, move_store, release_nodes, stay_in_store,
+    Adopted, Departure, Kept, Mark, MarkChange, Move, MoveError, Moved, NamedStore, Page, Pinning, Request,
+    SetAside, leave_store, move_store, release_nodes, stay_in_store,
 };
 pub use pool::{
     Amount, Asking, FillError, Filled, Filler, KeptPools, ListLook, Looked, Pool, PoolLook, PoolRefused,
@@ -67,5 +70,5 @@ pub use series::{
 };
 pub use store::{
     AuditStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore, MoveStore, NodeStore, PoolStore,
-    SeriesStore, Store, StoreError,
+    SeriesStore, Store, StoreError, StoreResult,
 };

@@ -1,57 +1,56 @@
 //! What the shared store knows of positions, scope by scope, and the gaps that were found in it.
 
-use std::collections::BTreeMap;
-
 use bates_core::{
-    Account, CLIENT_LEASE_SPAN, Gap, GapFilter, GapStore, Lease, Missing, Place, Reason, ScopeKey,
-    SeriesName, StoreError,
+    CLIENT_LEASE_SPAN, Cursor, Gap, GapFilter, GapStore, KnownFor, KnownRange, KnownScope, Lease, Missing,
+    Place, RangeKind, Reason, ScopeKey, SeriesName, StoreError, StoreResult,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
 
 use crate::PostgresStore;
 use crate::batch::sql::{integer, whole};
 use crate::error::Failed;
 use crate::holding;
 use crate::node;
+use crate::outbox::bounded;
+use crate::parameter::Parameter;
 use crate::session::Session;
 
-/// Everything of a scope but its cursor: ranges with what each is.
+/// Everything of scopes but their cursors: ranges, each with its kind. Ranges of the ledger that touch are one, which keeps
+/// an answer small where each commit added one.
 ///
 /// A filler counts as crashed after `$4` seconds without a sign of its node, a client after `$5` seconds without one of its
 /// lease.
 const RANGES: &str = "
-    SELECT scope, first, last, 'issued' AS what FROM bates.ledger
-        WHERE series = $1 AND scope BETWEEN $2 AND $3
+    SELECT scope, min(first), max(last), 'issued' FROM (
+        SELECT scope, first, last, sum(step) OVER (PARTITION BY scope ORDER BY first) AS run FROM (
+            SELECT scope, first, last,
+                   CASE WHEN first = lag(last) OVER (PARTITION BY scope ORDER BY first) + 1 THEN 0 ELSE 1 END AS step
+            FROM bates.ledger WHERE series = $1 AND scope BETWEEN $2 AND $3
+        ) AS steps
+    ) AS runs GROUP BY scope, run
     UNION ALL
-    SELECT lease.scope, lease.first, lease.last,
-           CASE WHEN lease.crashed_at IS NULL THEN 'held' ELSE 'crash_skip' END
-        FROM bates.lease WHERE lease.series = $1 AND lease.scope BETWEEN $2 AND $3
+    SELECT scope, first, last, CASE WHEN crashed_at IS NULL THEN 'held' ELSE 'crashed' END
+        FROM bates.lease WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
     SELECT pooled.scope, pooled.first, pooled.last,
-           CASE WHEN pooled.is_pushed OR nodes.seen_at > now() - $4 * interval '1 second'
-           THEN 'held' ELSE 'crash_skip' END
+           CASE WHEN pooled.is_pushed THEN 'pushed'
+                WHEN nodes.seen_at > now() - $4 * interval '1 second' THEN 'filling' ELSE 'filler_crashed' END
         FROM bates.pooled LEFT JOIN bates.nodes ON nodes.id = pooled.node
         WHERE pooled.series = $1 AND pooled.scope BETWEEN $2 AND $3
     UNION ALL
     SELECT scope, first, last,
-           CASE WHEN leased_at > now() - $5 * interval '1 second' THEN 'with_client' ELSE 'crash_skip' END
+           CASE WHEN leased_at > now() - $5 * interval '1 second' THEN 'with_client' ELSE 'client_silent' END
         FROM bates.client_lease WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
     SELECT scope, first, last, 'burned' FROM bates.burned WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
-    SELECT scope, first, last, reason FROM bates.lost WHERE series = $1 AND scope BETWEEN $2 AND $3
+    SELECT scope, first, last, reason FROM bates.lost WHERE series = $1 AND scope BETWEEN $2 AND $3";
+
+const DOCUMENTS: &str = "
     UNION ALL
-    SELECT scope, aside_to - 1, aside_to - 1, 'aside' FROM bates.cursor
-        WHERE series = $1 AND scope BETWEEN $2 AND $3 AND aside_to > 0
-    UNION ALL
-    SELECT scope, gapless_from, gapless_from, 'gapless_from' FROM bates.cursor
-        WHERE series = $1 AND scope BETWEEN $2 AND $3 AND gapless_from > 0
-    UNION ALL
-    SELECT scope, position, position,
-           CASE WHEN in_doubt AND state IN ('dead', 'abandoned') THEN 'in doubt' ELSE state END FROM bates.document
-        WHERE series = $1 AND scope BETWEEN $2 AND $3
+    SELECT scope, position, position, CASE WHEN in_doubt THEN 'in_doubt ' ELSE 'document ' END || state
+        FROM bates.document WHERE series = $1 AND scope BETWEEN $2 AND $3
         AND state IN ('dead', 'abandoned', 'voided', 'pending', 'reserved')";
 
 /// Ranges of the ledger that touch are one: it grows with the number of gaps, not of batches. Another node may do
@@ -85,84 +84,83 @@ const CLOSE: &str = "
         WHERE found.scope = gap.scope AND found.first = gap.first)";
 
 impl GapStore for PostgresStore {
-    async fn accounts(
+    async fn known(
         &self,
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Result<Vec<(ScopeKey, Account)>, StoreError> {
+        purpose: KnownFor,
+    ) -> StoreResult<Vec<KnownScope>> {
         let (series, after) = (&series, after.as_ref());
-        self.done(|session| async move { accounts(&session, series, after, limit).await }).await
+        self.done(|session| async move {
+            if purpose == KnownFor::Account {
+                Box::pin(holding::count_crashed(&session, series)).await?;
+            }
+            // One moment for all that is read, or a document numbered meanwhile would look like one that is missing.
+            session.begin_snapshot().await?;
+            let mut scopes = scopes(&session, series, after, limit).await?;
+            add_ranges(&session, series, &mut scopes, purpose).await?;
+            session.batch_execute("COMMIT").await?;
+            Ok(scopes)
+        })
+        .await
     }
 
-    async fn put_gaps(
-        &self,
-        series: SeriesName,
-        scopes: Vec<(ScopeKey, Vec<Missing>)>,
-    ) -> Result<(), StoreError> {
+    async fn put_gaps(&self, series: SeriesName, scopes: Vec<(ScopeKey, Vec<Missing>)>) -> StoreResult<()> {
         let (series, scopes) = (&series, &scopes);
         self.done(|session| async move { put_gaps(&session, series, scopes).await }).await
     }
 
-    async fn gaps(
-        &self,
-        of: GapFilter,
-        after: Option<(Place, u64)>,
-        limit: usize,
-    ) -> Result<Vec<Gap>, StoreError> {
+    async fn gaps(&self, of: GapFilter, after: Option<(Place, u64)>, limit: usize) -> StoreResult<Vec<Gap>> {
         let (of, after) = (&of, after.as_ref());
         self.done(|session| async move { gaps(&session, of, after, limit).await }).await
     }
 }
 
-async fn accounts(
+async fn scopes(
     session: &Session,
     series: &SeriesName,
     after: Option<&ScopeKey>,
     limit: usize,
-) -> Result<Vec<(ScopeKey, Account)>, Failed> {
-    Box::pin(holding::count_crashed(session, series)).await?;
-    // One moment for all that is read, or a document numbered meanwhile would look like one that is missing.
-    session.begin_snapshot().await?;
-    let cursors = crate::read::scopes(session, series, after, limit).await?;
-    let mut accounts: BTreeMap<ScopeKey, Account> = cursors
-        .into_iter()
-        .map(|(scope, cursor)| (scope, Account { next: cursor.next, ..Account::default() }))
-        .collect();
-    if let (Some((first, _)), Some((last, _))) = (accounts.first_key_value(), accounts.last_key_value()) {
-        let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
-            (&series.as_str(), Type::TEXT),
-            (&first.as_str(), Type::TEXT),
-            (&last.as_str(), Type::TEXT),
-            (&node::CRASHED_AFTER_SECONDS, Type::FLOAT8),
-            (&CLIENT_LEASE_SPAN.as_secs_f64(), Type::FLOAT8),
-        ];
-        for row in session.query_typed(RANGES, &parameters).await? {
-            let Some(account) = accounts.get_mut(&ScopeKey::from_store(row.get(0))) else { continue };
-            if let Some(range) = Lease::new(whole(&row, 1), whole(&row, 2) + 1) {
-                enter(account, range, row.get(3));
-            }
-        }
-    }
-    session.batch_execute("COMMIT").await?;
-    Ok(accounts.into_iter().collect())
+) -> Result<Vec<KnownScope>, Failed> {
+    let sql = "SELECT scope, next, version, aside_to, gapless_from FROM bates.cursor
+               WHERE series = $1 AND ($2 OR scope > $3) ORDER BY scope LIMIT $4";
+    let (is_first, after) = (after.is_none(), after.map_or("", ScopeKey::as_str));
+    let rows = session.rows(sql, &[&series.as_str(), &is_first, &after, &bounded(limit)]).await?;
+    let read = |row: &Row| KnownScope {
+        scope: ScopeKey::from_store(row.get(0)),
+        cursor: Cursor { next: whole(row, 1), version: whole(row, 2) },
+        aside_to: whole(row, 3),
+        gapless_from: whole(row, 4),
+        ranges: Vec::new(),
+    };
+    Ok(rows.iter().map(read).collect())
 }
 
-fn enter(account: &mut Account, range: Lease, what: &str) {
-    let undelivered = |reason| Missing { range, reason };
-    match what {
-        "issued" => account.issued.push(range),
-        "held" => account.held.push(range),
-        "with_client" => account.with_clients.push(range),
-        "aside" => account.aside_to = range.to(),
-        "gapless_from" => account.gapless_from = range.from(),
-        "pending" | "reserved" => account.pending.push(range),
-        "dead" => account.undelivered.push(undelivered(Reason::OutboxDlq)),
-        "abandoned" => account.undelivered.push(undelivered(Reason::Abandoned)),
-        "in doubt" => account.undelivered.push(undelivered(Reason::DeliveryUnknown)),
-        "voided" => account.undelivered.push(undelivered(Reason::Voided)),
-        other => account.lost.extend(Reason::named(other).map(|reason| Missing { range, reason })),
+async fn add_ranges(
+    session: &Session,
+    series: &SeriesName,
+    scopes: &mut [KnownScope],
+    purpose: KnownFor,
+) -> Result<(), Failed> {
+    let (Some(first), Some(last)) = (scopes.first(), scopes.last()) else { return Ok(()) };
+    let sql = if purpose == KnownFor::Account { [RANGES, DOCUMENTS].concat() } else { RANGES.to_owned() };
+    let (first, last, silent) = (first.scope.as_str(), last.scope.as_str(), CLIENT_LEASE_SPAN.as_secs_f64());
+    let rows =
+        session.rows(&sql, &[&series.as_str(), &first, &last, &node::CRASHED_AFTER_SECONDS, &silent]).await?;
+    for row in rows {
+        let range = Lease::new(whole(&row, 1), whole(&row, 2) + 1);
+        let at = scopes.binary_search_by(|known| known.scope.as_str().cmp(row.get(0)));
+        if let (Ok(at), Some(range)) = (at, range) {
+            let kind = RangeKind::named(row.get(3)).ok_or_else(|| strange(row.get(3)))?;
+            scopes[at].ranges.push(KnownRange { range, kind });
+        }
     }
+    Ok(())
+}
+
+fn strange(kind: &str) -> Failed {
+    StoreError::Unavailable(format!("the store has positions of an unknown kind, {kind:?}").into()).into()
 }
 
 async fn put_gaps(
@@ -180,24 +178,11 @@ async fn put_gaps(
             reasons.push(reason.name());
         }
     }
-    let series: &(dyn ToSql + Sync) = &series.as_str();
+    let series = series.as_str();
     session.begin().await?;
-    session.query_typed(COMPACT, &[(series, Type::TEXT), (&keys, Type::TEXT_ARRAY)]).await?;
-    let closed: [(&(dyn ToSql + Sync), Type); 4] = [
-        (series, Type::TEXT),
-        (&keys, Type::TEXT_ARRAY),
-        (&at, Type::TEXT_ARRAY),
-        (&first, Type::INT8_ARRAY),
-    ];
-    session.query_typed(CLOSE, &closed).await?;
-    let put: [(&(dyn ToSql + Sync), Type); 5] = [
-        (series, Type::TEXT),
-        (&at, Type::TEXT_ARRAY),
-        (&first, Type::INT8_ARRAY),
-        (&last, Type::INT8_ARRAY),
-        (&reasons, Type::TEXT_ARRAY),
-    ];
-    session.query_typed(PUT, &put).await?;
+    session.run(COMPACT, &[&series, &keys]).await?;
+    session.run(CLOSE, &[&series, &keys, &at, &first]).await?;
+    session.run(PUT, &[&series, &at, &first, &last, &reasons]).await?;
     Ok(session.batch_execute("COMMIT").await?)
 }
 
@@ -212,22 +197,13 @@ async fn gaps(
                WHERE ($1::text IS NULL OR series = $1) AND ($2::text IS NULL OR scope = $2)
                AND ($3::text IS NULL OR (series, scope, first) > ($3, $4, $5))
                ORDER BY series, scope, first LIMIT $6";
-    let (series, scope) =
-        (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
+    let series = of.series.as_ref().map(SeriesName::as_str);
+    let scope = of.scope.as_ref().map(ScopeKey::as_str);
     let behind = after.map(|(place, _)| place.series.as_str());
     let behind_scope = after.map(|(place, _)| place.scope.as_str());
     let behind_first = after.map(|(_, first)| integer(*first));
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let parameters: [(&(dyn ToSql + Sync), Type); 6] = [
-        (&series, Type::TEXT),
-        (&scope, Type::TEXT),
-        (&behind, Type::TEXT),
-        (&behind_scope, Type::TEXT),
-        (&behind_first, Type::INT8),
-        (&limit, Type::INT8),
-    ];
-    let rows = session.query_typed(sql, &parameters).await?;
-    Ok(rows.iter().filter_map(gap).collect())
+    let of = [&series as &dyn Parameter, &scope, &behind, &behind_scope, &behind_first, &bounded(limit)];
+    Ok(session.rows(sql, &of).await?.iter().filter_map(gap).collect())
 }
 
 /// Only what is read as it was written is a gap.

@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use crate::RedisPool;
 
-/// No list is longer.
 const SIZE_MAX: u64 = 100_000_000;
 
 /// A pool is low when so much of its size is left, unless it says otherwise.

@@ -5,7 +5,6 @@
 //! known: Redis may forget everything at any time.
 
 mod description;
-mod keys;
 mod planted;
 mod pool;
 mod push;

@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use bates_core::{Asking, ListLook, Looked, Push, Refusal, Server, SharedPool};
 use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, Cmd, Pipeline, Value};
+use redis::{Client, Cmd, Pipeline, RedisResult, Value};
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::description::PoolError;
-use crate::keys::Keys;
+use crate::push::Keys;
 use crate::reply::{error, judged, server, strange, text, whole};
 use crate::{push, scripts};
 
 /// Longer than any answer takes from a server that is well.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Commands of each list in a look.
 const LOOK_COMMANDS: usize = 4;
 
 /// Pools on a server. It need not be there: each question finds out anew.
@@ -59,16 +58,11 @@ impl RedisPool {
     async fn all(&self, commands: &Pipeline) -> Result<Vec<Value>, Box<str>> {
         let mut connection = self.connection()?;
         let count = commands.cmd_iter().count();
-        let asked = connection.req_packed_commands(commands, 0, count);
-        let answered = timeout(PATIENCE, asked).await.map_err(|_| "Redis did not answer in time")?;
-        answered.map_err(|error| error.to_string().into())
+        in_time(connection.req_packed_commands(commands, 0, count)).await
     }
 
     async fn one(&self, command: &Cmd) -> Result<Value, Box<str>> {
-        let mut connection = self.connection()?;
-        let asked = connection.req_packed_command(command);
-        let answered = timeout(PATIENCE, asked).await.map_err(|_| "Redis did not answer in time")?;
-        let value = answered.map_err(|error| error.to_string())?;
+        let value = in_time(self.connection()?.req_packed_command(command)).await?;
         error(&value).map_or(Ok(value), Err)
     }
 
@@ -77,17 +71,8 @@ impl RedisPool {
         commands.cmd("INFO").arg("server").cmd("INFO").arg("replication");
         for key in keys {
             let Keys { list, marker, .. } = Keys::of(key);
-            commands
-                .cmd("LLEN")
-                .arg(list)
-                .cmd("LINDEX")
-                .arg(list)
-                .arg(0)
-                .cmd("HMGET")
-                .arg(marker)
-                .arg(&["epoch", "to", "store"])
-                .cmd("TYPE")
-                .arg(list);
+            commands.cmd("LLEN").arg(list).cmd("LINDEX").arg(list).arg(0);
+            commands.cmd("HMGET").arg(marker).arg(&["epoch", "to", "store"]).cmd("TYPE").arg(list);
         }
         let replies = self.all(&commands).await?;
         let (Some(about_server), Some(about_replication)) = (replies.first(), replies.get(1)) else {
@@ -98,7 +83,6 @@ impl RedisPool {
         Ok(Looked { server, lists })
     }
 
-    /// What the commands of one list were answered.
     fn read(&self, list: &[Value]) -> ListLook {
         let field = |at: usize| match list.get(2) {
             Some(Value::Array(fields)) => fields.get(at),
@@ -119,27 +103,20 @@ impl RedisPool {
         }
     }
 
-    async fn discarded(&self, lists: &[(Box<str>, u64)], server: &Server) -> Result<(), Box<str>> {
-        let mut commands = Pipeline::with_capacity(lists.len());
-        for (key, epoch) in lists {
-            let keys = Keys::of(key);
-            let mut command = push::script(scripts::DISCARD, &[keys.list, &keys.marker]);
-            command.arg(*epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store);
-            commands.add_command(command);
+    /// Runs a script on the lock of a pool; answers whether it did what it does.
+    async fn locked(
+        &self,
+        script: &str,
+        key: &str,
+        token: &str,
+        lasts: Option<Duration>,
+    ) -> Result<bool, Box<str>> {
+        let mut command = push::script(script, &[&Keys::of(key).lock]);
+        command.arg(token);
+        if let Some(lasts) = lasts {
+            command.arg(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
         }
-        let replies = self.all(&commands).await?;
-        replies.iter().find_map(error).map_or(Ok(()), Err)
-    }
-
-    async fn renewed(&self, key: &str, epoch: u64, server: &Server) -> Result<Result<(), Refusal>, Box<str>> {
-        let keys = Keys::of(key);
-        let mut command = push::script(scripts::RENEW, &[keys.list, &keys.marker, &keys.stage]);
-        command.arg(epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store);
-        judged(&self.one(&command).await?)
-    }
-
-    async fn is_done(&self, command: &Cmd) -> Result<bool, Box<str>> {
-        match self.one(command).await? {
+        match self.one(&command).await? {
             Value::Int(done) => Ok(done == 1),
             Value::Okay => Ok(true),
             Value::Nil => Ok(false),
@@ -154,32 +131,38 @@ impl SharedPool for RedisPool {
     }
 
     fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
-        Box::pin(async move {
-            let mut command = push::script(scripts::LOCK, &[&Keys::of(key).lock]);
-            self.is_done(command.arg(token).arg(millis(lasts))).await
-        })
+        Box::pin(self.locked(scripts::LOCK, key, token, Some(lasts)))
     }
 
     fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
-        Box::pin(async move {
-            let mut command = push::script(scripts::EXTEND, &[&Keys::of(key).lock]);
-            self.is_done(command.arg(token).arg(millis(lasts))).await
-        })
+        Box::pin(self.locked(scripts::EXTEND, key, token, Some(lasts)))
     }
 
     fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> Asking<'a, ()> {
-        Box::pin(async move {
-            let mut command = push::script(scripts::UNLOCK, &[&Keys::of(key).lock]);
-            self.is_done(command.arg(token)).await.map(drop)
-        })
+        Box::pin(async move { self.locked(scripts::UNLOCK, key, token, None).await.map(drop) })
     }
 
     fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a Server) -> Asking<'a, ()> {
-        Box::pin(self.discarded(lists, server))
+        Box::pin(async move {
+            let mut commands = Pipeline::with_capacity(lists.len());
+            for (key, epoch) in lists {
+                let keys = Keys::of(key);
+                let mut command = push::script(scripts::DISCARD, &[keys.list, &keys.marker]);
+                command.arg(*epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store);
+                commands.add_command(command);
+            }
+            let replies = self.all(&commands).await?;
+            replies.iter().find_map(error).map_or(Ok(()), Err)
+        })
     }
 
     fn renew<'a>(&'a self, key: &'a str, epoch: u64, server: &'a Server) -> Asking<'a, Result<(), Refusal>> {
-        Box::pin(self.renewed(key, epoch, server))
+        Box::pin(async move {
+            let keys = Keys::of(key);
+            let mut command = push::script(scripts::RENEW, &[keys.list, &keys.marker, &keys.stage]);
+            command.arg(epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store);
+            judged(&self.one(&command).await?)
+        })
     }
 
     fn push<'a>(&'a self, key: &str, push: Push<'_>) -> Asking<'a, Result<(), Refusal>> {
@@ -193,6 +176,7 @@ impl SharedPool for RedisPool {
     }
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+async fn in_time<T>(asked: impl Future<Output = RedisResult<T>>) -> Result<T, Box<str>> {
+    let answered = timeout(PATIENCE, asked).await.map_err(|_| "Redis did not answer in time")?;
+    answered.map_err(|error| error.to_string().into())
 }

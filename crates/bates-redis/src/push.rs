@@ -7,15 +7,12 @@
 use bates_core::{Push, Refusal};
 use redis::{Cmd, Pipeline, Value};
 
-use crate::keys::Keys;
 use crate::planted::pushes_without_fence;
 use crate::reply::{error, judged, strange};
 use crate::scripts;
 
-/// Numbers in one command.
 const VALUES_MAX: usize = 1_000;
 
-/// The commands of a push.
 pub(crate) fn commands(key: &str, push: &Push<'_>, store: &str) -> Pipeline {
     let keys = Keys::of(key);
     let open = if pushes_without_fence() { scripts::OPEN_UNFENCED } else { scripts::OPEN };
@@ -47,7 +44,6 @@ pub(crate) fn commands(key: &str, push: &Push<'_>, store: &str) -> Pipeline {
     pipeline
 }
 
-/// What came of it.
 pub(crate) fn outcome(replies: &[Value]) -> Result<Result<(), Refusal>, Box<str>> {
     let Some(executed) = replies.last() else { return Err("Redis answered nothing".into()) };
     // Within a transaction, a command that was refused says why none of them was done.
@@ -69,4 +65,22 @@ pub(crate) fn script(text: &str, keys: &[&str]) -> Cmd {
     let mut command = redis::cmd("EVAL");
     command.arg(text).arg(keys.len()).arg(keys);
     command
+}
+
+/// The keys of a pool. Those beside the list begin with its marker's, and so have the slot of the list in a cluster.
+pub(crate) struct Keys<'k> {
+    pub(crate) list: &'k str,
+    /// A hash: the epoch, the fence of the last push, and the position pushed to.
+    pub(crate) marker: String,
+    /// The token of the filler that has the lock.
+    pub(crate) lock: String,
+    /// Where the list is while numbers are pushed; there only within a transaction.
+    pub(crate) stage: String,
+}
+
+impl<'k> Keys<'k> {
+    pub(crate) fn of(list: &'k str) -> Self {
+        let marker = bates_api::marker_key(list);
+        Self { list, lock: format!("{marker}:lock"), stage: format!("{marker}:stage"), marker }
+    }
 }

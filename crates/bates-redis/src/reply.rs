@@ -3,7 +3,6 @@
 use bates_core::{Refusal, Server};
 use redis::Value;
 
-/// A text, if it is one.
 pub(crate) fn text(value: &Value) -> Option<&str> {
     match value {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
@@ -12,7 +11,6 @@ pub(crate) fn text(value: &Value) -> Option<&str> {
     }
 }
 
-/// A whole number, as an integer or as text.
 pub(crate) fn whole(value: &Value) -> Option<u64> {
     match value {
         Value::Int(number) => u64::try_from(*number).ok(),
@@ -20,7 +18,6 @@ pub(crate) fn whole(value: &Value) -> Option<u64> {
     }
 }
 
-/// An error, for people.
 pub(crate) fn error(value: &Value) -> Option<Box<str>> {
     match value {
         Value::ServerError(error) => Some(error.to_string().into()),

@@ -4,17 +4,14 @@
 //! Must never take an address from a request: sinks are described by whoever runs Bates. Must never show a secret.
 
 mod description;
-mod error;
 mod object;
 mod payload;
 mod postgres;
 mod saved;
 mod secret;
-mod timing;
 mod webhook;
 
-pub use description::Description;
-pub use error::SinkError;
+pub use description::{Description, SinkError};
 pub use object::ObjectDescription;
 pub use postgres::PostgresDescription;
 pub use saved::DocumentsDescription;

@@ -72,10 +72,10 @@ fn write(value: &impl Serialize) -> Result<Vec<u8>, Undelivered> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn delivery(scope: &str, body: &str) -> Delivery {
+    pub(crate) fn delivery(scope: &str, body: &str) -> Delivery {
         Delivery {
             event: "01900000-0000-7000-8000-000000000001".parse().unwrap(),
             place: bates_core::Place {

@@ -9,7 +9,7 @@ use bates_core::{Reading, Saved};
 use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 
-use crate::error::SinkError;
+use crate::description::SinkError;
 use crate::postgres::{connector, parse, reason};
 use crate::secret::{self, Secret};
 

@@ -8,7 +8,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use zeroize::Zeroizing;
 
-use crate::error::SinkError;
+use crate::description::SinkError;
 
 /// A text that is never shown, and wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq)]

@@ -93,8 +93,8 @@ fn apply_scope(
     if let Some(series_id) = stored.series_id() {
         scope::apply(transaction, (series_id, &stored), &change, run)?;
         for (call, outcome) in calls.iter().zip(&outcomes) {
-            if let Some((assign, assigned)) = call.request.new_document(outcome) {
-                assign::write(transaction, series_id, (assign, assigned), call.now)?;
+            if let Some(numbered) = call.request.new_document(outcome) {
+                assign::write(transaction, series_id, numbered, call.now)?;
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Leases of clients in the embedded store. Must never move a cursor.
 
 use bates_core::{
-    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Missing, Place, Reason,
-    ScopeKey, SeriesName, StoreError,
+    ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Place, Reason, ScopeKey, SeriesName,
+    StoreError,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, Result, Row, Transaction, params};
@@ -83,29 +83,6 @@ fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[Lease]) -> Result<Leas
         held::lose(transaction, ScopeRef::new(*series_id, place.scope.as_str()), range, Reason::LeaseLost)?;
     }
     Ok(LeaseEnd::Ended { place: place.clone(), lost })
-}
-
-/// What clients have of a scope, and what those had of whom nothing was heard for too long.
-pub(crate) fn of_scope(
-    connection: &Connection,
-    ScopeRef { series_id, scope }: ScopeRef<'_>,
-    now: i64,
-) -> Result<(Vec<Lease>, Vec<Missing>)> {
-    let span = i64::try_from(CLIENT_LEASE_SPAN.as_millis()).unwrap_or(i64::MAX);
-    let mut statement = connection.prepare_cached(
-        "SELECT first, last, leased_at > ? FROM client_lease WHERE series_id = ? AND scope = ? ORDER BY first",
-    )?;
-    let mut rows = statement.query(params![now.saturating_sub(span), series_id, scope])?;
-    let (mut with_clients, mut lost) = (Vec::new(), Vec::new());
-    while let Some(row) = rows.next()? {
-        let Some(range) = Lease::new(whole(row.get(0)?), whole(row.get(1)?) + 1) else { continue };
-        if row.get(2)? {
-            with_clients.push(range);
-        } else {
-            lost.push(Missing { range, reason: Reason::CrashSkip });
-        }
-    }
-    Ok((with_clients, lost))
 }
 
 fn list(

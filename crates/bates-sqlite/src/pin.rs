@@ -1,6 +1,8 @@
 //! What decides how positions read: written once, and compared ever after.
 
-use bates_core::{Definition, Pinned, Promise, PromiseChange, Redescription, SeriesName, StoreError};
+use bates_core::{
+    Definition, Pinned, Pinning, Promise, PromiseChange, Redescription, SeriesName, StoreError,
+};
 use rusqlite::{Connection, OptionalExtension, Result, Transaction, params};
 
 use crate::write::{self, Refusable, integer, whole};
@@ -10,7 +12,7 @@ pub(crate) fn pin(
     asked: &Definition,
     fresh_key: Option<&[u8]>,
 ) -> Refusable<Pinned, StoreError> {
-    let Some((pinned, permutation_key)) = pinned(transaction, asked)? else {
+    let Some((pinned, permutation_key)) = pinned(transaction, &asked.series)? else {
         transaction.prepare_cached(
             "INSERT INTO series (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key,
                  promise, rules)
@@ -82,17 +84,14 @@ pub(crate) fn promises(connection: &Connection) -> Result<Vec<(SeriesName, Promi
     rows.filter_map(|row| row.map(read).transpose()).collect()
 }
 
-fn pinned(
-    transaction: &Transaction<'_>,
-    asked: &Definition,
-) -> Result<Option<(Definition, Option<Vec<u8>>)>> {
-    let mut statement = transaction.prepare_cached(
+pub(crate) fn pinned(connection: &Connection, series: &SeriesName) -> Result<Option<Pinning>> {
+    let mut statement = connection.prepare_cached(
         "SELECT template, shuffled, start, reset, time_zone, construction, permutation_key, parameters, promise, rules
          FROM series WHERE name = ?",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
         let definition = Definition {
-            series: asked.series.clone(),
+            series: series.clone(),
             template: row.get::<_, String>(0)?.into(),
             parameters: row.get::<_, String>(7)?.into(),
             shuffled: row.get(1)?,
@@ -105,5 +104,5 @@ fn pinned(
         };
         Ok((definition, row.get(6)?))
     };
-    statement.query_row([asked.series.as_str()], read).optional()
+    statement.query_row([series.as_str()], read).optional()
 }

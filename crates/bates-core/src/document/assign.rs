@@ -8,7 +8,7 @@ use bates_pattern::{Position, Scope};
 use uuid::Uuid;
 
 use super::State;
-use crate::audit::Taking;
+use crate::audit::{Record, Taking};
 use crate::ledger::GrantError;
 use crate::scope::Place;
 use crate::series::Promise;
@@ -85,6 +85,24 @@ pub struct Assigned {
     pub state: State,
     /// Whether this request was the first.
     pub is_new: bool,
+}
+
+/// A document that a request has numbered, as it is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbered<'r> {
+    /// The request.
+    pub assign: &'r Assign,
+    /// Its number.
+    pub assigned: &'r Assigned,
+}
+
+impl Numbered<'_> {
+    /// Who took the number, where the series is audited.
+    pub fn record(&self) -> Option<Record> {
+        let Self { assign, assigned } = self;
+        let taking = assign.audit.as_ref()?;
+        Record::of_document(assigned.event, &assign.place, assigned.position, &assigned.number, taking)
+    }
 }
 
 /// A number that was not assigned. Nothing was written.

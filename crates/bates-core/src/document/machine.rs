@@ -20,7 +20,6 @@ use crate::scope::{Place, ScopeName, ScopeRefused};
 use crate::series::{Entry, OpenScope, Promise, SeriesName};
 use crate::store::{Store, StoreError};
 
-/// Documents that are voided or removed together.
 const TIDY_AT_ONCE: usize = 10_000;
 
 /// Why a document was not numbered. Nothing was written, unless the store failed.
@@ -169,7 +168,6 @@ impl<S: Store> Machine<S> {
         Ok((voided, self.store().prune(retention, TIDY_AT_ONCE).await?))
     }
 
-    /// Calls that wait for the store just now.
     pub(crate) fn calls_under_way(&self) -> usize {
         self.dispenser.calls_under_way()
     }
@@ -178,7 +176,6 @@ impl<S: Store> Machine<S> {
         self.registry().entries().filter(|entry| of(entry)).for_each(|entry| entry.documents.notify_one());
     }
 
-    /// Sees to it that nothing of an ordered series is in memory, from now on.
     async fn leave_memory(&self, entry: &Entry) {
         if entry.series.promise() == Promise::Ordered {
             self.dispenser.leave_memory(&entry.series).await;
@@ -187,7 +184,6 @@ impl<S: Store> Machine<S> {
 }
 
 impl Entry {
-    /// A number more, and a document that waits for delivery.
     fn note_numbered(&self, is_document: bool) {
         self.counts.add_issued(1);
         if is_document {

@@ -11,9 +11,11 @@ mod record;
 mod relay;
 mod sink;
 
-pub use assign::{Assign, AssignError, Assigned, Content, Idempotency};
+pub use assign::{Assign, AssignError, Assigned, Content, Idempotency, Numbered};
 pub use machine::AssignRefused;
-pub use outbox::{Claim, Claimed, Decided, Decision, Filter, Settlement, Verdict};
+pub use outbox::{
+    Claim, Claimed, Decided, Decision, DecisionRule, DecisionTime, Filter, Settled, Settlement, Verdict,
+};
 pub use record::{Document, State};
 pub use relay::{CLAIM_LASTS, Relay, RelaySettings};
 pub use sink::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};

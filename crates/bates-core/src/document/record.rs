@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use crate::gap::Reason;
 use crate::scope::Place;
 
 /// A document, or a reservation.
@@ -83,6 +84,25 @@ impl State {
     /// The state of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Why nobody has the number of a document in this state, if nobody has.
+    pub const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Dead => Some(Reason::OutboxDlq),
+            Self::Abandoned => Some(Reason::Abandoned),
+            Self::Voided => Some(Reason::Voided),
+            Self::Pending | Self::Delivered | Self::Reserved | Self::Confirmed => None,
+        }
+    }
+
+    /// The state in which a document that is in this one is removed at last: what its idempotency key then stands for.
+    #[must_use]
+    pub const fn pruned_as(self) -> Self {
+        match self {
+            Self::Reserved | Self::Confirmed | Self::Voided => Self::Confirmed,
+            Self::Pending | Self::Delivered | Self::Dead | Self::Abandoned => Self::Delivered,
+        }
     }
 }
 

@@ -9,13 +9,20 @@ use uuid::Uuid;
 
 use crate::scope::Place;
 
-/// Where the documents of a series go: at least once, each with an id that stays.
+/// Where the documents of a series go: at least once, each with an id that stays. A sink has `deliver` or `deliver_each`; each
+/// does by default what the other does.
 ///
 /// Invariant: a document counts as delivered only if it outlasts a crash of whoever received it, as far as the sink
 /// can tell.
 pub trait Sink: Send + Sync + 'static {
     /// Delivers documents; answers for each, in their order. One that fails must not keep others from being tried.
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a>;
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+        Box::pin(async move {
+            let outcomes = Outcomes::unknown(deliveries.len());
+            self.deliver_each(deliveries, &outcomes).await;
+            outcomes.known("the sink told nothing of it")
+        })
+    }
 
     /// The same, but reports each outcome as soon as it is known. Outcomes that were reported count even if the rest of
     /// the batch takes too long.

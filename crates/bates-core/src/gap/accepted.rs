@@ -9,7 +9,6 @@ use crate::series::Entry;
 /// A range of more positions is not walked: each counts as a number.
 const WALK_MAX: u64 = 1_000_000;
 
-/// The rules of a scope.
 pub(crate) struct AcceptedPositions {
     /// `None` if each position counts as a number: no rule rejects any, the rules were others when some were issued, or
     /// what a number shows depends on the day on which it was issued.
@@ -29,7 +28,6 @@ impl AcceptedPositions {
         Self { scope: pattern.scope_in(parameters, period) }
     }
 
-    /// The numbers of a range.
     pub(crate) fn within(&self, range: Lease) -> Ranges {
         let (first, last) = (Position::new(range.from()), Position::new(range.to() - 1));
         let (Some(scope), Some(first), Some(last), 0..=WALK_MAX) = (&self.scope, first, last, range.count())

@@ -3,18 +3,15 @@
 
 use std::collections::HashMap;
 
-use super::{Account, Gap, GapFilter, Missing, Saved, SavedPositions};
-use crate::gap::AcceptedPositions;
+use super::{AcceptedPositions, Account, Gap, GapFilter, Missing, Saved, SavedPositions};
 use crate::machine::Machine;
 use crate::range::{Lease, Ranges};
 use crate::scope::{Place, ScopeKey};
 use crate::series::{Entry, Promise, SeriesName};
 use crate::store::{Store, StoreError};
 
-/// Scopes that are looked at together.
 const SCOPES_AT_ONCE: usize = 1_000;
 
-/// Numbers of an earlier system that are read together.
 const ASIDE_AT_ONCE: usize = 10_000;
 
 /// What a reconciliation found.
@@ -43,46 +40,31 @@ impl<S: Store> Machine<S> {
         let (mut found, mut unread) = (Reconciled::default(), None);
         let entries: Vec<_> = self.registry().entries().cloned().collect();
         for entry in entries.iter().filter(|entry| only.is_none_or(|only| entry.series.name() == only)) {
-            let saved = self.saved.get().and_then(|saved| saved.get(entry.series.name()));
-            match saved {
-                None => self.reconcile_pages(entry, &mut found).await?,
-                Some(saved) => match self.reconcile_with(entry, &**saved, &mut found).await {
-                    // Documents that cannot be read keep no other series from being looked at.
-                    Err(error @ StoreError::Documents(_)) => unread = Some(error),
-                    reconciled => reconciled?,
-                },
+            match self.reconcile_series(entry, &mut found).await {
+                // Documents that cannot be read keep no other series from being looked at.
+                Err(error @ StoreError::Documents(_)) => unread = Some(error),
+                reconciled => reconciled?,
             }
         }
         unread.map_or(Ok(found), Err)
     }
 
-    /// Page by page, however many scopes there are.
-    async fn reconcile_pages(&self, entry: &Entry, found: &mut Reconciled) -> Result<(), StoreError> {
-        let mut after = None;
+    /// Page by page, or, where the user's documents are looked at, all accounts first and then the documents: one that is
+    /// saved meanwhile is not missed.
+    async fn reconcile_series(&self, entry: &Entry, found: &mut Reconciled) -> Result<(), StoreError> {
+        let name = entry.series.name();
+        let saved = self.saved.get().and_then(|saved| saved.get(name));
+        let (mut accounts, mut after) = (Vec::new(), None);
         loop {
-            let page = self.store().accounts(entry.series.name().clone(), after, SCOPES_AT_ONCE).await?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            self.put_missing(entry, page, None, found).await?;
-        }
-    }
-
-    /// All accounts first and then the documents: one that is saved meanwhile is not missed.
-    async fn reconcile_with(
-        &self,
-        entry: &Entry,
-        saved: &dyn Saved,
-        found: &mut Reconciled,
-    ) -> Result<(), StoreError> {
-        let (name, mut accounts): (_, Vec<(ScopeKey, Account)>) = (entry.series.name(), Vec::new());
-        loop {
-            let after = accounts.last().map(|(last, _)| last.clone());
             let page = self.store().accounts(name.clone(), after, SCOPES_AT_ONCE).await?;
-            if page.is_empty() {
-                break;
-            }
+            let Some((last, _)) = page.last() else { break };
+            after = Some(last.clone());
             accounts.extend(page);
+            if saved.is_none() {
+                self.put_missing(entry, std::mem::take(&mut accounts), None, found).await?;
+            }
         }
+        let Some(saved) = saved else { return Ok(()) };
         let mut positions = SavedPositions::default();
         let read = saved.numbers(&mut |number| positions.add(entry.series.pattern(), number)).await;
         let told = |reason| format!("the documents of series {:?} cannot be read: {reason}", name.as_str());

@@ -3,6 +3,7 @@
 
 mod accepted;
 mod account;
+mod known;
 mod machine;
 mod saved;
 
@@ -16,6 +17,7 @@ use crate::series::SeriesName;
 
 pub(crate) use accepted::AcceptedPositions;
 pub use account::Account;
+pub use known::{KnownFor, KnownRange, KnownScope, RangeKind};
 pub use machine::Reconciled;
 pub(crate) use saved::SavedPositions;
 pub use saved::{Reading, Saved};

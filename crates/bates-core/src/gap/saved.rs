@@ -18,7 +18,6 @@ pub trait Saved: Send + Sync + 'static {
 /// A reading under way; it ends with why it broke off, if it did.
 pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), Box<str>>> + Send + 'a>>;
 
-/// The positions of numbers, by scope.
 #[derive(Default)]
 pub(crate) struct SavedPositions {
     scopes: HashMap<ScopeKey, Vec<Lease>>,
@@ -48,7 +47,6 @@ impl SavedPositions {
         }
     }
 
-    /// The positions of a scope.
     pub(crate) fn of(&self, scope: &ScopeKey) -> Ranges {
         Ranges::of(self.scopes.get(scope).into_iter().flatten().copied())
     }

@@ -115,9 +115,8 @@ impl Keys {
             None if entry.is_some_and(|entry| entry.is_new) => None,
             // The request may have a number already.
             None => {
-                let lost =
-                    "the document that was numbered with this idempotency key is missing from the store";
-                Some(Err(StoreError::Unavailable(lost.into()).into()))
+                let (series, key) = (assign.place.series.as_str().into(), idempotency.key.clone());
+                Some(Err(StoreError::KeyLost { series, key }.into()))
             }
         }
     }

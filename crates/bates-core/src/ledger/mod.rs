@@ -9,7 +9,7 @@ mod decide;
 mod grant;
 mod keys;
 
-use crate::document::{Assign, AssignError, Assigned};
+use crate::document::{Assign, AssignError, Assigned, Numbered};
 use crate::range::{Lease, Ranges};
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
@@ -72,10 +72,10 @@ impl Request {
     }
 
     /// The document that this request has numbered, if its outcome says so.
-    pub fn new_document<'r>(&'r self, outcome: &'r Outcome) -> Option<(&'r Assign, &'r Assigned)> {
+    pub fn new_document<'r>(&'r self, outcome: &'r Outcome) -> Option<Numbered<'r>> {
         match (self, outcome) {
             (Self::Assign(assign), Outcome::Assign(Ok(assigned))) if assigned.is_new => {
-                Some((assign, assigned))
+                Some(Numbered { assign, assigned })
             }
             _ => None,
         }

@@ -2,12 +2,14 @@
 
 use uuid::Uuid;
 
-use super::{MoveError, Moved, Page};
+use super::{MoveError, Moved, Page, SetAside};
 use crate::audit::RecordFilter;
-use crate::gap::GapFilter;
+use crate::gap::{Gap, GapFilter};
 use crate::lease::ClientLeaseFilter;
+use crate::pool::Pool;
+use crate::scope::ScopeKey;
 use crate::series::SeriesName;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// Scopes, documents, keys, gaps, pools, records or client leases that are copied in one commit.
 const PAGE_MAX: usize = 1_000;
@@ -18,7 +20,6 @@ const ASIDE_MAX: usize = 10_000;
 /// A page of documents ends when their bodies reach this size. A body has up to a mebibyte, so a page has less than two.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// A move under way: each kind page by page, in the order of the old store.
 pub(super) struct Copying<'m, A, B> {
     pub(super) from: &'m A,
     pub(super) to: &'m B,
@@ -29,94 +30,69 @@ pub(super) struct Copying<'m, A, B> {
 }
 
 impl<A: Store, B: Store> Copying<'_, A, B> {
-    pub(super) async fn scopes(&mut self, series: &SeriesName) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.leaving(series.clone(), after, PAGE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.scope.clone());
-            self.moved.scopes += page.len() as u64;
-            self.write(Page::Scopes(series.clone(), page)).await?;
-        }
-    }
-
-    /// Behind the scopes: each of them has a cursor by then, which is told where they end.
-    pub(super) async fn aside(&mut self, series: &SeriesName) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.all_aside(series.clone(), after, ASIDE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = last.positions.last().map(|position| (last.scope.clone(), *position));
-            self.write(Page::Aside(series.clone(), page)).await?;
-        }
-    }
-
-    /// Without their servers: what a list holds is lost, and the new store begins it anew.
-    pub(super) async fn pools(&mut self, series: &SeriesName) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.pools(series.clone(), after, PAGE_MAX).await?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
+    pub(super) async fn series(&mut self, series: &SeriesName) -> Result<(), MoveError> {
+        let from = self.from;
+        let scopes = async |after| from.leaving(series.clone(), after, PAGE_MAX).await;
+        let page = |page| Page::Scopes(series.clone(), page);
+        self.pages(scopes, |last| Some(last.scope.clone()), page).await?;
+        // Behind the scopes: each of them has a cursor by then, which is told where they end.
+        let aside = async |after| from.all_aside(series.clone(), after, ASIDE_MAX).await;
+        let last = |last: &SetAside| Some((last.scope.clone(), *last.positions.last()?));
+        self.pages(aside, last, |page| Page::Aside(series.clone(), page)).await?;
+        // Without their servers: what a list holds is lost, and the new store begins it anew.
+        let pools = async |after| from.pools(series.clone(), after, PAGE_MAX).await;
+        let page = |page: Vec<(ScopeKey, Pool)>| {
             let epochs = page.into_iter().map(|(scope, pool)| (scope, pool.epoch)).collect();
-            self.write(Page::Pools(series.clone(), epochs)).await?;
-        }
+            Page::Pools(series.clone(), epochs)
+        };
+        self.pages(pools, |(last, _)| Some(last.clone()), page).await?;
+        self.moved.series += 1;
+        Ok(())
     }
 
     pub(super) async fn documents(&mut self) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.kept(after, PAGE_MAX, PAGE_BYTES).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.document.event);
-            self.moved.documents += page.len() as u64;
-            self.write(Page::Documents(page)).await?;
-        }
+        let from = self.from;
+        let kept = async |after| from.kept(after, PAGE_MAX, PAGE_BYTES).await;
+        self.pages(kept, |last| Some(last.document.event), Page::Documents).await?;
+        let requests = async |after| from.requests(after, PAGE_MAX).await;
+        self.pages(requests, |last| Some(last.clone()), Page::Requests).await
     }
 
-    pub(super) async fn requests(&mut self) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.requests(after, PAGE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            self.moved.keys += page.len() as u64;
-            self.write(Page::Requests(page)).await?;
-        }
+    pub(super) async fn accounts(&mut self) -> Result<(), MoveError> {
+        let from = self.from;
+        let gaps = async |after| from.gaps(GapFilter::default(), after, PAGE_MAX).await;
+        let last = |last: &Gap| Some((last.place.clone(), last.missing.range.from()));
+        self.pages(gaps, last, Page::Gaps).await?;
+        let records = async |after| from.records(RecordFilter::default(), after, PAGE_MAX).await;
+        self.pages(records, |last| Some((last.taking.at, last.id)), Page::Records).await?;
+        let leases = async |after| from.client_leases(ClientLeaseFilter::default(), after, PAGE_MAX).await;
+        self.pages(leases, |last| Some(last.id), Page::ClientLeases).await
     }
 
-    pub(super) async fn gaps(&mut self) -> Result<(), MoveError> {
+    /// Copies all pages of a kind: each is read after the last of the one before.
+    async fn pages<K, T>(
+        &mut self,
+        read: impl AsyncFn(Option<K>) -> Result<Vec<T>, StoreError>,
+        key: impl Fn(&T) -> Option<K>,
+        page: impl Fn(Vec<T>) -> Page,
+    ) -> Result<(), MoveError> {
         let mut after = None;
         loop {
-            let page = self.from.gaps(GapFilter::default(), after, PAGE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some((last.place.clone(), last.missing.range.from()));
-            self.write(Page::Gaps(page)).await?;
-        }
-    }
-
-    pub(super) async fn records(&mut self) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.records(RecordFilter::default(), after, PAGE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some((last.taking.at, last.id));
-            self.moved.records += page.len() as u64;
-            self.write(Page::Records(page)).await?;
-        }
-    }
-
-    pub(super) async fn client_leases(&mut self) -> Result<(), MoveError> {
-        let mut after = None;
-        loop {
-            let page = self.from.client_leases(ClientLeaseFilter::default(), after, PAGE_MAX).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.id);
-            self.write(Page::ClientLeases(page)).await?;
+            let found = read(after).await?;
+            let Some(last) = found.last() else { return Ok(()) };
+            after = key(last);
+            self.write(page(found)).await?;
         }
     }
 
     pub(super) async fn write(&mut self, page: Page) -> Result<(), MoveError> {
+        match &page {
+            Page::Scopes(_, scopes) => self.moved.scopes += scopes.len() as u64,
+            Page::Documents(kept) => self.moved.documents += kept.len() as u64,
+            Page::Requests(requests) => self.moved.keys += requests.len() as u64,
+            Page::Records(records) => self.moved.records += records.len() as u64,
+            _ => {}
+        }
         if !self.to.adopt(self.run, page).await? {
             return Err(MoveError::Overtaken(self.to_name.into()));
         }

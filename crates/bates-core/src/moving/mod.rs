@@ -7,6 +7,7 @@
 //! new store takes no page of the run before, nor any once it serves.
 
 mod copy;
+mod mark;
 mod page;
 
 use std::time::Duration;
@@ -19,30 +20,11 @@ use crate::series::{Definition, SeriesName};
 use crate::store::{Store, StoreError};
 
 use copy::Copying;
+pub use mark::{Mark, MarkChange, Move};
 pub use page::{Adopted, Kept, Page, Request, SetAside};
 
 /// What a series was pinned with, and its permutation key.
 pub type Pinning = (Definition, Option<Vec<u8>>);
-
-/// Why a store is not served.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// It was left for another one.
-    Left(Move),
-    /// It is being filled from another one.
-    Arriving(Move),
-}
-
-/// A move, as the mark of a store names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Move {
-    /// Its id, the same in both stores and however often it is begun again.
-    pub id: Uuid,
-    /// The run of the command that moves: begun again, another one takes over.
-    pub run: Uuid,
-    /// The name of the other store.
-    pub other: Box<str>,
-}
 
 /// An old store that is marked as left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,16 +201,10 @@ pub async fn move_store<A: Store, B: Store>(
     for (definition, key) in from.definitions().await? {
         let series = definition.series.clone();
         copying.write(Page::Definition(definition, key)).await?;
-        copying.scopes(&series).await?;
-        copying.aside(&series).await?;
-        copying.pools(&series).await?;
-        copying.moved.series += 1;
+        copying.series(&series).await?;
     }
     copying.documents().await?;
-    copying.requests().await?;
-    copying.gaps().await?;
-    copying.records().await?;
-    copying.client_leases().await?;
+    copying.accounts().await?;
     copying.write(Page::Descriptions(from.descriptions().await?)).await?;
     let moved = copying.moved;
     if to.mark(Some(arriving), None).await? { Ok(moved) } else { Err(MoveError::Overtaken(to_name.into())) }

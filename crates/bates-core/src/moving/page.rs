@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::audit::Record;
@@ -80,10 +81,20 @@ impl SetAside {
 /// A document as a store keeps it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// The document. One that was claimed is due: who claimed it settles nothing any more.
+    /// The document.
     pub document: Document,
     /// What is to be delivered, as long as it is kept.
     pub body: Option<Box<str>>,
+}
+
+impl Kept {
+    /// A document that leaves its store. Who has claimed it settles nothing any more, and may have delivered it.
+    pub fn leaving(mut document: Document, body: Option<Box<str>>, is_claimed: bool) -> Self {
+        if is_claimed {
+            (document.due, document.in_doubt) = (Some(Timestamp::UNIX_EPOCH), true);
+        }
+        Self { document, body }
+    }
 }
 
 /// A request that was numbered, by the key that its caller gave it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::StoreError;
+use super::StoreResult;
 use crate::document::{
     Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, Filter, Settlement, State,
 };
@@ -28,29 +28,29 @@ pub trait DocumentStore: Send + Sync + 'static {
         filter: Filter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<Document>, StoreError>;
+    ) -> StoreResult<Vec<Document>>;
 
     /// Takes pending documents that are due, those with the fewest tries first, for as long as the claim lasts. Each
     /// claim is a try. What is not settled in time may be claimed by another node.
-    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError>;
+    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>>;
 
     /// Writes down what became of claims; answers how many were accepted. A verdict counts only for the try that
     /// claimed it: a node that slept through its claim changes nothing.
-    async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError>;
+    async fn settle(&self, settled: Vec<Settlement>) -> StoreResult<u64>;
 
     /// Decides about one document.
-    async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError>;
+    async fn decide(&self, event: Uuid, decision: Decision) -> StoreResult<Decided>;
 
     /// Decides about all documents that it can be decided about so; answers about how many. Those with a try under way
     /// are not abandoned.
-    async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError>;
+    async fn decide_all(&self, filter: Filter, decision: Decision) -> StoreResult<u64>;
 
     /// Voids reservations whose time is over, at most `limit`; answers how many.
-    async fn expire(&self, limit: usize) -> Result<u64, StoreError>;
+    async fn expire(&self, limit: usize) -> StoreResult<u64>;
 
     /// Removes what was delivered or confirmed so long ago, at most `limit`; answers how many. The ledger and the
     /// idempotency keys stay.
-    async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError>;
+    async fn prune(&self, age: Duration, limit: usize) -> StoreResult<u64>;
 
     /// Waits until others have written something of a series that can be delivered. Word may get lost, and a store that
     /// is not shared has none: who waits must look now and then all the same.
@@ -64,5 +64,5 @@ pub trait DocumentStore: Send + Sync + 'static {
     }
 
     /// How many documents of each series are in each state.
-    async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError>;
+    async fn tally(&self) -> StoreResult<Vec<(SeriesName, State, u64)>>;
 }

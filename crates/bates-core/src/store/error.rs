@@ -61,10 +61,24 @@ pub enum StoreError {
     /// The user's own documents could not be read, which are in no store of ours.
     #[error("{0}")]
     Documents(Box<str>),
+    /// An operator has removed the document that was numbered with an idempotency key. The request may have a number, so it
+    /// gets no other one.
+    #[error(
+        "what idempotency key {key:?} of series {series:?} stands for is lost: its document was removed from the store"
+    )]
+    KeyLost {
+        /// The series.
+        series: Box<str>,
+        /// The key.
+        key: Box<str>,
+    },
     /// The series was never pinned.
     #[error("series {0:?} is not known to the store")]
     UnknownSeries(Box<str>),
 }
+
+/// What a store answers, or why it could not.
+pub type StoreResult<T> = Result<T, StoreError>;
 
 impl StoreError {
     /// The refusal of a definition that differs from the pinned one, if it does.

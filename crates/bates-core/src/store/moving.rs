@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
-use super::StoreError;
-use crate::moving::{Adopted, Kept, Mark, Page, Pinning, Request, SetAside};
+use super::StoreResult;
+use crate::moving::{Kept, Mark, Page, Pinning, Request, SetAside};
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
 
@@ -11,15 +11,7 @@ use crate::series::SeriesName;
 #[trait_variant::make(Send)]
 pub trait MoveStore: Send + Sync + 'static {
     /// Every series that was ever pinned, by name, with its permutation key.
-    async fn definitions(&self) -> Result<Vec<Pinning>, StoreError>;
-
-    /// The scopes of a series in the order of their keys, after `after`, at most `limit`, as another store adopts them.
-    async fn leaving(
-        &self,
-        series: SeriesName,
-        after: Option<ScopeKey>,
-        limit: usize,
-    ) -> Result<Vec<Adopted>, StoreError>;
+    async fn definitions(&self) -> StoreResult<Vec<Pinning>>;
 
     /// The positions of a series that were set aside, in the order of their scopes and ascending, after `after`, at
     /// most `limit` of all scopes together.
@@ -28,24 +20,24 @@ pub trait MoveStore: Send + Sync + 'static {
         series: SeriesName,
         after: Option<(ScopeKey, u64)>,
         limit: usize,
-    ) -> Result<Vec<SetAside>, StoreError>;
+    ) -> StoreResult<Vec<SetAside>>;
 
     /// Documents by their ids, ascending, after `after`, at most `limit`, until `bytes` of bodies are reached: one more
     /// than fits, so that a large one is read too.
-    async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> Result<Vec<Kept>, StoreError>;
+    async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> StoreResult<Vec<Kept>>;
 
     /// Requests by their keys, in an order that is the store's own, after `after`, at most `limit`.
-    async fn requests(&self, after: Option<Request>, limit: usize) -> Result<Vec<Request>, StoreError>;
+    async fn requests(&self, after: Option<Request>, limit: usize) -> StoreResult<Vec<Request>>;
 
     /// Writes a page of a move as it was elsewhere. A cursor that is here already never falls; of all else, what was
     /// written before is written over. Answers `false`, and writes nothing, unless the store is marked as arriving by
     /// this run.
-    async fn adopt(&self, run: Uuid, page: Page) -> Result<bool, StoreError>;
+    async fn adopt(&self, run: Uuid, page: Page) -> StoreResult<bool>;
 
     /// The mark of the store.
-    async fn marked(&self) -> Result<Option<Mark>, StoreError>;
+    async fn marked(&self) -> StoreResult<Option<Mark>>;
 
     /// Changes the mark of the store, durably, if it is `expected`; with `None` it may be served. Answers whether it has
     /// the new mark now. A store is marked as arriving only if it has no series.
-    async fn mark(&self, expected: Option<Mark>, mark: Option<Mark>) -> Result<bool, StoreError>;
+    async fn mark(&self, expected: Option<Mark>, mark: Option<Mark>) -> StoreResult<bool>;
 }

@@ -4,30 +4,15 @@
 use std::borrow::Cow;
 
 use bates_core::ledger::{Key, KeyState, KeyUse};
-use bates_core::{Assign, Assigned, Content, Record, State};
-use tokio_postgres::types::{ToSql, Type};
+use bates_core::{Assigned, Content, Numbered, Record, State};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use super::sql::{integer, whole};
 use crate::audit;
-use crate::outbox::millis;
+use crate::outbox::{escaped, millis};
+use crate::parameter::Parameter;
 use crate::session::Session;
-
-/// A document that takes a number.
-pub(crate) struct Numbered<'b> {
-    pub(crate) assign: &'b Assign,
-    pub(crate) assigned: &'b Assigned,
-}
-
-impl Numbered<'_> {
-    /// Who took the number, where the series is audited.
-    pub(crate) fn record(&self) -> Option<Record> {
-        let Self { assign, assigned } = self;
-        let taking = assign.audit.as_ref()?;
-        Record::of_document(assigned.event, &assign.place, assigned.position, &assigned.number, taking)
-    }
-}
 
 /// Inserts those keys that are not there, in their order; waits for whoever is about to. Answers how many it were.
 pub(crate) async fn insert_keys(
@@ -68,9 +53,8 @@ pub(crate) async fn known_keys(
                    OFFSET 0
                ) AS document ON true
                ORDER BY at";
-    let columns = Columns::of(keys.iter().map(|(key, _)| *key));
-    let [callers, series, texts] = columns.parameters();
-    let rows = session.query_typed(sql, &[callers, series, texts, (&batch, Type::UUID)]).await?;
+    let Columns { callers, series, texts } = Columns::of(keys.iter().map(|(key, _)| *key));
+    let rows = session.rows(sql, &[&callers, &series, &texts, &batch]).await?;
     Ok(rows
         .iter()
         .map(|row| if row.get(0) { KeyState::New } else { known(row).unwrap_or(KeyState::Lost) })
@@ -99,9 +83,8 @@ pub(crate) async fn remove_keys(session: &Session, keys: &[&Key], batch: Uuid) -
     let sql = "DELETE FROM bates.idempotency AS found USING UNNEST($1, $2, $3) AS untaken (caller, series, key)
                WHERE found.caller = untaken.caller AND found.series = untaken.series AND found.key = untaken.key
                AND found.batch = $4";
-    let columns = Columns::of(keys.iter().copied());
-    let [callers, series, texts] = columns.parameters();
-    session.query_typed(sql, &[callers, series, texts, (&batch, Type::UUID)]).await.map(drop)
+    let Columns { callers, series, texts } = Columns::of(keys.iter().copied());
+    session.run(sql, &[&callers, &series, &texts, &batch]).await.map(drop)
 }
 
 /// Writes who took keys that were inserted for somebody else of the batch.
@@ -126,19 +109,10 @@ async fn with_requests(
     if keys.is_empty() {
         return Ok(0);
     }
-    let columns = Columns::of(keys.iter().map(|(key, _)| *key));
-    let [callers, series, texts] = columns.parameters();
+    let Columns { callers, series, texts } = Columns::of(keys.iter().map(|(key, _)| *key));
     let digests: Vec<&[u8]> = keys.iter().map(|(_, request)| &request.digest[..]).collect();
     let events: Vec<Uuid> = keys.iter().map(|(_, request)| request.event).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 6] = [
-        callers,
-        series,
-        texts,
-        (&digests, Type::BYTEA_ARRAY),
-        (&events, Type::UUID_ARRAY),
-        (&batch, Type::UUID),
-    ];
-    session.execute_typed(sql, &parameters).await
+    session.run(sql, &[&callers, &series, &texts, &digests, &events, &batch]).await
 }
 
 /// Keys as arrays.
@@ -157,10 +131,6 @@ impl<'k> Columns<'k> {
             columns.texts.push(text);
         }
         columns
-    }
-
-    fn parameters(&self) -> [(&(dyn ToSql + Sync), Type); 3] {
-        [(&self.callers, Type::TEXT_ARRAY), (&self.series, Type::TEXT_ARRAY), (&self.texts, Type::TEXT_ARRAY)]
     }
 }
 
@@ -195,25 +165,14 @@ async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result
     let states: Vec<&str> = numbered.iter().map(|each| each.assigned.state.name()).collect();
     let (bodies, lasts): (Vec<Option<Cow<'_, str>>>, Vec<f64>) =
         numbered.iter().map(|each| body(&each.assign.content)).unzip();
-    let parameters: [(&(dyn ToSql + Sync), Type); 8] = [
-        (&events, Type::UUID_ARRAY),
-        (&series, Type::TEXT_ARRAY),
-        (&scopes, Type::TEXT_ARRAY),
-        (&positions, Type::INT8_ARRAY),
-        (&numbers, Type::TEXT_ARRAY),
-        (&states, Type::TEXT_ARRAY),
-        (&bodies, Type::TEXT_ARRAY),
-        (&lasts, Type::FLOAT8_ARRAY),
-    ];
-    session.query_typed(sql, &parameters).await.map(drop)
+    let of: [&dyn Parameter; 8] = [&events, &series, &scopes, &positions, &numbers, &states, &bodies, &lasts];
+    session.run(sql, &of).await.map(drop)
 }
 
-/// The body, if there is one, and how long a reservation lasts. PostgreSQL keeps no NUL, and JSON holds none but as
-/// an escape.
+/// The body, if there is one, and how long a reservation lasts.
 fn body(content: &Content) -> (Option<Cow<'_, str>>, f64) {
     match content {
-        Content::Document(body) if body.contains('\0') => (Some(body.replace('\0', "\\u0000").into()), 0.0),
-        Content::Document(body) => (Some(Cow::Borrowed(body)), 0.0),
+        Content::Document(body) => (Some(escaped(body)), 0.0),
         Content::Reservation(lasts) => (None, millis(*lasts)),
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use bates_core::ledger::{Decision, Key, KeyUse, Keys};
-use bates_core::{Cursor, Lease, Missing, Place};
+use bates_core::{Cursor, Lease, Missing, Numbered, Place};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 use super::attempt::Decisions;
-use super::document::{self, Numbered};
+use super::document;
 use super::queue::Group;
 use super::sql::{self, Table};
 use super::{Job, Shared};
@@ -71,7 +71,7 @@ impl<'b> Writes<'b> {
             writes.pooled.extend(change.pooled.iter().map(|range| (place, *range)));
             let documents = jobs.iter().zip(outcomes);
             let documents = documents.filter_map(|(job, outcome)| job.request.new_document(outcome));
-            writes.numbered.extend(documents.map(|(assign, assigned)| Numbered { assign, assigned }));
+            writes.numbered.extend(documents);
         }
         writes.made = made.into_iter().collect();
         writes

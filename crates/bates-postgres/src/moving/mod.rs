@@ -2,33 +2,21 @@
 //! stores from serving.
 
 mod read;
-mod scopes;
 mod write;
 
 use bates_core::{
-    Adopted, Kept, Mark, Move, MoveStore, Page, Pinning, Request, ScopeKey, SeriesName, SetAside, StoreError,
+    Kept, Mark, MarkChange, Move, MoveStore, Page, Pinning, Request, ScopeKey, SeriesName, SetAside,
+    StoreError, StoreResult,
 };
-use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::client_lease;
 use crate::error::{Failed, OpenError};
 use crate::session::Session;
 
 impl MoveStore for PostgresStore {
-    async fn definitions(&self) -> Result<Vec<Pinning>, StoreError> {
+    async fn definitions(&self) -> StoreResult<Vec<Pinning>> {
         self.done(|session| async move { definitions(&session).await }).await
-    }
-
-    async fn leaving(
-        &self,
-        series: SeriesName,
-        after: Option<ScopeKey>,
-        limit: usize,
-    ) -> Result<Vec<Adopted>, StoreError> {
-        let (series, after) = (&series, after.as_ref());
-        self.done(|session| async move { read::leaving(&session, series, after, limit).await }).await
     }
 
     async fn all_aside(
@@ -36,21 +24,21 @@ impl MoveStore for PostgresStore {
         series: SeriesName,
         after: Option<(ScopeKey, u64)>,
         limit: usize,
-    ) -> Result<Vec<SetAside>, StoreError> {
+    ) -> StoreResult<Vec<SetAside>> {
         let (series, after) = (&series, after.as_ref());
         self.done(|session| async move { read::all_aside(&session, series, after, limit).await }).await
     }
 
-    async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> Result<Vec<Kept>, StoreError> {
+    async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> StoreResult<Vec<Kept>> {
         self.done(|session| async move { read::kept(&session, after, limit, bytes).await }).await
     }
 
-    async fn requests(&self, after: Option<Request>, limit: usize) -> Result<Vec<Request>, StoreError> {
+    async fn requests(&self, after: Option<Request>, limit: usize) -> StoreResult<Vec<Request>> {
         let after = after.as_ref();
         self.done(|session| async move { read::requests(&session, after, limit).await }).await
     }
 
-    async fn adopt(&self, run: Uuid, page: Page) -> Result<bool, StoreError> {
+    async fn adopt(&self, run: Uuid, page: Page) -> StoreResult<bool> {
         let (page, node) = (&page, self.node());
         self.done(|session| async move {
             session.begin().await?;
@@ -58,34 +46,14 @@ impl MoveStore for PostgresStore {
                 session.batch_execute("ROLLBACK").await?;
                 return Ok(false);
             }
-            match page {
-                Page::Identity(id) => {
-                    session.query_typed("UPDATE bates.store SET id = $1", &[(id, Type::UUID)]).await?;
-                }
-                Page::Definition(definition, key) => {
-                    write::definition(&session, definition, key.as_deref()).await?;
-                }
-                Page::Scopes(series, scopes) => scopes::adopt(&session, node, series, scopes).await?,
-                Page::Aside(series, scopes) => scopes::set_aside(&session, series, scopes).await?,
-                Page::Pools(series, pools) => write::pools(&session, series, pools).await?,
-                Page::Documents(kept) => write::documents(&session, kept).await?,
-                Page::Requests(requests) => write::requests(&session, requests).await?,
-                Page::Gaps(gaps) => write::gaps(&session, gaps).await?,
-                Page::Records(records) => write::records(&session, records).await?,
-                Page::ClientLeases(leases) => {
-                    for lease in leases {
-                        client_lease::put(&session, lease).await?;
-                    }
-                }
-                Page::Descriptions(descriptions) => write::descriptions(&session, descriptions).await?,
-            }
+            write::page(&session, node, page).await?;
             session.batch_execute("COMMIT").await?;
             Ok(true)
         })
         .await
     }
 
-    async fn marked(&self) -> Result<Option<Mark>, StoreError> {
+    async fn marked(&self) -> StoreResult<Option<Mark>> {
         self.done(|session| async move {
             let mark = marked(&session).await?;
             // A store that has stopped for another reason is not moved: what it knows may be too little.
@@ -97,7 +65,7 @@ impl MoveStore for PostgresStore {
         .await
     }
 
-    async fn mark(&self, expected: Option<Mark>, mark: Option<Mark>) -> Result<bool, StoreError> {
+    async fn mark(&self, expected: Option<Mark>, mark: Option<Mark>) -> StoreResult<bool> {
         let (expected, mark) = (expected.as_ref(), mark.as_ref());
         self.done(|session| async move {
             session.begin().await?;
@@ -112,7 +80,7 @@ impl MoveStore for PostgresStore {
 }
 
 async fn definitions(session: &Session) -> Result<Vec<Pinning>, Failed> {
-    let rows = session.query_typed("SELECT name FROM bates.series ORDER BY name", &[]).await?;
+    let rows = session.rows("SELECT name FROM bates.series ORDER BY name", &[]).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in rows {
         let name: SeriesName = row.get::<_, &str>(0).parse().expect("only names were written");
@@ -123,7 +91,7 @@ async fn definitions(session: &Session) -> Result<Vec<Pinning>, Failed> {
 
 async fn marked(session: &Session) -> Result<Option<Mark>, Failed> {
     let sql = "SELECT mark, mark_store, mark_move, mark_run FROM bates.store";
-    let rows = session.query_typed(sql, &[]).await?;
+    let rows = session.rows(sql, &[]).await?;
     let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
     let Some(kind) = row.get::<_, Option<&str>>(0) else { return Ok(None) };
     let of = Move {
@@ -131,20 +99,20 @@ async fn marked(session: &Session) -> Result<Option<Mark>, Failed> {
         run: row.get::<_, Option<Uuid>>(3).unwrap_or_default(),
         other: row.get::<_, Option<&str>>(1).unwrap_or_default().into(),
     };
-    Ok(Some(if kind == "left" { Mark::Left(of) } else { Mark::Arriving(of) }))
+    Ok(Some(Mark::new(kind, of)))
 }
 
 /// Whether the store takes pages of a run. Locked until the transaction ends, so that it is not served before.
 async fn is_arriving(session: &Session, run: Uuid) -> Result<bool, Failed> {
     let sql = "SELECT FROM bates.store WHERE mark = 'arriving' AND mark_run = $1 FOR SHARE";
-    Ok(!session.query_typed(sql, &[(&run, Type::UUID)]).await?.is_empty())
+    Ok(!session.rows(sql, &[&run]).await?.is_empty())
 }
 
 /// Refuses to claim or to decide about documents, to write about pools, or to record, of a store that was left: nobody
 /// would hear of it where they are now.
 /// Asked in the transaction that has written them, which a mark waits for, or else is seen here.
 pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
-    let rows = session.query_typed("SELECT stopped FROM bates.store WHERE mark = 'left'", &[]).await?;
+    let rows = session.rows("SELECT stopped FROM bates.store WHERE mark = 'left'", &[]).await?;
     match rows.first() {
         None => Ok(()),
         Some(row) => {
@@ -159,7 +127,7 @@ pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
 ///
 /// Locks are taken in one order everywhere: the table of commits, the row of the store, series, cursors.
 pub(crate) async fn lock_unmarked(session: &Session) -> Result<(), Failed> {
-    let rows = session.query_typed("SELECT mark, stopped FROM bates.store FOR NO KEY UPDATE", &[]).await?;
+    let rows = session.rows("SELECT mark, stopped FROM bates.store FOR NO KEY UPDATE", &[]).await?;
     let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
     match (row.get::<_, Option<&str>>(0), row.get::<_, Option<&str>>(1)) {
         (None, _) => Ok(()),
@@ -179,54 +147,31 @@ async fn put_mark(session: &Session, expected: Option<&Mark>, mark: Option<&Mark
         )
         .await?;
     let found = marked(session).await?;
-    // It was committed before, and the answer was lost.
-    if found.as_ref() == mark {
-        session.batch_execute("COMMIT").await?;
-        return Ok(true);
+    let has_series = !session.rows("SELECT FROM bates.series LIMIT 1", &[]).await?.is_empty();
+    let change = Mark::change(found.as_ref(), expected, mark, has_series);
+    if change == MarkChange::Write {
+        write_mark(session, mark).await?;
     }
-    // A store that is being filled has series; one that is not must have none.
-    let begins = found.is_none() && matches!(mark, Some(Mark::Arriving(_)));
-    if begins && has_series(session).await? || found.as_ref() != expected {
-        session.batch_execute("ROLLBACK").await?;
-        return Ok(false);
-    }
-    write_mark(session, mark).await?;
     session.batch_execute("COMMIT").await?;
-    Ok(true)
-}
-
-async fn has_series(session: &Session) -> Result<bool, Failed> {
-    Ok(!session.query_typed("SELECT FROM bates.series LIMIT 1", &[]).await?.is_empty())
+    Ok(change != MarkChange::Refused)
 }
 
 /// Writes the mark within a transaction.
 pub(crate) async fn write_mark(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> {
     let sql = "UPDATE bates.store SET mark = $1, mark_store = $2, mark_move = $3, mark_run = $4, stopped = $5
                RETURNING true";
-    let (kind, of, stopped) = match mark {
-        None => (None, None, None),
-        Some(Mark::Left(of)) => {
-            let to = &of.other;
-            let told =
-                format!("this store was left for {to}, and numbering goes on there: it is not served again");
-            (Some("left"), Some(of), Some(told))
+    let stopped = mark.map(|mark| match mark {
+        Mark::Left(Move { other, .. }) => {
+            format!("this store was left for {other}, and numbering goes on there: it is not served again")
         }
-        Some(Mark::Arriving(of)) => {
-            let from = &of.other;
-            let told = format!(
-                "this store is being filled from {from}: run `bates move-store` again, which finishes it"
-            );
-            (Some("arriving"), Some(of), Some(told))
+        Mark::Arriving(Move { other, .. }) => {
+            format!(
+                "this store is being filled from {other}: run `bates move-store` again, which finishes it"
+            )
         }
-    };
+    });
+    let (kind, of, stopped) = (mark.map(Mark::kind), mark.map(Mark::of), stopped.as_deref());
     let (store, id, run) = (of.map(|of| &*of.other), of.map(|of| of.id), of.map(|of| of.run));
-    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
-        (&kind, Type::TEXT),
-        (&store, Type::TEXT),
-        (&id, Type::UUID),
-        (&run, Type::UUID),
-        (&stopped, Type::TEXT),
-    ];
-    let rows = session.query_typed(sql, &parameters).await?;
+    let rows = session.rows(sql, &[&kind, &store, &id, &run, &stopped]).await?;
     if rows.is_empty() { Err(Failed::Refused(OpenError::Emptied)) } else { Ok(()) }
 }

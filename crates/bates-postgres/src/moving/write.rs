@@ -1,17 +1,19 @@
 //! Pages of another store, written as they were there: arrays in, one statement a table, within the transaction of their
-//! page.
+//! page. A cursor that is here already never falls.
 
-use std::borrow::Cow;
-
-use bates_core::{Definition, Document, Gap, Kept, Record, Request, ScopeKey, SeriesName, StoreError};
+use bates_core::{
+    Adopted, Definition, Gap, Kept, Lease, Page, Place, Record, Request, ScopeKey, SeriesName, SetAside,
+    StoreError,
+};
 use jiff::Timestamp;
-use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use crate::audit;
-use crate::batch::sql::integer;
+use crate::batch::sql::{self, integer};
+use crate::client_lease;
 use crate::error::Failed;
-use crate::outbox::printable;
+use crate::outbox::{escaped, printable};
+use crate::parameter::Parameter;
 use crate::session::Session;
 
 const DOCUMENTS: &str = "
@@ -48,112 +50,56 @@ const POOLS: &str = "
     INSERT INTO bates.pool (series, scope, epoch) SELECT $1, * FROM UNNEST($2, $3)
     ON CONFLICT (series, scope) DO UPDATE SET epoch = excluded.epoch, server_run = NULL, server_replication = NULL";
 
-pub(super) async fn pools(
-    session: &Session,
-    series: &SeriesName,
-    pools: &[(ScopeKey, u64)],
-) -> Result<(), Failed> {
-    let (scopes, epochs): (Vec<&str>, Vec<i64>) =
-        pools.iter().map(|(scope, epoch)| (scope.as_str(), integer(*epoch))).unzip();
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series.as_str(), Type::TEXT), (&scopes, Type::TEXT_ARRAY), (&epochs, Type::INT8_ARRAY)];
-    written(session, POOLS, &parameters).await
-}
+const CURSORS: &str = "
+    INSERT INTO bates.cursor AS found (series, scope, next, version, gapless_from)
+    SELECT $1, * FROM UNNEST($2, $3, $4, $5)
+    ON CONFLICT (series, scope) DO UPDATE SET
+        next = greatest(found.next, excluded.next),
+        version = greatest(found.version, excluded.version), gapless_from = excluded.gapless_from
+    RETURNING (xmax = 0)";
 
-pub(super) async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Failed> {
-    fn column<'k, T>(kept: &'k [Kept], of: impl Fn(&'k Document) -> T) -> Vec<T> {
-        kept.iter().map(|kept| of(&kept.document)).collect()
+const LEDGER: &str = "
+    INSERT INTO bates.ledger (series, scope, first, last, node, batch)
+    SELECT $1, issued.*, $5, $6 FROM UNNEST($2, $3, $4) AS issued
+    ON CONFLICT (series, scope, first) DO UPDATE SET last = excluded.last";
+
+const LOST: &str = "
+    INSERT INTO bates.lost (series, scope, first, last, reason)
+    SELECT $1, lost.* FROM UNNEST($2, $3, $4, $5) AS lost
+    ON CONFLICT (series, scope, first) DO NOTHING";
+
+/// Writes a page, on behalf of this node.
+pub(super) async fn page(session: &Session, node: Uuid, page: &Page) -> Result<(), Failed> {
+    match page {
+        Page::Identity(id) => {
+            session.run("UPDATE bates.store SET id = $1", &[id]).await?;
+        }
+        Page::Definition(pinned, key) => definition(session, pinned, key.as_deref()).await?,
+        Page::Scopes(series, page) => scopes(session, node, series, page).await?,
+        Page::Aside(series, page) => aside(session, series, page).await?,
+        Page::Pools(series, page) => pools(session, series, page).await?,
+        Page::Documents(page) => documents(session, page).await?,
+        Page::Requests(page) => requests(session, page).await?,
+        Page::Gaps(page) => gaps(session, page).await?,
+        Page::Records(page) => {
+            let records: Vec<&Record> = page.iter().collect();
+            audit::insert(session, &records).await?;
+        }
+        Page::ClientLeases(page) => {
+            for lease in page {
+                client_lease::put(session, lease).await?;
+            }
+        }
+        Page::Descriptions(page) => {
+            for (series, description) in page {
+                crate::write::put_description(session, series, Some(description)).await?;
+            }
+        }
     }
-    let events: Vec<Uuid> = column(kept, |document| document.event);
-    let series: Vec<&str> = column(kept, |document| document.place.series.as_str());
-    let scopes: Vec<&str> = column(kept, |document| document.place.scope.as_str());
-    let positions: Vec<i64> = column(kept, |document| integer(document.position));
-    let numbers: Vec<&str> = column(kept, |document| &*document.number);
-    let states: Vec<&str> = column(kept, |document| document.state.name());
-    let bodies: Vec<Option<Cow<'_, str>>> =
-        kept.iter().map(|kept| kept.body.as_deref().map(escaped)).collect();
-    let tries: Vec<i32> = column(kept, |document| i32::try_from(document.tries).unwrap_or(i32::MAX));
-    let errors: Vec<Option<Cow<'_, str>>> =
-        column(kept, |document| document.last_error.as_deref().map(printable));
-    let created: Vec<f64> = column(kept, |document| micros(document.created));
-    let updated: Vec<f64> = column(kept, |document| micros(document.updated));
-    let due: Vec<Option<f64>> = column(kept, |document| document.due.map(micros));
-    let doubts: Vec<bool> = column(kept, |document| document.in_doubt);
-    let parameters: [(&(dyn ToSql + Sync), Type); 13] = [
-        (&events, Type::UUID_ARRAY),
-        (&series, Type::TEXT_ARRAY),
-        (&scopes, Type::TEXT_ARRAY),
-        (&positions, Type::INT8_ARRAY),
-        (&numbers, Type::TEXT_ARRAY),
-        (&states, Type::TEXT_ARRAY),
-        (&bodies, Type::TEXT_ARRAY),
-        (&tries, Type::INT4_ARRAY),
-        (&errors, Type::TEXT_ARRAY),
-        (&created, Type::FLOAT8_ARRAY),
-        (&updated, Type::FLOAT8_ARRAY),
-        (&due, Type::FLOAT8_ARRAY),
-        (&doubts, Type::BOOL_ARRAY),
-    ];
-    written(session, DOCUMENTS, &parameters).await
+    Ok(())
 }
 
-pub(super) async fn requests(session: &Session, requests: &[Request]) -> Result<(), Failed> {
-    fn column<'r, T>(requests: &'r [Request], of: impl Fn(&'r Request) -> T) -> Vec<T> {
-        requests.iter().map(of).collect()
-    }
-    let callers: Vec<&str> = column(requests, |request| &*request.idempotency.caller);
-    let series: Vec<&str> = column(requests, |request| request.place.series.as_str());
-    let keys: Vec<&str> = column(requests, |request| &*request.idempotency.key);
-    let digests: Vec<&[u8]> = column(requests, |request| &request.idempotency.digest[..]);
-    let events: Vec<Uuid> = column(requests, |request| request.event);
-    let scopes: Vec<&str> = column(requests, |request| request.place.scope.as_str());
-    let positions: Vec<i64> = column(requests, |request| integer(request.position));
-    let numbers: Vec<&str> = column(requests, |request| &*request.number);
-    let pruned: Vec<&str> = column(requests, |request| request.pruned_as.name());
-    let batch = Uuid::now_v7();
-    let parameters: [(&(dyn ToSql + Sync), Type); 10] = [
-        (&callers, Type::TEXT_ARRAY),
-        (&series, Type::TEXT_ARRAY),
-        (&keys, Type::TEXT_ARRAY),
-        (&digests, Type::BYTEA_ARRAY),
-        (&events, Type::UUID_ARRAY),
-        (&scopes, Type::TEXT_ARRAY),
-        (&positions, Type::INT8_ARRAY),
-        (&numbers, Type::TEXT_ARRAY),
-        (&pruned, Type::TEXT_ARRAY),
-        (&batch, Type::UUID),
-    ];
-    written(session, REQUESTS, &parameters).await
-}
-
-pub(super) async fn gaps(session: &Session, gaps: &[Gap]) -> Result<(), Failed> {
-    let series: Vec<&str> = gaps.iter().map(|gap| gap.place.series.as_str()).collect();
-    let scopes: Vec<&str> = gaps.iter().map(|gap| gap.place.scope.as_str()).collect();
-    let firsts: Vec<i64> = gaps.iter().map(|gap| integer(gap.missing.range.from())).collect();
-    let lasts: Vec<i64> = gaps.iter().map(|gap| integer(gap.missing.range.to() - 1)).collect();
-    let reasons: Vec<&str> = gaps.iter().map(|gap| gap.missing.reason.name()).collect();
-    let seen: Vec<f64> = gaps.iter().map(|gap| micros(gap.seen)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 6] = [
-        (&series, Type::TEXT_ARRAY),
-        (&scopes, Type::TEXT_ARRAY),
-        (&firsts, Type::INT8_ARRAY),
-        (&lasts, Type::INT8_ARRAY),
-        (&reasons, Type::TEXT_ARRAY),
-        (&seen, Type::FLOAT8_ARRAY),
-    ];
-    written(session, GAPS, &parameters).await
-}
-
-pub(super) async fn records(session: &Session, records: &[Record]) -> Result<(), Failed> {
-    let records: Vec<&Record> = records.iter().collect();
-    Ok(audit::insert(session, &records).await?)
-}
-
-pub(super) async fn definition(
-    session: &Session,
-    definition: &Definition,
-    key: Option<&[u8]>,
-) -> Result<(), Failed> {
+async fn definition(session: &Session, definition: &Definition, key: Option<&[u8]>) -> Result<(), Failed> {
     crate::write::insert(session, definition, key).await?;
     match crate::read::pinned(session, &definition.series).await? {
         Some((found, found_key)) if found == *definition && found_key.as_deref() == key => Ok(()),
@@ -161,29 +107,137 @@ pub(super) async fn definition(
     }
 }
 
-pub(super) async fn descriptions(
+async fn scopes(
     session: &Session,
-    descriptions: &[(SeriesName, Box<str>)],
+    node: Uuid,
+    series: &SeriesName,
+    scopes: &[Adopted],
 ) -> Result<(), Failed> {
-    for (series, description) in descriptions {
-        crate::write::put_description(session, series, Some(description)).await?;
+    let series = series.as_str();
+    if sql::lock_series(session, &[series]).await?.is_empty() {
+        return Err(StoreError::UnknownSeries(series.into()).into());
     }
+    let keys = column(scopes, |adopted| adopted.scope.as_str());
+    let nexts = column(scopes, |adopted| integer(adopted.cursor.next));
+    let versions = column(scopes, |adopted| integer(adopted.cursor.version));
+    let gapless = column(scopes, |adopted| integer(adopted.gapless_from));
+    let rows = session.rows(CURSORS, &[&series, &keys, &nexts, &versions, &gapless]).await?;
+    let made = rows.iter().filter(|row| row.get(0)).count() as u64;
+    sql::count_scopes(session, &[(series, made)]).await?;
+    let Ranges { scopes: at, firsts, lasts } = Ranges::of(scopes, |adopted| adopted.ledger.iter().copied());
+    session.run(LEDGER, &[&series, &at, &firsts, &lasts, &node, &Uuid::now_v7()]).await?;
+    // A move that was begun before may have found what is lost in other ranges.
+    session.run("DELETE FROM bates.lost WHERE series = $1 AND scope = ANY ($2)", &[&series, &keys]).await?;
+    let Ranges { scopes: at, firsts, lasts } =
+        Ranges::of(scopes, |adopted| adopted.lost.iter().map(|missing| missing.range));
+    let lost = scopes.iter().flat_map(|adopted| &adopted.lost);
+    let reasons: Vec<&str> = lost.map(|missing| missing.reason.name()).collect();
+    session.run(LOST, &[&series, &at, &firsts, &lasts, &reasons]).await?;
     Ok(())
 }
 
-/// One statement of a page.
-async fn written(
-    session: &Session,
-    sql: &str,
-    parameters: &[(&(dyn ToSql + Sync), Type)],
-) -> Result<(), Failed> {
-    session.query_typed(sql, parameters).await?;
+/// Invariant: a cursor knows where those end that were set aside, in the same commit.
+async fn aside(session: &Session, series: &SeriesName, scopes: &[SetAside]) -> Result<(), Failed> {
+    let raise = "UPDATE bates.cursor SET aside_to = greatest(aside_to, ends.past)
+                 FROM UNNEST($2, $3) AS ends (scope, past) WHERE series = $1 AND cursor.scope = ends.scope";
+    let insert = "INSERT INTO bates.aside (series, scope, position) SELECT $1, * FROM UNNEST($2, $3)
+                  ON CONFLICT DO NOTHING";
+    let series = series.as_str();
+    let keys = column(scopes, |aside| aside.scope.as_str());
+    let ends = column(scopes, |aside| aside.positions.last().map_or(0, |last| integer(last + 1)));
+    session.run(raise, &[&series, &keys, &ends]).await?;
+    let each = scopes.iter().flat_map(|SetAside { scope, positions }| {
+        positions.iter().map(|position| (scope.as_str(), integer(*position)))
+    });
+    let (at, positions): (Vec<&str>, Vec<i64>) = each.unzip();
+    session.run(insert, &[&series, &at, &positions]).await?;
     Ok(())
 }
 
-/// PostgreSQL keeps no NUL, and JSON holds none but as an escape.
-fn escaped(body: &str) -> Cow<'_, str> {
-    if body.contains('\0') { body.replace('\0', "\\u0000").into() } else { body.into() }
+async fn pools(session: &Session, series: &SeriesName, pools: &[(ScopeKey, u64)]) -> Result<(), Failed> {
+    let scopes = column(pools, |(scope, _)| scope.as_str());
+    let epochs = column(pools, |(_, epoch)| integer(*epoch));
+    session.run(POOLS, &[&series.as_str(), &scopes, &epochs]).await?;
+    Ok(())
+}
+
+async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Failed> {
+    let (series, scopes) = places(kept, |kept| &kept.document.place);
+    let events = column(kept, |kept| kept.document.event);
+    let positions = column(kept, |kept| integer(kept.document.position));
+    let numbers = column(kept, |kept| &*kept.document.number);
+    let states = column(kept, |kept| kept.document.state.name());
+    let bodies = column(kept, |kept| kept.body.as_deref().map(escaped));
+    let tries = column(kept, |kept| i32::try_from(kept.document.tries).unwrap_or(i32::MAX));
+    let errors = column(kept, |kept| kept.document.last_error.as_deref().map(printable));
+    let created = column(kept, |kept| micros(kept.document.created));
+    let updated = column(kept, |kept| micros(kept.document.updated));
+    let due = column(kept, |kept| kept.document.due.map(micros));
+    let doubts = column(kept, |kept| kept.document.in_doubt);
+    let of: [&dyn Parameter; 13] = [
+        &events, &series, &scopes, &positions, &numbers, &states, &bodies, &tries, &errors, &created,
+        &updated, &due, &doubts,
+    ];
+    session.run(DOCUMENTS, &of).await?;
+    Ok(())
+}
+
+async fn requests(session: &Session, requests: &[Request]) -> Result<(), Failed> {
+    let (series, scopes) = places(requests, |request| &request.place);
+    let callers = column(requests, |request| &*request.idempotency.caller);
+    let keys = column(requests, |request| &*request.idempotency.key);
+    let digests = column(requests, |request| &request.idempotency.digest[..]);
+    let events = column(requests, |request| request.event);
+    let positions = column(requests, |request| integer(request.position));
+    let numbers = column(requests, |request| &*request.number);
+    let pruned = column(requests, |request| request.pruned_as.name());
+    let batch = Uuid::now_v7();
+    let of: [&dyn Parameter; 10] =
+        [&callers, &series, &keys, &digests, &events, &scopes, &positions, &numbers, &pruned, &batch];
+    session.run(REQUESTS, &of).await?;
+    Ok(())
+}
+
+async fn gaps(session: &Session, gaps: &[Gap]) -> Result<(), Failed> {
+    let (series, scopes) = places(gaps, |gap| &gap.place);
+    let firsts = column(gaps, |gap| integer(gap.missing.range.from()));
+    let lasts = column(gaps, |gap| integer(gap.missing.range.to() - 1));
+    let reasons = column(gaps, |gap| gap.missing.reason.name());
+    let seen = column(gaps, |gap| micros(gap.seen));
+    session.run(GAPS, &[&series, &scopes, &firsts, &lasts, &reasons, &seen]).await?;
+    Ok(())
+}
+
+/// One value of each of a page.
+fn column<'p, T, V>(page: &'p [T], value: impl Fn(&'p T) -> V) -> Vec<V> {
+    page.iter().map(value).collect()
+}
+
+/// The series and the scope of each of a page.
+fn places<'p, T>(page: &'p [T], place: impl Fn(&'p T) -> &'p Place) -> (Vec<&'p str>, Vec<&'p str>) {
+    page.iter().map(place).map(|place| (place.series.as_str(), place.scope.as_str())).unzip()
+}
+
+/// Ranges of scopes as arrays.
+#[derive(Default)]
+struct Ranges<'s> {
+    scopes: Vec<&'s str>,
+    firsts: Vec<i64>,
+    lasts: Vec<i64>,
+}
+
+impl<'s> Ranges<'s> {
+    fn of<R: Iterator<Item = Lease>>(scopes: &'s [Adopted], ranges: impl Fn(&'s Adopted) -> R) -> Self {
+        let mut columns = Self::default();
+        for adopted in scopes {
+            for range in ranges(adopted) {
+                columns.scopes.push(adopted.scope.as_str());
+                columns.firsts.push(integer(range.from()));
+                columns.lasts.push(integer(range.to() - 1));
+            }
+        }
+        columns
+    }
 }
 
 /// A time as the statements take it, which multiply by it. Exact until the year 2255.

@@ -2,12 +2,12 @@
 
 use bates_core::{Document, Filter, Place, ScopeKey, SeriesName, State};
 use jiff::Timestamp;
-use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use super::bounded;
 use crate::batch::sql::whole;
+use crate::parameter::Parameter;
 use crate::session::Session;
 
 /// What [`read`] reads of a document. Times in microseconds since 1970.
@@ -16,19 +16,16 @@ pub(crate) const COLUMNS: &str = "event, series, scope, position, number, state,
     (extract(epoch FROM updated_at) * 1000000)::bigint,
     (extract(epoch FROM due_at) * 1000000)::bigint, in_doubt";
 
-/// A value of a condition, with its type.
-type Value<'f> = (Box<dyn ToSql + Sync + Send + 'f>, Type);
-
 /// A filter as SQL.
 pub(super) struct Condition<'f> {
     pub(super) text: String,
-    values: Vec<Value<'f>>,
+    values: Vec<Box<dyn Parameter + Send + 'f>>,
 }
 
 impl<'f> Condition<'f> {
     pub(super) fn of(filter: &'f Filter, after: Option<Uuid>) -> Self {
-        let text = |text: &'f str| -> Value<'f> { (Box::new(text), Type::TEXT) };
-        let id = |event: Uuid| -> Value<'f> { (Box::new(event), Type::UUID) };
+        let text = |text: &'f str| -> Box<dyn Parameter + Send + 'f> { Box::new(text) };
+        let id = |event: Uuid| -> Box<dyn Parameter + Send + 'f> { Box::new(event) };
         let (place_series, scope) = match &filter.place {
             Some(Place { series, scope }) => (Some(series), Some(scope)),
             None => (None, None),
@@ -56,8 +53,8 @@ impl<'f> Condition<'f> {
         condition
     }
 
-    pub(super) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
-        self.values.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect()
+    pub(super) fn parameters(&self) -> Vec<&dyn Parameter> {
+        self.values.iter().map(|value| &**value as &dyn Parameter).collect()
     }
 }
 
@@ -73,7 +70,7 @@ pub(super) async fn documents(
         condition.text,
         bounded(limit)
     );
-    let rows = session.query_typed(&sql, &condition.parameters()).await?;
+    let rows = session.rows(&sql, &condition.parameters()).await?;
     Ok(rows.iter().map(read).collect())
 }
 
@@ -95,7 +92,7 @@ pub(crate) fn read(row: &Row) -> Document {
 
 pub(super) async fn tally(session: &Session) -> Result<Vec<(SeriesName, State, u64)>, Error> {
     let sql = "SELECT series, state, count(*) FROM bates.document GROUP BY series, state";
-    let rows = session.query_typed(sql, &[]).await?;
+    let rows = session.rows(sql, &[]).await?;
     let mut tally: Vec<_> = rows.iter().map(|row| (name(row, 0), state(row, 1), whole(row, 2))).collect();
     tally.sort();
     Ok(tally)

@@ -3,8 +3,7 @@
 //!
 //! Times are those of the database alone. Must never wait for a cursor.
 
-mod claim;
-mod decide;
+mod deliver;
 pub(crate) mod list;
 
 use std::borrow::Cow;
@@ -13,7 +12,7 @@ use std::time::Duration;
 use bates_core::ledger::Request;
 use bates_core::{
     Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, DocumentStore, Filter,
-    SeriesName, Settlement, State, StoreError,
+    SeriesName, Settlement, State, StoreError, StoreResult,
 };
 use uuid::Uuid;
 
@@ -43,48 +42,48 @@ impl DocumentStore for PostgresStore {
         filter: Filter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<Document>, StoreError> {
+    ) -> StoreResult<Vec<Document>> {
         let filter = &filter;
         self.done(|session| async move { Ok(list::documents(&session, filter, after, limit).await?) }).await
     }
 
     /// A claim whose answer was lost ends by itself.
-    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
         let claim = &claim;
-        self.done(|session| async move { claim::claim(&session, claim).await }).await
+        self.done(|session| async move { deliver::claim(&session, claim).await }).await
     }
 
     /// Settled again after a lost answer, what was accepted before is not counted.
-    async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError> {
+    async fn settle(&self, settled: Vec<Settlement>) -> StoreResult<u64> {
         let settled = &*settled;
-        self.done(|session| async move { claim::settle(&session, settled).await }).await
+        self.done(|session| async move { deliver::settle(&session, settled).await }).await
     }
 
-    async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
+    async fn decide(&self, event: Uuid, decision: Decision) -> StoreResult<Decided> {
         let decided =
-            self.done(|session| async move { decide::decide(&session, event, decision).await }).await?;
+            self.done(|session| async move { deliver::decide(&session, event, decision).await }).await?;
         if let (Decision::Retry, Decided::Done(document)) = (decision, &decided) {
             self.notices().wrote(Some(&document.place.series));
         }
         Ok(decided)
     }
 
-    async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
+    async fn decide_all(&self, filter: Filter, decision: Decision) -> StoreResult<u64> {
         let filter = &filter;
         let decided =
-            self.done(|session| async move { decide::decide_all(&session, filter, decision).await }).await?;
+            self.done(|session| async move { deliver::decide_all(&session, filter, decision).await }).await?;
         if decision == Decision::Retry && decided > 0 {
             self.notices().wrote(filter.series.as_ref());
         }
         Ok(decided)
     }
 
-    async fn expire(&self, limit: usize) -> Result<u64, StoreError> {
-        self.done(|session| async move { decide::expire(&session, limit).await }).await
+    async fn expire(&self, limit: usize) -> StoreResult<u64> {
+        self.done(|session| async move { deliver::expire(&session, limit).await }).await
     }
 
-    async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
-        self.done(|session| async move { decide::prune(&session, age, limit).await }).await
+    async fn prune(&self, age: Duration, limit: usize) -> StoreResult<u64> {
+        self.done(|session| async move { deliver::prune(&session, age, limit).await }).await
     }
 
     async fn woken(&self, series: &SeriesName) {
@@ -95,7 +94,7 @@ impl DocumentStore for PostgresStore {
         self.notices().is_told()
     }
 
-    async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
+    async fn tally(&self) -> StoreResult<Vec<(SeriesName, State, u64)>> {
         self.done(|session| async move { Ok(list::tally(&session).await?) }).await
     }
 }
@@ -126,4 +125,9 @@ pub(crate) fn bounded(limit: usize) -> i64 {
 /// PostgreSQL keeps no NUL.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
+}
+
+/// PostgreSQL keeps no NUL, and JSON holds none but as an escape.
+pub(crate) fn escaped(body: &str) -> Cow<'_, str> {
+    if body.contains('\0') { body.replace('\0', "\\u0000").into() } else { body.into() }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bates_core::store::prelude::*;
 use bates_core::{
     Assign, AssignError, Assigned, Claim, Claimed, Content, Decision, Filter, Idempotency, Mark, Move,
-    Purpose, Reason,
+    Purpose, Reason, StoreError,
 };
 use bates_pattern::{Options, Pattern};
 use bates_postgres::{Opening, PostgresStore, Settings};
@@ -251,6 +251,9 @@ async fn a_key_whose_document_somebody_removed_is_told_and_not_left_behind() {
         .unwrap();
     let lost = store.requests(None, 10).await.unwrap_err().to_string();
     assert!(lost.contains("\"second\" of series \"document\" stands for is lost"), "{lost}");
+    let lost = StoreError::KeyLost { series: "document".into(), key: "second".into() };
+    let refused = store.assign(keyed("a", "second")).await.unwrap_err();
+    assert_eq!(refused, AssignError::from(lost), "another try would be refused as well");
 }
 
 #[tokio::test(flavor = "multi_thread")]

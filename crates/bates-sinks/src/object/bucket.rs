@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bates_connect::{Trust, client_config, root_certificates};
-use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
+use bates_core::{DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
 use futures_util::{StreamExt as _, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::client::{
@@ -15,9 +15,8 @@ use object_store::{Error, ObjectStoreExt as _, RetryConfig};
 use reqwest::{Client, Url};
 
 use super::{FIELD, path};
-use crate::error::SinkError;
+use crate::description::SinkError;
 use crate::payload;
-use crate::timing;
 
 const BATCH_MAX: usize = 256;
 const CONCURRENCY: usize = 32;
@@ -26,7 +25,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// There is one more try, and both must end before the claim of a document does.
 const TIMEOUT: Duration = Duration::from_secs(12);
 
-/// A bucket that takes documents.
 pub(super) struct Bucket {
     store: AmazonS3,
     name: String,
@@ -62,10 +60,6 @@ impl Bucket {
 }
 
 impl Sink for Bucket {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
-        timing::deliver_all(self, deliveries)
-    }
-
     fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
         let each = stream::iter(deliveries.iter().enumerate());
         Box::pin(each.for_each_concurrent(CONCURRENCY, async |(at, delivery)| {
@@ -91,7 +85,6 @@ fn undelivered(error: &Error) -> Undelivered {
     }
 }
 
-/// Whether a request was sent to which no answer came.
 fn is_unanswered(error: &Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
@@ -161,16 +154,7 @@ mod tests {
     }
 
     fn delivery(body: &str) -> Delivery {
-        let scope = bates_core::ScopeKey::new([("project", "a/b")], None).unwrap();
-        Delivery {
-            event: uuid::Uuid::nil(),
-            place: bates_core::Place { series: "document".parse().unwrap(), scope },
-            position: 1,
-            number: "N-1".into(),
-            body: body.into(),
-            created: jiff::Timestamp::UNIX_EPOCH,
-            attempt: 1,
-        }
+        Delivery { number: "N-1".into(), ..payload::tests::delivery("project=a/b", body) }
     }
 
     /// It speaks as much of S3 as a sink needs; no test here needs an account.

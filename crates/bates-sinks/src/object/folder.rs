@@ -16,7 +16,7 @@ use bates_core::{Delivering, Delivery, Sink, Undelivered};
 
 use super::staging::Staging;
 use super::{FIELD, path, sync};
-use crate::error::SinkError;
+use crate::description::SinkError;
 use crate::payload;
 
 /// A batch costs two syncs whatever its size. With more, memory grows and little is saved.
@@ -36,7 +36,6 @@ struct Inner {
     written: AtomicU64,
 }
 
-/// A file without its name yet.
 struct Staged {
     written: PathBuf,
     target: PathBuf,

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use self::bucket::Bucket;
 use self::folder::Folder;
-use crate::error::SinkError;
+use crate::description::SinkError;
 use crate::secret::Secret;
 
 const FIELD: &str = "object.url";

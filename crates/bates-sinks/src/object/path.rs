@@ -18,7 +18,6 @@ const CUT_BYTES: usize = 120;
 const IN_FOLDER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'=').remove(b'@');
 const IN_NUMBER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// The folder: the series, and a part for each parameter and the period.
 pub(super) fn folder(delivery: &Delivery) -> String {
     let series = delivery.place.series.as_str();
     match delivery.place.scope.as_str() {
@@ -27,7 +26,6 @@ pub(super) fn folder(delivery: &Delivery) -> String {
     }
 }
 
-/// The file within its folder.
 pub(super) fn file(delivery: &Delivery) -> String {
     let number = utf8_percent_encode(&delivery.number, IN_NUMBER).to_string();
     let number = if number.starts_with('.') { number.replacen('.', "%2E", 1) } else { number };
@@ -60,21 +58,11 @@ fn digest(text: &str) -> String {
 mod tests {
     use std::collections::HashMap;
 
-    use bates_core::Place;
-
     use super::*;
+    use crate::payload;
 
     fn path(scope: &str, number: &str) -> String {
-        let place = Place { series: "document".parse().unwrap(), scope: ScopeKey::from_store(scope) };
-        let delivery = Delivery {
-            event: uuid::Uuid::nil(),
-            place,
-            position: 1,
-            number: number.into(),
-            body: "{}".into(),
-            created: jiff::Timestamp::UNIX_EPOCH,
-            attempt: 1,
-        };
+        let delivery = Delivery { number: number.into(), ..payload::tests::delivery(scope, "{}") };
         format!("{}/{}", folder(&delivery), file(&delivery))
     }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bates_connect::{Address, AddressError, client_config, root_certificates};
-use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
+use bates_core::{DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
 use deadpool_postgres::{Object, Pool};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
@@ -18,9 +18,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 pub(crate) use self::rows::reason;
 use self::rows::{Failed, Insert};
 use self::table::Table;
-use crate::error::SinkError;
+use crate::description::{SinkError, check_timeout, timeout_ms};
 use crate::secret::{self, Secret};
-use crate::timing;
 
 const URL: &str = "postgres.url";
 
@@ -28,8 +27,6 @@ const URL: &str = "postgres.url";
 const BATCH_MAX: usize = 1_000;
 /// One for a batch under way and some for the next; a database has few to give.
 const CONNECTIONS: usize = 4;
-/// A statement lasts no longer if nobody says otherwise.
-const TIMEOUT_MS: u64 = 10_000;
 /// A server gives up by itself first; one that does not answer even then is not there.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -49,10 +46,6 @@ pub struct PostgresDescription {
     pub timeout_ms: u64,
 }
 
-fn timeout_ms() -> u64 {
-    TIMEOUT_MS
-}
-
 pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkError> {
     let PostgresDescription { url, password_file, table, timeout_ms } = description;
     let mut address = parse(url, URL)?;
@@ -65,7 +58,7 @@ pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkE
         }
     }
     let table = Table::parse(table).map_err(|problem| SinkError::new("postgres.table", problem))?;
-    timing::check("postgres.timeout_ms", *timeout_ms)?;
+    check_timeout("postgres.timeout_ms", *timeout_ms)?;
     let pool = address.pool(connector(&address, URL)?, CONNECTIONS);
     let pool = pool.map_err(|error| SinkError::new(URL, error.to_string()))?;
     Ok(Postgres {
@@ -76,7 +69,6 @@ pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkE
     })
 }
 
-/// Reads the address in a field.
 pub(crate) fn parse(url: &Secret, field: &'static str) -> Result<Address, SinkError> {
     Address::parse(url.reveal()).map_err(|AddressError(problem)| SinkError::new(field, problem))
 }
@@ -141,10 +133,6 @@ impl Postgres {
 }
 
 impl Sink for Postgres {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
-        timing::deliver_all(self, deliveries)
-    }
-
     fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
         Box::pin(self.insert_each(deliveries, outcomes))
     }

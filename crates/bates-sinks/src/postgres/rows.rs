@@ -8,7 +8,6 @@ use tokio_postgres::types::Type;
 
 use super::table::Table;
 
-/// Whom a failure is about.
 pub(super) enum Failed {
     /// One of the documents.
     Document(Box<str>),
@@ -18,7 +17,6 @@ pub(super) enum Failed {
     Commit(Box<str>),
 }
 
-/// The statement for a table.
 pub(super) struct Insert {
     table: Table,
     settings: String,

@@ -5,24 +5,21 @@ use std::fmt;
 /// PostgreSQL cuts longer names off, and two of them would become one.
 const NAME_BYTES_MAX: usize = 63;
 
-/// The name of a table, shown as a statement needs it.
+/// The name of a table, quoted as a statement needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Table {
-    schema: Option<Box<str>>,
-    name: Box<str>,
-}
+pub(super) struct Table(String);
 
 impl Table {
     /// Reads `table` or `schema.table`. Names are taken as they are, upper case and all.
-    pub(super) fn parse(text: &str) -> Result<Self, Box<str>> {
-        let (schema, name) = match text.split_once('.') {
-            Some((schema, name)) => (Some(part(schema)?), part(name)?),
-            None => (None, part(text)?),
-        };
-        Ok(Self { schema, name })
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        // Invariant: no part holds a quote.
+        if text.split('.').count() <= 2 && text.split('.').all(is_name) {
+            Ok(Self(format!("\"{}\"", text.replace('.', "\".\""))))
+        } else {
+            Err("it is table or schema.table, each a letter or _, then up to 62 letters, digits and _")
+        }
     }
 
-    /// What creates it.
     pub(super) fn definition(&self) -> String {
         format!(
             "CREATE TABLE {self} (event uuid PRIMARY KEY, series text NOT NULL, scope text NOT NULL, \
@@ -32,23 +29,15 @@ impl Table {
     }
 }
 
-fn part(text: &str) -> Result<Box<str>, Box<str>> {
+fn is_name(text: &str) -> bool {
     let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let goes_on = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if starts && goes_on && text.len() <= NAME_BYTES_MAX {
-        Ok(text.into())
-    } else {
-        Err("it is table or schema.table, each a letter or _, then up to 62 letters, digits and _".into())
-    }
+    starts && goes_on && text.len() <= NAME_BYTES_MAX
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Invariant: `part` let no quote through.
-        match &self.schema {
-            Some(schema) => write!(f, "\"{schema}\".\"{}\"", self.name),
-            None => write!(f, "\"{}\"", self.name),
-        }
+        f.write_str(&self.0)
     }
 }
 

@@ -21,12 +21,13 @@ pub(super) async fn judge(mut response: Response) -> Result<(), Undelivered> {
         shown if shown.is_empty() => format!("HTTP {status}"),
         shown => format!("HTTP {status}: {shown}"),
     };
-    Err(match status {
+    let undelivered = match status {
         // Between us and the receiver: it got no answer, and the receiver may have taken the document.
-        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => Undelivered::Unanswered(reason.into()),
-        status if is_final(status) => Undelivered::Refused(reason.into()),
-        _ => Undelivered::Unavailable(reason.into()),
-    })
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => Undelivered::Unanswered,
+        status if is_final(status) => Undelivered::Refused,
+        _ => Undelivered::Unavailable,
+    };
+    Err(undelivered(reason.into()))
 }
 
 /// A request that got no answer.
@@ -34,9 +35,9 @@ pub(super) fn unreached(error: reqwest::Error) -> Undelivered {
     let error = error.without_url();
     // What was not connected to has received nothing.
     let is_sent = !error.is_connect() && !error.is_builder();
+    let undelivered = if is_sent { Undelivered::Unanswered } else { Undelivered::Unavailable };
     if error.is_timeout() {
-        let late = "it did not answer in time".into();
-        return if is_sent { Undelivered::Unanswered(late) } else { Undelivered::Unavailable(late) };
+        return undelivered("it did not answer in time".into());
     }
     let mut reason = error.to_string();
     let mut source = error.source();
@@ -44,7 +45,7 @@ pub(super) fn unreached(error: reqwest::Error) -> Undelivered {
         reason = format!("{reason}: {error}");
         source = error.source();
     }
-    if is_sent { Undelivered::Unanswered(reason.into()) } else { Undelivered::Unavailable(reason.into()) }
+    undelivered(reason.into())
 }
 
 /// A redirect is not final: it says nothing of the document, and somebody may put the address right.

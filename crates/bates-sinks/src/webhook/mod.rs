@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_connect::{Trust, client_config, root_certificates};
-use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Runtime, Sink, Undelivered};
+use bates_core::{DeliveringEach, Delivery, Outcomes, Runtime, Sink, Undelivered};
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url, redirect};
@@ -18,16 +18,11 @@ use serde::Deserialize;
 
 use self::guard::Guard;
 use self::signature::Signer;
-use crate::error::SinkError;
+use crate::description::{SinkError, check_timeout, timeout_ms};
 use crate::payload;
 use crate::secret::{self, Secret};
-use crate::timing;
 
-/// Requests under way at once if nobody says otherwise.
-const CONCURRENCY: usize = 16;
 const CONCURRENCY_MAX: usize = 256;
-/// A request lasts no longer if nobody says otherwise.
-const TIMEOUT_MS: u64 = 10_000;
 /// A server that is not there at all is not waited for any longer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -54,12 +49,9 @@ pub struct WebhookDescription {
     pub concurrency: usize,
 }
 
-fn timeout_ms() -> u64 {
-    TIMEOUT_MS
-}
-
-fn concurrency() -> usize {
-    CONCURRENCY
+/// Requests under way at once if nobody says otherwise.
+const fn concurrency() -> usize {
+    16
 }
 
 pub(crate) fn open(
@@ -73,7 +65,7 @@ pub(crate) fn open(
     let secret =
         given.ok_or_else(|| SinkError::new("webhook.secret", "give a secret, or a secret_file with one"))?;
     let signer = Signer::new(&secret).map_err(|problem| SinkError::new("webhook.secret", problem))?;
-    timing::check("webhook.timeout_ms", *timeout_ms)?;
+    check_timeout("webhook.timeout_ms", *timeout_ms)?;
     if !(1..=CONCURRENCY_MAX).contains(concurrency) {
         return Err(SinkError::new("webhook.concurrency", format!("it is between 1 and {CONCURRENCY_MAX}")));
     }
@@ -150,10 +142,6 @@ impl Webhook {
 }
 
 impl Sink for Webhook {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
-        timing::deliver_all(self, deliveries)
-    }
-
     fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
         let each = stream::iter(deliveries.iter().enumerate());
         Box::pin(each.for_each_concurrent(self.concurrency, async |(at, delivery)| {

@@ -1,25 +1,28 @@
 //! Documents that are numbered, and their keys.
 
 use bates_core::ledger::{Key, KeyState, KeyUse, Keys};
-use bates_core::{Assign, Assigned, Content, Idempotency, Record, State};
+use bates_core::{Assigned, Content, Idempotency, Numbered, State};
 use rusqlite::{OptionalExtension, Result, Row, Transaction, params};
 
 use super::{event, millis, strange};
 use crate::audit;
-use crate::write::{ScopeRef, integer, whole};
+use crate::write::{integer, whole};
 
 /// Writes a document that was numbered, with its key and its audit record.
 pub(crate) fn write(
     transaction: &Transaction<'_>,
     series_id: i64,
-    (assign, assigned): (&Assign, &Assigned),
+    numbered: Numbered<'_>,
     now: i64,
 ) -> Result<()> {
-    insert(transaction, series_id, assign, assigned, now)?;
-    if let Some(idempotency) = &assign.idempotency {
-        remember(transaction, ScopeRef::new(series_id, assign.place.scope.as_str()), idempotency, assigned)?;
+    insert(transaction, series_id, numbered, now)?;
+    if let Some(idempotency) = &numbered.assign.idempotency {
+        remember(transaction, series_id, numbered, idempotency)?;
     }
-    record(transaction, series_id, assign, assigned)
+    match numbered.record() {
+        Some(record) => audit::insert(transaction, series_id, &record),
+        None => Ok(()),
+    }
 }
 
 /// What the store has of each key, in their order.
@@ -50,11 +53,10 @@ pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &Keys) -> Result<V
 fn insert(
     transaction: &Transaction<'_>,
     series_id: i64,
-    ask: &Assign,
-    assigned: &Assigned,
+    Numbered { assign, assigned }: Numbered<'_>,
     now: i64,
 ) -> Result<()> {
-    let (body, due) = match &ask.content {
+    let (body, due) = match &assign.content {
         Content::Document(body) => (Some(body), now),
         Content::Reservation(lasts) => (None, now.saturating_add(millis(*lasts))),
     };
@@ -67,7 +69,7 @@ fn insert(
         .execute(params![
             assigned.event.as_bytes(),
             series_id,
-            ask.place.scope.as_str(),
+            assign.place.scope.as_str(),
             integer(assigned.position),
             assigned.number,
             assigned.state.name(),
@@ -79,20 +81,12 @@ fn insert(
     Ok(())
 }
 
-/// Who took the number, where the series is audited.
-fn record(transaction: &Transaction<'_>, series_id: i64, ask: &Assign, assigned: &Assigned) -> Result<()> {
-    let Some(taking) = &ask.audit else { return Ok(()) };
-    let record = Record::of_document(assigned.event, &ask.place, assigned.position, &assigned.number, taking);
-    record.map_or(Ok(()), |record| audit::insert(transaction, series_id, &record))
-}
-
 fn remember(
     transaction: &Transaction<'_>,
-    ScopeRef { series_id, scope }: ScopeRef<'_>,
+    series_id: i64,
+    Numbered { assign, assigned }: Numbered<'_>,
     Idempotency { caller, key, digest }: &Idempotency,
-    assigned: &Assigned,
 ) -> Result<()> {
-    let pruned_as = if assigned.state == State::Reserved { State::Confirmed } else { State::Delivered };
     transaction
         .prepare_cached(
             "INSERT INTO idempotency (series_id, caller, key, digest, event, scope, position, number, pruned_as)
@@ -104,10 +98,10 @@ fn remember(
             key,
             digest,
             assigned.event.as_bytes(),
-            scope,
+            assign.place.scope.as_str(),
             integer(assigned.position),
             assigned.number,
-            pruned_as.name()
+            assigned.state.pruned_as().name()
         ])?;
     Ok(())
 }

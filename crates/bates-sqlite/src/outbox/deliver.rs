@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use bates_core::{Claim, Claimed, Decided, Decision, Filter, Place, ScopeKey, Settlement, StoreError};
+use bates_core::{
+    Claim, Claimed, Decision, DecisionRule, DecisionTime, Filter, Place, ScopeKey, Settled, Settlement,
+};
 use jiff::Timestamp;
 use rusqlite::{Result, Row, Transaction, params, params_from_iter};
-use uuid::Uuid;
 
-use super::list::{self, Condition};
-use super::{event, millis};
-use crate::write::{Refusable, whole};
+use super::list::Condition;
+use super::{bounded, event, millis};
+use crate::write::whole;
 
 /// Claims belong to the process that made them: when it is gone, they are. What waits for a try waits no longer than
 /// it would have been told to now: the clock may have been set back since, by a year as well.
@@ -28,17 +29,12 @@ pub(crate) fn postpone(connection: &rusqlite::Connection, closed_ms: i64) -> Res
     connection.execute(sql, [closed_ms]).map(drop)
 }
 
-pub(crate) fn claim(
-    transaction: &Transaction<'_>,
-    claim: &Claim,
-    now: i64,
-) -> Refusable<Vec<Claimed>, StoreError> {
+pub(super) fn claim(transaction: &Transaction<'_>, claim: &Claim, now: i64) -> Result<Vec<Claimed>> {
     let mut due = transaction.prepare_cached(
         "SELECT event, scope, position, number, body, created_at, tries + 1, id FROM document
          WHERE state = 'pending' AND due_at <= ?2 AND series_id = (SELECT id FROM series WHERE name = ?1)
          ORDER BY tries, due_at, id LIMIT ?3",
     )?;
-    let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
     let read = |row: &Row<'_>| {
         let scope = ScopeKey::from_store(row.get_ref(1)?.as_str()?);
         let claimed = Claimed {
@@ -52,35 +48,38 @@ pub(crate) fn claim(
         };
         Ok((claimed, row.get(7)?))
     };
-    let mut rows = due.query_map(params![claim.series.as_str(), now, limit], read)?;
-    let (mut due, mut bytes): (Vec<(Claimed, i64)>, usize) = (Vec::new(), 0);
-    while bytes < claim.bytes.max(1)
-        && let Some(row) = rows.next().transpose()?
-    {
-        bytes += row.0.body.len();
-        due.push(row);
-    }
-    take(transaction, due.iter().map(|(_, id)| *id), now.saturating_add(millis(claim.lasts)))?;
-    Ok(Ok(due.into_iter().map(|(claimed, _)| claimed).collect()))
-}
-
-/// A claim that was never settled may have ended with a delivery.
-fn take(transaction: &Transaction<'_>, ids: impl Iterator<Item = i64>, until: i64) -> Result<()> {
+    let rows = due.query_map(params![claim.series.as_str(), now, bounded(claim.limit)], read)?;
+    // A claim that was never settled may have ended with a delivery.
     let mut take = transaction.prepare_cached(
         "UPDATE document SET tries = tries + 1, due_at = ?, in_doubt = in_doubt OR is_claimed, is_claimed = 1
          WHERE id = ?",
     )?;
-    for id in ids {
-        take.execute(params![until, id])?;
-    }
-    Ok(())
+    let until = now.saturating_add(millis(claim.lasts));
+    let due = fitting(rows, claim.bytes, |(claimed, _)| claimed.body.len())?;
+    due.into_iter()
+        .map(|(claimed, id): (Claimed, i64)| take.execute(params![until, id]).map(|_| claimed))
+        .collect()
 }
 
-pub(crate) fn settle(
-    transaction: &Transaction<'_>,
-    settled: &[Settlement],
-    now: i64,
-) -> Refusable<u64, StoreError> {
+/// Rows until so many bytes are reached: one more than fits, so that a large one is read too.
+pub(crate) fn fitting<T>(
+    rows: impl Iterator<Item = Result<T>>,
+    bytes: usize,
+    size: impl Fn(&T) -> usize,
+) -> Result<Vec<T>> {
+    let (mut found, mut read) = (Vec::new(), 0);
+    for row in rows {
+        let row = row?;
+        read += size(&row);
+        found.push(row);
+        if read >= bytes.max(1) {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn settle(transaction: &Transaction<'_>, settlements: &[Settlement], now: i64) -> Result<u64> {
     // A document that was delivered is of no more use here.
     let mut statement = transaction.prepare_cached(
         "UPDATE document SET state = ?3, due_at = ?4, last_error = ?5, updated_at = ?6, is_claimed = 0,
@@ -88,55 +87,31 @@ pub(crate) fn settle(
          WHERE event = ?1 AND tries = ?2 AND state = 'pending' AND is_claimed = 1",
     )?;
     let mut accepted = 0;
-    for Settlement { event, attempt, verdict } in settled {
-        let (state, after, error) = verdict.written();
+    for Settlement { event, attempt, verdict } in settlements {
+        let Settled { state, after, error, in_doubt } = verdict.settled();
         let due = after.map(|after| now.saturating_add(millis(after)));
-        let (event, in_doubt) = (event.as_bytes(), verdict.is_in_doubt());
-        let written = statement.execute(params![event, attempt, state.name(), due, error, now, in_doubt])?;
-        accepted += written as u64;
+        let of = params![event.as_bytes(), attempt, state.name(), due, error, now, in_doubt];
+        accepted += statement.execute(of)? as u64;
     }
-    Ok(Ok(accepted))
+    Ok(accepted)
 }
 
-pub(crate) fn decide(
-    transaction: &Transaction<'_>,
-    event: Uuid,
-    decision: Decision,
-    now: i64,
-) -> Refusable<Decided, StoreError> {
-    let filter = Filter { event: Some(event), ..Filter::default() };
-    let changed = change(transaction, &filter, decision, now)?;
-    let Some(found) = list::documents(transaction, &filter, None, 1)?.pop() else {
-        return Ok(Ok(Decided::Unknown));
-    };
-    // Twice is once.
-    let is_so = changed == 1 || found.state == decision.changes().1 && decision != Decision::Retry;
-    Ok(Ok(Decided::of(found, decision, is_so)))
-}
-
-pub(crate) fn decide_all(
+/// Changes what can be decided about so; answers how many documents.
+pub(super) fn change(
     transaction: &Transaction<'_>,
     filter: &Filter,
     decision: Decision,
     now: i64,
-) -> Refusable<u64, StoreError> {
-    Ok(Ok(change(transaction, filter, decision, now)?))
-}
-
-fn change(transaction: &Transaction<'_>, filter: &Filter, decision: Decision, now: i64) -> Result<u64> {
-    let (from, to) = decision.changes();
+) -> Result<u64> {
+    let DecisionRule { from, to, when, tries_again } = decision.rule();
     let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
-    // A reservation whose time is over cannot be confirmed any more, even if it was not voided yet.
-    let in_time = match decision {
-        Decision::Confirm => format!(" AND due_at > {now}"),
-        // A try that is under way may deliver it.
-        Decision::Abandon => format!(" AND NOT (is_claimed AND due_at > {now})"),
-        Decision::Void | Decision::Retry => String::new(),
+    let in_time = match when {
+        DecisionTime::Always => String::new(),
+        DecisionTime::BeforeDue => format!(" AND due_at > {now}"),
+        DecisionTime::Unclaimed => format!(" AND NOT (is_claimed AND due_at > {now})"),
     };
-    let due = if decision == Decision::Retry { "0" } else { "NULL" };
-    // The verdict of a try that is under way must not be taken for that of the next one.
     let begun = "CASE is_claimed WHEN 1 THEN tries ELSE 0 END";
-    let tries = if decision == Decision::Retry { begun } else { "tries" };
+    let (due, tries) = if tries_again { ("0", begun) } else { ("NULL", "tries") };
     let Condition { text, values } = Condition::of(filter, None);
     let sql = format!(
         "UPDATE document SET state = '{to}', due_at = {due}, tries = {tries}, updated_at = {now},
@@ -151,7 +126,7 @@ fn change(transaction: &Transaction<'_>, filter: &Filter, decision: Decision, no
 /// any, it is written down this often.
 const SEEN_EVERY_MS: i64 = 60_000;
 
-pub(crate) fn expire(transaction: &Transaction<'_>, limit: usize, now: i64) -> Refusable<u64, StoreError> {
+pub(super) fn expire(transaction: &Transaction<'_>, limit: usize, now: i64) -> Result<u64> {
     transaction
         .prepare_cached(
             "UPDATE progress SET seen_at = ?1 WHERE seen_at <= ?1 - ?2
@@ -162,20 +137,13 @@ pub(crate) fn expire(transaction: &Transaction<'_>, limit: usize, now: i64) -> R
         "UPDATE document SET state = 'voided', due_at = NULL, updated_at = ?1 WHERE id IN
              (SELECT id FROM document WHERE state = 'reserved' AND due_at <= ?1 LIMIT ?2)",
     )?;
-    Ok(Ok(statement.execute(params![now, i64::try_from(limit).unwrap_or(i64::MAX)])? as u64))
+    Ok(statement.execute(params![now, bounded(limit)])? as u64)
 }
 
-pub(crate) fn prune(
-    transaction: &Transaction<'_>,
-    age: Duration,
-    limit: usize,
-    now: i64,
-) -> Refusable<u64, StoreError> {
-    let (before, limit) = (now.saturating_sub(millis(age)), i64::try_from(limit).unwrap_or(i64::MAX));
-    let old =
-        "SELECT id FROM document WHERE state IN ('delivered', 'confirmed') AND updated_at <= ?1 LIMIT ?2";
-    let removed = transaction
-        .prepare_cached(&format!("DELETE FROM document WHERE id IN ({old})"))?
-        .execute(params![before, limit])?;
-    Ok(Ok(removed as u64))
+pub(super) fn prune(transaction: &Transaction<'_>, age: Duration, limit: usize, now: i64) -> Result<u64> {
+    let mut statement = transaction.prepare_cached(
+        "DELETE FROM document WHERE id IN
+             (SELECT id FROM document WHERE state IN ('delivered', 'confirmed') AND updated_at <= ?1 LIMIT ?2)",
+    )?;
+    Ok(statement.execute(params![now.saturating_sub(millis(age)), bounded(limit)])? as u64)
 }

@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, params_from_iter};
 use uuid::Uuid;
 
-use super::{event, strange};
+use super::{bounded, event, strange};
 use crate::write::whole;
 
 /// What [`read`] reads of a document.
@@ -56,7 +56,7 @@ pub(crate) fn documents(
     limit: usize,
 ) -> Result<Vec<Document>> {
     let Condition { text, mut values } = Condition::of(filter, after);
-    values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+    values.push(Value::Integer(bounded(limit)));
     let sql = format!("SELECT {COLUMNS} FROM document WHERE {text} ORDER BY event LIMIT ?");
     let mut statement = connection.prepare_cached(&sql)?;
     let found = statement.query_map(params_from_iter(values), read)?;

@@ -10,13 +10,14 @@ use std::time::Duration;
 use bates_core::ledger::Request;
 use bates_core::{
     Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, DocumentStore, Filter,
-    Runtime as _, SeriesName, Settlement, State, StoreError, SystemRuntime,
+    Runtime as _, SeriesName, Settlement, State, StoreError, StoreResult, SystemRuntime,
 };
-use rusqlite::Error;
 use rusqlite::types::Type;
+use rusqlite::{Error, Transaction};
 use uuid::Uuid;
 
 use crate::SqliteStore;
+use crate::write::Refusable;
 
 /// The clock of the outbox: what the wall said when the store was opened, and what has passed since. It never jumps,
 /// so that no jump makes a claim last for ever, or voids a reservation early.
@@ -42,6 +43,10 @@ pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2)
 }
 
+pub(crate) fn bounded(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
 /// Only UUIDs were written.
 pub(crate) fn event(bytes: [u8; 16]) -> Uuid {
     Uuid::from_bytes(bytes)
@@ -50,6 +55,17 @@ pub(crate) fn event(bytes: [u8; 16]) -> Uuid {
 /// A column that holds what nobody wrote.
 pub(crate) fn strange(column: usize) -> Error {
     Error::InvalidColumnType(column, "text".to_owned(), Type::Text)
+}
+
+impl SqliteStore {
+    /// Writes at a time of the outbox's clock.
+    pub(crate) async fn write_now<T: Send + 'static>(
+        &self,
+        work: impl Fn(&Transaction<'_>, i64) -> Refusable<T, StoreError> + Send + 'static,
+    ) -> StoreResult<T> {
+        let now = self.steady.now();
+        self.write(move |transaction| work(transaction, now)).await
+    }
 }
 
 impl DocumentStore for SqliteStore {
@@ -63,41 +79,42 @@ impl DocumentStore for SqliteStore {
         filter: Filter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<Document>, StoreError> {
+    ) -> StoreResult<Vec<Document>> {
         self.read(|connection| list::documents(connection, &filter, after, limit))
     }
 
-    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::claim(transaction, &claim, now)).await
+    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
+        self.write_now(move |transaction, now| Ok(Ok(deliver::claim(transaction, &claim, now)?))).await
     }
 
-    async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::settle(transaction, &settled, now)).await
+    async fn settle(&self, settled: Vec<Settlement>) -> StoreResult<u64> {
+        self.write_now(move |transaction, now| Ok(Ok(deliver::settle(transaction, &settled, now)?))).await
     }
 
-    async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::decide(transaction, event, decision, now)).await
+    async fn decide(&self, event: Uuid, decision: Decision) -> StoreResult<Decided> {
+        let filter = Filter { event: Some(event), ..Filter::default() };
+        self.write_now(move |transaction, now| {
+            let changed = deliver::change(transaction, &filter, decision, now)?;
+            let found = list::documents(transaction, &filter, None, 1)?.pop();
+            Ok(Ok(decision.decided(found, changed == 1)))
+        })
+        .await
     }
 
-    async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::decide_all(transaction, &filter, decision, now)).await
+    async fn decide_all(&self, filter: Filter, decision: Decision) -> StoreResult<u64> {
+        self.write_now(move |transaction, now| Ok(Ok(deliver::change(transaction, &filter, decision, now)?)))
+            .await
     }
 
-    async fn expire(&self, limit: usize) -> Result<u64, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::expire(transaction, limit, now)).await
+    async fn expire(&self, limit: usize) -> StoreResult<u64> {
+        self.write_now(move |transaction, now| Ok(Ok(deliver::expire(transaction, limit, now)?))).await
     }
 
-    async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
-        let now = self.steady.now();
-        self.write(move |transaction| deliver::prune(transaction, age, limit, now)).await
+    async fn prune(&self, age: Duration, limit: usize) -> StoreResult<u64> {
+        self.write_now(move |transaction, now| Ok(Ok(deliver::prune(transaction, age, limit, now)?))).await
     }
 
-    async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
+    async fn tally(&self) -> StoreResult<Vec<(SeriesName, State, u64)>> {
         self.read(list::tally)
     }
 }

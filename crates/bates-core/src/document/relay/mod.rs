@@ -7,9 +7,7 @@
 //! gets smaller ones, and what it has taken by then counts; one that panics has failed like any other: a relay never
 //! ends by itself.
 
-mod breaker;
 mod pace;
-mod poll;
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,14 +23,10 @@ use crate::machine::Machine;
 use crate::runtime::Runtime;
 use crate::series::Entry;
 use crate::store::{Store, StoreError};
-use breaker::Breaker;
-use pace::Pace;
-use poll::Poll;
+use pace::{Breaker, JITTER, Pace, Poll};
 
-/// Bytes of documents that a lane holds.
 const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 
-/// Calls that wait for numbers together are a flood.
 const FLOOD: usize = 500;
 
 /// How long a claim lasts. A sink must answer earlier by itself, or nothing is known of what it was doing.
@@ -151,11 +145,10 @@ impl<S: Store> Relay<S> {
         self.pace.lock().limit(self.sink.batch_max())
     }
 
-    /// Waits, and tries the sink with one document.
     async fn probe(&self, pause: Duration, stopped: watch::Receiver<bool>) {
         let _alone = self.probing.lock().await;
         if self.breaker.lock().pause().is_some() {
-            self.runtime().sleep(self.runtime().jittered(pause, breaker::JITTER)).await;
+            self.runtime().sleep(self.runtime().jittered(pause, JITTER)).await;
             // A store that fails is asked again after the next pause.
             let _ = self.round(1, stopped).await;
         }
@@ -224,8 +217,7 @@ impl<S: Store> Relay<S> {
     fn verdict(&self, attempt: u32, outcome: Result<(), Undelivered>) -> Verdict {
         let Err(error) = outcome else { return Verdict::Delivered };
         let wait = Duration::from_secs(2_u64.saturating_pow(attempt.min(16)));
-        let again =
-            (attempt < self.settings.tries_max).then(|| self.runtime().jittered(wait, breaker::JITTER));
+        let again = (attempt < self.settings.tries_max).then(|| self.runtime().jittered(wait, JITTER));
         let reason = error.to_string().into();
         match (error, again) {
             (Undelivered::Unanswered(_), again) => Verdict::Unanswered(again, reason),

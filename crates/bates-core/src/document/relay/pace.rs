@@ -1,7 +1,43 @@
-//! How many documents a sink is given at once: fewer after a batch that it did not end in time, more again after one that
-//! it did. Pure: no clock, no task.
+//! When a relay asks its sink or its store, and with how much. Pure: no clock, no task.
+//!
+//! A sink that takes nothing of a batch is left alone for a time that grows. One that does not end a batch in time gets fewer
+//! documents at once, and more again after one that it does. A relay that nobody wakes sleeps longer while others tell what
+//! they write, but not while it waits for what it failed to deliver itself, of which nobody tells.
 
-/// How many documents a sink can do in the time of a claim, as far as it has shown.
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::document::{Settlement, Undelivered, Verdict};
+
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_mins(1);
+
+pub(super) const JITTER: Range<f64> = 0.75..1.25;
+
+#[derive(Debug, Default)]
+pub(super) struct Breaker {
+    pause: Option<Duration>,
+}
+
+impl Breaker {
+    /// How long to wait, give or take, before it is tried with one document; `None` while it takes documents.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        self.pause
+    }
+
+    /// What became of a batch. A document that was refused says nothing about the sink.
+    pub(super) fn saw(&mut self, outcomes: &[Result<(), Undelivered>]) {
+        let is_away = |outcome: &Result<(), Undelivered>| {
+            matches!(outcome, Err(Undelivered::Unavailable(_) | Undelivered::Unanswered(_)))
+        };
+        self.pause = match self.pause {
+            _ if !outcomes.iter().all(is_away) => None,
+            None => Some(PAUSE_MIN),
+            Some(pause) => Some((pause * 2).min(PAUSE_MAX)),
+        };
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Pace {
     most: usize,
@@ -14,7 +50,6 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// How many of those that it takes at once it is given.
     pub(super) fn limit(&self, batch_max: usize) -> usize {
         batch_max.min(self.most).max(1)
     }
@@ -30,9 +65,63 @@ impl Pace {
     }
 }
 
+/// How many times longer it sleeps while it is told. What is found this late is what a node wrote, or was to try
+/// again, and died; or word that got lost.
+const LONGER: u32 = 5;
+
+#[derive(Debug)]
+pub(super) struct Poll {
+    each: Duration,
+    /// When the last document that failed here is due.
+    retries_until: Option<Duration>,
+}
+
+impl Poll {
+    pub(super) fn each(each: Duration) -> Self {
+        Self { each, retries_until: None }
+    }
+
+    pub(super) fn pause(&self, is_told: bool, now: Duration) -> Duration {
+        // One more look, behind the last retry.
+        let has_retries = self.retries_until.is_some_and(|until| now.saturating_sub(until) < self.each);
+        if is_told && !has_retries { self.each.saturating_mul(LONGER) } else { self.each }
+    }
+
+    pub(super) fn saw(&mut self, settled: &[Settlement], now: Duration) {
+        let due = settled.iter().filter_map(|settlement| match settlement.verdict {
+            Verdict::Again(wait, _) | Verdict::Unanswered(Some(wait), _) => Some(now + wait),
+            _ => None,
+        });
+        self.retries_until = self.retries_until.into_iter().chain(due).max();
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
+
+    fn away() -> Result<(), Undelivered> {
+        Err(Undelivered::Unavailable("down".into()))
+    }
+
+    #[test]
+    fn a_sink_that_takes_nothing_is_left_alone_longer_and_longer_until_it_takes_something() {
+        let mut breaker = Breaker::default();
+        let refused = || Err(Undelivered::Refused("bad".into()));
+        breaker.saw(&[Ok(()), away()]);
+        breaker.saw(&[refused()]);
+        assert_eq!(breaker.pause(), None, "one that answers is not away");
+        let mut pauses = Vec::new();
+        for _ in 0..10 {
+            breaker.saw(&[away(), away()]);
+            pauses.push(breaker.pause.unwrap().as_secs());
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
+        breaker.saw(&[refused(), away()]);
+        assert_eq!(breaker.pause(), None);
+    }
 
     #[test]
     fn a_sink_that_is_too_slow_for_a_batch_gets_a_smaller_one_until_it_keeps_up() {
@@ -49,5 +138,20 @@ mod tests {
             pace.saw(1, false);
         }
         assert_eq!(pace.limit(5_000), 1, "never none");
+    }
+
+    #[test]
+    fn who_is_told_looks_less_often_unless_retries_of_its_own_are_to_come() {
+        let (second, now) = (Duration::from_secs(1), Duration::from_hours(1));
+        let mut poll = Poll::each(second);
+        let settled = |verdict| Settlement { event: Uuid::nil(), attempt: 1, verdict };
+        poll.saw(&[settled(Verdict::Delivered), settled(Verdict::Dead("bad".into()))], now);
+        assert_eq!((poll.pause(false, now), poll.pause(true, now)), (second, 5 * second));
+        let again = |seconds| settled(Verdict::Again(seconds * second, "down".into()));
+        poll.saw(&[again(8), again(2)], now);
+        poll.saw(&[again(4)], now);
+        for (after, pause) in [(0, second), (8, second), (9, 5 * second)] {
+            assert_eq!(poll.pause(true, now + after * second), pause, "after {after} s");
+        }
     }
 }

@@ -246,6 +246,18 @@ fn a_used_key_is_answered_where_the_scope_is_exhausted_or_one_too_many() {
     }
 }
 
+#[test]
+fn a_key_whose_document_was_removed_takes_no_number_and_another_try_is_not_advised() {
+    let document = document("k", 1, 9);
+    let mut keys = keys(std::slice::from_ref(&document), vec![KeyState::Lost]);
+    let (answers, change) = assigned(&new(0), std::slice::from_ref(&document), &mut keys);
+    let lost = StoreError::KeyLost { series: "invoice".into(), key: "k".into() };
+    assert_eq!(answers, [Err(AssignError::from(lost.clone()))]);
+    assert!(change.issued.is_empty());
+    let code = crate::IssueError::of_grant(&place(), 1, 9, lost.into()).code();
+    assert_eq!((code, code.http_status(), code.may_burn()), (crate::Code::UNKNOWN_DOCUMENT, 404, false));
+}
+
 /// The first request with the key does not fit, and the next one does.
 #[test]
 fn a_key_whose_first_request_is_refused_goes_to_the_next_or_does_not_stay() {

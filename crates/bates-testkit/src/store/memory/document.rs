@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bates_core::ledger::{Key, Request};
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Content, Decided, Decision, Document, DocumentStore,
-    Filter, Record, SeriesName, Settlement, State, StoreError,
+    Assign, AssignError, Assigned, Claim, Claimed, Content, Decided, Decision, DecisionRule, DecisionTime,
+    Document, DocumentStore, Filter, Numbered, SeriesName, Settled, Settlement, State, StoreError,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -84,13 +84,13 @@ impl DocumentStore for MemoryStore {
             if row.document.tries != attempt || row.document.state != State::Pending || !row.is_claimed {
                 continue;
             }
-            let (state, after, error) = verdict.written();
+            let Settled { state, after, error, in_doubt } = verdict.settled();
             let document = &mut row.document;
             document.state = state;
             document.due = after.map(|after| later(now, after));
             document.last_error = error.map(Into::into);
             document.updated = now;
-            document.in_doubt |= verdict.is_in_doubt();
+            document.in_doubt |= in_doubt;
             row.is_claimed = false;
             if state == State::Delivered {
                 row.body = None;
@@ -102,11 +102,9 @@ impl DocumentStore for MemoryStore {
 
     async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
-        let Some(row) = data.documents.get_mut(&event) else { return Ok(Decided::Unknown) };
+        let Some(row) = data.documents.get_mut(&event) else { return Ok(decision.decided(None, false)) };
         let is_changed = row.decide(decision, now);
-        // Twice is once.
-        let is_so = is_changed || row.document.state == decision.changes().1 && decision != Decision::Retry;
-        Ok(Decided::of(row.document.clone(), decision, is_so))
+        Ok(decision.decided(Some(row.document.clone()), is_changed))
     }
 
     async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
@@ -158,7 +156,8 @@ impl DocumentStore for MemoryStore {
 
 impl Data {
     /// Writes a document that was numbered, with its key and its audit record.
-    pub(super) fn put_document(&mut self, assign: &Assign, assigned: &Assigned, now: Timestamp) {
+    pub(super) fn put_document(&mut self, numbered: Numbered<'_>, now: Timestamp) {
+        let Numbered { assign, assigned } = numbered;
         let (body, due) = match &assign.content {
             Content::Document(body) => (Some(body.clone()), Some(now)),
             Content::Reservation(lasts) => (None, Some(later(now, *lasts))),
@@ -183,15 +182,11 @@ impl Data {
                 series: assign.place.series.clone(),
                 text: idempotency.key.clone(),
             };
-            let pruned_as =
-                if assigned.state == State::Reserved { State::Confirmed } else { State::Delivered };
+            let pruned_as = assigned.state.pruned_as();
             let (digest, scope) = (idempotency.digest, assign.place.scope.clone());
             self.keys.insert(key, KeyRow { digest, assigned: assigned.clone(), scope, pruned_as });
         }
-        let record = assign.audit.as_ref().and_then(|taking| {
-            Record::of_document(assigned.event, &assign.place, assigned.position, &assigned.number, taking)
-        });
-        self.records.extend(record.map(|record| ((record.taking.at, record.id), record)));
+        self.records.extend(numbered.record().map(|record| ((record.taking.at, record.id), record)));
     }
 }
 
@@ -211,12 +206,12 @@ impl DocumentRow {
 
     /// Whether the document was changed.
     fn decide(&mut self, decision: Decision, now: Timestamp) -> bool {
-        let (from, to) = decision.changes();
-        let is_in_time = match decision {
-            Decision::Confirm => self.document.due > Some(now),
-            // A try that is under way may deliver it.
-            Decision::Abandon => !(self.is_claimed && self.document.due > Some(now)),
-            Decision::Void | Decision::Retry => true,
+        let DecisionRule { from, to, when, tries_again } = decision.rule();
+        let is_before_due = self.document.due > Some(now);
+        let is_in_time = match when {
+            DecisionTime::Always => true,
+            DecisionTime::BeforeDue => is_before_due,
+            DecisionTime::Unclaimed => !(self.is_claimed && is_before_due),
         };
         if !from.contains(&self.document.state) || !is_in_time {
             return false;
@@ -226,9 +221,8 @@ impl DocumentRow {
         document.updated = now;
         document.in_doubt |= self.is_claimed;
         document.due = None;
-        if decision == Decision::Retry {
+        if tries_again {
             document.due = Some(Timestamp::UNIX_EPOCH);
-            // The verdict of a try that is under way must not be taken for that of the next one.
             document.tries = if self.is_claimed { document.tries } else { 0 };
         }
         self.is_claimed = false;

@@ -1,34 +1,35 @@
 //! What a store in memory knows of positions, and the gaps that were found in it.
 
 use bates_core::{
-    Account, CLIENT_LEASE_SPAN, Gap, GapFilter, GapStore, Lease, Missing, Place, Ranges, Reason, ScopeKey,
-    SeriesName, State, StoreError,
+    CLIENT_LEASE_SPAN, Gap, GapFilter, GapStore, KnownFor, KnownRange, KnownScope, Lease, Missing, Place,
+    RangeKind, ScopeKey, SeriesName, StoreResult,
 };
 
-use super::document::DocumentRow;
 use super::scope::ScopeRow;
 use super::{Data, MemoryStore, page};
 
 impl GapStore for MemoryStore {
-    async fn accounts(
+    async fn known(
         &self,
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Result<Vec<(ScopeKey, Account)>, StoreError> {
+        purpose: KnownFor,
+    ) -> StoreResult<Vec<KnownScope>> {
         let data = self.data();
         let after = after.map(|scope| Place { series: series.clone(), scope });
         Ok(page(&data.scopes, after, limit, |(place, row)| {
-            let next = row.cursor.filter(|_| place.series == series)?.next;
-            Some((place.scope.clone(), data.account(self, place, row, next)))
+            Some(KnownScope {
+                scope: place.scope.clone(),
+                cursor: row.cursor.filter(|_| place.series == series)?,
+                aside_to: row.adopted.last().map_or(0, |last| last + 1),
+                gapless_from: row.gapless_from,
+                ranges: data.ranges(self, place, row, purpose),
+            })
         }))
     }
 
-    async fn put_gaps(
-        &self,
-        series: SeriesName,
-        scopes: Vec<(ScopeKey, Vec<Missing>)>,
-    ) -> Result<(), StoreError> {
+    async fn put_gaps(&self, series: SeriesName, scopes: Vec<(ScopeKey, Vec<Missing>)>) -> StoreResult<()> {
         let (now, mut data) = (self.runtime.now(), self.data());
         data.series(&series)?;
         for (scope, missing) in scopes {
@@ -47,12 +48,7 @@ impl GapStore for MemoryStore {
         Ok(())
     }
 
-    async fn gaps(
-        &self,
-        of: GapFilter,
-        after: Option<(Place, u64)>,
-        limit: usize,
-    ) -> Result<Vec<Gap>, StoreError> {
+    async fn gaps(&self, of: GapFilter, after: Option<(Place, u64)>, limit: usize) -> StoreResult<Vec<Gap>> {
         Ok(page(&self.data().gaps, after, limit, |((place, _), gap)| {
             let is_of = of.series.as_ref().is_none_or(|series| *series == place.series)
                 && of.scope.as_ref().is_none_or(|scope| *scope == place.scope);
@@ -62,63 +58,41 @@ impl GapStore for MemoryStore {
 }
 
 impl Data {
-    fn account(&self, asker: &MemoryStore, place: &Place, row: &ScopeRow, next: u64) -> Account {
-        let mut account = Account {
-            next,
-            issued: row.issued.iter().collect(),
-            lost: row.lost.clone(),
-            aside_to: row.adopted.last().map_or(0, |last| last + 1),
-            gapless_from: row.gapless_from,
-            ..Account::default()
-        };
-        self.add_clients(asker, place, &mut account);
-        self.add_documents(place, &mut account);
-        let elsewhere =
-            Ranges::of(account.with_clients.iter().copied().chain(row.lost.iter().map(|lost| lost.range)));
-        let (mut held, mut crashed) = (Vec::new(), Vec::new());
+    fn ranges(
+        &self,
+        asker: &MemoryStore,
+        place: &Place,
+        row: &ScopeRow,
+        purpose: KnownFor,
+    ) -> Vec<KnownRange> {
+        let known = |range, kind| KnownRange { range, kind };
+        let mut ranges: Vec<_> = row.issued.iter().map(|range| known(range, RangeKind::Issued)).collect();
+        ranges.extend(row.lost.iter().map(|lost| known(lost.range, RangeKind::Lost(lost.reason))));
         for leased in &row.leased {
-            if self.is_alive(leased.node, asker) { &mut held } else { &mut crashed }.push(leased.range);
+            let is_alive = self.is_alive(leased.node, asker);
+            ranges.push(known(leased.range, if is_alive { RangeKind::Held } else { RangeKind::Crashed }));
         }
         for pooled in &row.pooled {
-            let is_held = pooled.is_pushed || self.is_alive(pooled.node, asker);
-            if is_held { &mut held } else { &mut crashed }.push(pooled.range);
+            let kind = match (pooled.is_pushed, self.is_alive(pooled.node, asker)) {
+                (true, _) => RangeKind::Pushed,
+                (false, true) => RangeKind::Filling,
+                (false, false) => RangeKind::FillerCrashed,
+            };
+            ranges.push(known(pooled.range, kind));
         }
-        account.held = Ranges::of(held).without(&elsewhere).iter().collect();
-        let crashed = Ranges::of(crashed).without(&elsewhere);
-        account.lost.extend(Missing::all(crashed.iter(), Reason::CrashSkip));
-        account
-    }
-
-    /// What clients have, and what those had that were silent for too long.
-    fn add_clients(&self, asker: &MemoryStore, place: &Place, account: &mut Account) {
         let now = asker.runtime.now();
         for lease in self.client_leases.values().filter(|lease| lease.place == *place) {
             let is_silent = lease.at.checked_add(CLIENT_LEASE_SPAN).is_ok_and(|end| end <= now);
-            let ranges = lease.ranges.iter().copied();
-            if is_silent {
-                account.lost.extend(Missing::all(ranges, Reason::CrashSkip));
-            } else {
-                account.with_clients.extend(ranges);
-            }
+            let kind = if is_silent { RangeKind::ClientSilent } else { RangeKind::WithClient };
+            ranges.extend(lease.ranges.iter().map(|range| known(*range, kind)));
         }
-    }
-
-    fn add_documents(&self, place: &Place, account: &mut Account) {
-        for DocumentRow { document, .. } in self.documents.values().filter(|row| row.document.place == *place)
-        {
-            let Some(range) = Lease::new(document.position, document.position + 1) else { continue };
-            let reason = match document.state {
-                State::Pending | State::Reserved => {
-                    account.pending.push(range);
-                    continue;
-                }
-                State::Voided => Reason::Voided,
-                State::Dead | State::Abandoned if document.in_doubt => Reason::DeliveryUnknown,
-                State::Dead => Reason::OutboxDlq,
-                State::Abandoned => Reason::Abandoned,
-                State::Delivered | State::Confirmed => continue,
-            };
-            account.undelivered.push(Missing { range, reason });
+        if purpose == KnownFor::Account {
+            let documents = self.documents.values().map(|row| &row.document);
+            ranges.extend(documents.filter(|document| document.place == *place).filter_map(|document| {
+                let kind = if document.in_doubt { RangeKind::InDoubt } else { RangeKind::Document };
+                Some(known(Lease::new(document.position, document.position + 1)?, kind(document.state)))
+            }));
         }
+        ranges
     }
 }

@@ -2,35 +2,18 @@
 
 use bates_core::ledger::Key;
 use bates_core::{
-    Adopted, Assigned, Gap, Idempotency, Kept, Mark, Missing, MoveStore, Page, Pinning, Place, Pool, Ranges,
-    Reason, Record, Request, ScopeKey, SeriesName, SetAside, StoreError,
+    Adopted, Assigned, Gap, Idempotency, Kept, Mark, MarkChange, MoveStore, Page, Pinning, Place, Pool,
+    Ranges, Record, Request, ScopeKey, SeriesName, SetAside, StoreError,
 };
-use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::document::{DocumentRow, KeyRow};
-use super::scope::ScopeRow;
 use super::{Data, MemoryStore, page};
 
 impl MoveStore for MemoryStore {
     async fn definitions(&self) -> Result<Vec<Pinning>, StoreError> {
         let data = self.data();
         Ok(data.series.values().map(|row| (row.definition.clone(), row.permutation_key.clone())).collect())
-    }
-
-    async fn leaving(
-        &self,
-        series: SeriesName,
-        after: Option<ScopeKey>,
-        limit: usize,
-    ) -> Result<Vec<Adopted>, StoreError> {
-        let data = self.data();
-        let after = after.map(|scope| Place { series: series.clone(), scope });
-        Ok(page(&data.scopes, after, limit, |(place, row)| {
-            let cursor = row.cursor.filter(|_| place.series == series)?;
-            let (ledger, lost) = (row.issued.iter().collect(), data.left_behind(place, row));
-            Some(Adopted { scope: place.scope.clone(), cursor, ledger, lost, gapless_from: row.gapless_from })
-        }))
     }
 
     async fn all_aside(
@@ -59,11 +42,7 @@ impl MoveStore for MemoryStore {
                 return None;
             }
             read += row.body.as_ref().map_or(0, |body| body.len());
-            let mut document = row.document.clone();
-            if row.is_claimed {
-                (document.due, document.in_doubt) = (Some(Timestamp::UNIX_EPOCH), true);
-            }
-            Some(Kept { document, body: row.body.clone() })
+            Some(Kept::leaving(row.document.clone(), row.body.clone(), row.is_claimed))
         }))
     }
 
@@ -88,7 +67,7 @@ impl MoveStore for MemoryStore {
         tokio::task::yield_now().await;
         let mut data = self.data();
         match &data.mark {
-            Some(Mark::Arriving(arriving)) if arriving.run == run => data.write(page).map(|()| true),
+            Some(mark) if mark.takes_pages_of(run) => data.write(page).map(|()| true),
             _ => Ok(false),
         }
     }
@@ -99,15 +78,12 @@ impl MoveStore for MemoryStore {
 
     async fn mark(&self, expected: Option<Mark>, mark: Option<Mark>) -> Result<bool, StoreError> {
         let mut data = self.data();
-        if data.mark == mark {
-            return Ok(true);
+        let has_series = !data.series.is_empty();
+        let change = Mark::change(data.mark.as_ref(), expected.as_ref(), mark.as_ref(), has_series);
+        if change == MarkChange::Write {
+            data.mark = mark;
         }
-        let begins = data.mark.is_none() && matches!(mark, Some(Mark::Arriving(_)));
-        if data.mark != expected || begins && !data.series.is_empty() {
-            return Ok(false);
-        }
-        data.mark = mark;
-        Ok(true)
+        Ok(change != MarkChange::Refused)
     }
 }
 
@@ -117,20 +93,6 @@ fn key_of(Request { place, idempotency, .. }: &Request) -> Key {
 }
 
 impl Data {
-    /// What is lost, and what processes and pools hold: some of it may have been handed out.
-    fn left_behind(&self, place: &Place, row: &ScopeRow) -> Vec<Missing> {
-        let mut lost = row.lost.clone();
-        for pooled in &row.pooled {
-            let reason = if pooled.is_pushed { Reason::PoolInvalidated } else { Reason::CrashSkip };
-            lost.push(Missing { range: pooled.range, reason });
-        }
-        let with_clients = self.client_leases.values().filter(|lease| lease.place == *place);
-        let with_clients = Ranges::of(with_clients.flat_map(|lease| lease.ranges.iter().copied()));
-        let held = Ranges::of(row.leased.iter().map(|leased| leased.range)).without(&with_clients);
-        lost.extend(Missing::all(held.iter(), Reason::CrashSkip));
-        Missing::each_once(&lost)
-    }
-
     fn write(&mut self, page: Page) -> Result<(), StoreError> {
         match page {
             Page::Identity(id) => self.identity = id,

@@ -102,8 +102,8 @@ impl Data {
         if !change.is_empty() || !change.given_up.is_empty() || !change.adopted.is_empty() {
             self.apply(asker, place, &change, holders);
         }
-        if let Some((assign, assigned)) = request.new_document(&outcome) {
-            self.put_document(assign, assigned, asker.runtime.now());
+        if let Some(numbered) = request.new_document(&outcome) {
+            self.put_document(numbered, asker.runtime.now());
         }
         outcome
     }

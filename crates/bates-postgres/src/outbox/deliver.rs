@@ -1,0 +1,175 @@
+//! What becomes of documents: claimed and settled by relays, decided on by people, and removed when they are old. Must never
+//! wait for another claim: locks are taken in the order of ids, or skipped.
+
+use std::time::Duration;
+
+use bates_core::{
+    Claim, Claimed, Decided, Decision, DecisionRule, DecisionTime, Filter, Place, ScopeKey, Settled,
+    Settlement,
+};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::list::{self, Condition, moment, tries};
+use super::{bounded, millis, printable};
+use crate::batch::sql::whole;
+use crate::error::Failed;
+use crate::moving::check_not_left;
+use crate::parameter::Parameter;
+use crate::session::Session;
+
+/// Skips documents that other relays are claiming, so that none waits and none is claimed twice. A claim that was never settled may
+/// have ended with a delivery.
+const CLAIM: &str = "WITH due AS MATERIALIZED (
+        SELECT event, tries, due_at, octet_length(body) AS bytes FROM bates.document
+        WHERE series = $1 AND state = 'pending' AND due_at <= now()
+        ORDER BY tries, due_at, event LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), fitting AS (
+        SELECT event, tries, due_at, sum(bytes) OVER (ORDER BY tries, due_at, event) - bytes AS before FROM due
+    ), taken AS (
+        UPDATE bates.document AS taken
+        SET tries = due.tries + 1, due_at = now() + $3 * interval '1 millisecond',
+            in_doubt = taken.in_doubt OR taken.is_claimed, is_claimed = true
+        FROM fitting AS due WHERE taken.event = due.event AND due.before < $4
+        RETURNING taken.event, taken.scope, taken.position, taken.number, taken.body, taken.created_at
+    )
+    SELECT event, scope, position, number, body, (extract(epoch FROM created_at) * 1000000)::bigint, due.tries + 1
+    FROM taken JOIN due USING (event) ORDER BY due.tries, due.due_at, event";
+
+/// Rows are locked in the order of their ids, as in all statements that wait for some.
+const LOCK: &str = "SELECT count(*) FROM
+    (SELECT FROM bates.document WHERE event = ANY ($1) ORDER BY event FOR UPDATE) AS locked";
+
+/// A document that was delivered is of no more use here.
+const SETTLE: &str = "UPDATE bates.document AS settled
+    SET state = told.state, due_at = now() + told.after * interval '1 millisecond', last_error = told.error,
+        updated_at = now(), is_claimed = false, in_doubt = settled.in_doubt OR told.in_doubt,
+        body = CASE told.state WHEN 'delivered' THEN NULL ELSE settled.body END
+    FROM UNNEST($1, $2, $3, $4, $5, $6) AS told (event, attempt, state, after, error, in_doubt)
+    WHERE settled.event = told.event AND settled.tries = told.attempt AND settled.state = 'pending'
+        AND settled.is_claimed";
+
+const EXPIRE: &str = "UPDATE bates.document SET state = 'voided', due_at = NULL, updated_at = now()
+    WHERE event IN (SELECT event FROM bates.document WHERE state = 'reserved' AND due_at <= now()
+                    ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    RETURNING true";
+
+/// What the keys of documents stand for is kept with them from here on.
+const PRUNE: &str = "WITH old AS MATERIALIZED (
+        SELECT event, state, scope, position, number FROM bates.document
+        WHERE state IN ('delivered', 'confirmed') AND updated_at <= now() - $1 * interval '1 millisecond'
+        ORDER BY updated_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), kept AS (
+        UPDATE bates.idempotency AS kept
+        SET pruned_as = old.state, scope = old.scope, position = old.position, number = old.number
+        FROM old WHERE kept.event = old.event
+    )
+    DELETE FROM bates.document AS removed USING old WHERE removed.event = old.event RETURNING true";
+
+pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
+    let (series, limit, bytes) = (claim.series.as_str(), bounded(claim.limit), bounded(claim.bytes.max(1)));
+    let (lasts, is_here) = (millis(claim.lasts), check_not_left(session));
+    let parameters: [&dyn Parameter; 4] = [&series, &limit, &lasts, &bytes];
+    let rows = session.rows(CLAIM, &parameters);
+    let (began, rows, here) = tokio::join!(biased; session.begin(), rows, is_here);
+    began?;
+    let rows = rows?;
+    here?;
+    session.batch_execute("COMMIT").await?;
+    let read = |row: &Row| Claimed {
+        event: row.get(0),
+        place: Place { series: claim.series.clone(), scope: ScopeKey::from_store(row.get(1)) },
+        position: whole(row, 2),
+        number: row.get::<_, &str>(3).into(),
+        body: row.get::<_, Option<&str>>(4).unwrap_or_default().into(),
+        created: moment(row.get(5)),
+        attempt: tries(row.get(6)),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+pub(super) async fn settle(session: &Session, settlements: &[Settlement]) -> Result<u64, Failed> {
+    let settled: Vec<Settled<'_>> = settlements.iter().map(|each| each.verdict.settled()).collect();
+    let events: Vec<Uuid> = settlements.iter().map(|each| each.event).collect();
+    // A try that does not fit was never made.
+    let attempts: Vec<i32> =
+        settlements.iter().map(|each| i32::try_from(each.attempt).unwrap_or(i32::MAX)).collect();
+    let states: Vec<&str> = settled.iter().map(|each| each.state.name()).collect();
+    let afters: Vec<Option<f64>> = settled.iter().map(|each| each.after.map(millis)).collect();
+    let errors: Vec<_> = settled.iter().map(|each| each.error.map(printable)).collect();
+    let doubts: Vec<bool> = settled.iter().map(|each| each.in_doubt).collect();
+    let parameters: [&dyn Parameter; 6] = [&events, &attempts, &states, &afters, &errors, &doubts];
+    let (locked, accepted) = (session.rows(LOCK, &parameters[..1]), session.run(SETTLE, &parameters));
+    let (began, locked, accepted) = tokio::join!(biased; session.begin(), locked, accepted);
+    began?;
+    locked?;
+    let accepted = accepted?;
+    session.batch_execute("COMMIT").await?;
+    Ok(accepted)
+}
+
+pub(super) async fn decide(session: &Session, event: Uuid, decision: Decision) -> Result<Decided, Failed> {
+    let filter = Filter { event: Some(event), ..Filter::default() };
+    session.begin().await?;
+    let changed = change(session, &filter, decision).await?;
+    let found = list::documents(session, &filter, None, 1).await?.pop();
+    session.batch_execute("COMMIT").await?;
+    Ok(decision.decided(found, changed == 1))
+}
+
+pub(super) async fn decide_all(
+    session: &Session,
+    filter: &Filter,
+    decision: Decision,
+) -> Result<u64, Failed> {
+    session.begin().await?;
+    let changed = change(session, filter, decision).await?;
+    session.batch_execute("COMMIT").await?;
+    Ok(changed)
+}
+
+async fn change(session: &Session, filter: &Filter, decision: Decision) -> Result<u64, Failed> {
+    let DecisionRule { from, to, when, tries_again } = decision.rule();
+    let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
+    // By the clock, not by the beginning of the transaction, which may have waited.
+    let in_time = match when {
+        DecisionTime::Always => "",
+        DecisionTime::BeforeDue => " AND due_at > clock_timestamp()",
+        DecisionTime::Unclaimed => " AND NOT (is_claimed AND due_at > clock_timestamp())",
+    };
+    let begun = "CASE WHEN changed.is_claimed THEN changed.tries ELSE 0 END";
+    let (due, tries) = if tries_again { ("to_timestamp(0)", begun) } else { ("NULL", "changed.tries") };
+    let condition = Condition::of(filter, None);
+    let sql = format!(
+        "WITH meant AS MATERIALIZED (
+             SELECT event FROM bates.document
+             WHERE state IN ({}){in_time} AND {} ORDER BY event FOR UPDATE
+         )
+         UPDATE bates.document AS changed
+         SET state = '{to}', due_at = {due}, tries = {tries}, updated_at = now(),
+             in_doubt = changed.in_doubt OR changed.is_claimed, is_claimed = false
+         FROM meant WHERE changed.event = meant.event",
+        from.join(", "),
+        condition.text
+    );
+    let changed = session.run(&sql, &condition.parameters()).await?;
+    check_not_left(session).await?;
+    Ok(changed)
+}
+
+pub(super) async fn expire(session: &Session, limit: usize) -> Result<u64, Failed> {
+    written(session, EXPIRE, &[&bounded(limit)]).await
+}
+
+pub(super) async fn prune(session: &Session, age: Duration, limit: usize) -> Result<u64, Failed> {
+    written(session, PRUNE, &[&millis(age), &bounded(limit)]).await
+}
+
+/// One statement as a transaction; answers how many rows it says that it wrote.
+async fn written(session: &Session, sql: &str, parameters: &[&dyn Parameter]) -> Result<u64, Failed> {
+    let (began, rows) = tokio::join!(biased; session.begin(), session.rows(sql, parameters));
+    began?;
+    let written = rows?.len() as u64;
+    session.batch_execute("COMMIT").await?;
+    Ok(written)
+}
