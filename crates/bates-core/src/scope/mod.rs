@@ -48,6 +48,14 @@ impl ScopeKey {
         parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
         period: Option<Period>,
     ) -> Result<Self, ScopeKeyError> {
+        Self::named(parameters, period.map(|period| period.to_string()).as_deref())
+    }
+
+    /// The key of these parameters and the period of this name.
+    pub fn named<'a>(
+        parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
+        period: Option<&str>,
+    ) -> Result<Self, ScopeKeyError> {
         let mut sorted: Vec<(&str, &str)> = parameters.into_iter().collect();
         sorted.sort_unstable();
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -65,7 +73,7 @@ impl ScopeKey {
         }
         if let Some(period) = period {
             let space = if key.is_empty() { "" } else { " " };
-            key.extend([space, "@", &period.to_string()]);
+            key.extend([space, "@", period]);
         }
         if key.len() > BYTES_MAX { Err(ScopeKeyError::TooLong(key.len())) } else { Ok(Self(key.into())) }
     }

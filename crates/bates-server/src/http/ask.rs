@@ -3,15 +3,40 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Uri, header};
 use bates_api::{Day, NumberRequest, Parameters};
-use bates_core::{Code, ScopeName};
+use bates_core::{Code, ScopeName, Store};
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
+use super::routes::Context;
 
 /// The largest body of a question about numbers.
 pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// A body of one JSON object that has at most `BYTES_MAX` bytes.
+pub(super) struct Ask<T, const BYTES_MAX: usize = BODY_BYTES_MAX>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Store, const BYTES_MAX: usize> FromRequest<Context<S>> for Ask<T, BYTES_MAX> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, context: &Context<S>) -> Result<Self, Problem> {
+        json(&bytes(request.into_body(), BYTES_MAX, context.body_timeout).await?).map(Self)
+    }
+}
+
+/// The same, but no body asks for the default.
+pub(super) struct AskOrDefault<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Default, S: Store> FromRequest<Context<S>> for AskOrDefault<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, context: &Context<S>) -> Result<Self, Problem> {
+        let body = bytes(request.into_body(), BODY_BYTES_MAX, context.body_timeout).await?;
+        if body.is_empty() { Ok(Self(T::default())) } else { json(&body).map(Self) }
+    }
+}
 
 /// Reads which numbers are wanted from the body, or from the query if there is no body.
 pub(super) async fn read_numbers(uri: &Uri, body: Body, timeout: Duration) -> Result<NumberRequest, Problem> {
@@ -25,15 +50,13 @@ pub(super) async fn read_numbers(uri: &Uri, body: Body, timeout: Duration) -> Re
 
 /// `count` and `date` are themselves, everything else is a parameter of the scope.
 pub(super) fn read_numbers_query(query: &str) -> Result<NumberRequest, Problem> {
+    let twice = |name| Problem::new(Code::BAD_ARGUMENTS, format!("{name} is given twice"));
     let (mut scope, mut asked, mut date) = (Parameters::default(), None, None);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
-            "count" | "date"
-                if (asked.is_some() && name == "count") || (date.is_some() && name == "date") =>
-            {
-                return Err(Problem::new(Code::BAD_ARGUMENTS, format!("{name} is given twice")));
-            }
+            "count" if asked.is_some() => return Err(twice("count")),
             "count" => asked = Some(count(&value)?),
+            "date" if date.is_some() => return Err(twice("date")),
             "date" => {
                 let bad = |error: bates_api::DayError| Problem::new(Code::BAD_DATE, error.to_string());
                 date = Some(value.parse().map_err(bad)?);
@@ -44,7 +67,6 @@ pub(super) fn read_numbers_query(query: &str) -> Result<NumberRequest, Problem> 
     Ok(NumberRequest { scope, count: asked.unwrap_or(1), date })
 }
 
-/// The name of a scope.
 pub(super) fn name<'a>(parameters: &'a [(&'a str, &'a str)], date: Option<Day>) -> ScopeName<'a> {
     ScopeName { parameters, date: date.map(Day::date) }
 }
@@ -55,7 +77,6 @@ fn count(text: &str) -> Result<u64, Problem> {
     count.ok_or_else(|| Problem::new(Code::BAD_COUNT, "the count is no whole number"))
 }
 
-/// A count within its bounds.
 pub(super) fn check_count(count: u64, count_max: u64) -> Result<(), Problem> {
     if (1..=count_max).contains(&count) {
         return Ok(());

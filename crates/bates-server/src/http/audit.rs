@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use bates_api::{AuditEntry, AuditPage, Day};
@@ -14,8 +13,8 @@ use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::problem::Problem;
-use super::query::{self, ListQuery};
-use super::routes::{self, Context};
+use super::query::{self, ListQuery, printable, wrong};
+use super::routes::Context;
 
 /// What a query asks for: what is not known is a parameter of the scope.
 struct Asked {
@@ -24,22 +23,17 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(query: &ListQuery) -> Result<Self, Problem> {
-        let mut asked = Self { of: RecordFilter::default(), id: None };
-        let (mut parameters, mut period) = (Vec::new(), None);
-        for (name, value) in &query.rest {
-            match &**name {
-                "series" => asked.of.series = Some(routes::name(value)?),
-                "period" => period = Some(printable("period", value)?),
-                "id" => asked.id = Some(value.clone()),
-                "who" => asked.of.who = Some(printable("who", value)?.into()),
-                "since" => asked.of.since = Some(moment("since", value)?),
-                "until" => asked.of.until = Some(moment("until", value)?),
-                name => parameters.push((name, &**value)),
-            }
-        }
-        asked.of.scope = query::read_scope(&parameters, period)?;
-        Ok(asked)
+    fn of(query: &mut ListQuery) -> Result<Self, Problem> {
+        let id = query.take("id", |id| Ok(id.to_owned()))?;
+        let of = RecordFilter {
+            series: query.take_series()?,
+            who: query.take("who", |who| printable("who", who))?.map(Into::into),
+            since: query.take("since", |since| moment("since", since))?,
+            until: query.take("until", |until| moment("until", until))?,
+            scope: query.take_scope()?,
+            ..RecordFilter::default()
+        };
+        Ok(Self { of, id })
     }
 
     /// A parameter that the series has not is a mistake, and not a scope of which there is nothing.
@@ -92,18 +86,6 @@ fn only<S: Store>(context: &Context<S>, id: &str) -> Result<Arc<Entry>, Problem>
     }
 }
 
-fn wrong(field: &str, value: &str, problem: &str) -> Problem {
-    query::refuse(format!("{field}: {:?} {problem}", query::cut(value)))
-}
-
-/// A text that no store refuses.
-fn printable<'v>(field: &str, value: &'v str) -> Result<&'v str, Problem> {
-    let is_fine = value.len() <= 256 && !value.chars().any(char::is_control);
-    is_fine
-        .then_some(value)
-        .ok_or_else(|| wrong(field, value, "has characters that none has, or is too long"))
-}
-
 /// A moment that every store can hold.
 fn is_kept(moment: &Timestamp) -> bool {
     moment.as_second() >= 0
@@ -142,12 +124,12 @@ fn read_after(text: &str) -> Option<(Timestamp, Uuid)> {
     responses((status = 200, content((AuditPage = "application/json"), (String = "text/csv")), description = "The entries"),
         (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(super) async fn audit<S: Store>(
-    State(context): State<Context<S>>,
+    context: Context<S>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let query = ListQuery::of(&uri, query::LARGE)?;
-    let mut asked = Asked::of(&query)?;
+    let mut query = ListQuery::of(&uri, query::LARGE)?;
+    let mut asked = Asked::of(&mut query)?;
     let after = query.after(read_after)?;
     asked.narrow(&context).await?;
     let found = context.machine.records(asked.of, after, query.limit).await?;

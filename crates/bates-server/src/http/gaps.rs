@@ -1,15 +1,14 @@
 //! `/v1/gaps` and `/v1/reconcile`: which numbers nobody has, and why.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use bates_api::{Gap, GapPage, Reconciliation};
 use bates_core::{GapFilter, Place, ScopeKey, Store};
 
-use super::problem::Problem;
+use super::problem::{Answer, Problem};
 use super::query::{self, ListQuery};
-use super::routes::{self, Context};
+use super::routes::Context;
 
 /// List gaps
 ///
@@ -23,20 +22,12 @@ use super::routes::{self, Context};
     responses((status = 200, content((GapPage = "application/json"), (String = "text/csv")), description = "The gaps"),
         (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(super) async fn gaps<S: Store>(
-    State(context): State<Context<S>>,
+    context: Context<S>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let query = ListQuery::of(&uri, query::LARGE)?;
-    let (mut of, mut parameters, mut period) = (GapFilter::default(), Vec::new(), None);
-    for (name, value) in &query.rest {
-        match &**name {
-            "series" => of.series = Some(routes::name(value)?),
-            "period" => period = Some(&**value),
-            name => parameters.push((name, &**value)),
-        }
-    }
-    of.scope = query::read_scope(&parameters, period)?;
+    let mut query = ListQuery::of(&uri, query::LARGE)?;
+    let of = GapFilter { series: query.take_series()?, scope: query.take_scope()? };
     let found = context.machine.gaps(of, query.after(read_place)?, query.limit).await?;
     let after = query.next(&found, |gap| {
         format!("{}|{}|{}", gap.place.series.as_str(), gap.place.scope, gap.missing.range.from())
@@ -72,11 +63,8 @@ fn spell_gap(gap: &bates_core::Gap) -> Gap {
 #[utoipa::path(post, path = "/v1/reconcile", tag = "gaps",
     params(("series" = Option<String>, Query, description = "Only this series")),
     responses((status = 200, body = Reconciliation), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series, or the store fails")))]
-pub(super) async fn reconcile<S: Store>(
-    State(context): State<Context<S>>,
-    uri: Uri,
-) -> Result<Json<Reconciliation>, Problem> {
-    let only = query::only_series(&context, &uri).await?.map(|entry| entry.series().name().clone());
+pub(super) async fn reconcile<S: Store>(context: Context<S>, uri: Uri) -> Answer<Reconciliation> {
+    let only = context.only_series(&uri).await?;
     let bates_core::Reconciled { scopes, gaps, missing, uncertain, strangers } =
         context.machine.reconcile(only.as_ref()).await?;
     Ok(Json(Reconciliation { scopes, gaps, missing, uncertain, strangers }))

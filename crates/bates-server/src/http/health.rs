@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use bates_core::{Machine, MachineError, Store, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -25,7 +24,7 @@ pub(super) async fn alive() -> &'static str {
 #[utoipa::path(get, path = "/readyz", tag = "operations",
     responses((status = 200, description = "They can", body = String),
         (status = 503, body = Problem, content_type = "application/problem+json", description = "The server stops, or its store fails")))]
-pub(super) async fn ready<S: Store>(State(context): State<Context<S>>) -> Result<&'static str, Problem> {
+pub(super) async fn ready<S: Store>(context: Context<S>) -> Result<&'static str, Problem> {
     context.health.check(&context.machine).await?;
     Ok("ok\n")
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Extension, State};
+use axum::extract::Extension;
 use axum::http::Uri;
 use bates_api::{
     HeldLease, LeaseGrant, LeasePage, LeaseRequest, LeasedNumber, PositionRange, ReturnOutcome, ReturnRequest,
@@ -11,10 +11,10 @@ use bates_core::{Advance, By, ClientLease, ClientLeaseFilter, Code, Entry, Lease
 use bates_pattern::{Position, Reset};
 use uuid::Uuid;
 
-use super::ask;
-use super::problem::Problem;
+use super::ask::{self, Ask};
+use super::problem::{Answer, Problem};
 use super::query::{self, ListQuery, PageSize, cut};
-use super::routes::{self, Context, Path};
+use super::routes::{Context, Path, Series};
 use crate::Caller;
 
 /// Positions in one lease, which is two integers however many they are. A crash of the client loses so many at the most.
@@ -52,19 +52,13 @@ const RETURN_BYTES_MAX: usize = 1024 * 1024;
         (status = "default", description = "Nothing was given", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn lease<S: Store>(
-    State(context): State<Context<S>>,
+    context: Context<S>,
     Extension(caller): Extension<Caller>,
-    Path(series): Path<String>,
-    body: Body,
-) -> Result<Json<LeaseGrant>, Problem> {
-    let entry = context.series(&series).await?;
-    let body = ask::bytes(body, ASK_BYTES_MAX, context.body_timeout).await?;
-    let LeaseRequest { scope, count, date, numbers, used } = ask::json(&body)?;
+    Series(entry): Series,
+    Ask(LeaseRequest { scope, count, date, numbers, used }): Ask<LeaseRequest, ASK_BYTES_MAX>,
+) -> Answer<LeaseGrant> {
     ask::check_count(count, COUNT_MAX)?;
-    if used.len() > USED_MAX {
-        let detail = format!("{} leases are used; one request may name {USED_MAX}", used.len());
-        return Err(Problem::new(Code::BAD_BODY, detail));
-    }
+    check_length(used.len(), USED_MAX, "leases are used")?;
     // What is no id is none of a lease, and has ended before.
     let used = used.iter().filter_map(|id| id.parse().ok()).collect();
     let parameters: Vec<_> = scope.iter().collect();
@@ -84,18 +78,15 @@ pub(super) async fn lease<S: Store>(
     responses((status = 200, body = ReturnOutcome),
         (status = "default", description = "Nothing was written", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn give_back<S: Store>(
-    State(context): State<Context<S>>,
+    context: Context<S>,
     Path(lease): Path<String>,
     body: Body,
-) -> Result<Json<ReturnOutcome>, Problem> {
-    let unknown = || Problem::new(Code::UNKNOWN_LEASE, format!("there is no lease {:?}", cut(&lease)));
-    let id: Uuid = lease.parse().map_err(|_| unknown())?;
-    let body = ask::bytes(body, RETURN_BYTES_MAX, context.body_timeout).await?;
-    let ReturnRequest { unused } = ask::json(&body)?;
-    if unused.len() > UNUSED_MAX {
-        let detail = format!("{} ranges are unused; one request may name {UNUSED_MAX}", unused.len());
-        return Err(Problem::new(Code::BAD_BODY, detail));
-    }
+) -> Answer<ReturnOutcome> {
+    let unknown = |_| Problem::new(Code::UNKNOWN_LEASE, format!("there is no lease {:?}", cut(&lease)));
+    let id: Uuid = lease.parse().map_err(unknown)?;
+    let ReturnRequest { unused } =
+        ask::json(&ask::bytes(body, RETURN_BYTES_MAX, context.body_timeout).await?)?;
+    check_length(unused.len(), UNUSED_MAX, "ranges are unused")?;
     let positions = |range: PositionRange| Lease::new(range.first, range.last.checked_add(1)?);
     let unused: Option<Vec<Lease>> = unused.into_iter().map(positions).collect();
     let unused = unused.ok_or_else(|| Problem::new(Code::BAD_BODY, "a range ends before it begins"))?;
@@ -108,21 +99,18 @@ pub(super) async fn give_back<S: Store>(
         ("after" = Option<String>, Query, description = "The `after` of the page before")),
     responses((status = 200, body = LeasePage),
         (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(super) async fn held<S: Store>(
-    State(context): State<Context<S>>,
-    uri: Uri,
-) -> Result<Json<LeasePage>, Problem> {
-    let query = ListQuery::of(&uri, PAGE)?;
-    let mut of = ClientLeaseFilter::default();
-    for (name, value) in &query.rest {
-        match &**name {
-            "series" => of.series = Some(routes::name(value)?),
-            name => return Err(query::refuse(format!("there is no parameter {:?}", cut(name)))),
-        }
-    }
+pub(super) async fn held<S: Store>(context: Context<S>, uri: Uri) -> Answer<LeasePage> {
+    let mut query = ListQuery::of(&uri, PAGE)?;
+    let of = ClientLeaseFilter { series: query.take_series()? };
+    query.check_rest(|name| format!("there is no parameter {:?}", cut(name)))?;
     let found = context.machine.leases(of, query.after(|after| after.parse().ok())?, query.limit).await?;
     let after = query.next(&found, |lease| lease.id.to_string());
     Ok(Json(LeasePage { leases: found.into_iter().map(spell_lease).collect(), after }))
+}
+
+fn check_length(length: usize, length_max: usize, what: &str) -> Result<(), Problem> {
+    let told = || format!("{length} {what}; one request may name {length_max}");
+    if length <= length_max { Ok(()) } else { Err(Problem::new(Code::BAD_BODY, told())) }
 }
 
 fn spell_ranges(leases: Vec<Lease>) -> Vec<PositionRange> {
@@ -147,16 +135,15 @@ fn spell_grant(entry: &Entry, Leased { id, what, good_for }: Leased) -> LeaseGra
     let good_for_ms = good_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let grant = LeaseGrant { lease: id.to_string(), good_for_ms, ..LeaseGrant::default() };
     match what {
-        Advance::Ranges(ranges) => {
-            let reset = Some(pattern.reset()).filter(|reset| *reset != Reset::Never);
-            LeaseGrant {
-                ranges: Some(spell_ranges(ranges)),
-                template: Some(pattern.template().to_owned()),
-                reset: reset.map(|reset| reset.to_string()),
-                construction: Some(pattern.construction().number()),
-                ..grant
-            }
-        }
+        Advance::Ranges(ranges) => LeaseGrant {
+            ranges: Some(spell_ranges(ranges)),
+            template: Some(pattern.template().to_owned()),
+            reset: Some(pattern.reset())
+                .filter(|reset| *reset != Reset::Never)
+                .map(|reset| reset.to_string()),
+            construction: Some(pattern.construction().number()),
+            ..grant
+        },
         Advance::Numbers(numbers, ranges) => {
             let number = |(position, id): (Position, &str)| LeasedNumber {
                 position: position.value(),

@@ -27,5 +27,4 @@ mod trace;
 
 pub use front::Settings;
 pub use listener::serve;
-pub use openapi::document;
 pub use openg2p::id_length;

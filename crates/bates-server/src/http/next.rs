@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Extension, State};
+use axum::extract::Extension;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bates_api::NumberRequest;
-use bates_core::{By, Code, Entry, Machine, NextError, Numbers, Store};
+use bates_core::{By, Code, Entry, NextError, Numbers, Store};
 use futures_util::stream;
 
 use super::ask;
 use super::problem::Problem;
-use super::routes::{Context, Path};
+use super::routes::{Context, Series};
 use crate::Caller;
 
 /// What one JSON object may hold: some megabytes.
@@ -36,20 +36,18 @@ const LINES_AT_ONCE: u64 = 4_096;
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn next<S: Store>(
-    State(context): State<Context<S>>,
+    context: Context<S>,
     Extension(caller): Extension<Caller>,
-    Path(series): Path<String>,
+    Series(entry): Series,
     uri: Uri,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let entry = context.series(&series).await?;
     let ask = ask::read_numbers(&uri, body, context.body_timeout).await?;
     let as_lines = wants_lines(&headers);
-    let count_max = if as_lines { LINES_MAX } else { OBJECT_MAX };
-    ask::check_count(ask.count, count_max)?;
+    ask::check_count(ask.count, if as_lines { LINES_MAX } else { OBJECT_MAX })?;
     if as_lines {
-        return lines(context.machine, entry, ask, caller).await;
+        return Lines { context, entry, ask, caller }.answer().await;
     }
     let parameters: Vec<_> = ask.scope.iter().collect();
     let by = By::http(caller.who());
@@ -77,37 +75,6 @@ fn object(numbers: &Numbers) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// The first lines are made before the answer begins, so that an error is told by its status. One that comes
-/// later breaks the connection off: what was sent was issued, and the client sees that it is not all.
-async fn lines<S: Store>(
-    machine: Arc<Machine<S>>,
-    entry: Arc<Entry>,
-    ask: NumberRequest,
-    caller: Caller,
-) -> Result<Response, Problem> {
-    let (first, left) = some_lines(&machine, &entry, &ask, (ask.count, &caller)).await?;
-    let name = entry.series().name().clone();
-    let rest = stream::try_unfold((machine, ask, left), move |(machine, ask, left)| {
-        let (name, caller) = (name.clone(), caller.clone());
-        async move {
-            if left == 0 {
-                return Ok(None);
-            }
-            // Looked up anew: what was retired issues nothing more, however much was asked for.
-            let Some(entry) = machine.named(name.as_str()) else { return Err(Broken::Retired) };
-            match some_lines(&machine, &entry, &ask, (left, &caller)).await {
-                Ok((lines, left)) => Ok(Some((lines, (machine, ask, left)))),
-                // The space ended between two pieces: that is all there is, here and now.
-                Err(error) if [Code::EXHAUSTED, Code::HELD_ELSEWHERE].contains(&error.code()) => Ok(None),
-                Err(error) => Err(Broken::Next(error)),
-            }
-        }
-    });
-    let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, Broken>(first)]), rest);
-    let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-    Ok((kind, Body::from_stream(all)).into_response())
-}
-
 /// Why a stream breaks off.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
@@ -117,20 +84,50 @@ enum Broken {
     Retired,
 }
 
-/// Some lines, and how many are left to make. Where the space ends there are fewer, and the next call says so.
-async fn some_lines<S: Store>(
-    machine: &Machine<S>,
-    entry: &Entry,
-    ask: &NumberRequest,
-    (left, caller): (u64, &Caller),
-) -> Result<(Bytes, u64), NextError> {
-    let parameters: Vec<_> = ask.scope.iter().collect();
-    let (count, by) = (left.min(LINES_AT_ONCE), By::http(caller.who()));
-    let numbers = machine.next(entry, ask::name(&parameters, ask.date), count, by).await?;
-    let mut text = Vec::with_capacity(numbers.len() * 20);
-    for (_, number) in numbers.iter() {
-        text.extend_from_slice(number.as_bytes());
-        text.push(b'\n');
+/// Numbers that are sent as lines: `ask.count` of them are still to come.
+struct Lines<S> {
+    context: Context<S>,
+    entry: Arc<Entry>,
+    ask: NumberRequest,
+    caller: Caller,
+}
+
+impl<S: Store> Lines<S> {
+    /// The first lines are made before the answer begins, so that an error is told by its status. One that comes
+    /// later breaks the connection off: what was sent was issued, and the client sees that it is not all.
+    async fn answer(mut self) -> Result<Response, Problem> {
+        let first = self.some().await?;
+        let rest = stream::try_unfold(self, |mut lines| async move {
+            if lines.ask.count == 0 {
+                return Ok(None);
+            }
+            // Looked up anew: what was retired issues nothing more, however much was asked for.
+            let name = lines.entry.series().name().as_str();
+            lines.entry = lines.context.machine.named(name).ok_or(Broken::Retired)?;
+            match lines.some().await {
+                Ok(some) => Ok(Some((some, lines))),
+                // The space ended between two pieces: that is all there is, here and now.
+                Err(error) if [Code::EXHAUSTED, Code::HELD_ELSEWHERE].contains(&error.code()) => Ok(None),
+                Err(error) => Err(Broken::Next(error)),
+            }
+        });
+        let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, Broken>(first)]), rest);
+        let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+        Ok((kind, Body::from_stream(all)).into_response())
     }
-    Ok((text.into(), left - numbers.len() as u64))
+
+    /// Some of the lines that are still to come. Where the space ends there are fewer, and the next call says so.
+    async fn some(&mut self) -> Result<Bytes, NextError> {
+        let Self { context, entry, ask, caller } = self;
+        let parameters: Vec<_> = ask.scope.iter().collect();
+        let (name, count) = (ask::name(&parameters, ask.date), ask.count.min(LINES_AT_ONCE));
+        let numbers = context.machine.next(entry, name, count, By::http(caller.who())).await?;
+        let mut text = Vec::with_capacity(numbers.len() * 20);
+        for (_, number) in numbers.iter() {
+            text.extend_from_slice(number.as_bytes());
+            text.push(b'\n');
+        }
+        ask.count -= numbers.len() as u64;
+        Ok(text.into())
+    }
 }

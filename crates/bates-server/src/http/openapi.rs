@@ -6,59 +6,16 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use axum::body::Bytes;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use bates_core::Code;
+use bates_core::{Code, Store};
 use utoipa::OpenApi;
 use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
-use super::routes::Path;
-use super::{audit, documents, gaps, health, lease, metrics, next, openg2p, pools, scopes, series, trace};
+use super::routes::{Context, Path};
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Bates", description = "A numbering machine: identifiers that are never repeated."),
-    paths(
-        next::next,
-        lease::lease,
-        lease::give_back,
-        lease::held,
-        scopes::peek,
-        series::all,
-        series::one,
-        series::put,
-        series::patch,
-        series::retire,
-        scopes::list,
-        trace::validate,
-        trace::find,
-        documents::assign,
-        documents::document,
-        documents::reserve,
-        documents::confirm,
-        documents::void,
-        documents::outbox,
-        documents::counts,
-        documents::retry,
-        documents::abandon,
-        documents::retry_all,
-        documents::abandon_all,
-        gaps::gaps,
-        gaps::reconcile,
-        audit::audit,
-        pools::all,
-        pools::ask_for,
-        pools::attach,
-        pools::next,
-        openg2p::issue,
-        openg2p::batch,
-        openg2p::validate,
-        openg2p::health,
-        openg2p::version,
-        openg2p::config,
-        health::alive,
-        health::ready,
-        metrics::metrics,
-    ),
     modifiers(&Guarded),
     tags(
         (name = "numbers", description = "Take numbers, and look at what comes next"),
@@ -88,20 +45,22 @@ impl utoipa::Modify for Guarded {
     }
 }
 
-static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
-    Api::openapi().to_pretty_json().expect("the description of the API has no keys that are not texts")
-});
-
-static PAGE: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| Arc::new(Config::from("/openapi.json")));
+/// All of the description but the paths and what they need.
+pub(super) fn outline() -> utoipa::openapi::OpenApi {
+    Api::openapi()
+}
 
 /// The description of the API, in the form of `OpenAPI` 3.1.
-pub fn document() -> &'static str {
-    &DOCUMENT
+pub(super) fn text(api: &utoipa::openapi::OpenApi) -> Bytes {
+    let text = api.to_pretty_json().expect("the description of the API has no keys that are not texts");
+    text.into()
 }
 
-pub(super) async fn json() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
+pub(super) async fn json<S: Store>(context: Context<S>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], context.description.clone()).into_response()
 }
+
+static PAGE: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| Arc::new(Config::from("/openapi.json")));
 
 pub(super) async fn page() -> Redirect {
     Redirect::permanent("/docs/")

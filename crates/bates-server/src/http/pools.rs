@@ -1,19 +1,17 @@
 //! Shared pools: which there are, one asked for, and what a program needs that takes from one.
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::{Extension, State};
+use axum::extract::Extension;
 use axum::http::{StatusCode, Uri};
-use axum::response::IntoResponse;
 use bates_api::{
     AttachRequest, Attachment, PoolList, PoolNumberRequest, PoolNumbers, PoolRequest, PoolStatus,
 };
 use bates_core::{By, PoolLook, PoolRefused, Server, Store};
 
-use super::ask::{self, BODY_BYTES_MAX};
-use super::problem::Problem;
+use super::ask::{self, Ask, AskOrDefault};
+use super::problem::{Answer, Problem};
 use super::query;
-use super::routes::{Context, Path};
+use super::routes::{Context, Series};
 use crate::Caller;
 
 /// Numbers that are given at once.
@@ -23,12 +21,8 @@ const COUNT_MAX: u64 = 100_000;
 #[utoipa::path(get, path = "/v1/pools", tag = "pools",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
     responses((status = 200, body = PoolList), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series, or it has no pools")))]
-pub(super) async fn all<S: Store>(
-    State(context): State<Context<S>>,
-    uri: Uri,
-) -> Result<Json<PoolList>, Problem> {
-    let only = query::only_series(&context, &uri).await?.map(|entry| entry.series().name().clone());
-    let pools = context.machine.look_at_pools(only.as_ref()).await?;
+pub(super) async fn all<S: Store>(context: Context<S>, uri: Uri) -> Answer<PoolList> {
+    let pools = context.machine.look_at_pools(context.only_series(&uri).await?.as_ref()).await?;
     Ok(Json(PoolList { pools: pools.into_iter().map(spell_pool).collect() }))
 }
 
@@ -39,13 +33,10 @@ pub(super) async fn all<S: Store>(
     responses((status = 202, body = PoolStatus, description = "It is being filled"),
         (status = "default", description = "There is no pool", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn ask_for<S: Store>(
-    State(context): State<Context<S>>,
-    Path(series): Path<String>,
-    body: Body,
-) -> Result<impl IntoResponse, Problem> {
-    let entry = context.series(&series).await?;
-    let body = ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?;
-    let ask: PoolRequest = if body.is_empty() { PoolRequest::default() } else { ask::json(&body)? };
+    context: Context<S>,
+    Series(entry): Series,
+    AskOrDefault(ask): AskOrDefault<PoolRequest>,
+) -> Result<(StatusCode, Json<PoolStatus>), Problem> {
     let parameters: Vec<_> = ask.scope.iter().collect();
     let pool = context.machine.ask_for_pool(&entry, ask::name(&parameters, None)).await?;
     Ok((StatusCode::ACCEPTED, Json(spell_pool(pool))))
@@ -62,12 +53,10 @@ pub(super) async fn ask_for<S: Store>(
     responses((status = 200, body = Attachment),
         (status = "default", description = "Bates sees another server, or none", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn attach<S: Store>(
-    State(context): State<Context<S>>,
-    Path(series): Path<String>,
-    body: Body,
-) -> Result<Json<Attachment>, Problem> {
-    let entry = context.series(&series).await?;
-    let ask: AttachRequest = ask::json(&ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?)?;
+    context: Context<S>,
+    Series(entry): Series,
+    Ask(ask): Ask<AttachRequest>,
+) -> Answer<Attachment> {
     let server = Server { run: ask.run_id, replication: ask.replication_id };
     let parameters: Vec<_> = ask.scope.iter().collect();
     let (key, epoch) = context.machine.attach(&entry, ask::name(&parameters, None), &server).await?;
@@ -81,17 +70,14 @@ pub(super) async fn attach<S: Store>(
     responses((status = 200, body = PoolNumbers),
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json")))]
 pub(super) async fn next<S: Store>(
-    State(context): State<Context<S>>,
+    context: Context<S>,
     Extension(caller): Extension<Caller>,
-    Path(series): Path<String>,
-    body: Body,
-) -> Result<Json<PoolNumbers>, Problem> {
-    let entry = context.series(&series).await?;
-    let ask: PoolNumberRequest = ask::json(&ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?)?;
+    Series(entry): Series,
+    Ask(ask): Ask<PoolNumberRequest>,
+) -> Answer<PoolNumbers> {
     ask::check_count(ask.count, COUNT_MAX)?;
-    let Some(kept) = context.machine.kept(entry.series().name()) else {
-        return Err(PoolRefused::None(series.into()).into());
-    };
+    let series = entry.series().name();
+    let kept = context.machine.kept(series).ok_or_else(|| PoolRefused::None(series.as_str().into()))?;
     let parameters: Vec<_> = ask.scope.iter().collect();
     let by = By::http(caller.who());
     let numbers = context.machine.next(&entry, ask::name(&parameters, None), ask.count, by).await?;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{
@@ -11,6 +12,9 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::series::FieldErrors;
+
+/// JSON, or why there is none.
+pub(super) type Answer<T> = Result<Json<T>, Problem>;
 
 /// A problem as an answer.
 #[derive(Debug)]

@@ -1,15 +1,13 @@
 //! Queries of lists: which page, and of what. Owns `after` and `limit`, for every list alike.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
-use bates_core::{Code, Entry, ScopeKey, Store};
+use bates_core::{Code, ScopeKey, SeriesName};
 
-use super::ask;
 use super::problem::Problem;
-use super::routes::Context;
+use super::{ask, routes};
 
 /// How many items a page has unless the query says, and the most that it may ask for.
 #[derive(Clone, Copy)]
@@ -28,12 +26,11 @@ pub(super) const LARGE: PageSize = PageSize { default: 1_000, max: 10_000 };
 pub(super) struct ListQuery {
     after: Option<String>,
     pub(super) limit: usize,
-    /// Everything else, in the order in which it came.
-    pub(super) rest: Vec<(String, String)>,
+    /// Everything that was not taken yet, in the order in which it came.
+    rest: Vec<(String, String)>,
 }
 
-/// All pairs of a query.
-pub(super) fn pairs(uri: &Uri) -> impl Iterator<Item = (String, String)> {
+fn pairs(uri: &Uri) -> impl Iterator<Item = (String, String)> {
     let query = uri.query().unwrap_or_default();
     form_urlencoded::parse(query.as_bytes()).map(|(name, value)| (name.into_owned(), value.into_owned()))
 }
@@ -42,9 +39,20 @@ pub(super) fn refuse(detail: impl Into<String>) -> Problem {
     Problem::new(Code::BAD_ARGUMENTS, detail)
 }
 
+pub(super) fn wrong(field: &str, value: &str, problem: &str) -> Problem {
+    refuse(format!("{field}: {:?} {problem}", cut(value)))
+}
+
 /// A text that is shown in an error.
 pub(super) fn cut(text: &str) -> String {
     text.chars().take(64).collect()
+}
+
+/// A text that no store refuses.
+pub(super) fn printable(field: &str, value: &str) -> Result<String, Problem> {
+    let is_fine = value.len() <= 256 && !value.chars().any(char::is_control);
+    let bad = || wrong(field, value, "has characters that none has, or is too long");
+    is_fine.then(|| value.to_owned()).ok_or_else(bad)
 }
 
 impl ListQuery {
@@ -65,9 +73,40 @@ impl ListQuery {
         Ok(query)
     }
 
+    /// The last value of that name; all of them have to be good.
+    pub(super) fn take<T>(
+        &mut self,
+        name: &str,
+        read: impl Fn(&str) -> Result<T, Problem>,
+    ) -> Result<Option<T>, Problem> {
+        let given = self.rest.extract_if(.., |(given, _)| given == name);
+        let values = given.map(|(_, value)| read(&value)).collect::<Result<Vec<T>, Problem>>()?;
+        Ok(values.into_iter().last())
+    }
+
+    pub(super) fn take_series(&mut self) -> Result<Option<SeriesName>, Problem> {
+        self.take("series", routes::name)
+    }
+
+    /// The scope of which a period, parameters or both are given: all that is left are parameters.
+    pub(super) fn take_scope(&mut self) -> Result<Option<ScopeKey>, Problem> {
+        let period = self.take("period", |period| printable("period", period))?;
+        let parameters = self.rest.iter().map(|(name, value)| (&**name, &**value));
+        if self.rest.is_empty() && period.is_none() {
+            return Ok(None);
+        }
+        let key = ScopeKey::named(parameters, period.as_deref());
+        key.map(Some).map_err(|error| Problem::new(Code::BAD_SCOPE, error.to_string()))
+    }
+
+    /// Refuses everything that was not taken.
+    pub(super) fn check_rest(&self, refusal: impl FnOnce(&str) -> String) -> Result<(), Problem> {
+        self.rest.first().map_or(Ok(()), |(name, _)| Err(refuse(refusal(name))))
+    }
+
     /// The `after` of the page before, if one is given; `read` knows what it looks like.
     pub(super) fn after<T>(&self, read: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Problem> {
-        let unread = |after: &str| refuse(format!("after: {:?} is not the one of a page before", cut(after)));
+        let unread = |after: &str| wrong("after", after, "is not the one of a page before");
         self.after.as_deref().map(|after| read(after).ok_or_else(|| unread(after))).transpose()
     }
 
@@ -78,34 +117,11 @@ impl ListQuery {
 }
 
 /// The series that a query names, which may name nothing else.
-pub(super) async fn only_series<S: Store>(
-    context: &Context<S>,
-    uri: &Uri,
-) -> Result<Option<Arc<Entry>>, Problem> {
-    let mut only = None;
-    for (name, value) in pairs(uri) {
-        match &*name {
-            "series" => only = Some(context.series(&value).await?),
-            _ => return Err(refuse("the query may have series")),
-        }
-    }
-    Ok(only)
-}
-
-/// The scope of which a query gives parameters, a period or both.
-pub(super) fn read_scope(
-    parameters: &[(&str, &str)],
-    period: Option<&str>,
-) -> Result<Option<ScopeKey>, Problem> {
-    if parameters.is_empty() && period.is_none() {
-        return Ok(None);
-    }
-    let bad = |error: bates_core::ScopeKeyError| Problem::new(Code::BAD_SCOPE, error.to_string());
-    let key = ScopeKey::new(parameters.iter().copied(), None).map_err(bad)?;
-    Ok(Some(match period {
-        Some(period) => ScopeKey::from_store(format!("{key} @{period}").trim_start()),
-        None => key,
-    }))
+pub(super) fn only_series(uri: &Uri) -> Result<Option<SeriesName>, Problem> {
+    let mut query = ListQuery { after: None, limit: 0, rest: pairs(uri).collect() };
+    let series = query.take_series()?;
+    query.check_rest(|_| "the query may have series".to_owned())?;
+    Ok(series)
 }
 
 /// A scope as an answer spells it: its parameters and its period.

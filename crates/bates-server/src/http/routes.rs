@@ -1,38 +1,56 @@
-//! Which path is answered by whom.
+//! Which path is answered by whom, and what every handler is given: the context, the series and the parts of its path.
 
+use std::convert::Infallible;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::FromRequestParts;
+use axum::http::Uri;
 use axum::http::request::Parts;
-use axum::routing::{get, post};
+use axum::routing::get;
 use bates_core::{Code, Entry, Machine, SeriesName, Store};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::health::Health;
 use super::openg2p::{self, Ready};
 use super::problem::Problem;
 use super::{
-    Settings, audit, documents, gaps, health, lease, metrics, next, openapi, pools, scopes, series, trace,
+    Settings, audit, documents, gaps, health, lease, metrics, next, openapi, pools, query, scopes, series,
+    trace,
 };
 
-/// What every request needs.
-pub(super) struct Context<S> {
+/// What every request needs, one pointer to it.
+pub(super) struct Context<S>(Arc<Shared<S>>);
+
+pub(super) struct Shared<S> {
     pub(super) machine: Arc<Machine<S>>,
     pub(super) body_timeout: Duration,
-    pub(super) health: Arc<Health>,
+    pub(super) health: Health,
     /// Which ID types can issue.
-    pub(super) ready: Arc<Ready>,
-    /// Turns of lines of streams: those of all streams together.
+    pub(super) ready: Ready,
+    /// Turns of lines, for all streams together.
     pub(super) turns: Arc<Semaphore>,
+    /// The description of the API.
+    pub(super) description: Bytes,
 }
 
 impl<S> Clone for Context<S> {
     fn clone(&self) -> Self {
-        let (machine, health, turns) = (self.machine.clone(), self.health.clone(), self.turns.clone());
-        Self { machine, body_timeout: self.body_timeout, health, ready: self.ready.clone(), turns }
+        Self(self.0.clone())
+    }
+}
+
+impl<S> Deref for Context<S> {
+    type Target = Shared<S>;
+
+    fn deref(&self) -> &Shared<S> {
+        &self.0
     }
 }
 
@@ -45,68 +63,78 @@ impl<S: Store> Context<S> {
             Err(problem) => problem,
         })
     }
+
+    /// The series that a query names, which may name nothing else; it has to be there.
+    pub(super) async fn only_series(&self, uri: &Uri) -> Result<Option<SeriesName>, Problem> {
+        let only = query::only_series(uri)?;
+        if let Some(name) = &only {
+            self.series(name.as_str()).await?;
+        }
+        Ok(only)
+    }
 }
 
 pub(super) fn name(text: &str) -> Result<SeriesName, Problem> {
     text.parse().map_err(|error: bates_core::NameError| Problem::new(Code::BAD_NAME, error.to_string()))
 }
 
-/// The paths of numbers in advance.
-fn of_leases<S: Store>() -> Router<Context<S>> {
-    Router::new()
-        .route("/v1/series/{series}/lease", post(lease::lease::<S>))
-        .route("/v1/leases", get(lease::held::<S>))
-        .route("/v1/leases/{lease}/return", post(lease::give_back::<S>))
+fn of_series<S: Store>() -> OpenApiRouter<Context<S>> {
+    OpenApiRouter::new()
+        .routes(routes!(series::all))
+        .routes(routes!(series::one, series::put, series::patch, series::retire))
+        .routes(routes!(scopes::list))
+        .routes(routes!(scopes::peek))
+        .routes(routes!(next::next))
+        .routes(routes!(lease::lease))
+        .routes(routes!(lease::held))
+        .routes(routes!(lease::give_back))
+        .routes(routes!(pools::all))
+        .routes(routes!(pools::ask_for))
+        .routes(routes!(pools::attach))
+        .routes(routes!(pools::next))
+        .routes(routes!(trace::validate))
+        .routes(routes!(trace::find))
+        .routes(routes!(gaps::gaps))
+        .routes(routes!(gaps::reconcile))
+        .routes(routes!(audit::audit))
 }
 
-/// The paths of documents and reservations.
-fn of_documents<S: Store>() -> Router<Context<S>> {
-    Router::new()
-        .route("/v1/series/{series}/documents", post(documents::assign::<S>))
-        .route("/v1/series/{series}/reservations", post(documents::reserve::<S>))
-        .route("/v1/reservations/{token}/confirm", post(documents::confirm::<S>))
-        .route("/v1/reservations/{token}/void", post(documents::void::<S>))
-        .route("/v1/documents/{id}", get(documents::document::<S>))
-        .route("/v1/outbox", get(documents::outbox::<S>))
-        .route("/v1/outbox/counts", get(documents::counts::<S>))
-        .route("/v1/outbox/retry", post(documents::retry_all::<S>))
-        .route("/v1/outbox/abandon", post(documents::abandon_all::<S>))
-        .route("/v1/outbox/{id}/retry", post(documents::retry::<S>))
-        .route("/v1/outbox/{id}/abandon", post(documents::abandon::<S>))
-}
-
-/// The paths of shared pools.
-fn of_pools<S: Store>() -> Router<Context<S>> {
-    Router::new()
-        .route("/v1/pools", get(pools::all::<S>))
-        .route("/v1/series/{series}/pool", post(pools::ask_for::<S>))
-        .route("/v1/series/{series}/pool/attach", post(pools::attach::<S>))
-        .route("/v1/series/{series}/pool/next", post(pools::next::<S>))
+fn of_documents<S: Store>() -> OpenApiRouter<Context<S>> {
+    OpenApiRouter::new()
+        .routes(routes!(documents::assign))
+        .routes(routes!(documents::reserve))
+        .routes(routes!(documents::confirm))
+        .routes(routes!(documents::void))
+        .routes(routes!(documents::document))
+        .routes(routes!(documents::outbox))
+        .routes(routes!(documents::counts))
+        .routes(routes!(documents::retry_all))
+        .routes(routes!(documents::abandon_all))
+        .routes(routes!(documents::retry))
+        .routes(routes!(documents::abandon))
 }
 
 pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
-    let one =
-        get(series::one::<S>).put(series::put::<S>).patch(series::patch::<S>).delete(series::retire::<S>);
-    Router::new()
-        .route("/v1/series/{series}/next", post(next::next::<S>))
-        .route("/v1/series", get(series::all::<S>))
-        .route("/v1/series/{series}", one)
-        .route("/v1/series/{series}/scopes", get(scopes::list::<S>))
-        .route("/v1/series/{series}/peek", get(scopes::peek::<S>))
-        .route("/v1/series/{series}/validate/{id}", get(trace::validate::<S>))
-        .route("/v1/ids/{id}", get(trace::find::<S>))
-        .merge(of_leases())
+    let (router, api) = OpenApiRouter::with_openapi(openapi::outline())
+        .merge(of_series())
         .merge(of_documents())
-        .merge(of_pools())
-        .nest(openg2p::BASE, openg2p::routes())
-        .route("/v1/gaps", get(gaps::gaps::<S>))
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .routes(routes!(metrics::metrics))
+        .split_for_parts();
+    let (contract, contract_api) = openg2p::routes();
+    let shared = Shared {
+        machine,
+        body_timeout: settings.body_timeout,
+        health: Health::default(),
+        ready: Ready::default(),
+        turns: Arc::new(Semaphore::new(documents::LINES_OF_ALL)),
+        description: openapi::text(&api.nest(openg2p::BASE, contract_api)),
+    };
+    router
+        .nest(openg2p::BASE, contract)
         .route("/api/v1/ids/gaps", get(gaps::gaps::<S>))
-        .route("/v1/audit", get(audit::audit::<S>))
-        .route("/v1/reconcile", post(gaps::reconcile::<S>))
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready::<S>))
-        .route("/metrics", get(metrics::metrics::<S>))
-        .route("/openapi.json", get(openapi::json))
+        .route("/openapi.json", get(openapi::json::<S>))
         .route("/", get(openapi::page))
         .route("/docs", get(openapi::page))
         .route("/docs/", get(openapi::index))
@@ -115,13 +143,15 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .method_not_allowed_fallback(async || {
             Problem::new(Code::METHOD_NOT_ALLOWED, "the path does not know this method")
         })
-        .with_state(Context {
-            machine,
-            body_timeout: settings.body_timeout,
-            health: Arc::default(),
-            ready: Arc::default(),
-            turns: Arc::new(Semaphore::new(documents::LINES_OF_ALL)),
-        })
+        .with_state(Context(Arc::new(shared)))
+}
+
+impl<S: Store> FromRequestParts<Self> for Context<S> {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(_: &mut Parts, context: &Self) -> Result<Self, Infallible> {
+        Ok(context.clone())
+    }
 }
 
 /// The parts of a path; what is not UTF-8 is refused as every other bad name.
@@ -135,5 +165,17 @@ impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T>
             Ok(axum::extract::Path(path)) => Ok(Self(path)),
             Err(_) => Err(Problem::new(Code::BAD_NAME, "a part of the path is not UTF-8")),
         }
+    }
+}
+
+/// The series that the path names.
+pub(super) struct Series(pub(super) Arc<Entry>);
+
+impl<S: Store> FromRequestParts<Context<S>> for Series {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, context: &Context<S>) -> Result<Self, Problem> {
+        let Path(series) = Path::<String>::from_request_parts(parts, context).await?;
+        context.series(&series).await.map(Self)
     }
 }

@@ -1,15 +1,14 @@
 //! `…/scopes` and `…/peek`: what is known of scopes, without touching one.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::Uri;
 use bates_api::{Peek, ScopeCursor, ScopePage};
 use bates_core::{ScopeKey, Store};
 
 use super::ask;
-use super::problem::Problem;
+use super::problem::{Answer, Problem};
 use super::query::{self, ListQuery};
-use super::routes::{Context, Path};
+use super::routes::{Context, Series};
 
 /// List the scopes of a series
 #[utoipa::path(get, path = "/v1/series/{series}/scopes", tag = "series",
@@ -18,15 +17,12 @@ use super::routes::{Context, Path};
         ("limit" = Option<usize>, Query, description = "How many; 100 unless said, at most 1,000")),
     responses((status = 200, body = ScopePage), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series")))]
 pub(super) async fn list<S: Store>(
-    State(context): State<Context<S>>,
-    Path(series): Path<String>,
+    context: Context<S>,
+    Series(entry): Series,
     uri: Uri,
-) -> Result<Json<ScopePage>, Problem> {
-    let entry = context.series(&series).await?;
+) -> Answer<ScopePage> {
     let query = ListQuery::of(&uri, query::SMALL)?;
-    if !query.rest.is_empty() {
-        return Err(query::refuse("the query may have after and limit"));
-    }
+    query.check_rest(|_| "the query may have after and limit".to_owned())?;
     let after = query.after(|after| Some(ScopeKey::from_store(after)))?;
     let found = context.machine.scopes(entry.series().name().clone(), after, query.limit).await?;
     let scopes = found.iter().map(|(key, cursor)| {
@@ -41,12 +37,7 @@ pub(super) async fn list<S: Store>(
     params(("series" = String, Path, description = "The name of a series", example = "short"),
         ("date" = Option<String>, Query, description = "The business date; further parameters name the scope")),
     responses((status = 200, body = Peek), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such scope")))]
-pub(super) async fn peek<S: Store>(
-    State(context): State<Context<S>>,
-    Path(series): Path<String>,
-    uri: Uri,
-) -> Result<Json<Peek>, Problem> {
-    let entry = context.series(&series).await?;
+pub(super) async fn peek<S: Store>(context: Context<S>, Series(entry): Series, uri: Uri) -> Answer<Peek> {
     let ask = ask::read_numbers_query(uri.query().unwrap_or_default())?;
     let parameters: Vec<_> = ask.scope.iter().collect();
     let peek = context.machine.peek(&entry, ask::name(&parameters, ask.date)).await?;

@@ -2,20 +2,18 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::StatusCode;
 use bates_api::{Amendment, Description, Retirement, Series, SeriesList};
 use bates_core::{ClientLeaseFilter, Code, Entry, Made, Origin, Promise, SeriesName, SeriesSpec, Store};
 
-use super::ask;
-use super::problem::Problem;
-use super::routes::{Context, Path, name};
+use super::ask::{self, Ask};
+use super::problem::{Answer, Problem};
+use super::routes::{self, Context, Path, name};
 use crate::series;
 
 /// The largest description: ten thousand restricted words.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// A series as it is answered.
 fn spell_series(entry: &Entry) -> Result<Series, Problem> {
     let mut description = read(entry.spec())?;
     let (start, end) = (entry.series().start().value(), entry.series().end());
@@ -66,9 +64,9 @@ fn merge(target: &mut serde_json::Value, patch: serde_json::Value) {
 
 /// List the series
 #[utoipa::path(get, path = "/v1/series", tag = "series", responses((status = 200, body = SeriesList)))]
-pub(super) async fn all<S: Store>(State(context): State<Context<S>>) -> Result<Json<SeriesList>, Problem> {
-    let series =
-        context.machine.registry().entries().map(|entry| spell_series(entry)).collect::<Result<_, _>>()?;
+pub(super) async fn all<S: Store>(context: Context<S>) -> Answer<SeriesList> {
+    let registry = context.machine.registry();
+    let series = registry.entries().map(|entry| spell_series(entry)).collect::<Result<_, _>>()?;
     Ok(Json(SeriesList { series }))
 }
 
@@ -76,11 +74,8 @@ pub(super) async fn all<S: Store>(State(context): State<Context<S>>) -> Result<J
 #[utoipa::path(get, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of a series", example = "document")),
     responses((status = 200, body = Series), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series")))]
-pub(super) async fn one<S: Store>(
-    State(context): State<Context<S>>,
-    Path(series): Path<String>,
-) -> Result<Json<Series>, Problem> {
-    Ok(Json(spell_series(&*context.series(&series).await?)?))
+pub(super) async fn one<S: Store>(_: Context<S>, routes::Series(entry): routes::Series) -> Answer<Series> {
+    spell_series(&entry).map(Json)
 }
 
 /// Make a series
@@ -93,14 +88,13 @@ pub(super) async fn one<S: Store>(
     responses((status = 201, body = Series, description = "It was made"), (status = 200, body = Series, description = "It was there"),
         (status = "default", body = Problem, content_type = "application/problem+json", description = "It was refused")))]
 pub(super) async fn put<S: Store>(
-    State(context): State<Context<S>>,
+    context: Context<S>,
     Path(series): Path<String>,
     body: Body,
 ) -> Result<(StatusCode, Json<Series>), Problem> {
     let name = name(&series)?;
     let body = ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?;
-    let description: Description = ask::json(&body)?;
-    let made = context.machine.create(series::spec(&description, name)?).await?;
+    let made = context.machine.create(series::spec(&ask::json(&body)?, name)?).await?;
     let status = if made == Made::New { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(spell_series(&*context.series(&series).await?)?)))
 }
@@ -115,20 +109,18 @@ pub(super) async fn put<S: Store>(
     request_body = Amendment,
     responses((status = 200, body = Series), (status = "default", body = Problem, content_type = "application/problem+json", description = "It was refused")))]
 pub(super) async fn patch<S: Store>(
-    State(context): State<Context<S>>,
-    Path(series): Path<String>,
-    body: Body,
-) -> Result<Json<Series>, Problem> {
-    let name = context.series(&series).await?.series().name().clone();
-    let body = ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?;
-    let amendment: Amendment = ask::json(&body)?;
-    check_clients(&context, &name, &amendment).await?;
+    context: Context<S>,
+    routes::Series(entry): routes::Series,
+    Ask(amendment): Ask<Amendment, BODY_BYTES_MAX>,
+) -> Answer<Series> {
+    let name = entry.series().name();
+    check_clients(&context, name, &amendment).await?;
     let change = |spec: &SeriesSpec| {
         let description = apply(&amendment, &read(spec)?)?;
         Ok::<_, Problem>(series::spec(&description, spec.name.clone())?)
     };
-    context.machine.amend(&name, change).await?;
-    Ok(Json(spell_series(&*context.series(&series).await?)?))
+    context.machine.amend(name, change).await?;
+    spell_series(&*context.series(name.as_str()).await?).map(Json)
 }
 
 /// Numbers that clients hold in advance would come out of order.
@@ -138,17 +130,15 @@ async fn check_clients<S: Store>(
     amendment: &Amendment,
 ) -> Result<(), Problem> {
     let keeps_order = amendment.promise.as_deref().is_some_and(|promise| promise != Promise::Unique.name());
-    if keeps_order {
-        let of = ClientLeaseFilter { series: Some(name.clone()) };
-        if !context.machine.leases(of, None, 1).await?.is_empty() {
-            let told = format!(
-                "clients hold numbers of series \"{name}\" in advance, which would come out of order: have them close \
-                 (GET /v1/leases lists them), and change its promise then"
-            );
-            return Err(Problem::new(Code::SERIES_EXISTS, told));
-        }
+    let of = ClientLeaseFilter { series: Some(name.clone()) };
+    if !keeps_order || context.machine.leases(of, None, 1).await?.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let told = format!(
+        "clients hold numbers of series \"{name}\" in advance, which would come out of order: have them close \
+         (GET /v1/leases lists them), and change its promise then"
+    );
+    Err(Problem::new(Code::SERIES_EXISTS, told))
 }
 
 /// Retire a series
@@ -157,10 +147,7 @@ async fn check_clients<S: Store>(
 #[utoipa::path(delete, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
     responses((status = 200, body = Retirement), (status = "default", body = Problem, content_type = "application/problem+json", description = "It was refused")))]
-pub(super) async fn retire<S: Store>(
-    State(context): State<Context<S>>,
-    Path(series): Path<String>,
-) -> Result<Json<Retirement>, Problem> {
+pub(super) async fn retire<S: Store>(context: Context<S>, Path(series): Path<String>) -> Answer<Retirement> {
     let closed = context.machine.retire(&name(&series)?).await?;
     Ok(Json(Retirement { returned: closed.returned, gaps: closed.gaps }))
 }

@@ -1,11 +1,10 @@
 //! `…/validate/{id}` and `/v1/ids/{id}`: what an identifier is, and what speaks against it.
 
 use axum::Json;
-use axum::extract::State;
 use bates_api::{Match, Reason, Trace, Verdict};
 use bates_core::{Code, Found, Store};
 
-use super::problem::Problem;
+use super::problem::{Answer, Problem};
 use super::routes::{Context, Path};
 
 /// Judge a text
@@ -16,30 +15,24 @@ use super::routes::{Context, Path};
         ("id" = String, Path, description = "The text", example = "548126974596")),
     responses((status = 200, body = Verdict), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series")))]
 pub(super) async fn validate<S: Store>(
-    State(context): State<Context<S>>,
+    context: Context<S>,
     Path((series, id)): Path<(String, String)>,
-) -> Result<Json<Verdict>, Problem> {
+) -> Answer<Verdict> {
     let verdict = context.series(&series).await?.series().pattern().validate(&id);
     Ok(Json(Verdict { valid: verdict.is_valid(), reasons: reasons(&verdict) }))
 }
 
 /// Everything that speaks against a text.
 pub(super) fn reasons(verdict: &bates_pattern::Verdict) -> Vec<Reason> {
-    verdict
-        .reasons()
-        .iter()
-        .map(|reason| Reason { code: reason.code().to_owned(), message: reason.to_string() })
-        .collect()
+    let reasons = verdict.reasons().iter();
+    reasons.map(|reason| Reason { code: reason.code().to_owned(), message: reason.to_string() }).collect()
 }
 
 /// Trace an identifier to its series, scope and position
 #[utoipa::path(get, path = "/v1/ids/{id}", tag = "identifiers",
     params(("id" = String, Path, description = "The identifier", example = "PROJ-9012-1001")),
     responses((status = 200, body = Trace), (status = "default", body = Problem, content_type = "application/problem+json", description = "It is no identifier of any series")))]
-pub(super) async fn find<S: Store>(
-    State(context): State<Context<S>>,
-    Path(id): Path<String>,
-) -> Result<Json<Trace>, Problem> {
+pub(super) async fn find<S: Store>(context: Context<S>, Path(id): Path<String>) -> Answer<Trace> {
     let matches: Vec<Match> = context.machine.find(&id).await?.into_iter().map(spell_match).collect();
     if matches.is_empty() {
         return Err(Problem::new(Code::UNKNOWN_ID, "the text is no identifier of any series"));

@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Extension, State};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_api::{Assignment, Day, DocumentRequest, Parameters, is_idempotency_key};
@@ -13,62 +14,72 @@ use super::lines;
 use crate::Caller;
 use crate::http::ask;
 use crate::http::problem::Problem;
-use crate::http::routes::{Context, Path};
+use crate::http::routes::{Context, Series};
 
 /// The largest document, with its scope.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Numbers a document.
-pub(super) async fn number<S: Store>(
-    machine: &Machine<S>,
-    entry: &Entry,
-    request: &DocumentRequest,
-    key: Option<String>,
-    caller: &Caller,
-) -> Result<Assigned, Problem> {
-    let document: &str = request.document.get();
-    if document == "null" {
-        return Err(Problem::new(Code::BAD_DOCUMENT, "document is null"));
-    }
-    let idempotency = key.map(|key| {
-        let content: serde_json::Value = serde_json::from_str(document)
-            .map_err(|error| Problem::new(Code::BAD_DOCUMENT, error.to_string()))?;
-        idempotency(key, caller, (&request.scope, request.date), &content)
-    });
-    let parameters: Vec<_> = request.scope.iter().collect();
-    let name = ask::name(&parameters, request.date);
-    let content = Content::Document(document.into());
-    Ok(machine.assign(entry, name, content, idempotency.transpose()?, caller.who()).await?)
+/// Who sends a request, and the idempotency key that it has.
+#[derive(Clone)]
+pub(in crate::http) struct Sender {
+    pub(super) caller: Caller,
+    pub(super) key: Option<String>,
 }
 
-/// What a request is known by when it comes again: its key, and the digest of all that is asked, however it is written.
-/// The order of fields does not matter.
-pub(super) fn idempotency(
-    key: String,
-    caller: &Caller,
-    (scope, date): (&Parameters, Option<Day>),
-    content: &serde_json::Value,
-) -> Result<Idempotency, Problem> {
-    if !is_idempotency_key(&key) {
-        let detail = "an idempotency key has 1 to 255 visible characters of ASCII";
-        return Err(Problem::new(Code::BAD_ARGUMENTS, detail));
+impl<C: Send + Sync> FromRequestParts<C> for Sender {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &C) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(|| Caller::at(None));
+        let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Self { caller, key: None }) };
+        let bad = |_| Problem::new(Code::BAD_ARGUMENTS, "Idempotency-Key is not ASCII");
+        let text = value.to_str().map_err(bad)?.trim();
+        // It may be written as a string of structured fields.
+        let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        Ok(Self { caller, key: Some(text.to_owned()) })
     }
-    let mut parameters: Vec<_> = scope.iter().collect();
-    parameters.sort_unstable();
-    let asked = serde_json::json!([parameters, date.map(|date| date.to_string()), content]);
-    let digest = Sha256::digest(asked.to_string()).into();
-    Ok(Idempotency { caller: caller.owner().into(), key: key.into(), digest })
 }
 
-/// The key that a request has in its head.
-pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    let text =
-        value.to_str().map_err(|_| Problem::new(Code::BAD_ARGUMENTS, "Idempotency-Key is not ASCII"))?;
-    let text = text.trim();
-    // It may be written as a string of structured fields.
-    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-    Ok(Some(text.to_owned()))
+impl Sender {
+    /// What a request is known by when it comes again: its key, and the digest of all that is asked, however it is
+    /// written. The order of fields does not matter.
+    pub(super) fn idempotency(
+        &self,
+        scope: &Parameters,
+        date: Option<Day>,
+        content: &str,
+    ) -> Result<Option<Idempotency>, Problem> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let bad = |error: serde_json::Error| Problem::new(Code::BAD_DOCUMENT, error.to_string());
+        let content: serde_json::Value = serde_json::from_str(content).map_err(bad)?;
+        if !is_idempotency_key(key) {
+            let detail = "an idempotency key has 1 to 255 visible characters of ASCII";
+            return Err(Problem::new(Code::BAD_ARGUMENTS, detail));
+        }
+        let mut parameters: Vec<_> = scope.iter().collect();
+        parameters.sort_unstable();
+        let asked = serde_json::json!([parameters, date.map(|date| date.to_string()), content]);
+        let digest = Sha256::digest(asked.to_string()).into();
+        Ok(Some(Idempotency { caller: self.caller.owner().into(), key: key.as_str().into(), digest }))
+    }
+
+    /// Numbers a document.
+    pub(super) async fn number<S: Store>(
+        &self,
+        machine: &Machine<S>,
+        entry: &Entry,
+        request: &DocumentRequest,
+    ) -> Result<Assigned, Problem> {
+        let document = request.document.get();
+        if document == "null" {
+            return Err(Problem::new(Code::BAD_DOCUMENT, "document is null"));
+        }
+        let idempotency = self.idempotency(&request.scope, request.date, document)?;
+        let parameters: Vec<_> = request.scope.iter().collect();
+        let name = ask::name(&parameters, request.date);
+        let content = Content::Document(document.into());
+        Ok(machine.assign(entry, name, content, idempotency, self.caller.who()).await?)
+    }
 }
 
 /// Number a document and store it for delivery
@@ -86,36 +97,27 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         (status = 200, description = "The same request had this number already; or an answer for each line", content((Assignment = "application/json"), (String = "application/x-ndjson"))),
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(in crate::http) async fn assign<S: Store>(
-    State(context): State<Context<S>>,
-    Extension(caller): Extension<Caller>,
-    Path(series): Path<String>,
+pub(crate) async fn assign<S: Store>(
+    context: Context<S>,
+    Series(entry): Series,
+    sender: Sender,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let entry = context.series(&series).await?;
-    let key = key_of(&headers)?;
     if is_lines(&headers) {
-        return lines::answer(context, entry, (key, caller), body);
+        return lines::answer(context, entry, sender, body);
     }
     let body = ask::bytes(body, DOCUMENT_BYTES_MAX, context.body_timeout).await?;
     let request: DocumentRequest = ask::json(&body)?;
     if request.key.is_some() {
-        return Err(Problem::new(
-            Code::BAD_BODY,
-            "the key of a single document is the head's Idempotency-Key",
-        ));
+        let detail = "the key of a single document is the head's Idempotency-Key";
+        return Err(Problem::new(Code::BAD_BODY, detail));
     }
-    let assigned = number(&context.machine, &entry, &request, key, &caller).await?;
-    Ok(given(&assigned, StatusCode::ACCEPTED))
+    let assigned = sender.number(&context.machine, &entry, &request).await?;
+    let status = if assigned.is_new { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok((status, Json(spell_assignment(&assigned))).into_response())
 }
 
-pub(super) fn given(assigned: &Assigned, status: StatusCode) -> Response {
-    let status = if assigned.is_new { status } else { StatusCode::OK };
-    (status, Json(spell_assignment(assigned))).into_response()
-}
-
-/// A number as it is answered.
 pub(super) fn spell_assignment(Assigned { event, number, state, .. }: &Assigned) -> Assignment {
     Assignment { id: number.to_string(), event: event.to_string(), state: state.name().to_owned() }
 }

@@ -16,8 +16,7 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::assign::{self, DOCUMENT_BYTES_MAX};
-use crate::Caller;
+use super::assign::{DOCUMENT_BYTES_MAX, Sender, spell_assignment};
 use crate::http::ask;
 use crate::http::problem::Problem;
 use crate::http::routes::Context;
@@ -27,7 +26,7 @@ const LINES_AT_ONCE: usize = 2_048;
 
 /// Lines of all streams that are numbered together. Fewer than callers may wait for the store: whoever comes with a
 /// single document is not turned away because others come with many.
-pub(in crate::http) const LINES_OF_ALL: usize = 4_096;
+pub(crate) const LINES_OF_ALL: usize = 4_096;
 
 /// Bytes of lines that are held together.
 const BYTES_AT_ONCE: usize = 16 * 1024 * 1024;
@@ -42,19 +41,19 @@ const ANSWERS_AT_ONCE: usize = 512;
 pub(super) fn answer<S: Store>(
     context: Context<S>,
     entry: Arc<Entry>,
-    (key, caller): (Option<String>, Caller),
+    sender: Sender,
     body: Body,
 ) -> Result<Response, Problem> {
-    if key.as_ref().is_some_and(|key| key.len() > 200) {
+    if sender.key.as_ref().is_some_and(|key| key.len() > 200) {
         return Err(Problem::new(Code::BAD_ARGUMENTS, "the key of a stream has at most 200 characters"));
     }
     let lines = lines(body.into_data_stream(), context.body_timeout, context.turns.clone());
-    let key: Option<Arc<str>> = key.map(Into::into);
+    let sender = Arc::new(sender);
     let answers = lines.map(move |line| {
-        let (context, entry, key, caller) = (context.clone(), entry.clone(), key.clone(), caller.clone());
+        let (context, entry, sender) = (context.clone(), entry.clone(), sender.clone());
         async move {
             let Line { number, text, slot, held } = line?;
-            let answer = one(&context, &entry, (key.as_deref(), &caller), number, text).await;
+            let answer = one(&context, &entry, &sender, number, text).await;
             drop(held);
             Ok(Answer { line: answer, _slot: slot })
         }
@@ -96,17 +95,18 @@ struct Answer {
 async fn one<S: Store>(
     context: &Context<S>,
     entry: &Entry,
-    (key, caller): (Option<&str>, &Caller),
+    Sender { caller, key }: &Sender,
     number: u64,
     text: Result<Bytes, Problem>,
 ) -> Vec<u8> {
     let assigned = async {
         let mut request: DocumentRequest = ask::json(&text?)?;
-        let key = request.key.take().or_else(|| key.map(|key| format!("{key}:{number}")));
-        assign::number(&context.machine, entry, &request, key, caller).await
+        let key = request.key.take().or_else(|| key.as_ref().map(|key| format!("{key}:{number}")));
+        let sender = Sender { caller: caller.clone(), key };
+        sender.number(&context.machine, entry, &request).await
     };
     let answer = match assigned.await {
-        Ok(assigned) => LineAnswer::Assignment(assign::spell_assignment(&assigned)),
+        Ok(assigned) => LineAnswer::Assignment(spell_assignment(&assigned)),
         Err(Problem(error)) => LineAnswer::Refusal { line: number, error },
     };
     let mut line = serde_json::to_vec(&answer).expect("an answer has no keys that are not texts");
@@ -159,11 +159,10 @@ fn lines(
     patience: Duration,
     turns: Arc<Semaphore>,
 ) -> impl Stream<Item = io::Result<Line>> {
-    let room = Arc::new(Semaphore::new(BYTES_AT_ONCE));
     let reading = Reading {
         body,
         patience,
-        room,
+        room: Arc::new(Semaphore::new(BYTES_AT_ONCE)),
         slots: Arc::new(Semaphore::new(SLOTS)),
         turns,
         buffer: BytesMut::new(),

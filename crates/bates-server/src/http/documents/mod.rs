@@ -2,12 +2,10 @@
 
 mod assign;
 mod lines;
-mod look;
 mod outbox;
 mod reserve;
 
 pub(super) use assign::*;
 pub(super) use lines::LINES_OF_ALL;
-pub(super) use look::*;
 pub(super) use outbox::*;
 pub(super) use reserve::*;

@@ -1,26 +1,78 @@
-//! `/v1/outbox`: documents that are not delivered yet, or never will be, and what somebody decides about them.
+//! `/v1/documents/{id}` and `/v1/outbox`: what became of documents, and what somebody decides about them.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::Uri;
 use bates_api::{DecisionCount, KnownDocument, OutboxCounts, OutboxPage};
-use bates_core::{Code, Decided, Decision, Document, Filter, State as DocumentState, Store};
+use bates_core::{Code, Decided, Decision, Document, Filter, SeriesName, State as DocumentState, Store};
+use uuid::Uuid;
 
-use super::look::{event_of, spell_document, unknown};
-use crate::http::problem::Problem;
-use crate::http::query::{self, ListQuery};
-use crate::http::routes::{self, Context, Path};
+use crate::http::problem::{Answer, Problem};
+use crate::http::query::{self, ListQuery, cut};
+use crate::http::routes::{Context, Path};
 
-/// What a query asks for.
-fn filter(query: &ListQuery) -> Result<Filter, Problem> {
-    let mut filter = Filter::default();
-    for (name, value) in &query.rest {
-        match &**name {
-            "series" => filter.series = Some(routes::name(value)?),
-            "state" => filter.state = Some(state(value)?),
-            _ => return Err(query::refuse("the query may have series, state, after and limit")),
+/// See what became of a document
+///
+/// By its number or its event id. A number that several documents have, in scopes that the pattern does not show,
+/// is told apart by `series`, or by the event id.
+#[utoipa::path(get, path = "/v1/documents/{id}", tag = "documents",
+    params(("id" = String, Path, description = "The number or the event id", example = "PROJ-9012-1001"),
+        ("series" = Option<String>, Query, description = "The series that the number is of")),
+    responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document")))]
+pub(crate) async fn document<S: Store>(
+    context: Context<S>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Answer<KnownDocument> {
+    let document = find(&context, &id, query::only_series(&uri)?).await?;
+    Ok(Json(spell_document(&document)))
+}
+
+/// The only document of a number or an event id.
+async fn find<S: Store>(
+    context: &Context<S>,
+    id: &str,
+    series: Option<SeriesName>,
+) -> Result<Document, Problem> {
+    let event: Option<Uuid> = id.parse().ok();
+    let number = event.is_none().then(|| id.into());
+    let filter = Filter { series, event, number, ..Filter::default() };
+    let mut found = context.machine.documents(filter, None, 2).await?;
+    match (found.pop(), found.pop()) {
+        (Some(document), None) => Ok(document),
+        (None, _) => Err(unknown(id)),
+        (Some(_), Some(_)) => {
+            Err(Problem::new(Code::AMBIGUOUS_NUMBER, format!("several documents have the number {id:?}")))
         }
     }
+}
+
+fn unknown(id: &str) -> Problem {
+    Problem::new(Code::UNKNOWN_DOCUMENT, format!("there is no document {:?}", cut(id)))
+}
+
+fn spell_document(document: &Document) -> KnownDocument {
+    let (scope, period) = query::spell_scope(&document.place.scope);
+    KnownDocument {
+        id: document.number.to_string(),
+        event: document.event.to_string(),
+        series: document.place.series.to_string(),
+        scope,
+        period,
+        position: document.position,
+        state: document.state.name().to_owned(),
+        tries: document.tries,
+        last_error: document.last_error.as_deref().map(str::to_owned),
+        created: document.created.to_string(),
+        updated: document.updated.to_string(),
+        due: document.due.map(|due| due.to_string()),
+        in_doubt: document.in_doubt,
+    }
+}
+
+fn filter(query: &mut ListQuery) -> Result<Filter, Problem> {
+    let filter =
+        Filter { series: query.take_series()?, state: query.take("state", state)?, ..Filter::default() };
+    query.check_rest(|_| "the query may have series, state, after and limit".to_owned())?;
     Ok(filter)
 }
 
@@ -38,13 +90,10 @@ fn state(text: &str) -> Result<DocumentState, Problem> {
         ("after" = Option<String>, Query, description = "The `after` of the page before"),
         ("limit" = Option<usize>, Query, description = "How many; 100 unless said, at most 1,000")),
     responses((status = 200, body = OutboxPage), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(in crate::http) async fn outbox<S: Store>(
-    State(context): State<Context<S>>,
-    uri: Uri,
-) -> Result<Json<OutboxPage>, Problem> {
-    let query = ListQuery::of(&uri, query::SMALL)?;
+pub(crate) async fn outbox<S: Store>(context: Context<S>, uri: Uri) -> Answer<OutboxPage> {
+    let mut query = ListQuery::of(&uri, query::SMALL)?;
     let after = query.after(|after| after.parse().ok())?;
-    let found = context.machine.documents(filter(&query)?, after, query.limit).await?;
+    let found = context.machine.documents(filter(&mut query)?, after, query.limit).await?;
     let after = query.next(&found, |document| document.event.to_string());
     Ok(Json(OutboxPage { documents: found.iter().map(spell_document).collect(), after }))
 }
@@ -53,9 +102,7 @@ pub(in crate::http) async fn outbox<S: Store>(
 #[utoipa::path(get, path = "/v1/outbox/counts", tag = "documents",
     responses((status = 200, body = BTreeMap<String, BTreeMap<String, u64>>, description = "How many of each series are in each state"),
         (status = "default", body = Problem, content_type = "application/problem+json", description = "The store fails")))]
-pub(in crate::http) async fn counts<S: Store>(
-    State(context): State<Context<S>>,
-) -> Result<Json<OutboxCounts>, Problem> {
+pub(crate) async fn counts<S: Store>(context: Context<S>) -> Answer<OutboxCounts> {
     let mut counts = OutboxCounts::new();
     for (series, state, count) in context.machine.tally().await? {
         counts.entry(series.to_string()).or_default().insert(state.name().to_owned(), count);
@@ -67,10 +114,7 @@ pub(in crate::http) async fn counts<S: Store>(
 #[utoipa::path(post, path = "/v1/outbox/{id}/retry", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id")),
     responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document, or it is neither dead nor pending")))]
-pub(in crate::http) async fn retry<S: Store>(
-    State(context): State<Context<S>>,
-    Path(id): Path<String>,
-) -> Result<Json<KnownDocument>, Problem> {
+pub(crate) async fn retry<S: Store>(context: Context<S>, Path(id): Path<String>) -> Answer<KnownDocument> {
     decide(&context, &id, Decision::Retry).await
 }
 
@@ -78,10 +122,7 @@ pub(in crate::http) async fn retry<S: Store>(
 #[utoipa::path(post, path = "/v1/outbox/{id}/abandon", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id")),
     responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document, it is neither dead nor pending, or it is being delivered just now")))]
-pub(in crate::http) async fn abandon<S: Store>(
-    State(context): State<Context<S>>,
-    Path(id): Path<String>,
-) -> Result<Json<KnownDocument>, Problem> {
+pub(crate) async fn abandon<S: Store>(context: Context<S>, Path(id): Path<String>) -> Answer<KnownDocument> {
     decide(&context, &id, Decision::Abandon).await
 }
 
@@ -89,10 +130,7 @@ pub(in crate::http) async fn abandon<S: Store>(
 #[utoipa::path(post, path = "/v1/outbox/retry", tag = "documents",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
     responses((status = 200, body = DecisionCount), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(in crate::http) async fn retry_all<S: Store>(
-    State(context): State<Context<S>>,
-    uri: Uri,
-) -> Result<Json<DecisionCount>, Problem> {
+pub(crate) async fn retry_all<S: Store>(context: Context<S>, uri: Uri) -> Answer<DecisionCount> {
     decide_all(&context, &uri, Decision::Retry).await
 }
 
@@ -100,20 +138,13 @@ pub(in crate::http) async fn retry_all<S: Store>(
 #[utoipa::path(post, path = "/v1/outbox/abandon", tag = "documents",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
     responses((status = 200, body = DecisionCount), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(in crate::http) async fn abandon_all<S: Store>(
-    State(context): State<Context<S>>,
-    uri: Uri,
-) -> Result<Json<DecisionCount>, Problem> {
+pub(crate) async fn abandon_all<S: Store>(context: Context<S>, uri: Uri) -> Answer<DecisionCount> {
     decide_all(&context, &uri, Decision::Abandon).await
 }
 
 /// Only dead ones: whoever means all of them hardly means those that are on their way.
-async fn decide_all<S: Store>(
-    context: &Context<S>,
-    uri: &Uri,
-    decision: Decision,
-) -> Result<Json<DecisionCount>, Problem> {
-    let filter = filter(&ListQuery::of(uri, query::SMALL)?)?;
+async fn decide_all<S: Store>(context: &Context<S>, uri: &Uri, decision: Decision) -> Answer<DecisionCount> {
+    let filter = filter(&mut ListQuery::of(uri, query::SMALL)?)?;
     if filter.state.is_some_and(|state| state != DocumentState::Dead) {
         return Err(query::refuse("only dead documents are decided about together"));
     }
@@ -135,8 +166,11 @@ pub(super) async fn decide<S: Store>(
     context: &Context<S>,
     id: &str,
     decision: Decision,
-) -> Result<Json<KnownDocument>, Problem> {
-    let event = event_of(context, id).await?;
+) -> Answer<KnownDocument> {
+    let event = match id.parse() {
+        Ok(event) => event,
+        Err(_) => find(context, id, None).await?.event,
+    };
     match context.machine.decide(event, decision).await? {
         Decided::Done(document) => Ok(Json(spell_document(&document))),
         Decided::Refused(document) => {

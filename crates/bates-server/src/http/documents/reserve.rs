@@ -3,19 +3,15 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
 use bates_api::{KnownDocument, Reservation, ReservationRequest};
 use bates_core::{Code, Content, Decision, Filter, Store};
 
-use super::assign::{idempotency, key_of};
+use super::assign::Sender;
 use super::outbox::decide;
-use crate::Caller;
-use crate::http::ask::{self, BODY_BYTES_MAX};
-use crate::http::problem::Problem;
-use crate::http::routes::{Context, Path};
+use crate::http::ask::{self, AskOrDefault};
+use crate::http::problem::{Answer, Problem};
+use crate::http::routes::{Context, Path, Series};
 
 /// How long a reservation lasts, at the most: thirty days.
 const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
@@ -31,29 +27,23 @@ const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
     responses((status = 201, body = Reservation, description = "It is reserved"),
         (status = 200, body = Reservation, description = "The same request had this number already"),
         (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json")))]
-pub(in crate::http) async fn reserve<S: Store>(
-    State(context): State<Context<S>>,
-    Extension(caller): Extension<Caller>,
-    Path(series): Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
-    let entry = context.series(&series).await?;
-    let body = ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?;
-    let ask: ReservationRequest =
-        if body.is_empty() { ReservationRequest::default() } else { ask::json(&body)? };
+pub(crate) async fn reserve<S: Store>(
+    context: Context<S>,
+    Series(entry): Series,
+    sender: Sender,
+    AskOrDefault(ask): AskOrDefault<ReservationRequest>,
+) -> Result<(StatusCode, Json<Reservation>), Problem> {
     let seconds = ask.seconds.unwrap_or(900);
     if !(1..=SECONDS_MAX).contains(&seconds) {
         let detail = format!("a reservation lasts {seconds} seconds; it may be 1 to {SECONDS_MAX}");
         return Err(Problem::new(Code::BAD_COUNT, detail));
     }
-    let content = serde_json::json!({ "reservation": seconds });
-    let key = key_of(&headers)?;
-    let key = key.map(|key| idempotency(key, &caller, (&ask.scope, ask.date), &content)).transpose()?;
+    let content = format!(r#"{{"reservation":{seconds}}}"#);
+    let key = sender.idempotency(&ask.scope, ask.date, &content)?;
     let parameters: Vec<_> = ask.scope.iter().collect();
     let lasts = Content::Reservation(Duration::from_secs(seconds));
     let name = ask::name(&parameters, ask.date);
-    let assigned = context.machine.assign(&entry, name, lasts, key, caller.who()).await?;
+    let assigned = context.machine.assign(&entry, name, lasts, key, sender.caller.who()).await?;
     let filter = Filter { event: Some(assigned.event), ..Filter::default() };
     let kept = context.machine.documents(filter, None, 1).await?.pop();
     let status = if assigned.is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -63,17 +53,17 @@ pub(in crate::http) async fn reserve<S: Store>(
         state: assigned.state.name().to_owned(),
         deadline: kept.and_then(|kept| kept.due).map(|due| due.to_string()),
     };
-    Ok((status, Json(reservation)).into_response())
+    Ok((status, Json(reservation)))
 }
 
 /// The document of a reservation is saved
 #[utoipa::path(post, path = "/v1/reservations/{token}/confirm", tag = "documents",
     params(("token" = String, Path, description = "The token of the reservation")),
     responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was voided")))]
-pub(in crate::http) async fn confirm<S: Store>(
-    State(context): State<Context<S>>,
+pub(crate) async fn confirm<S: Store>(
+    context: Context<S>,
     Path(token): Path<String>,
-) -> Result<Json<KnownDocument>, Problem> {
+) -> Answer<KnownDocument> {
     decide(&context, by_token(&token)?, Decision::Confirm).await
 }
 
@@ -81,10 +71,7 @@ pub(in crate::http) async fn confirm<S: Store>(
 #[utoipa::path(post, path = "/v1/reservations/{token}/void", tag = "documents",
     params(("token" = String, Path, description = "The token of the reservation")),
     responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was confirmed")))]
-pub(in crate::http) async fn void<S: Store>(
-    State(context): State<Context<S>>,
-    Path(token): Path<String>,
-) -> Result<Json<KnownDocument>, Problem> {
+pub(crate) async fn void<S: Store>(context: Context<S>, Path(token): Path<String>) -> Answer<KnownDocument> {
     decide(&context, by_token(&token)?, Decision::Void).await
 }
 

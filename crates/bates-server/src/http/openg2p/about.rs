@@ -1,27 +1,29 @@
-//! How the service is: its health, its version, and which ID types it has.
+//! How the service is: its health, its version, which ID types it has and whether each can issue.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use axum::extract::State;
-use bates_core::{Entry, Store};
+use bates_core::{Entry, NextError, Store};
 use bates_pattern::Limits;
 use serde::Serialize;
+use tokio::time::{Instant, sleep};
 use utoipa::ToSchema;
 
-use super::envelope::{Answer, Envelope, Failure};
+use super::envelope::{Answer, Envelope, Failure, STARTING, STORE_AWAY};
 use super::id_type;
 use crate::http::routes::Context;
 
 /// How the service is.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Health {
+pub(crate) struct Health {
     #[schema(example = "UP")]
     status: &'static str,
 }
 
 /// Which build it is.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Release {
+pub(crate) struct Release {
     #[schema(example = "0.1.0")]
     service_version: &'static str,
     /// When it was built, if whoever built it said so.
@@ -32,7 +34,7 @@ pub(in crate::http) struct Release {
 
 /// Which ID types there are, and what they reject.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Config {
+pub(crate) struct Config {
     id_types: BTreeMap<String, IdType>,
     /// The rules of all types, but for those that have some of their own.
     filter_rules: Rules,
@@ -40,7 +42,7 @@ pub(in crate::http) struct Config {
 
 /// An ID type.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct IdType {
+pub(crate) struct IdType {
     /// Digits of an ID, with its check digit.
     #[schema(example = 10)]
     id_length: usize,
@@ -50,8 +52,8 @@ pub(in crate::http) struct IdType {
 }
 
 /// What is rejected. A limit of 0 means that a rule is off.
-#[derive(Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub(in crate::http) struct Rules {
+#[derive(Default, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Rules {
     sequence_limit: usize,
     repeating_limit: usize,
     repeating_block_limit: usize,
@@ -65,23 +67,13 @@ pub(in crate::http) struct Rules {
 impl Rules {
     fn of(entry: &Entry) -> Self {
         let reject = entry.series().pattern().reject();
-        let restricted = reject.restricted().map(str::to_owned).collect();
-        match reject.digit_rules() {
-            Some(rules) => Self::with(rules.limits(), restricted),
-            None => Self {
-                sequence_limit: 0,
-                repeating_limit: 0,
-                repeating_block_limit: 0,
-                conjugative_even_digits_limit: 0,
-                digits_group_limit: 0,
-                reverse_digits_group_limit: 0,
-                not_start_with: vec![],
-                restricted_numbers: restricted,
-            },
-        }
+        let rules = reject.digit_rules().map(|rules| Self::from(rules.limits())).unwrap_or_default();
+        Self { restricted_numbers: reject.restricted().map(str::to_owned).collect(), ..rules }
     }
+}
 
-    fn with(limits: &Limits, restricted: Vec<String>) -> Self {
+impl From<&Limits> for Rules {
+    fn from(limits: &Limits) -> Self {
         Self {
             sequence_limit: limits.sequence,
             repeating_limit: limits.repeating,
@@ -90,7 +82,7 @@ impl Rules {
             digits_group_limit: limits.group,
             reverse_digits_group_limit: limits.reverse_group,
             not_start_with: limits.not_start_with.iter().map(ToString::to_string).collect(),
-            restricted_numbers: restricted,
+            restricted_numbers: vec![],
         }
     }
 }
@@ -98,24 +90,22 @@ impl Rules {
 /// Whether IDs can be issued
 ///
 /// 503 `IDG-005`: a type cannot issue yet. 503 `IDG-006`: the store cannot be written.
-#[utoipa::path(get, path = "/v1/idgenerator/health", tag = "openg2p",
+#[utoipa::path(get, path = "/health", tag = "openg2p",
     responses((status = 200, body = Envelope<Health>),
         (status = "default", body = Envelope<Health>, description = "They cannot; `errors` tells why")))]
-pub(in crate::http) async fn health<S: Store>(
-    State(context): State<Context<S>>,
-) -> Result<Answer<Health>, Failure> {
+pub(crate) async fn health<S: Store>(context: Context<S>) -> Result<Answer<Health>, Failure> {
     let checked = context.health.check(&context.machine).await;
-    checked.map_err(|error| Failure::store_away(error.to_string()))?;
+    checked.map_err(|error| Failure::new(STORE_AWAY, error.to_string()))?;
     match context.ready.missing(&context).await {
         Ok(None) => Ok(Answer(Health { status: "UP" })),
-        Ok(Some(name)) => Err(Failure::starting(format!("ID type {name:?} cannot issue yet"))),
-        Err(error) => Err(Failure::store_away(error.to_string())),
+        Ok(Some(name)) => Err(Failure::new(STARTING, format!("ID type {name:?} cannot issue yet"))),
+        Err(error) => Err(Failure::new(STORE_AWAY, error.to_string())),
     }
 }
 
 /// Which build this is
-#[utoipa::path(get, path = "/v1/idgenerator/version", tag = "openg2p", responses((status = 200, body = Envelope<Release>)))]
-pub(in crate::http) async fn version<S: Store>(State(_): State<Context<S>>) -> Answer<Release> {
+#[utoipa::path(get, path = "/version", tag = "openg2p", responses((status = 200, body = Envelope<Release>)))]
+pub(crate) async fn version() -> Answer<Release> {
     Answer(Release {
         service_version: env!("CARGO_PKG_VERSION"),
         build_time: option_env!("BATES_BUILD_TIME").unwrap_or("unknown"),
@@ -124,15 +114,48 @@ pub(in crate::http) async fn version<S: Store>(State(_): State<Context<S>>) -> A
 }
 
 /// Which ID types there are
-#[utoipa::path(get, path = "/v1/idgenerator/config", tag = "openg2p", responses((status = 200, body = Envelope<Config>)))]
-pub(in crate::http) async fn config<S: Store>(State(context): State<Context<S>>) -> Answer<Config> {
+#[utoipa::path(get, path = "/config", tag = "openg2p", responses((status = 200, body = Envelope<Config>)))]
+pub(crate) async fn config<S: Store>(context: Context<S>) -> Answer<Config> {
     let types = id_type::all(&context);
     let first = types.values().next().map(|(entry, _)| Rules::of(entry));
-    let filter_rules = first.unwrap_or_else(|| Rules::with(&Limits::default(), vec![]));
+    let filter_rules = first.unwrap_or_else(|| Rules::from(&Limits::default()));
     let id_types = types.into_iter().map(|(name, (entry, id_length))| {
         let own = Some(Rules::of(&entry)).filter(|own| *own != filter_rules);
         (name, IdType { id_length, filter_rules: own })
     });
-    let id_types = id_types.collect();
-    Answer(Config { id_types, filter_rules })
+    Answer(Config { id_types: id_types.collect(), filter_rules })
+}
+
+/// How long whoever asks waits for what is being fetched just now.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often it is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The types that could issue, or were exhausted, when they were looked at. A type stays ready: what fails later is told
+/// by who asks for an ID.
+#[derive(Default)]
+pub(crate) struct Ready(Mutex<HashSet<String>>);
+
+impl Ready {
+    /// The first type that cannot issue yet.
+    async fn missing<S: Store>(&self, context: &Context<S>) -> Result<Option<String>, NextError> {
+        let until = Instant::now() + PATIENCE;
+        for (name, (entry, _)) in id_type::all(context) {
+            while !self.seen().contains(&name) {
+                if context.machine.is_ready(&entry).await? {
+                    self.seen().insert(name.clone());
+                } else if Instant::now() >= until {
+                    return Ok(Some(name));
+                } else {
+                    sleep(LOOK).await;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

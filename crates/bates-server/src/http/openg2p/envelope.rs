@@ -50,49 +50,32 @@ pub(super) struct Failure {
     told: Told,
 }
 
+/// A code of the contract, and its status.
+#[derive(Clone, Copy)]
+pub(super) struct Reason(StatusCode, &'static str);
+
+pub(super) const NONE_NOW: Reason = Reason(StatusCode::SERVICE_UNAVAILABLE, "IDG-001");
+pub(super) const EXHAUSTED_FOR_EVER: Reason = Reason(StatusCode::GONE, "IDG-002");
+pub(super) const UNKNOWN_TYPE: Reason = Reason(StatusCode::NOT_FOUND, "IDG-003");
+pub(super) const STARTING: Reason = Reason(StatusCode::SERVICE_UNAVAILABLE, "IDG-005");
+pub(super) const STORE_AWAY: Reason = Reason(StatusCode::SERVICE_UNAVAILABLE, "IDG-006");
+
 impl Failure {
-    /// Nothing can be issued just now.
-    pub(super) fn none_now(message: String) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "IDG-001", message)
-    }
-
-    /// Nothing will ever be issued again.
-    pub(super) fn exhausted(message: String) -> Self {
-        Self::new(StatusCode::GONE, "IDG-002", message)
-    }
-
-    /// There is no such type.
-    pub(super) fn unknown_type(name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "IDG-003", format!("there is no ID type {name:?}"))
-    }
-
-    /// The start is not complete.
-    pub(super) fn starting(message: String) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "IDG-005", message)
-    }
-
-    /// The store cannot be written.
-    pub(super) fn store_away(message: String) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "IDG-006", message)
+    pub(super) fn new(Reason(status, code): Reason, message: impl Into<String>) -> Self {
+        Self { status, told: Told { code, message: message.into() } }
     }
 
     /// What the contract has no code for.
     pub(super) fn of(code: Code, message: impl Into<String>) -> Self {
-        let status = StatusCode::from_u16(code.http_status());
-        Self::new(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), code.name(), message.into())
-    }
-
-    fn new(status: StatusCode, code: &'static str, message: String) -> Self {
-        Self { status, told: Told { code, message } }
+        let status = StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(Reason(status, code.name()), message)
     }
 }
 
 impl From<NextError> for Failure {
     fn from(error: NextError) -> Self {
-        match error {
-            NextError::Issue(IssueError::Exhausted { .. }) => Self::exhausted(error.to_string()),
-            _ => Self::none_now(error.to_string()),
-        }
+        let is_over = matches!(error, NextError::Issue(IssueError::Exhausted { .. }));
+        Self::new(if is_over { EXHAUSTED_FOR_EVER } else { NONE_NOW }, error.to_string())
     }
 }
 

@@ -8,12 +8,12 @@ use axum::http::request::Parts;
 use bates_core::{Code, Entry, Store};
 use bates_pattern::Check;
 
-use super::envelope::Failure;
+use super::envelope::{Failure, UNKNOWN_TYPE};
 use crate::http::routes::Context;
 
 /// How many digits an identifier of a series has, if the series is an ID type: shuffled, without parameters, and nothing
 /// but digits with a Verhoeff check digit.
-pub(super) fn length(entry: &Entry) -> Option<usize> {
+pub fn length(entry: &Entry) -> Option<usize> {
     let (digits, check) = entry.series().pattern().plain_digits()?;
     let is_one = entry.series().pattern().is_shuffled()
         && check == Check::Verhoeff
@@ -32,7 +32,8 @@ pub(super) fn all<S: Store>(context: &Context<S>) -> BTreeMap<String, (Arc<Entry
 /// The ID type of that name.
 pub(super) async fn named<S: Store>(context: &Context<S>, name: &str) -> Result<Arc<Entry>, Failure> {
     let found = context.machine.named_anywhere(name).await;
-    found.filter(|entry| length(entry).is_some()).ok_or_else(|| Failure::unknown_type(name))
+    let unknown = || Failure::new(UNKNOWN_TYPE, format!("there is no ID type {name:?}"));
+    found.filter(|entry| length(entry).is_some()).ok_or_else(unknown)
 }
 
 /// `^[a-z][a-z0-9_]{1,63}$`

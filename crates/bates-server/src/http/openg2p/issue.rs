@@ -1,13 +1,13 @@
 //! Identifiers: one, many, and whether a text could be one.
 
-use axum::extract::{Extension, State};
+use axum::extract::Extension;
 use axum::http::Uri;
 use bates_api::Reason;
 use bates_core::{By, Code, Numbers, ScopeName, Store};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::envelope::{Answer, Envelope, Failure};
+use super::envelope::{Answer, Envelope, Failure, NONE_NOW};
 use super::id_type::{self, Named};
 use crate::Caller;
 use crate::http::routes::Context;
@@ -18,14 +18,14 @@ const BATCH_MAX: u64 = 100_000;
 
 /// An identifier.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Issued {
+pub(crate) struct Issued {
     #[schema(example = "5738201964")]
     id: String,
 }
 
 /// Identifiers.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Batch {
+pub(crate) struct Batch {
     /// As many as were asked for; fewer where the type is exhausted.
     #[schema(example = json!(["5738201964", "2936450178"]))]
     ids: Vec<String>,
@@ -33,7 +33,7 @@ pub(in crate::http) struct Batch {
 
 /// Whether a text could be an identifier.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Validity {
+pub(crate) struct Validity {
     /// The text.
     #[schema(example = "5738201964")]
     id: String,
@@ -48,30 +48,30 @@ pub(in crate::http) struct Validity {
 ///
 /// 404 `IDG-003`: there is no such type. 410 `IDG-002`: its last ID was issued, for ever. 503 `IDG-001`: none just now;
 /// other nodes may hold the last ones, or the store cannot be written.
-#[utoipa::path(post, path = "/v1/idgenerator/{id_type}/id", tag = "openg2p",
+#[utoipa::path(post, path = "/{id_type}/id", tag = "openg2p",
     params(("id_type" = String, Path, description = "The ID type, a series", example = "farmer")),
     responses((status = 200, body = Envelope<Issued>),
         (status = "default", body = Envelope<Issued>, description = "No ID was issued; `errors` tells why")))]
-pub(in crate::http) async fn issue<S: Store>(
-    State(context): State<Context<S>>,
+pub(crate) async fn issue<S: Store>(
+    context: Context<S>,
     Extension(caller): Extension<Caller>,
     named: Named,
 ) -> Result<Answer<Issued>, Failure> {
     let ids = ids(&context, &named, 1, &caller).await?;
-    let id = ids.into_iter().next().ok_or_else(|| Failure::none_now("nothing was issued".into()))?;
+    let id = ids.into_iter().next().ok_or_else(|| Failure::new(NONE_NOW, "nothing was issued"))?;
     Ok(Answer(Issued { id }))
 }
 
 /// Issue many IDs
 ///
 /// Beyond the contract of the id-generator. Errors as for one.
-#[utoipa::path(post, path = "/v1/idgenerator/{id_type}/ids", tag = "openg2p",
+#[utoipa::path(post, path = "/{id_type}/ids", tag = "openg2p",
     params(("id_type" = String, Path, description = "The ID type, a series", example = "farmer"),
         ("count" = u64, Query, description = "How many, up to 100,000", minimum = 1, maximum = 100_000)),
     responses((status = 200, body = Envelope<Batch>),
         (status = "default", body = Envelope<Batch>, description = "No ID was issued; `errors` tells why")))]
-pub(in crate::http) async fn batch<S: Store>(
-    State(context): State<Context<S>>,
+pub(crate) async fn batch<S: Store>(
+    context: Context<S>,
     Extension(caller): Extension<Caller>,
     named: Named,
     uri: Uri,
@@ -94,29 +94,26 @@ async fn ids<S: Store>(
 
 fn count(query: &str) -> Result<u64, Failure> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
-    let (Some((name, value)), None) = (pairs.next(), pairs.next()) else {
-        return Err(Failure::of(Code::BAD_ARGUMENTS, "ask with ?count=n, and nothing else"));
+    let value = match (pairs.next(), pairs.next()) {
+        (Some((name, value)), None) if name == "count" => value,
+        _ => return Err(Failure::of(Code::BAD_ARGUMENTS, "ask with ?count=n, and nothing else")),
     };
-    if name != "count" {
-        return Err(Failure::of(Code::BAD_ARGUMENTS, "ask with ?count=n, and nothing else"));
-    }
     let digits = value.bytes().all(|byte| byte.is_ascii_digit());
     let count = value.parse().ok().filter(|count| digits && (1..=BATCH_MAX).contains(count));
-    count.ok_or_else(|| {
-        Failure::of(Code::BAD_COUNT, format!("a count is a whole number from 1 to {BATCH_MAX}"))
-    })
+    let bad = || Failure::of(Code::BAD_COUNT, format!("a count is a whole number from 1 to {BATCH_MAX}"));
+    count.ok_or_else(bad)
 }
 
 /// Judge a text
 ///
 /// About structure: length, check digit and rules. Not whether it was issued.
-#[utoipa::path(get, path = "/v1/idgenerator/{id_type}/id/validate/{id}", tag = "openg2p",
+#[utoipa::path(get, path = "/{id_type}/id/validate/{id}", tag = "openg2p",
     params(("id_type" = String, Path, description = "The ID type, a series", example = "farmer"),
         ("id" = String, Path, description = "1 to 32 digits", example = "548126974596")),
     responses((status = 200, body = Envelope<Validity>),
         (status = "default", body = Envelope<Validity>, description = "There is no such type, or the text is no digits")))]
-pub(in crate::http) async fn validate<S: Store>(
-    State(context): State<Context<S>>,
+pub(crate) async fn validate<S: Store>(
+    context: Context<S>,
     Named { id_type, id }: Named,
 ) -> Result<Answer<Validity>, Failure> {
     let verdict = id_type::named(&context, &id_type).await?.series().pattern().validate(&id);

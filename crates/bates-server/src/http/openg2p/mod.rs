@@ -5,43 +5,42 @@ mod about;
 mod envelope;
 mod id_type;
 mod issue;
-mod ready;
 
 use axum::Router;
-use axum::routing::{get, post};
-use bates_core::{Code, Entry, Store};
+use axum::routing::get;
+use bates_core::{Code, Store};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::openapi;
 use super::routes::Context;
 use envelope::Failure;
 
-pub(super) use about::{__path_config, __path_health, __path_version};
-pub(super) use issue::{__path_batch, __path_issue, __path_validate};
-pub(super) use ready::Ready;
-
-/// How many digits an identifier of a series has, if the series is an ID type of the contract.
-pub fn id_length(entry: &Entry) -> Option<usize> {
-    id_type::length(entry)
-}
+pub(super) use about::Ready;
+pub use id_type::length as id_length;
 
 /// Where the contract begins.
 pub(super) const BASE: &str = "/v1/idgenerator";
 
-/// The paths below [`BASE`].
-pub(super) fn routes<S: Store>() -> Router<Context<S>> {
-    Router::new()
-        .route("/{id_type}/id", post(issue::issue::<S>))
-        .route("/{id_type}/ids", post(issue::batch::<S>))
-        .route("/{id_type}/id/validate/{id}", get(issue::validate::<S>))
-        .route("/health", get(about::health::<S>))
-        .route("/version", get(about::version::<S>))
-        .route("/config", get(about::config::<S>))
-        .route("/openapi.json", get(openapi::json))
-        .route("/", get(async || Failure::of(Code::NOT_FOUND, "nothing is at this path")))
-        .fallback(async || Failure::of(Code::NOT_FOUND, "nothing is at this path"))
+/// The paths below [`BASE`], and their description.
+pub(super) fn routes<S: Store>() -> (Router<Context<S>>, utoipa::openapi::OpenApi) {
+    let (router, api) = OpenApiRouter::new()
+        .routes(routes!(issue::issue))
+        .routes(routes!(issue::batch))
+        .routes(routes!(issue::validate))
+        .routes(routes!(about::health))
+        .routes(routes!(about::version))
+        .routes(routes!(about::config))
+        .split_for_parts();
+    let not_found = async || Failure::of(Code::NOT_FOUND, "nothing is at this path");
+    let router = router
+        .route("/openapi.json", get(openapi::json::<S>))
+        .route("/", get(not_found))
+        .fallback(not_found)
         .method_not_allowed_fallback(async || {
             Failure::of(Code::METHOD_NOT_ALLOWED, "the path does not know this method")
-        })
+        });
+    (router, api)
 }
 
 /// What tells nothing about numbers, and is open to everybody: probes send no secret.
