@@ -70,7 +70,7 @@ pub(super) async fn documents(
         condition.text,
         bounded(limit)
     );
-    let rows = session.rows(&sql, &condition.parameters()).await?;
+    let rows = session.query(&sql, &condition.parameters()).await?;
     Ok(rows.iter().map(read).collect())
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn read(row: &Row) -> Document {
 
 pub(super) async fn tally(session: &Session) -> Result<Vec<(SeriesName, State, u64)>, Error> {
     let sql = "SELECT series, state, count(*) FROM bates.document GROUP BY series, state";
-    let rows = session.rows(sql, &[]).await?;
+    let rows = session.query(sql, &[]).await?;
     let mut tally: Vec<_> = rows.iter().map(|row| (name(row, 0), state(row, 1), whole(row, 2))).collect();
     tally.sort();
     Ok(tally)
