@@ -100,7 +100,7 @@ impl GapStore for PostgresStore {
             session.begin_snapshot().await?;
             let mut scopes = scopes(&session, series, after, limit).await?;
             add_ranges(&session, series, &mut scopes, purpose).await?;
-            session.batch_execute("COMMIT").await?;
+            session.commit().await?;
             Ok(scopes)
         })
         .await
@@ -126,7 +126,7 @@ async fn scopes(
     let sql = "SELECT scope, next, version, aside_to, gapless_from FROM bates.cursor
                WHERE series = $1 AND ($2 OR scope > $3) ORDER BY scope LIMIT $4";
     let (is_first, after) = (after.is_none(), after.map_or("", ScopeKey::as_str));
-    let rows = session.rows(sql, &[&series.as_str(), &is_first, &after, &bounded(limit)]).await?;
+    let rows = session.query(sql, &[&series.as_str(), &is_first, &after, &bounded(limit)]).await?;
     let read = |row: &Row| KnownScope {
         scope: ScopeKey::from_store(row.get(0)),
         cursor: Cursor { next: whole(row, 1), version: whole(row, 2) },
@@ -146,8 +146,9 @@ async fn add_ranges(
     let (Some(first), Some(last)) = (scopes.first(), scopes.last()) else { return Ok(()) };
     let sql = if purpose == KnownFor::Account { [RANGES, DOCUMENTS].concat() } else { RANGES.to_owned() };
     let (first, last, silent) = (first.scope.as_str(), last.scope.as_str(), CLIENT_LEASE_SPAN.as_secs_f64());
-    let rows =
-        session.rows(&sql, &[&series.as_str(), &first, &last, &node::CRASHED_AFTER_SECONDS, &silent]).await?;
+    let rows = session
+        .query(&sql, &[&series.as_str(), &first, &last, &node::CRASHED_AFTER_SECONDS, &silent])
+        .await?;
     for row in rows {
         let range = Lease::new(whole(&row, 1), whole(&row, 2) + 1);
         let at = scopes.binary_search_by(|known| known.scope.as_str().cmp(row.get(0)));
@@ -180,10 +181,10 @@ async fn put_gaps(
     }
     let series = series.as_str();
     session.begin().await?;
-    session.run(COMPACT, &[&series, &keys]).await?;
-    session.run(CLOSE, &[&series, &keys, &at, &first]).await?;
-    session.run(PUT, &[&series, &at, &first, &last, &reasons]).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    session.execute(COMPACT, &[&series, &keys]).await?;
+    session.execute(CLOSE, &[&series, &keys, &at, &first]).await?;
+    session.execute(PUT, &[&series, &at, &first, &last, &reasons]).await?;
+    session.commit().await
 }
 
 async fn gaps(
@@ -203,7 +204,7 @@ async fn gaps(
     let behind_scope = after.map(|(place, _)| place.scope.as_str());
     let behind_first = after.map(|(_, first)| integer(*first));
     let of = [&series as &dyn Parameter, &scope, &behind, &behind_scope, &behind_first, &bounded(limit)];
-    Ok(session.rows(sql, &of).await?.iter().filter_map(gap).collect())
+    Ok(session.query(sql, &of).await?.iter().filter_map(gap).collect())
 }
 
 /// Only what is read as it was written is a gap.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{Delivery, Document, State};
-use crate::scope::Place;
+use crate::scope::ScopeKey;
 use crate::series::SeriesName;
 
 /// Which documents. What is `None` does not matter.
@@ -15,8 +15,8 @@ pub struct Filter {
     pub event: Option<Uuid>,
     /// Those of a series.
     pub series: Option<SeriesName>,
-    /// Those of a scope.
-    pub place: Option<Place>,
+    /// Those of a scope of any series.
+    pub scope: Option<ScopeKey>,
     /// Those in a state.
     pub state: Option<State>,
     /// Those with this number.
@@ -179,7 +179,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::scope::ScopeKey;
+    use crate::scope::Place;
 
     fn document(state: State) -> Document {
         Document {

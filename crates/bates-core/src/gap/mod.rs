@@ -1,11 +1,10 @@
 //! Gaps: positions that were granted and are no document's, each with a reason. Owns the account of a scope:
 //! granted = issued + held + gaps + uncertain + rejected, and no position is in two of them.
 
-mod accepted;
 mod account;
 mod known;
 mod machine;
-mod saved;
+mod positions;
 
 use std::fmt;
 
@@ -15,12 +14,11 @@ use crate::range::{Lease, Ranges};
 use crate::scope::{Place, ScopeKey};
 use crate::series::SeriesName;
 
-pub(crate) use accepted::AcceptedPositions;
 pub use account::Account;
 pub use known::{KnownFor, KnownRange, KnownScope, RangeKind};
 pub use machine::Reconciled;
-pub(crate) use saved::SavedPositions;
-pub use saved::{Reading, Saved};
+pub(crate) use positions::{AcceptedPositions, SavedPositions};
+pub use positions::{Reading, Saved};
 
 /// Why nobody has a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -78,3 +78,27 @@ pub struct Move {
     /// The name of the other store.
     pub other: Box<str>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_changes_only_from_what_was_expected_and_a_store_with_series_is_not_filled() {
+        let of = |run| Move { id: Uuid::nil(), run: Uuid::from_u128(run), other: "elsewhere".into() };
+        let (left, arriving, again) = (Mark::Left(of(1)), Mark::Arriving(of(1)), Mark::Arriving(of(2)));
+        for (found, expected, new, has_series, change) in [
+            (None, None, Some(&left), true, MarkChange::Write),
+            (None, None, Some(&arriving), false, MarkChange::Write),
+            (None, None, Some(&arriving), true, MarkChange::Refused),
+            (Some(&arriving), Some(&arriving), Some(&again), true, MarkChange::Write),
+            (Some(&again), Some(&arriving), None, true, MarkChange::Refused),
+            (Some(&left), None, Some(&left), true, MarkChange::Done),
+            (Some(&again), Some(&again), None, true, MarkChange::Write),
+        ] {
+            assert_eq!(Mark::change(found, expected, new, has_series), change, "{found:?} to {new:?}");
+        }
+        assert!(again.takes_pages_of(Uuid::from_u128(2)) && !again.takes_pages_of(Uuid::from_u128(1)));
+        assert!(!left.takes_pages_of(Uuid::from_u128(1)) && Mark::new(left.kind(), of(1)) == left);
+    }
+}

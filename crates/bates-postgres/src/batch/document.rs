@@ -53,8 +53,8 @@ pub(crate) async fn known_keys(
                    OFFSET 0
                ) AS document ON true
                ORDER BY at";
-    let Columns { callers, series, texts } = Columns::of(keys.iter().map(|(key, _)| *key));
-    let rows = session.rows(sql, &[&callers, &series, &texts, &batch]).await?;
+    let columns = Columns::of(keys.iter().map(|(key, _)| *key));
+    let rows = session.query(sql, &[&columns.callers, &columns.series, &columns.texts, &batch]).await?;
     Ok(rows
         .iter()
         .map(|row| if row.get(0) { KeyState::New } else { known(row).unwrap_or(KeyState::Lost) })
@@ -83,8 +83,8 @@ pub(crate) async fn remove_keys(session: &Session, keys: &[&Key], batch: Uuid) -
     let sql = "DELETE FROM bates.idempotency AS found USING UNNEST($1, $2, $3) AS untaken (caller, series, key)
                WHERE found.caller = untaken.caller AND found.series = untaken.series AND found.key = untaken.key
                AND found.batch = $4";
-    let Columns { callers, series, texts } = Columns::of(keys.iter().copied());
-    session.run(sql, &[&callers, &series, &texts, &batch]).await.map(drop)
+    let columns = Columns::of(keys.iter().copied());
+    session.query(sql, &[&columns.callers, &columns.series, &columns.texts, &batch]).await.map(drop)
 }
 
 /// Writes who took keys that were inserted for somebody else of the batch.
@@ -112,10 +112,11 @@ async fn with_requests(
     let Columns { callers, series, texts } = Columns::of(keys.iter().map(|(key, _)| *key));
     let digests: Vec<&[u8]> = keys.iter().map(|(_, request)| &request.digest[..]).collect();
     let events: Vec<Uuid> = keys.iter().map(|(_, request)| request.event).collect();
-    session.run(sql, &[&callers, &series, &texts, &digests, &events, &batch]).await
+    session.execute(sql, &[&callers, &series, &texts, &digests, &events, &batch]).await
 }
 
 /// Keys as arrays.
+#[derive(Default)]
 struct Columns<'k> {
     callers: Vec<&'k str>,
     series: Vec<&'k str>,
@@ -124,7 +125,7 @@ struct Columns<'k> {
 
 impl<'k> Columns<'k> {
     fn of(keys: impl Iterator<Item = &'k Key>) -> Self {
-        let mut columns = Self { callers: vec![], series: vec![], texts: vec![] };
+        let mut columns = Self::default();
         for Key { caller, series, text } in keys {
             columns.callers.push(caller);
             columns.series.push(series.as_str());
@@ -166,7 +167,7 @@ async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result
     let (bodies, lasts): (Vec<Option<Cow<'_, str>>>, Vec<f64>) =
         numbered.iter().map(|each| body(&each.assign.content)).unzip();
     let of: [&dyn Parameter; 8] = [&events, &series, &scopes, &positions, &numbers, &states, &bodies, &lasts];
-    session.run(sql, &of).await.map(drop)
+    session.query(sql, &of).await.map(drop)
 }
 
 /// The body, if there is one, and how long a reservation lasts.

@@ -47,7 +47,7 @@ impl MoveStore for PostgresStore {
                 return Ok(false);
             }
             write::page(&session, node, page).await?;
-            session.batch_execute("COMMIT").await?;
+            session.commit().await?;
             Ok(true)
         })
         .await
@@ -80,7 +80,7 @@ impl MoveStore for PostgresStore {
 }
 
 async fn definitions(session: &Session) -> Result<Vec<Pinning>, Failed> {
-    let rows = session.rows("SELECT name FROM bates.series ORDER BY name", &[]).await?;
+    let rows = session.query("SELECT name FROM bates.series ORDER BY name", &[]).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in rows {
         let name: SeriesName = row.get::<_, &str>(0).parse().expect("only names were written");
@@ -91,7 +91,7 @@ async fn definitions(session: &Session) -> Result<Vec<Pinning>, Failed> {
 
 async fn marked(session: &Session) -> Result<Option<Mark>, Failed> {
     let sql = "SELECT mark, mark_store, mark_move, mark_run FROM bates.store";
-    let rows = session.rows(sql, &[]).await?;
+    let rows = session.query(sql, &[]).await?;
     let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
     let Some(kind) = row.get::<_, Option<&str>>(0) else { return Ok(None) };
     let of = Move {
@@ -105,14 +105,14 @@ async fn marked(session: &Session) -> Result<Option<Mark>, Failed> {
 /// Whether the store takes pages of a run. Locked until the transaction ends, so that it is not served before.
 async fn is_arriving(session: &Session, run: Uuid) -> Result<bool, Failed> {
     let sql = "SELECT FROM bates.store WHERE mark = 'arriving' AND mark_run = $1 FOR SHARE";
-    Ok(!session.rows(sql, &[&run]).await?.is_empty())
+    Ok(!session.query(sql, &[&run]).await?.is_empty())
 }
 
 /// Refuses to claim or to decide about documents, to write about pools, or to record, of a store that was left: nobody
 /// would hear of it where they are now.
 /// Asked in the transaction that has written them, which a mark waits for, or else is seen here.
 pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
-    let rows = session.rows("SELECT stopped FROM bates.store WHERE mark = 'left'", &[]).await?;
+    let rows = session.query("SELECT stopped FROM bates.store WHERE mark = 'left'", &[]).await?;
     match rows.first() {
         None => Ok(()),
         Some(row) => {
@@ -127,7 +127,7 @@ pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
 ///
 /// Locks are taken in one order everywhere: the table of commits, the row of the store, series, cursors.
 pub(crate) async fn lock_unmarked(session: &Session) -> Result<(), Failed> {
-    let rows = session.rows("SELECT mark, stopped FROM bates.store FOR NO KEY UPDATE", &[]).await?;
+    let rows = session.query("SELECT mark, stopped FROM bates.store FOR NO KEY UPDATE", &[]).await?;
     let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
     match (row.get::<_, Option<&str>>(0), row.get::<_, Option<&str>>(1)) {
         (None, _) => Ok(()),
@@ -147,12 +147,12 @@ async fn put_mark(session: &Session, expected: Option<&Mark>, mark: Option<&Mark
         )
         .await?;
     let found = marked(session).await?;
-    let has_series = !session.rows("SELECT FROM bates.series LIMIT 1", &[]).await?.is_empty();
+    let has_series = !session.query("SELECT FROM bates.series LIMIT 1", &[]).await?.is_empty();
     let change = Mark::change(found.as_ref(), expected, mark, has_series);
     if change == MarkChange::Write {
         write_mark(session, mark).await?;
     }
-    session.batch_execute("COMMIT").await?;
+    session.commit().await?;
     Ok(change != MarkChange::Refused)
 }
 
@@ -172,6 +172,6 @@ pub(crate) async fn write_mark(session: &Session, mark: Option<&Mark>) -> Result
     });
     let (kind, of, stopped) = (mark.map(Mark::kind), mark.map(Mark::of), stopped.as_deref());
     let (store, id, run) = (of.map(|of| &*of.other), of.map(|of| of.id), of.map(|of| of.run));
-    let rows = session.rows(sql, &[&kind, &store, &id, &run, &stopped]).await?;
+    let rows = session.query(sql, &[&kind, &store, &id, &run, &stopped]).await?;
     if rows.is_empty() { Err(Failed::Refused(OpenError::Emptied)) } else { Ok(()) }
 }

@@ -35,7 +35,7 @@ pub(super) async fn all_aside(
     // No scope is smaller than the empty one, and no position than 0.
     let (scope, position) = after.map_or(("", -1), |(scope, position)| (scope.as_str(), integer(*position)));
     let mut page = Vec::new();
-    for row in session.rows(sql, &[&series.as_str(), &scope, &position, &bounded(limit)]).await? {
+    for row in session.query(sql, &[&series.as_str(), &scope, &position, &bounded(limit)]).await? {
         SetAside::add(&mut page, row.get(0), whole(&row, 1));
     }
     Ok(page)
@@ -57,7 +57,7 @@ pub(super) async fn kept(
          ) AS fitting WHERE before < $3 ORDER BY event",
         list::COLUMNS
     );
-    let rows = session.rows(&sql, &[&after, &bounded(limit), &bounded(bytes.max(1))]).await?;
+    let rows = session.query(&sql, &[&after, &bounded(limit), &bounded(bytes.max(1))]).await?;
     let read = |row: &Row| {
         let body = row.get::<_, Option<&str>>("body").map(Into::into);
         Kept::leaving(list::read(row), body, row.get("is_claimed"))
@@ -73,7 +73,7 @@ pub(super) async fn requests(
     let caller = after.map(|after| &*after.idempotency.caller);
     let series = after.map(|after| after.place.series.as_str());
     let key = after.map(|after| &*after.idempotency.key);
-    session.rows(REQUESTS, &[&caller, &series, &key, &bounded(limit)]).await?.iter().map(request).collect()
+    session.query(REQUESTS, &[&caller, &series, &key, &bounded(limit)]).await?.iter().map(request).collect()
 }
 
 /// Without a key whose document somebody has removed by hand, the same request would get a second number: it is told rather

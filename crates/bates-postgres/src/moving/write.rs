@@ -72,7 +72,7 @@ const LOST: &str = "
 pub(super) async fn page(session: &Session, node: Uuid, page: &Page) -> Result<(), Failed> {
     match page {
         Page::Identity(id) => {
-            session.run("UPDATE bates.store SET id = $1", &[id]).await?;
+            session.execute("UPDATE bates.store SET id = $1", &[id]).await?;
         }
         Page::Definition(pinned, key) => definition(session, pinned, key.as_deref()).await?,
         Page::Scopes(series, page) => scopes(session, node, series, page).await?,
@@ -121,18 +121,20 @@ async fn scopes(
     let nexts = column(scopes, |adopted| integer(adopted.cursor.next));
     let versions = column(scopes, |adopted| integer(adopted.cursor.version));
     let gapless = column(scopes, |adopted| integer(adopted.gapless_from));
-    let rows = session.rows(CURSORS, &[&series, &keys, &nexts, &versions, &gapless]).await?;
+    let rows = session.query(CURSORS, &[&series, &keys, &nexts, &versions, &gapless]).await?;
     let made = rows.iter().filter(|row| row.get(0)).count() as u64;
     sql::count_scopes(session, &[(series, made)]).await?;
     let Ranges { scopes: at, firsts, lasts } = Ranges::of(scopes, |adopted| adopted.ledger.iter().copied());
-    session.run(LEDGER, &[&series, &at, &firsts, &lasts, &node, &Uuid::now_v7()]).await?;
+    session.execute(LEDGER, &[&series, &at, &firsts, &lasts, &node, &Uuid::now_v7()]).await?;
     // A move that was begun before may have found what is lost in other ranges.
-    session.run("DELETE FROM bates.lost WHERE series = $1 AND scope = ANY ($2)", &[&series, &keys]).await?;
+    session
+        .execute("DELETE FROM bates.lost WHERE series = $1 AND scope = ANY ($2)", &[&series, &keys])
+        .await?;
     let Ranges { scopes: at, firsts, lasts } =
         Ranges::of(scopes, |adopted| adopted.lost.iter().map(|missing| missing.range));
     let lost = scopes.iter().flat_map(|adopted| &adopted.lost);
     let reasons: Vec<&str> = lost.map(|missing| missing.reason.name()).collect();
-    session.run(LOST, &[&series, &at, &firsts, &lasts, &reasons]).await?;
+    session.execute(LOST, &[&series, &at, &firsts, &lasts, &reasons]).await?;
     Ok(())
 }
 
@@ -145,19 +147,19 @@ async fn aside(session: &Session, series: &SeriesName, scopes: &[SetAside]) -> R
     let series = series.as_str();
     let keys = column(scopes, |aside| aside.scope.as_str());
     let ends = column(scopes, |aside| aside.positions.last().map_or(0, |last| integer(last + 1)));
-    session.run(raise, &[&series, &keys, &ends]).await?;
+    session.execute(raise, &[&series, &keys, &ends]).await?;
     let each = scopes.iter().flat_map(|SetAside { scope, positions }| {
         positions.iter().map(|position| (scope.as_str(), integer(*position)))
     });
     let (at, positions): (Vec<&str>, Vec<i64>) = each.unzip();
-    session.run(insert, &[&series, &at, &positions]).await?;
+    session.execute(insert, &[&series, &at, &positions]).await?;
     Ok(())
 }
 
 async fn pools(session: &Session, series: &SeriesName, pools: &[(ScopeKey, u64)]) -> Result<(), Failed> {
     let scopes = column(pools, |(scope, _)| scope.as_str());
     let epochs = column(pools, |(_, epoch)| integer(*epoch));
-    session.run(POOLS, &[&series.as_str(), &scopes, &epochs]).await?;
+    session.execute(POOLS, &[&series.as_str(), &scopes, &epochs]).await?;
     Ok(())
 }
 
@@ -178,7 +180,7 @@ async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Failed> {
         &events, &series, &scopes, &positions, &numbers, &states, &bodies, &tries, &errors, &created,
         &updated, &due, &doubts,
     ];
-    session.run(DOCUMENTS, &of).await?;
+    session.execute(DOCUMENTS, &of).await?;
     Ok(())
 }
 
@@ -194,7 +196,7 @@ async fn requests(session: &Session, requests: &[Request]) -> Result<(), Failed>
     let batch = Uuid::now_v7();
     let of: [&dyn Parameter; 10] =
         [&callers, &series, &keys, &digests, &events, &scopes, &positions, &numbers, &pruned, &batch];
-    session.run(REQUESTS, &of).await?;
+    session.execute(REQUESTS, &of).await?;
     Ok(())
 }
 
@@ -204,7 +206,7 @@ async fn gaps(session: &Session, gaps: &[Gap]) -> Result<(), Failed> {
     let lasts = column(gaps, |gap| integer(gap.missing.range.to() - 1));
     let reasons = column(gaps, |gap| gap.missing.reason.name());
     let seen = column(gaps, |gap| micros(gap.seen));
-    session.run(GAPS, &[&series, &scopes, &firsts, &lasts, &reasons, &seen]).await?;
+    session.execute(GAPS, &[&series, &scopes, &firsts, &lasts, &reasons, &seen]).await?;
     Ok(())
 }
 

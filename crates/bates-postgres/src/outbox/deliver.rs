@@ -70,12 +70,12 @@ pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claime
     let (series, limit, bytes) = (claim.series.as_str(), bounded(claim.limit), bounded(claim.bytes.max(1)));
     let (lasts, is_here) = (millis(claim.lasts), check_not_left(session));
     let parameters: [&dyn Parameter; 4] = [&series, &limit, &lasts, &bytes];
-    let rows = session.rows(CLAIM, &parameters);
+    let rows = session.query(CLAIM, &parameters);
     let (began, rows, here) = tokio::join!(biased; session.begin(), rows, is_here);
     began?;
     let rows = rows?;
     here?;
-    session.batch_execute("COMMIT").await?;
+    session.commit().await?;
     let read = |row: &Row| Claimed {
         event: row.get(0),
         place: Place { series: claim.series.clone(), scope: ScopeKey::from_store(row.get(1)) },
@@ -99,36 +99,26 @@ pub(super) async fn settle(session: &Session, settlements: &[Settlement]) -> Res
     let errors: Vec<_> = settled.iter().map(|each| each.error.map(printable)).collect();
     let doubts: Vec<bool> = settled.iter().map(|each| each.in_doubt).collect();
     let parameters: [&dyn Parameter; 6] = [&events, &attempts, &states, &afters, &errors, &doubts];
-    let (locked, accepted) = (session.rows(LOCK, &parameters[..1]), session.run(SETTLE, &parameters));
+    let (locked, accepted) = (session.query(LOCK, &parameters[..1]), session.execute(SETTLE, &parameters));
     let (began, locked, accepted) = tokio::join!(biased; session.begin(), locked, accepted);
     began?;
     locked?;
     let accepted = accepted?;
-    session.batch_execute("COMMIT").await?;
-    Ok(accepted)
+    session.commit().await.map(|()| accepted)
 }
 
 pub(super) async fn decide(session: &Session, event: Uuid, decision: Decision) -> Result<Decided, Failed> {
     let filter = Filter { event: Some(event), ..Filter::default() };
-    session.begin().await?;
-    let changed = change(session, &filter, decision).await?;
-    let found = list::documents(session, &filter, None, 1).await?.pop();
-    session.batch_execute("COMMIT").await?;
-    Ok(decision.decided(found, changed == 1))
+    let decided = async {
+        let changed = change(session, &filter, decision).await?;
+        let found = list::documents(session, &filter, None, 1).await?.pop();
+        Ok(decision.decided(found, changed == 1))
+    };
+    session.transact(decided).await
 }
 
-pub(super) async fn decide_all(
-    session: &Session,
-    filter: &Filter,
-    decision: Decision,
-) -> Result<u64, Failed> {
-    session.begin().await?;
-    let changed = change(session, filter, decision).await?;
-    session.batch_execute("COMMIT").await?;
-    Ok(changed)
-}
-
-async fn change(session: &Session, filter: &Filter, decision: Decision) -> Result<u64, Failed> {
+/// Changes what can be decided about so; answers how many documents. Within a transaction.
+pub(super) async fn change(session: &Session, filter: &Filter, decision: Decision) -> Result<u64, Failed> {
     let DecisionRule { from, to, when, tries_again } = decision.rule();
     let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
     // By the clock, not by the beginning of the transaction, which may have waited.
@@ -152,7 +142,7 @@ async fn change(session: &Session, filter: &Filter, decision: Decision) -> Resul
         from.join(", "),
         condition.text
     );
-    let changed = session.run(&sql, &condition.parameters()).await?;
+    let changed = session.execute(&sql, &condition.parameters()).await?;
     check_not_left(session).await?;
     Ok(changed)
 }
@@ -167,9 +157,8 @@ pub(super) async fn prune(session: &Session, age: Duration, limit: usize) -> Res
 
 /// One statement as a transaction; answers how many rows it says that it wrote.
 async fn written(session: &Session, sql: &str, parameters: &[&dyn Parameter]) -> Result<u64, Failed> {
-    let (began, rows) = tokio::join!(biased; session.begin(), session.rows(sql, parameters));
+    let (began, rows) = tokio::join!(biased; session.begin(), session.query(sql, parameters));
     began?;
     let written = rows?.len() as u64;
-    session.batch_execute("COMMIT").await?;
-    Ok(written)
+    session.commit().await.map(|()| written)
 }

@@ -26,16 +26,11 @@ impl<'f> Condition<'f> {
     pub(super) fn of(filter: &'f Filter, after: Option<Uuid>) -> Self {
         let text = |text: &'f str| -> Box<dyn Parameter + Send + 'f> { Box::new(text) };
         let id = |event: Uuid| -> Box<dyn Parameter + Send + 'f> { Box::new(event) };
-        let (place_series, scope) = match &filter.place {
-            Some(Place { series, scope }) => (Some(series), Some(scope)),
-            None => (None, None),
-        };
         // PostgreSQL keeps no NUL, so no number has one.
         let number = filter.number.as_deref().filter(|number| !number.contains('\0'));
         let conditions = [
             ("series =", filter.series.as_ref().map(|name| text(name.as_str()))),
-            ("series =", place_series.map(|name| text(name.as_str()))),
-            ("scope =", scope.map(|scope| text(scope.as_str()))),
+            ("scope =", filter.scope.as_ref().map(|scope| text(scope.as_str()))),
             ("state =", filter.state.map(|state| text(state.name()))),
             ("number =", number.map(text)),
             ("event =", filter.event.map(id)),
@@ -70,7 +65,7 @@ pub(super) async fn documents(
         condition.text,
         bounded(limit)
     );
-    let rows = session.rows(&sql, &condition.parameters()).await?;
+    let rows = session.query(&sql, &condition.parameters()).await?;
     Ok(rows.iter().map(read).collect())
 }
 
@@ -92,7 +87,7 @@ pub(crate) fn read(row: &Row) -> Document {
 
 pub(super) async fn tally(session: &Session) -> Result<Vec<(SeriesName, State, u64)>, Error> {
     let sql = "SELECT series, state, count(*) FROM bates.document GROUP BY series, state";
-    let rows = session.rows(sql, &[]).await?;
+    let rows = session.query(sql, &[]).await?;
     let mut tally: Vec<_> = rows.iter().map(|row| (name(row, 0), state(row, 1), whole(row, 2))).collect();
     tally.sort();
     Ok(tally)

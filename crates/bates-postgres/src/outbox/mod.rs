@@ -70,8 +70,11 @@ impl DocumentStore for PostgresStore {
 
     async fn decide_all(&self, filter: Filter, decision: Decision) -> StoreResult<u64> {
         let filter = &filter;
-        let decided =
-            self.done(|session| async move { deliver::decide_all(&session, filter, decision).await }).await?;
+        let decided = self
+            .done(
+                |session| async move { session.transact(deliver::change(&session, filter, decision)).await },
+            )
+            .await?;
         if decision == Decision::Retry && decided > 0 {
             self.notices().wrote(filter.series.as_ref());
         }

@@ -14,8 +14,8 @@ use std::thread;
 
 use bates_core::{Delivering, Delivery, Sink, Undelivered};
 
-use super::staging::Staging;
-use super::{FIELD, path, sync};
+use super::staging::{Staging, sync_all};
+use super::{FIELD, path};
 use crate::description::SinkError;
 use crate::payload;
 
@@ -30,7 +30,7 @@ pub(super) struct Folder(Arc<Inner>);
 
 struct Inner {
     root: PathBuf,
-    /// Open as long as the sink is, for `sync::all`.
+    /// Open as long as the sink is, for `sync_all`.
     handle: File,
     staging: Staging,
     written: AtomicU64,
@@ -123,7 +123,7 @@ impl Inner {
     }
 
     fn sync<'a>(&self, files: impl Iterator<Item = &'a Path>) -> Answer<()> {
-        sync::all(&self.handle, &self.root, files).map_err(|error| undelivered(&error))
+        sync_all(&self.handle, &self.root, files).map_err(|error| undelivered(&error))
     }
 }
 

@@ -5,7 +5,6 @@ mod bucket;
 mod folder;
 mod path;
 mod staging;
-mod sync;
 
 use bates_core::Sink;
 use reqwest::Url;

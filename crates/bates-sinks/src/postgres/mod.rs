@@ -49,13 +49,11 @@ pub struct PostgresDescription {
 pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkError> {
     let PostgresDescription { url, password_file, table, timeout_ms } = description;
     let mut address = parse(url, URL)?;
-    if let Some(path) = password_file {
-        if address.has_password() {
-            return Err(SinkError::new("postgres.password_file", "the url already holds a password"));
-        }
-        if let Some(password) = secret::given(None, Some(path), URL, "postgres.password_file")? {
-            address.config.password(password.reveal());
-        }
+    if password_file.is_some() && address.has_password() {
+        return Err(SinkError::new("postgres.password_file", "the url already holds a password"));
+    }
+    if let Some(password) = secret::given(None, password_file.as_deref(), URL, "postgres.password_file")? {
+        address.config.password(password.reveal());
     }
     let table = Table::parse(table).map_err(|problem| SinkError::new("postgres.table", problem))?;
     check_timeout("postgres.timeout_ms", *timeout_ms)?;

@@ -1,9 +1,7 @@
 //! Pages of another store, written as they were there. Pure SQL within a transaction of the writer's: nothing here
 //! commits or answers.
 
-use bates_core::{
-    Adopted, Cursor, Document, Gap, Kept, Page, Request, ScopeKey, SeriesName, SetAside, StoreError,
-};
+use bates_core::{Adopted, Cursor, Gap, Kept, Page, Request, ScopeKey, SeriesName, SetAside, StoreError};
 use jiff::Timestamp;
 use rusqlite::{Result, Transaction, params};
 
@@ -111,19 +109,6 @@ fn pool(transaction: &Transaction<'_>, series_id: i64, (scope, epoch): &(ScopeKe
 }
 
 fn document(transaction: &Transaction<'_>, series_id: i64, Kept { document, body }: &Kept) -> Result<()> {
-    let Document {
-        event,
-        place,
-        position,
-        number,
-        state,
-        tries,
-        last_error,
-        created,
-        updated,
-        due,
-        in_doubt,
-    } = document;
     transaction
         .prepare_cached(
             "INSERT INTO document (event, series_id, scope, position, number, state, body, tries, last_error,
@@ -134,19 +119,19 @@ fn document(transaction: &Transaction<'_>, series_id: i64, Kept { document, body
                  in_doubt = excluded.in_doubt",
         )?
         .execute(params![
-            event.as_bytes(),
+            document.event.as_bytes(),
             series_id,
-            place.scope.as_str(),
-            integer(*position),
-            number,
-            state.name(),
+            document.place.scope.as_str(),
+            integer(document.position),
+            document.number,
+            document.state.name(),
             body,
-            tries,
-            last_error,
-            created.as_millisecond(),
-            updated.as_millisecond(),
-            due.map(Timestamp::as_millisecond),
-            in_doubt
+            document.tries,
+            document.last_error,
+            document.created.as_millisecond(),
+            document.updated.as_millisecond(),
+            document.due.map(Timestamp::as_millisecond),
+            document.in_doubt
         ])?;
     Ok(())
 }

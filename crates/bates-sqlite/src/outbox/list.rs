@@ -24,15 +24,12 @@ impl Condition {
     pub(super) fn of(filter: &Filter, after: Option<Uuid>) -> Self {
         let blob = |event: Uuid| Value::Blob(event.as_bytes().to_vec());
         let text = |text: &str| Value::Text(text.to_owned());
-        let series = "series_id = (SELECT id FROM series WHERE name = ?)";
-        let (place_series, scope) = match &filter.place {
-            Some(Place { series, scope }) => (Some(series), Some(scope)),
-            None => (None, None),
-        };
         let conditions = [
-            (series, filter.series.as_ref().map(|name| text(name.as_str()))),
-            (series, place_series.map(|name| text(name.as_str()))),
-            ("scope = ?", scope.map(|scope| text(scope.as_str()))),
+            (
+                "series_id = (SELECT id FROM series WHERE name = ?)",
+                filter.series.as_ref().map(|name| text(name.as_str())),
+            ),
+            ("scope = ?", filter.scope.as_ref().map(|scope| text(scope.as_str()))),
             ("state = ?", filter.state.map(|state| text(state.name()))),
             ("number = ?", filter.number.as_deref().map(text)),
             ("event = ?", filter.event.map(blob)),

@@ -149,7 +149,7 @@ pub async fn decisions_about_all_touch_only_those_that_are_meant<D: DataSet>(dat
     }
     let claims = claimed(&store, 10, LONG).await;
     settled(&store, &claims, Verdict::Dead("down".into())).await;
-    let of_a = Filter { place: Some(place("a")), state: Some(State::Dead), ..Filter::default() };
+    let of_a = Filter { scope: Some(place("a").scope), state: Some(State::Dead), ..Filter::default() };
     assert_eq!(store.decide_all(of_a.clone(), Decision::Retry).await, Ok(2));
     assert_eq!(store.decide_all(of_a, Decision::Retry).await, Ok(0));
     assert_eq!(state(&store, events[2]).await, State::Dead);

@@ -259,7 +259,7 @@ pub async fn documents_are_listed_in_pages_and_by_what_is_asked<D: DataSet>(data
     assert_eq!(seen, events);
     let listed = async |filter| store.documents(filter, None, 10).await.expect("a read").len();
     let all = Filter::default;
-    assert_eq!(listed(Filter { place: Some(place("a")), ..all() }).await, 3);
+    assert_eq!(listed(Filter { scope: Some(place("a").scope), ..all() }).await, 3);
     assert_eq!(listed(Filter { series: Some(series("other")), ..all() }).await, 0);
     assert_eq!(listed(Filter { number: Some("b-1002".into()), ..all() }).await, 1);
     assert_eq!(listed(Filter { state: Some(State::Dead), ..all() }).await, 0);

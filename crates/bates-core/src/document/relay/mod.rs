@@ -114,7 +114,10 @@ impl<S: Store> Relay<S> {
             }
             let pause = self.breaker.lock().pause();
             let is_done = match pause {
-                None => self.round(self.limit(), stopped.clone()).await.unwrap_or(false),
+                None => {
+                    let limit = self.pace.lock().limit(self.sink.batch_max());
+                    self.round(limit, stopped.clone()).await.unwrap_or(false)
+                }
                 Some(pause) => {
                     tokio::select! {
                         biased;
@@ -139,10 +142,6 @@ impl<S: Store> Relay<S> {
 
     fn runtime(&self) -> &Arc<dyn Runtime> {
         &self.machine.runtime
-    }
-
-    fn limit(&self) -> usize {
-        self.pace.lock().limit(self.sink.batch_max())
     }
 
     async fn probe(&self, pause: Duration, stopped: watch::Receiver<bool>) {

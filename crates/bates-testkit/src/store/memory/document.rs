@@ -199,7 +199,7 @@ impl DocumentRow {
         let Document { event, place, state, number, .. } = &self.document;
         filter.event.is_none_or(|wanted| wanted == *event)
             && filter.series.as_ref().is_none_or(|wanted| *wanted == place.series)
-            && filter.place.as_ref().is_none_or(|wanted| wanted == place)
+            && filter.scope.as_ref().is_none_or(|wanted| *wanted == place.scope)
             && filter.state.is_none_or(|wanted| wanted == *state)
             && filter.number.as_ref().is_none_or(|wanted| wanted == number)
     }

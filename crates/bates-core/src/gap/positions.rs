@@ -1,0 +1,92 @@
+//! Which positions are numbers, and which of those the user's own documents have. Owns the port to these documents, wherever
+//! they are.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+
+use bates_pattern::{Pattern, Position, Scope};
+
+use crate::range::{Lease, Ranges};
+use crate::scope::ScopeKey;
+use crate::series::Entry;
+
+/// The documents that a user has.
+pub trait Saved: Send + Sync + 'static {
+    /// Hands over the number of each, in any order.
+    fn numbers<'a>(&'a self, take: &'a mut (dyn FnMut(&str) + Send)) -> Reading<'a>;
+}
+
+/// A reading under way; it ends with why it broke off, if it did.
+pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), Box<str>>> + Send + 'a>>;
+
+#[derive(Default)]
+pub(crate) struct SavedPositions {
+    scopes: HashMap<ScopeKey, Vec<Lease>>,
+    /// Texts that are no numbers of the series.
+    pub(crate) strangers: u64,
+}
+
+impl SavedPositions {
+    /// Takes a number down. What comes in ascending order takes the room of its ranges alone.
+    pub(crate) fn add(&mut self, pattern: &Pattern, number: &str) {
+        let parsed = pattern.parse(number).ok();
+        let found = parsed.and_then(|parsed| {
+            let scope = ScopeKey::new(parsed.parameters(), parsed.period()).ok()?;
+            Some((scope, parsed.position().value()))
+        });
+        let Some((scope, position)) = found else {
+            self.strangers += 1;
+            return;
+        };
+        let ranges = self.scopes.entry(scope).or_default();
+        let lease = Lease::new(position, position + 1);
+        match (ranges.last_mut(), lease) {
+            (Some(last), Some(lease)) if last.to() == lease.from() => {
+                *last = last.joined(lease).unwrap_or(*last);
+            }
+            (_, lease) => ranges.extend(lease),
+        }
+    }
+
+    pub(crate) fn of(&self, scope: &ScopeKey) -> Ranges {
+        Ranges::of(self.scopes.get(scope).into_iter().flatten().copied())
+    }
+}
+
+/// A range of more positions is not walked: each counts as a number.
+const WALK_MAX: u64 = 1_000_000;
+
+pub(crate) struct AcceptedPositions {
+    /// `None` if each position counts as a number: no rule rejects any, the rules were others when some were issued, or
+    /// what a number shows depends on the day on which it was issued.
+    scope: Option<Scope>,
+}
+
+impl AcceptedPositions {
+    pub(crate) fn of(entry: &Entry, key: &ScopeKey) -> Self {
+        let pattern = entry.series.pattern();
+        if pattern.reject().is_empty() || entry.has_changed_rules {
+            return Self { scope: None };
+        }
+        // The key also has parameters that the pattern does not show.
+        let shown: Vec<&str> = pattern.parameters().collect();
+        let (parameters, period) = key.parts();
+        let parameters: Vec<_> = parameters.filter(|(name, _)| shown.contains(name)).collect();
+        Self { scope: pattern.scope_in(parameters, period) }
+    }
+
+    pub(crate) fn within(&self, range: Lease) -> Ranges {
+        let (first, last) = (Position::new(range.from()), Position::new(range.to() - 1));
+        let (Some(scope), Some(first), Some(last), 0..=WALK_MAX) = (&self.scope, first, last, range.count())
+        else {
+            return Ranges::of([range]);
+        };
+        let (mut walk, mut text) = (scope.accepted(first, last), Vec::new());
+        let positions = std::iter::from_fn(|| {
+            text.clear();
+            walk.next_into(&mut text)
+        });
+        Ranges::of(positions.filter_map(|position| Lease::new(position.value(), position.value() + 1)))
+    }
+}
