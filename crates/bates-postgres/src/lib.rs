@@ -19,6 +19,7 @@ mod node;
 mod notice;
 mod open;
 mod outbox;
+mod parameter;
 mod pool;
 mod read;
 mod recall;

@@ -4,9 +4,11 @@
 use std::ops::Deref;
 
 use deadpool_postgres::{Object, Pool};
-use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row};
 
 use crate::error::Failed;
+use crate::parameter::Parameter;
 use crate::settings::Settings;
 
 /// A connection, closed when dropped unless it was given back.
@@ -36,8 +38,32 @@ impl Session {
         )
     }
 
+    pub(crate) async fn query(&self, sql: &str, parameters: &[&dyn Parameter]) -> Result<Vec<Row>, Error> {
+        self.query_typed(sql, &typed(parameters)).await
+    }
+
+    /// Answers how many rows it changed.
+    pub(crate) async fn execute(&self, sql: &str, parameters: &[&dyn Parameter]) -> Result<u64, Error> {
+        self.execute_typed(sql, &typed(parameters)).await
+    }
+
     pub(crate) async fn begin(&self) -> Result<(), Failed> {
         Ok(self.batch_execute(&self.opening()).await?)
+    }
+
+    pub(crate) async fn commit(&self) -> Result<(), Failed> {
+        Ok(self.batch_execute("COMMIT").await?)
+    }
+
+    /// Does something in a transaction of its own.
+    pub(crate) async fn transact<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failed>>,
+    ) -> Result<T, Failed> {
+        self.begin().await?;
+        let done = work.await?;
+        self.commit().await?;
+        Ok(done)
     }
 
     /// Begins a transaction that reads one moment of the database. It may read for long, whatever the role allows.
@@ -50,6 +76,10 @@ impl Session {
     pub(crate) fn give_back(mut self) {
         drop(self.connection.take());
     }
+}
+
+fn typed<'p>(parameters: &[&'p dyn Parameter]) -> Vec<(&'p (dyn ToSql + Sync), Type)> {
+    parameters.iter().map(|parameter| (*parameter as &(dyn ToSql + Sync), parameter.kind())).collect()
 }
 
 impl Deref for Session {

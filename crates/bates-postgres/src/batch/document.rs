@@ -5,16 +5,15 @@ use std::borrow::Cow;
 
 use bates_core::ledger::{Key, KeyState, KeyUse};
 use bates_core::{Assign, Assigned, Content, Record, State};
-use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use super::sql::{integer, whole};
 use crate::audit;
 use crate::outbox::millis;
+use crate::parameter::Parameter;
 use crate::session::Session;
 
-/// A document that takes a number.
 pub(crate) struct Numbered<'b> {
     pub(crate) assign: &'b Assign,
     pub(crate) assigned: &'b Assigned,
@@ -69,8 +68,7 @@ pub(crate) async fn known_keys(
                ) AS document ON true
                ORDER BY at";
     let columns = Columns::of(keys.iter().map(|(key, _)| *key));
-    let [callers, series, texts] = columns.parameters();
-    let rows = session.query_typed(sql, &[callers, series, texts, (&batch, Type::UUID)]).await?;
+    let rows = session.query(sql, &[&columns.callers, &columns.series, &columns.texts, &batch]).await?;
     Ok(rows
         .iter()
         .map(|row| if row.get(0) { KeyState::New } else { known(row).unwrap_or(KeyState::Lost) })
@@ -100,8 +98,7 @@ pub(crate) async fn remove_keys(session: &Session, keys: &[&Key], batch: Uuid) -
                WHERE found.caller = untaken.caller AND found.series = untaken.series AND found.key = untaken.key
                AND found.batch = $4";
     let columns = Columns::of(keys.iter().copied());
-    let [callers, series, texts] = columns.parameters();
-    session.query_typed(sql, &[callers, series, texts, (&batch, Type::UUID)]).await.map(drop)
+    session.query(sql, &[&columns.callers, &columns.series, &columns.texts, &batch]).await.map(drop)
 }
 
 /// Writes who took keys that were inserted for somebody else of the batch.
@@ -126,22 +123,13 @@ async fn with_requests(
     if keys.is_empty() {
         return Ok(0);
     }
-    let columns = Columns::of(keys.iter().map(|(key, _)| *key));
-    let [callers, series, texts] = columns.parameters();
+    let Columns { callers, series, texts } = Columns::of(keys.iter().map(|(key, _)| *key));
     let digests: Vec<&[u8]> = keys.iter().map(|(_, request)| &request.digest[..]).collect();
     let events: Vec<Uuid> = keys.iter().map(|(_, request)| request.event).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 6] = [
-        callers,
-        series,
-        texts,
-        (&digests, Type::BYTEA_ARRAY),
-        (&events, Type::UUID_ARRAY),
-        (&batch, Type::UUID),
-    ];
-    session.execute_typed(sql, &parameters).await
+    session.execute(sql, &[&callers, &series, &texts, &digests, &events, &batch]).await
 }
 
-/// Keys as arrays.
+#[derive(Default)]
 struct Columns<'k> {
     callers: Vec<&'k str>,
     series: Vec<&'k str>,
@@ -150,17 +138,13 @@ struct Columns<'k> {
 
 impl<'k> Columns<'k> {
     fn of(keys: impl Iterator<Item = &'k Key>) -> Self {
-        let mut columns = Self { callers: vec![], series: vec![], texts: vec![] };
+        let mut columns = Self::default();
         for Key { caller, series, text } in keys {
             columns.callers.push(caller);
             columns.series.push(series.as_str());
             columns.texts.push(text);
         }
         columns
-    }
-
-    fn parameters(&self) -> [(&(dyn ToSql + Sync), Type); 3] {
-        [(&self.callers, Type::TEXT_ARRAY), (&self.series, Type::TEXT_ARRAY), (&self.texts, Type::TEXT_ARRAY)]
     }
 }
 
@@ -195,17 +179,8 @@ async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result
     let states: Vec<&str> = numbered.iter().map(|each| each.assigned.state.name()).collect();
     let (bodies, lasts): (Vec<Option<Cow<'_, str>>>, Vec<f64>) =
         numbered.iter().map(|each| body(&each.assign.content)).unzip();
-    let parameters: [(&(dyn ToSql + Sync), Type); 8] = [
-        (&events, Type::UUID_ARRAY),
-        (&series, Type::TEXT_ARRAY),
-        (&scopes, Type::TEXT_ARRAY),
-        (&positions, Type::INT8_ARRAY),
-        (&numbers, Type::TEXT_ARRAY),
-        (&states, Type::TEXT_ARRAY),
-        (&bodies, Type::TEXT_ARRAY),
-        (&lasts, Type::FLOAT8_ARRAY),
-    ];
-    session.query_typed(sql, &parameters).await.map(drop)
+    let of: [&dyn Parameter; 8] = [&events, &series, &scopes, &positions, &numbers, &states, &bodies, &lasts];
+    session.query(sql, &of).await.map(drop)
 }
 
 /// The body, if there is one, and how long a reservation lasts. PostgreSQL keeps no NUL, and JSON holds none but as

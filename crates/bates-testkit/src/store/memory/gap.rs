@@ -1,5 +1,6 @@
 //! What a store in memory knows of positions, and the gaps that were found in it.
 
+use bates_core::ledger::PoolState;
 use bates_core::{
     Account, CLIENT_LEASE_SPAN, Gap, GapFilter, GapStore, Lease, Missing, Place, Ranges, Reason, ScopeKey,
     SeriesName, State, StoreError,
@@ -80,7 +81,7 @@ impl Data {
             if self.is_alive(leased.node, asker) { &mut held } else { &mut crashed }.push(leased.range);
         }
         for pooled in &row.pooled {
-            let is_held = pooled.is_pushed || self.is_alive(pooled.node, asker);
+            let is_held = pooled.state == PoolState::Pushed || self.is_alive(pooled.holder, asker);
             if is_held { &mut held } else { &mut crashed }.push(pooled.range);
         }
         account.held = Ranges::of(held).without(&elsewhere).iter().collect();

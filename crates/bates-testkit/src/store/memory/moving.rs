@@ -1,6 +1,6 @@
 //! Moving a store in memory.
 
-use bates_core::ledger::Key;
+use bates_core::ledger::{Key, PoolState};
 use bates_core::{
     Adopted, Assigned, Gap, Idempotency, Kept, Mark, Missing, MoveStore, Page, Pinning, Place, Pool, Ranges,
     Reason, Record, Request, ScopeKey, SeriesName, SetAside, StoreError,
@@ -121,7 +121,8 @@ impl Data {
     fn left_behind(&self, place: &Place, row: &ScopeRow) -> Vec<Missing> {
         let mut lost = row.lost.clone();
         for pooled in &row.pooled {
-            let reason = if pooled.is_pushed { Reason::PoolInvalidated } else { Reason::CrashSkip };
+            let reason =
+                if pooled.state == PoolState::Pushed { Reason::PoolInvalidated } else { Reason::CrashSkip };
             lost.push(Missing { range: pooled.range, reason });
         }
         let with_clients = self.client_leases.values().filter(|lease| lease.place == *place);

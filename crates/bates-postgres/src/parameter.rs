@@ -1,0 +1,67 @@
+//! Parameters of statements. Each tells its type, because behind PgBouncer nothing is prepared.
+
+use std::borrow::Cow;
+
+use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
+
+/// A value that a statement takes.
+pub(crate) trait Parameter: ToSql + Sync {
+    fn kind(&self) -> Type;
+}
+
+/// A Rust type, and what PostgreSQL calls it and a list of it.
+pub(crate) trait Typed {
+    const TYPE: Type;
+    const ARRAY: Type;
+}
+
+macro_rules! typed {
+    ($($rust:ty: $type:ident, $array:ident;)*) => {
+        $(impl Typed for $rust {
+            const TYPE: Type = Type::$type;
+            const ARRAY: Type = Type::$array;
+        })*
+    };
+}
+
+typed! {
+    bool: BOOL, BOOL_ARRAY;
+    i32: INT4, INT4_ARRAY;
+    i64: INT8, INT8_ARRAY;
+    f64: FLOAT8, FLOAT8_ARRAY;
+    Uuid: UUID, UUID_ARRAY;
+    str: TEXT, TEXT_ARRAY;
+    String: TEXT, TEXT_ARRAY;
+    Cow<'_, str>: TEXT, TEXT_ARRAY;
+    Box<str>: TEXT, TEXT_ARRAY;
+    [u8]: BYTEA, BYTEA_ARRAY;
+}
+
+impl<T: Typed + ?Sized> Typed for &T {
+    const TYPE: Type = T::TYPE;
+    const ARRAY: Type = T::ARRAY;
+}
+
+impl<T: Typed> Typed for Option<T> {
+    const TYPE: Type = T::TYPE;
+    const ARRAY: Type = T::ARRAY;
+}
+
+impl<T: Typed + ToSql + Sync> Parameter for T {
+    fn kind(&self) -> Type {
+        T::TYPE
+    }
+}
+
+impl<T: Typed + ToSql + Sync> Parameter for Vec<T> {
+    fn kind(&self) -> Type {
+        T::ARRAY
+    }
+}
+
+impl<T: Typed + ToSql + Sync> Parameter for &[T] {
+    fn kind(&self) -> Type {
+        T::ARRAY
+    }
+}
