@@ -1,18 +1,19 @@
 //! Leases of clients in the shared store. Must never move a cursor, and may write what it wrote before.
 
 use bates_core::{
-    ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Missing, Place, Reason, ScopeKey,
-    SeriesName, StoreError,
+    ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Missing, Place, ScopeKey, SeriesName,
+    StoreError,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use crate::PostgresStore;
 use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
 use crate::moving::check_not_left;
+use crate::outbox::bounded;
+use crate::parameter::Parameter;
 use crate::session::Session;
 
 impl LeaseStore for PostgresStore {
@@ -26,7 +27,7 @@ impl LeaseStore for PostgresStore {
             ended?;
             put?;
             is_here?;
-            Ok(session.batch_execute("COMMIT").await?)
+            session.commit().await
         })
         .await
     }
@@ -34,14 +35,7 @@ impl LeaseStore for PostgresStore {
     /// A try that was committed and not answered is made again, and that one finds no lease.
     async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<LeaseEnd, StoreError> {
         let unused = &unused;
-        self.done(|session| async move {
-            session.begin().await?;
-            let ended = end(&session, id, unused).await?;
-            check_not_left(&session).await?;
-            session.batch_execute("COMMIT").await?;
-            Ok(ended)
-        })
-        .await
+        self.done(|session| async move { session.transact(end(&session, id, unused)).await }).await
     }
 
     async fn client_leases(
@@ -50,22 +44,23 @@ impl LeaseStore for PostgresStore {
         after: Option<Uuid>,
         limit: usize,
     ) -> Result<Vec<ClientLease>, StoreError> {
-        let of = &of;
-        self.done(|session| async move { list(&session, of, after, limit).await }).await
+        let condition = "id IN (
+            SELECT DISTINCT id FROM bates.client_lease
+            WHERE ($1::text IS NULL OR series = $1) AND ($2::uuid IS NULL OR id > $2)
+            ORDER BY id LIMIT $3) ORDER BY id, first";
+        let series = of.series.as_ref().map(SeriesName::as_str);
+        self.done(
+            |session| async move { leases(&session, condition, &[&series, &after, &bounded(limit)]).await },
+        )
+        .await
     }
 }
 
 async fn end_used(session: &Session, place: &Place, used: &[Uuid]) -> Result<(), Failed> {
-    if used.is_empty() {
-        return Ok(());
-    }
     let sql = "DELETE FROM bates.client_lease WHERE id = ANY ($1) AND series = $2 AND scope = $3";
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
-        (&used, Type::UUID_ARRAY),
-        (&place.series.as_str(), Type::TEXT),
-        (&place.scope.as_str(), Type::TEXT),
-    ];
-    session.query_typed(sql, &parameters).await?;
+    if !used.is_empty() {
+        session.query(sql, &[&used, &place.series.as_str(), &place.scope.as_str()]).await?;
+    }
     Ok(())
 }
 
@@ -75,56 +70,37 @@ pub(crate) async fn put(session: &Session, lease: &ClientLease) -> Result<(), Fa
                FROM UNNEST($4, $5) AS range (first, last) ON CONFLICT DO NOTHING";
     let first: Vec<i64> = lease.ranges.iter().map(|range| integer(range.from())).collect();
     let last: Vec<i64> = lease.ranges.iter().map(|range| integer(range.to() - 1)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 7] = [
-        (&lease.id, Type::UUID),
-        (&lease.place.series.as_str(), Type::TEXT),
-        (&lease.place.scope.as_str(), Type::TEXT),
-        (&first, Type::INT8_ARRAY),
-        (&last, Type::INT8_ARRAY),
-        (&&*lease.who, Type::TEXT),
-        (&lease.at.as_millisecond(), Type::INT8),
-    ];
-    session.query_typed(sql, &parameters).await?;
+    let (series, scope) = (lease.place.series.as_str(), lease.place.scope.as_str());
+    let at = lease.at.as_millisecond();
+    session.query(sql, &[&lease.id, &series, &scope, &first, &last, &lease.who, &at]).await?;
     Ok(())
 }
 
-/// Invariant: a position leaves the table in the transaction that writes down that nobody has it, if nobody has.
+/// Invariant: a position leaves the table in the transaction that writes down that it is lost, if it is.
 async fn end(session: &Session, id: Uuid, unused: &[Lease]) -> Result<LeaseEnd, Failed> {
-    let sql =
-        "SELECT series, scope, first, last FROM bates.client_lease WHERE id = $1 ORDER BY first FOR UPDATE";
-    let rows = session.query_typed(sql, &[(&id, Type::UUID)]).await?;
-    let Some(first) = rows.first() else { return Ok(LeaseEnd::Unknown) };
-    let leased = rows.iter().filter_map(|row| Lease::new(whole(row, 2), whole(row, 3) + 1)).collect();
-    let lost = match LeaseEnd::lost(leased, unused) {
-        Ok(lost) => lost,
-        Err(outside) => return Ok(outside),
-    };
-    session.execute_typed("DELETE FROM bates.client_lease WHERE id = $1", &[(&id, Type::UUID)]).await?;
-    let place = place(first.get(0), first.get(1))?;
-    let missing: Vec<(&Place, Missing)> =
-        Missing::all(lost.iter(), Reason::LeaseLost).map(|missing| (&place, missing)).collect();
-    sql::write_lost(session, &missing).await?;
-    Ok(LeaseEnd::Ended { place, lost })
+    let lease = leases(session, "id = $1 ORDER BY first FOR UPDATE", &[&id]).await?.pop();
+    let ended = LeaseEnd::decide(lease, unused);
+    if let Some((place, missing)) = ended.missing() {
+        session.execute("DELETE FROM bates.client_lease WHERE id = $1", &[&id]).await?;
+        let lost: Vec<(&Place, Missing)> = missing.into_iter().map(|missing| (place, missing)).collect();
+        sql::write_lost(session, &lost).await?;
+    }
+    check_not_left(session).await?;
+    Ok(ended)
 }
 
-async fn list(
+/// The leases of which a condition holds, each with all its ranges. The condition orders them by id and first position.
+async fn leases(
     session: &Session,
-    of: &ClientLeaseFilter,
-    after: Option<Uuid>,
-    limit: usize,
+    condition: &str,
+    of: &[&dyn Parameter],
 ) -> Result<Vec<ClientLease>, Failed> {
-    let sql = "SELECT id, series, scope, first, last, who, (extract(epoch FROM leased_at) * 1000)::bigint
-               FROM bates.client_lease WHERE id IN (
-                   SELECT DISTINCT id FROM bates.client_lease
-                   WHERE ($1::text IS NULL OR series = $1) AND ($2::uuid IS NULL OR id > $2)
-                   ORDER BY id LIMIT $3)
-               ORDER BY id, first";
-    let series = of.series.as_ref().map(SeriesName::as_str);
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series, Type::TEXT), (&after, Type::UUID), (&limit, Type::INT8)];
+    let sql = format!(
+        "SELECT id, series, scope, first, last, who, (extract(epoch FROM leased_at) * 1000)::bigint
+         FROM bates.client_lease WHERE {condition}"
+    );
     let mut leases: Vec<ClientLease> = Vec::new();
-    for row in session.query_typed(sql, &parameters).await? {
+    for row in session.query(&sql, of).await? {
         let Some(range) = Lease::new(whole(&row, 3), whole(&row, 4) + 1) else { continue };
         match leases.last_mut() {
             Some(last) if last.id == row.get::<_, Uuid>(0) => last.ranges.push(range),
@@ -135,16 +111,13 @@ async fn list(
 }
 
 fn read(row: &Row, range: Lease) -> Result<ClientLease, Failed> {
+    let series: &str = row.get(1);
+    let unknown = |_| StoreError::UnknownSeries(series.into());
     Ok(ClientLease {
         id: row.get(0),
-        place: place(row.get(1), row.get(2))?,
+        place: Place { series: series.parse().map_err(unknown)?, scope: ScopeKey::from_store(row.get(2)) },
         ranges: vec![range],
         who: row.get::<_, &str>(5).into(),
         at: Timestamp::from_millisecond(row.get(6)).unwrap_or(Timestamp::MAX),
     })
-}
-
-fn place(series: &str, scope: &str) -> Result<Place, Failed> {
-    let unknown = |_| StoreError::UnknownSeries(series.into());
-    Ok(Place { series: series.parse().map_err(unknown)?, scope: ScopeKey::from_store(scope) })
 }

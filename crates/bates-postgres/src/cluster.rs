@@ -1,8 +1,6 @@
 //! In which cluster and database the store is. A dump that is restored elsewhere is an earlier state of the store in
 //! another database, and a node that has not run before has nothing else to notice it by.
 
-use tokio_postgres::types::Type;
-
 use crate::error::{Failed, OpenError};
 use crate::session::Session;
 
@@ -17,7 +15,7 @@ struct Cluster {
 /// Pins the cluster of a store that has none, and refuses a store that was pinned in another one.
 pub(crate) async fn check(session: &Session) -> Result<(), Failed> {
     let here = ask(session).await?;
-    let rows = session.query_typed("SELECT cluster, database FROM bates.store", &[]).await?;
+    let rows = session.query("SELECT cluster, database FROM bates.store", &[]).await?;
     let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
     let (system, database): (Option<i64>, Option<i64>) = (row.get(0), row.get(1));
     let Some(database) = database else { return pin(session).await };
@@ -30,23 +28,22 @@ pub(crate) async fn check(session: &Session) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Writes down where the store is now.
 pub(crate) async fn pin(session: &Session) -> Result<(), Failed> {
     let here = ask(session).await?;
     session.begin().await?;
     let sql = "UPDATE bates.store SET cluster = $1, database = $2";
-    session.query_typed(sql, &[(&here.system, Type::INT8), (&here.database, Type::INT8)]).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    session.query(sql, &[&here.system, &here.database]).await?;
+    session.commit().await
 }
 
 async fn ask(session: &Session) -> Result<Cluster, Failed> {
     let sql = "SELECT (SELECT oid::bigint FROM pg_database WHERE datname = current_database()),
                    has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')";
-    let rows = session.query_typed(sql, &[]).await?;
+    let rows = session.query(sql, &[]).await?;
     let row = rows.first().ok_or_else(|| Failed::Passing("the database does not tell what it is".into()))?;
     let (database, may_ask): (i64, bool) = (row.get(0), row.get(1));
     let system = if may_ask {
-        let rows = session.query_typed("SELECT system_identifier FROM pg_control_system()", &[]).await?;
+        let rows = session.query("SELECT system_identifier FROM pg_control_system()", &[]).await?;
         rows.first().map(|row| row.get(0))
     } else {
         None

@@ -29,7 +29,7 @@ pub(crate) fn connector(address: &Address) -> Result<MakeRustlsConnect, OpenErro
 pub(crate) async fn check_server(session: &Session) -> Result<(), Failed> {
     let asked = "SELECT pg_is_in_recovery(), current_setting('synchronous_commit'), current_setting('fsync'), \
                  current_setting('full_page_writes')";
-    let rows = session.query_typed(asked, &[]).await?;
+    let rows = session.query(asked, &[]).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     if row.get(0) {
         return Err(Failed::Refused(OpenError::Standby));

@@ -5,29 +5,24 @@ use std::collections::BTreeMap;
 
 use bates_core::ledger::{Decision, Keys, Outcome, Request, ScopeBefore, ScopeChange, decide};
 use bates_core::{Cursor, Lease, Missing, Place, Ranges, ScopeKey, SeriesName};
-use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
 use crate::node;
+use crate::parameter::Parameter;
 use crate::recall::bounded;
 use crate::session::Session;
 
-type Parameters<'p> = [(&'p (dyn ToSql + Sync), Type)];
-
-/// Scopes whose ranges are given up in one transaction.
 const SCOPES_MAX: usize = 1_000;
 
-/// A scope that is decided.
 struct HeldScope {
     place: Place,
     before: ScopeBefore,
     request: Request,
 }
 
-/// A lease of a node.
 struct LeaseRow {
     scope: ScopeKey,
     range: Lease,
@@ -40,9 +35,9 @@ struct LeaseRow {
 pub(crate) async fn write_off(
     session: &Session,
     condition: &str,
-    parameters: &Parameters<'_>,
+    of: &[&dyn Parameter],
 ) -> Result<(), Failed> {
-    let cursors = lock_cursors(session, condition, parameters).await?;
+    let cursors = lock_cursors(session, condition, of).await?;
     let take = format!(
         "WITH gone AS (DELETE FROM bates.lease WHERE {condition} RETURNING series, scope, first, last)
          SELECT series, scope, first, last, true FROM gone
@@ -56,7 +51,7 @@ pub(crate) async fn write_off(
              AND client_lease.first <= gone.last AND client_lease.last >= gone.first)"
     );
     let mut leases: BTreeMap<Place, [Vec<Lease>; 2]> = BTreeMap::new();
-    for row in session.query_typed(&take, parameters).await? {
+    for row in session.query(&take, of).await? {
         let Some(place) = place(&row) else { continue };
         let [held, known] = leases.entry(place).or_default();
         let range = Lease::new(whole(&row, 2), whole(&row, 3) + 1);
@@ -76,30 +71,27 @@ pub(crate) async fn write_off(
 pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Result<(), Failed> {
     const SILENT: &str = "lease.series = $1 AND lease.crashed_at IS NULL AND NOT EXISTS (
         SELECT FROM bates.nodes WHERE nodes.id = lease.node AND nodes.seen_at > now() - $2 * interval '1 second')";
-    let parameters: [(&(dyn ToSql + Sync), Type); 2] =
-        [(&series.as_str(), Type::TEXT), (&node::CRASHED_AFTER_SECONDS, Type::FLOAT8)];
-    let found =
-        session.query_typed(&format!("SELECT FROM bates.lease WHERE {SILENT} LIMIT 1"), &parameters).await?;
-    if found.is_empty() {
+    let name = series.as_str();
+    let of: [&dyn Parameter; 2] = [&name, &node::CRASHED_AFTER_SECONDS];
+    if session.query(&format!("SELECT FROM bates.lease WHERE {SILENT} LIMIT 1"), &of).await?.is_empty() {
         return Ok(());
     }
     session.begin().await?;
-    let scopes = lock_cursors(session, SILENT, &parameters).await?.into_iter().map(|(place, cursor)| {
+    let scopes = lock_cursors(session, SILENT, &of).await?.into_iter().map(|(place, cursor)| {
         let before = ScopeBefore { cursor: Some(cursor), ..ScopeBefore::default() };
         HeldScope { place, before, request: Request::Fence }
     });
     change(session, &scopes.collect::<Vec<_>>()).await?;
-    session
-        .query_typed(&format!("UPDATE bates.lease SET crashed_at = now() WHERE {SILENT}"), &parameters)
-        .await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    session.query(&format!("UPDATE bates.lease SET crashed_at = now() WHERE {SILENT}"), &of).await?;
+    session.commit().await
 }
 
 /// Writes down what a node gave up unused. With an epoch, what is left of its leases from before was handed out.
 pub(crate) async fn give_up(
     session: &Session,
     node: Uuid,
-    (series, epoch): (&SeriesName, Option<u64>),
+    series: &SeriesName,
+    epoch: Option<u64>,
     unused: &[(ScopeKey, Lease)],
 ) -> Result<(), Failed> {
     let mut scopes: BTreeMap<&ScopeKey, Vec<Lease>> = BTreeMap::new();
@@ -108,19 +100,13 @@ pub(crate) async fn give_up(
     }
     let scopes: Vec<(&ScopeKey, Vec<Lease>)> = scopes.into_iter().collect();
     for page in scopes.chunks(SCOPES_MAX) {
-        session.begin().await?;
-        give_up_page(session, node, series, page).await?;
-        session.batch_execute("COMMIT").await?;
+        session.transact(give_up_page(session, node, series, page)).await?;
     }
-    if let Some(epoch) = epoch {
-        let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND epoch < $3";
-        let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&series.as_str(), Type::TEXT), (&node, Type::UUID), (&bounded(epoch), Type::INT8)];
-        session.begin().await?;
-        session.query_typed(sql, &parameters).await?;
-        session.batch_execute("COMMIT").await?;
-    }
-    Ok(())
+    let Some(epoch) = epoch else { return Ok(()) };
+    let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND epoch < $3";
+    session.begin().await?;
+    session.query(sql, &[&series.as_str(), &node, &bounded(epoch)]).await?;
+    session.commit().await
 }
 
 async fn give_up_page(
@@ -132,9 +118,7 @@ async fn give_up_page(
     let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND scope = ANY ($3)
                RETURNING scope, first, last, batch, epoch";
     let keys: Vec<&str> = page.iter().map(|(scope, _)| scope.as_str()).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series.as_str(), Type::TEXT), (&node, Type::UUID), (&keys, Type::TEXT_ARRAY)];
-    let rows = session.query_typed(sql, &parameters).await?;
+    let rows = session.query(sql, &[&series.as_str(), &node, &keys]).await?;
     let leases: Vec<LeaseRow> = rows.iter().filter_map(lease_row).collect();
     let scopes = page.iter().map(|(scope, unused)| {
         let held = leases.iter().filter(|lease| lease.scope == **scope).map(|lease| lease.range);
@@ -180,11 +164,11 @@ async fn change(session: &Session, scopes: &[HeldScope]) -> Result<Vec<ScopeChan
 async fn lock_cursors(
     session: &Session,
     condition: &str,
-    parameters: &Parameters<'_>,
+    of: &[&dyn Parameter],
 ) -> Result<Vec<(Place, Cursor)>, Error> {
     let sql =
         format!("SELECT DISTINCT series, scope FROM bates.lease WHERE {condition} ORDER BY series, scope");
-    let rows = session.query_typed(&sql, parameters).await?;
+    let rows = session.query(&sql, of).await?;
     let places: Vec<Place> = rows.iter().filter_map(place).collect();
     let locked = sql::lock_cursors(session, &places.iter().collect::<Vec<_>>()).await?;
     Ok(locked.into_iter().map(|locked| (places[locked.at].clone(), locked.cursor)).collect())
@@ -201,7 +185,6 @@ fn lease_row(row: &Row) -> Option<LeaseRow> {
     Some(LeaseRow { scope: ScopeKey::from_store(row.get(0)), range, batch: row.get(3), epoch: row.get(4) })
 }
 
-/// Parts of leases that were not given up.
 async fn put_back(
     session: &Session,
     node: Uuid,
@@ -218,15 +201,6 @@ async fn put_back(
     let lasts: Vec<i64> = leases.iter().map(|lease| integer(lease.range.to() - 1)).collect();
     let (batches, epochs): (Vec<Uuid>, Vec<i64>) =
         leases.iter().map(|lease| (lease.batch, lease.epoch)).unzip();
-    let parameters: [(&(dyn ToSql + Sync), Type); 7] = [
-        (&series.as_str(), Type::TEXT),
-        (&node, Type::UUID),
-        (&scopes, Type::TEXT_ARRAY),
-        (&firsts, Type::INT8_ARRAY),
-        (&lasts, Type::INT8_ARRAY),
-        (&batches, Type::UUID_ARRAY),
-        (&epochs, Type::INT8_ARRAY),
-    ];
-    session.query_typed(sql, &parameters).await?;
+    session.query(sql, &[&series.as_str(), &node, &scopes, &firsts, &lasts, &batches, &epochs]).await?;
     Ok(())
 }

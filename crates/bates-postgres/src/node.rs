@@ -5,7 +5,6 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::error::Failed;
@@ -18,10 +17,8 @@ pub const CRASHED_AFTER: Duration = Duration::from_mins(5);
 /// The same, bound into statements as `FLOAT8`.
 pub(crate) const CRASHED_AFTER_SECONDS: f64 = CRASHED_AFTER.as_secs_f64();
 
-/// A process, for people and for comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
-    /// The machine and the process id.
     pub(crate) host: Box<str>,
     /// The machine's boot, the process namespace, the process id and when it began: no other process has all four.
     /// `None` where the system does not tell.
@@ -69,15 +66,12 @@ pub(crate) fn has_ended(identity: Option<&str>) -> bool {
     machine().is_some_and(|here| here == of_machine) && began(pid.0) != Some(pid.1)
 }
 
-/// Writes down that the node lives.
 pub(crate) async fn be_seen(session: &Session, node: Uuid, process: &Process) -> Result<(), Failed> {
     let sql = "INSERT INTO bates.node (id, host, process) VALUES ($1, $2, $3)
                ON CONFLICT (id) DO UPDATE SET seen_at = now()";
     session.begin().await?;
-    let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-        [(&node, Type::UUID), (&process.host, Type::TEXT), (&process.identity.as_deref(), Type::TEXT)];
-    session.query_typed(sql, &parameters).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    session.query(sql, &[&node, &process.host, &process.identity]).await?;
+    session.commit().await
 }
 
 #[cfg(test)]

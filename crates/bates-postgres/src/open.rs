@@ -49,7 +49,7 @@ impl PostgresStore {
                 learned => learned?,
             }
             node::be_seen(&session, truth.node, &process).await?;
-            let rows = session.query_typed("SELECT id FROM bates.store", &[]).await?;
+            let rows = session.query("SELECT id FROM bates.store", &[]).await?;
             let identity = rows.first().map(|row| row.get::<_, Uuid>(0));
             session.give_back();
             identity.ok_or(Failed::Refused(OpenError::Emptied))
@@ -103,7 +103,6 @@ impl PostgresStore {
     }
 }
 
-/// Creates a missing schema if the opening allows it.
 async fn prepare(session: &Session, address: &Address, opening: Opening) -> Result<(), Failed> {
     if !schema::is_missing(session).await? {
         return Ok(());

@@ -59,3 +59,9 @@ impl<T: Typed + ToSql + Sync> Parameter for Vec<T> {
         T::ARRAY
     }
 }
+
+impl<T: Typed + ToSql + Sync> Parameter for &[T] {
+    fn kind(&self) -> Type {
+        T::ARRAY
+    }
+}

@@ -1,14 +1,13 @@
-//! Shared pools in the shared store: their epochs, and what became of the positions that were granted to them. Positions
-//! are granted to them with all others, in `batch`.
+//! Shared pools in the shared store: loaded, decided by the ledger, and written. Positions are granted to them with all
+//! others, in `batch`.
 //!
 //! Must never move a cursor. Invariant: whoever writes here has locked the pool first, and a position leaves `pooled`
 //! only in the transaction that writes down what became of it.
 
+use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange};
 use bates_core::{
-    Lease, Missing, Place, Pool, PoolStore, Ranges, Reason, Renewal, ScopeKey, SeriesName, Server, Settling,
-    StoreError,
+    Lease, Missing, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling, StoreError,
 };
-use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
@@ -16,24 +15,25 @@ use crate::PostgresStore;
 use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
 use crate::moving::check_not_left;
+use crate::outbox::bounded;
 use crate::session::Session;
 
-/// Past all positions that there can be.
-const END: u64 = i64::MAX as u64;
+const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM bates.pool WHERE series = $1";
 
 impl PoolStore for PostgresStore {
     async fn pool(&self, place: Place) -> Result<Pool, StoreError> {
         let place = &place;
         self.done(|session| async move {
             // Nearly always it is there, and nothing has to be written.
-            if let Some(pool) = find(&session, place).await? {
+            if let Some(pool) = find(&session, place, "").await? {
                 return Ok(pool);
             }
-            session.begin().await?;
-            let pool = locked(&session, place).await?;
-            check_not_left(&session).await?;
-            session.batch_execute("COMMIT").await?;
-            Ok(pool)
+            let made = async {
+                let pool = locked(&session, place).await?;
+                check_not_left(&session).await?;
+                Ok(pool)
+            };
+            session.transact(made).await
         })
         .await
     }
@@ -54,13 +54,14 @@ impl PoolStore for PostgresStore {
     async fn renew_pool(&self, place: Place, renewal: Renewal) -> Result<Option<Pool>, StoreError> {
         let (place, renewal) = (&place, &renewal);
         self.done(|session| async move {
-            session.begin().await?;
-            // A store that issues nothing begins no epoch: the pool may be another store's by now.
-            self.ask(&session).await?;
-            let renewed = renew(&session, place, renewal).await?;
-            check_not_left(&session).await?;
-            session.batch_execute("COMMIT").await?;
-            Ok(renewed)
+            let renewed = async {
+                // A store that issues nothing begins no epoch: the pool may be another store's by now.
+                self.ask(&session).await?;
+                let renewed = renew(&session, place, renewal).await?;
+                check_not_left(&session).await?;
+                Ok(renewed)
+            };
+            session.transact(renewed).await
         })
         .await
     }
@@ -68,10 +69,12 @@ impl PoolStore for PostgresStore {
     async fn settle_pool(&self, place: Place, settling: Settling) -> Result<(), StoreError> {
         let (place, settling) = (&place, &settling);
         self.done(|session| async move {
-            session.begin().await?;
-            settle(&session, place, settling).await?;
-            check_not_left(&session).await?;
-            Ok(session.batch_execute("COMMIT").await?)
+            let settled = async {
+                let change = load(&session, place).await?.settle(settling);
+                apply(&session, place, &change).await?;
+                check_not_left(&session).await
+            };
+            session.transact(settled).await
         })
         .await
     }
@@ -81,23 +84,7 @@ impl PoolStore for PostgresStore {
 pub(crate) async fn forget_server(session: &Session, place: &Place) -> Result<(), Error> {
     let sql =
         "UPDATE bates.pool SET server_run = NULL, server_replication = NULL WHERE series = $1 AND scope = $2";
-    session.query_typed(sql, &At::of(place).parameters()).await.map(drop)
-}
-
-/// A place, as parameters of a statement.
-struct At<'p> {
-    series: &'p str,
-    scope: &'p str,
-}
-
-impl<'p> At<'p> {
-    fn of(place: &'p Place) -> Self {
-        Self { series: place.series.as_str(), scope: place.scope.as_str() }
-    }
-
-    fn parameters(&self) -> [(&(dyn ToSql + Sync), Type); 2] {
-        [(&self.series, Type::TEXT), (&self.scope, Type::TEXT)]
-    }
+    session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await.map(drop)
 }
 
 fn read(row: &Row) -> Pool {
@@ -108,9 +95,9 @@ fn read(row: &Row) -> Pool {
     Pool { epoch: whole(row, 0), server }
 }
 
-async fn find(session: &Session, place: &Place) -> Result<Option<Pool>, Error> {
-    let sql = "SELECT epoch, server_run, server_replication FROM bates.pool WHERE series = $1 AND scope = $2";
-    let rows = session.query_typed(sql, &At::of(place).parameters()).await?;
+async fn find(session: &Session, place: &Place, lock: &str) -> Result<Option<Pool>, Error> {
+    let sql = format!("{SELECT} AND scope = $2 {lock}");
+    let rows = session.query(&sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
     Ok(rows.first().map(read))
 }
 
@@ -120,13 +107,9 @@ async fn list(
     after: Option<&ScopeKey>,
     limit: usize,
 ) -> Result<Vec<(ScopeKey, Pool)>, Error> {
-    let sql = "SELECT epoch, server_run, server_replication, scope FROM bates.pool
-               WHERE series = $1 AND ($2 OR scope > $3) ORDER BY scope LIMIT $4";
-    let (series, is_first, after) = (series.as_str(), after.is_none(), after.map_or("", ScopeKey::as_str));
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] =
-        [(&series, Type::TEXT), (&is_first, Type::BOOL), (&after, Type::TEXT), (&limit, Type::INT8)];
-    let rows = session.query_typed(sql, &parameters).await?;
+    let sql = format!("{SELECT} AND ($2 OR scope > $3) ORDER BY scope LIMIT $4");
+    let (is_first, after) = (after.is_none(), after.map_or("", ScopeKey::as_str));
+    let rows = session.query(&sql, &[&series.as_str(), &is_first, &after, &bounded(limit)]).await?;
     Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(3)), read(row))).collect())
 }
 
@@ -134,126 +117,60 @@ async fn list(
 async fn locked(session: &Session, place: &Place) -> Result<Pool, Failed> {
     let make = "INSERT INTO bates.pool (series, scope) SELECT name, $2 FROM bates.series WHERE name = $1
                 ON CONFLICT DO NOTHING";
-    let lock = "SELECT epoch, server_run, server_replication FROM bates.pool WHERE series = $1 AND scope = $2
-                FOR UPDATE";
-    session.query_typed(make, &At::of(place).parameters()).await?;
-    let rows = session.query_typed(lock, &At::of(place).parameters()).await?;
+    session.query(make, &[&place.series.as_str(), &place.scope.as_str()]).await?;
     let unknown = || StoreError::UnknownSeries(place.series.as_str().into());
-    Ok(rows.first().map(read).ok_or_else(unknown)?)
+    Ok(find(session, place, "FOR UPDATE").await?.ok_or_else(unknown)?)
 }
 
-/// Invariant: of all who saw an epoch, one ends it.
 async fn renew(session: &Session, place: &Place, renewal: &Renewal) -> Result<Option<Pool>, Failed> {
-    let Renewal { seen, above, server } = renewal;
-    if locked(session, place).await?.epoch != *seen {
-        return Ok(None);
-    }
+    let Some(change) = load(session, place).await?.renew(renewal.clone()) else { return Ok(None) };
     let sql = "UPDATE bates.pool SET epoch = $3, server_run = $4, server_replication = $5
                WHERE series = $1 AND scope = $2";
-    let epoch = (*seen).max(*above) + 1;
-    let at = At::of(place);
-    let [series, scope] = at.parameters();
-    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
-        series,
-        scope,
-        (&integer(epoch), Type::INT8),
-        (&server.run, Type::TEXT),
-        (&server.replication, Type::TEXT),
-    ];
-    session.query_typed(sql, &parameters).await?;
-    let pushed = take(session, place, true, (0, END)).await?;
-    lose(session, place, &pushed, Reason::PoolInvalidated).await?;
-    Ok(Some(Pool { epoch, server: Some(server.clone()) }))
+    let server = change.pool.server.as_ref();
+    let (run, replication) = (server.map(|server| &*server.run), server.map(|server| &*server.replication));
+    let (series, scope, epoch) = (place.series.as_str(), place.scope.as_str(), integer(change.pool.epoch));
+    session.query(sql, &[&series, &scope, &epoch, &run, &replication]).await?;
+    apply(session, place, &change).await?;
+    Ok(Some(change.pool))
 }
 
-async fn settle(session: &Session, place: &Place, settling: &Settling) -> Result<(), Failed> {
-    let is_current = locked(session, place).await?.epoch == settling.epoch;
-    if let Some(range) = settling.pushed {
-        let of = (range.from(), range.to());
-        if is_current {
-            let pushed = take_rows(session, place, false, of).await?;
-            put(session, place, true, &pushed).await?;
-        } else {
-            let pushed = take(session, place, false, of).await?;
-            lose(session, place, &pushed, Reason::PoolInvalidated).await?;
-        }
-    }
-    if let Some(range) = settling.unused {
-        let unused = take(session, place, false, (range.from(), range.to())).await?;
-        lose(session, place, &unused, Reason::FillFenced).await?;
-    }
-    if let (true, Some(to)) = (is_current, settling.popped_to) {
-        // They are in no table from now on: they were handed out.
-        take(session, place, true, (0, to)).await?;
-    }
-    Ok(())
-}
-
-/// A row of `pooled`, or a part of one, and whose it was.
-struct Part {
-    range: Lease,
+/// Which batch of which node was granted a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Granted {
     node: Uuid,
     batch: Uuid,
 }
 
-/// Takes positions of a range out of the pool, those that were pushed or those that were not.
-async fn take(session: &Session, place: &Place, is_pushed: bool, range: (u64, u64)) -> Result<Ranges, Error> {
-    let taken = take_rows(session, place, is_pushed, range).await?;
-    Ok(Ranges::of(taken.iter().map(|part| part.range)))
+async fn load(session: &Session, place: &Place) -> Result<PoolBefore<Granted>, Failed> {
+    let pool = locked(session, place).await?;
+    let sql = "SELECT first, last, is_pushed, node, batch FROM bates.pooled WHERE series = $1 AND scope = $2
+               FOR UPDATE";
+    let rows = session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
+    let read = |row: &Row| {
+        let range = Lease::new(whole(row, 0), whole(row, 1) + 1)?;
+        let state = if row.get(2) { PoolState::Pushed } else { PoolState::Granted };
+        Some(PooledRange { range, state, holder: Granted { node: row.get(3), batch: row.get(4) } })
+    };
+    Ok(PoolBefore { pool, rows: rows.iter().filter_map(read).collect(), held_from: None })
 }
 
-/// The same, part by part. Parts of rows that lie outside stay.
-async fn take_rows(
-    session: &Session,
-    place: &Place,
-    is_pushed: bool,
-    (from, to): (u64, u64),
-) -> Result<Vec<Part>, Error> {
-    let sql = "DELETE FROM bates.pooled
-               WHERE series = $1 AND scope = $2 AND is_pushed = $3 AND first < $4 AND last >= $5
-               RETURNING first, last, node, batch";
-    let (from, to) = (from.min(END), to.min(END));
-    let at = At::of(place);
-    let [series, scope] = at.parameters();
-    let parameters: [(&(dyn ToSql + Sync), Type); 5] =
-        [series, scope, (&is_pushed, Type::BOOL), (&integer(to), Type::INT8), (&integer(from), Type::INT8)];
-    let (mut within, mut outside) = (Vec::new(), Vec::new());
-    for row in session.query_typed(sql, &parameters).await? {
-        let (first, end, node, batch) = (whole(&row, 0), whole(&row, 1) + 1, row.get(2), row.get(3));
-        let part = |range| Part { range, node, batch };
-        within.extend(Lease::new(first.max(from), end.min(to)).map(part));
-        outside.extend(Lease::new(first, from).map(part));
-        outside.extend(Lease::new(to, end).map(part));
+async fn apply(session: &Session, place: &Place, change: &PoolChange<Granted>) -> Result<(), Failed> {
+    let remove = "DELETE FROM bates.pooled WHERE series = $1 AND scope = $2 AND first = ANY ($3)";
+    let insert = "INSERT INTO bates.pooled (series, scope, first, last, is_pushed, node, batch)
+                  SELECT $1, $2, * FROM UNNEST($3, $4, $5, $6, $7)";
+    let (series, scope, rows) = (place.series.as_str(), place.scope.as_str(), &change.added);
+    if !change.removed.is_empty() {
+        let removed: Vec<i64> = change.removed.iter().copied().map(integer).collect();
+        session.query(remove, &[&series, &scope, &removed]).await?;
     }
-    put(session, place, is_pushed, &outside).await?;
-    Ok(within)
-}
-
-async fn put(session: &Session, place: &Place, is_pushed: bool, parts: &[Part]) -> Result<(), Error> {
-    if parts.is_empty() {
-        return Ok(());
+    if !rows.is_empty() {
+        let firsts: Vec<i64> = rows.iter().map(|row| integer(row.range.from())).collect();
+        let lasts: Vec<i64> = rows.iter().map(|row| integer(row.range.to() - 1)).collect();
+        let pushed: Vec<bool> = rows.iter().map(|row| row.state == PoolState::Pushed).collect();
+        let nodes: Vec<Uuid> = rows.iter().map(|row| row.holder.node).collect();
+        let batches: Vec<Uuid> = rows.iter().map(|row| row.holder.batch).collect();
+        session.query(insert, &[&series, &scope, &firsts, &lasts, &pushed, &nodes, &batches]).await?;
     }
-    let sql = "INSERT INTO bates.pooled (series, scope, is_pushed, first, last, node, batch)
-               SELECT $1, $2, $3, * FROM UNNEST($4, $5, $6, $7)";
-    let first: Vec<i64> = parts.iter().map(|part| integer(part.range.from())).collect();
-    let last: Vec<i64> = parts.iter().map(|part| integer(part.range.to() - 1)).collect();
-    let (nodes, batches): (Vec<Uuid>, Vec<Uuid>) = parts.iter().map(|part| (part.node, part.batch)).unzip();
-    let at = At::of(place);
-    let [series, scope] = at.parameters();
-    let parameters: [(&(dyn ToSql + Sync), Type); 7] = [
-        series,
-        scope,
-        (&is_pushed, Type::BOOL),
-        (&first, Type::INT8_ARRAY),
-        (&last, Type::INT8_ARRAY),
-        (&nodes, Type::UUID_ARRAY),
-        (&batches, Type::UUID_ARRAY),
-    ];
-    session.query_typed(sql, &parameters).await.map(drop)
-}
-
-async fn lose(session: &Session, place: &Place, ranges: &Ranges, reason: Reason) -> Result<(), Error> {
-    let lost: Vec<(&Place, Missing)> =
-        Missing::all(ranges.iter(), reason).map(|missing| (place, missing)).collect();
-    sql::write_lost(session, &lost).await
+    let lost: Vec<(&Place, Missing)> = change.lost.iter().map(|missing| (place, *missing)).collect();
+    Ok(sql::write_lost(session, &lost).await?)
 }

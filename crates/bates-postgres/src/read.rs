@@ -1,16 +1,15 @@
 //! What is read, without a transaction of its own: each is one statement and sees one moment.
 
-use bates_core::{Cursor, Definition, Lease, Place, Promise, ScopeKey, SeriesName};
-use tokio_postgres::Error;
-use tokio_postgres::types::{ToSql, Type};
+use bates_core::{Cursor, Definition, Lease, Place, Promise, Ranges, ScopeKey, SeriesName};
+use tokio_postgres::{Error, Row};
 
 use crate::batch::sql::{integer, whole};
+use crate::outbox::bounded;
 use crate::session::Session;
 
 pub(crate) async fn cursor(session: &Session, place: &Place) -> Result<Option<Cursor>, Error> {
     let sql = "SELECT next, version FROM bates.cursor WHERE series = $1 AND scope = $2";
-    let (series, scope) = (place.series.as_str(), place.scope.as_str());
-    let rows = session.query_typed(sql, &[(&series, Type::TEXT), (&scope, Type::TEXT)]).await?;
+    let rows = session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
     Ok(rows.first().map(|row| Cursor { next: whole(row, 0), version: whole(row, 1) }))
 }
 
@@ -22,12 +21,9 @@ pub(crate) async fn scopes(
 ) -> Result<Vec<(ScopeKey, Cursor)>, Error> {
     let sql = "SELECT next, version, scope FROM bates.cursor
                WHERE series = $1 AND ($2 OR scope > $3) ORDER BY scope LIMIT $4";
-    let (series, is_first, after) = (series.as_str(), after.is_none(), after.map_or("", ScopeKey::as_str));
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] =
-        [(&series, Type::TEXT), (&is_first, Type::BOOL), (&after, Type::TEXT), (&limit, Type::INT8)];
-    let rows = session.query_typed(sql, &parameters).await?;
-    let read = |row: &tokio_postgres::Row| {
+    let (is_first, after) = (after.is_none(), after.map_or("", ScopeKey::as_str));
+    let rows = session.query(sql, &[&series.as_str(), &is_first, &after, &bounded(limit)]).await?;
+    let read = |row: &Row| {
         let cursor = Cursor { next: whole(row, 0), version: whole(row, 1) };
         (ScopeKey::from_store(row.get(2)), cursor)
     };
@@ -42,21 +38,15 @@ pub(crate) async fn aside(
 ) -> Result<Vec<u64>, Error> {
     let sql = "SELECT position FROM bates.aside WHERE series = $1 AND scope = $2 AND position >= $3
                ORDER BY position LIMIT $4";
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
-        (&place.series.as_str(), Type::TEXT),
-        (&place.scope.as_str(), Type::TEXT),
-        (&integer(from), Type::INT8),
-        (&limit, Type::INT8),
-    ];
-    let rows = session.query_typed(sql, &parameters).await?;
+    let (series, scope) = (place.series.as_str(), place.scope.as_str());
+    let rows = session.query(sql, &[&series, &scope, &integer(from), &bounded(limit)]).await?;
     Ok(rows.iter().map(|row| whole(row, 0)).collect())
 }
 
 pub(crate) async fn descriptions(session: &Session) -> Result<Vec<(SeriesName, Box<str>)>, Error> {
     let sql = "SELECT name, description FROM bates.series WHERE description IS NOT NULL ORDER BY name";
-    let rows = session.query_typed(sql, &[]).await?;
-    let read = |row: &tokio_postgres::Row| {
+    let rows = session.query(sql, &[]).await?;
+    let read = |row: &Row| {
         let name = row.get::<_, &str>(0).parse().expect("only names were written");
         (name, row.get::<_, &str>(1).into())
     };
@@ -64,22 +54,12 @@ pub(crate) async fn descriptions(session: &Session) -> Result<Vec<(SeriesName, B
 }
 
 pub(crate) async fn ledger(session: &Session, place: &Place) -> Result<Vec<Lease>, Error> {
-    let sql = "SELECT first, last FROM bates.ledger WHERE series = $1 AND scope = $2 ORDER BY first";
-    let (series, scope) = (place.series.as_str(), place.scope.as_str());
-    let rows = session.query_typed(sql, &[(&series, Type::TEXT), (&scope, Type::TEXT)]).await?;
-    let mut joined: Vec<Lease> = Vec::new();
-    for row in &rows {
-        let (from, to) = (whole(row, 0), whole(row, 1) + 1);
-        let from = match joined.last() {
-            Some(last) if last.to() == from => joined.pop().map_or(from, Lease::from),
-            _ => from,
-        };
-        joined.extend(Lease::new(from, to));
-    }
-    Ok(joined)
+    let sql = "SELECT first, last FROM bates.ledger WHERE series = $1 AND scope = $2";
+    let rows = session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
+    let issued = rows.iter().filter_map(|row| Lease::new(whole(row, 0), whole(row, 1) + 1));
+    Ok(Ranges::of(issued).iter().collect())
 }
 
-/// What a series was pinned with, and its permutation key.
 pub(crate) async fn pinned(
     session: &Session,
     series: &SeriesName,
@@ -87,8 +67,8 @@ pub(crate) async fn pinned(
     let sql = "SELECT start, template, parameters, shuffled, reset, time_zone, construction, permutation_key, promise,
                    rules
                FROM bates.series WHERE name = $1";
-    let rows = session.query_typed(sql, &[(&series.as_str(), Type::TEXT)]).await?;
-    let read = |row: &tokio_postgres::Row| {
+    let rows = session.query(sql, &[&series.as_str()]).await?;
+    let read = |row: &Row| {
         let text = |column: usize| row.get::<_, &str>(column).into();
         let definition = Definition {
             series: series.clone(),
@@ -107,12 +87,9 @@ pub(crate) async fn pinned(
     Ok(rows.first().map(read))
 }
 
-/// What each series promises, where that was pinned.
 pub(crate) async fn promises(session: &Session) -> Result<Vec<(SeriesName, Promise)>, Error> {
     let sql = "SELECT name, promise FROM bates.series WHERE promise IS NOT NULL";
-    let rows = session.query_typed(sql, &[]).await?;
-    let read = |row: &tokio_postgres::Row| {
-        Some((row.get::<_, &str>(0).parse().ok()?, row.get::<_, &str>(1).parse().ok()?))
-    };
+    let rows = session.query(sql, &[]).await?;
+    let read = |row: &Row| Some((row.get::<_, &str>(0).parse().ok()?, row.get::<_, &str>(1).parse().ok()?));
     Ok(rows.iter().filter_map(read).collect())
 }

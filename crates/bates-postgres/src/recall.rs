@@ -9,7 +9,6 @@ use std::time::Duration;
 use bates_core::{Holder, Lease, Recall, ScopeKey, SeriesName, StoreError};
 use parking_lot::Mutex;
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use crate::batch::sql::whole;
@@ -18,10 +17,8 @@ use crate::holding;
 use crate::node;
 use crate::session::Session;
 
-/// Ranges that are told of a holder.
 const RANGES_TOLD: i64 = 5;
 
-/// The recalls that this node knows of.
 #[derive(Default)]
 pub(crate) struct Recalls(Mutex<Known>);
 
@@ -38,18 +35,13 @@ impl Recalls {
         self.0.lock().read_to = epoch;
     }
 
-    /// Whether those up to this epoch were read.
     pub(crate) fn are_read_to(&self, epoch: i64) -> bool {
         self.0.lock().read_to >= epoch
     }
 
     pub(crate) fn unanswered(&self) -> Vec<Recall> {
-        let known = self.0.lock();
-        known
-            .unanswered
-            .iter()
-            .map(|(series, epoch)| Recall { series: series.clone(), epoch: *epoch })
-            .collect()
+        let unanswered = &self.0.lock().unanswered;
+        unanswered.iter().map(|(series, epoch)| Recall { series: series.clone(), epoch: *epoch }).collect()
     }
 
     fn add(&self, epoch: i64, found: Vec<(SeriesName, u64)>) {
@@ -73,7 +65,7 @@ impl Recalls {
 pub(crate) async fn read(session: &Session, recalls: &Recalls, epoch: i64) -> Result<(), Failed> {
     let sql = "SELECT epoch, name FROM bates.series WHERE epoch > $1";
     let read_to = recalls.0.lock().read_to;
-    let rows = session.query_typed(sql, &[(&read_to, Type::INT8)]).await?;
+    let rows = session.query(sql, &[&read_to]).await?;
     let found = rows.iter().filter_map(|row| Some((row.get::<_, &str>(1).parse().ok()?, whole(row, 0))));
     recalls.add(epoch, found.collect());
     Ok(())
@@ -85,21 +77,19 @@ pub(crate) async fn recall(session: &Session, series: &SeriesName) -> Result<u64
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
     let sql = "WITH counted AS (UPDATE bates.store SET floors = floors + 1 RETURNING floors)
                UPDATE bates.series SET epoch = counted.floors FROM counted WHERE name = $1 RETURNING epoch";
-    let rows = session.query_typed(sql, &[(&series.as_str(), Type::TEXT)]).await?;
+    let rows = session.query(sql, &[&series.as_str()]).await?;
     let epoch = rows.first().map(|row| whole(row, 0));
     let epoch = epoch.ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;
-    session.batch_execute("COMMIT").await?;
+    session.commit().await?;
     Ok(epoch)
 }
 
-/// A node holds nothing any more.
 pub(crate) async fn leave(session: &Session, node: Uuid) -> Result<(), Failed> {
     session.begin().await?;
-    session.query_typed("DELETE FROM bates.lease WHERE node = $1", &[(&node, Type::UUID)]).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    session.query("DELETE FROM bates.lease WHERE node = $1", &[&node]).await?;
+    session.commit().await
 }
 
-/// The nodes that hold ranges of a series granted before an epoch.
 pub(crate) async fn holders(
     session: &Session,
     series: &SeriesName,
@@ -113,9 +103,7 @@ pub(crate) async fn holders(
                    (array_agg(last ORDER BY scope, first))[1:$3]
                FROM bates.lease LEFT JOIN bates.nodes ON nodes.id = lease.node
                WHERE series = $1 AND epoch < $2 GROUP BY lease.node, nodes.host, nodes.seen_at ORDER BY lease.node";
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series.as_str(), Type::TEXT), (&bounded(epoch), Type::INT8), (&RANGES_TOLD, Type::INT8)];
-    let rows = session.query_typed(sql, &parameters).await?;
+    let rows = session.query(sql, &[&series.as_str(), &bounded(epoch), &RANGES_TOLD]).await?;
     Ok(rows.iter().map(holder).collect())
 }
 
@@ -143,11 +131,9 @@ pub(crate) async fn write_off(
     epoch: u64,
     nodes: &[Uuid],
 ) -> Result<(), Failed> {
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series.as_str(), Type::TEXT), (&bounded(epoch), Type::INT8), (&nodes, Type::UUID_ARRAY)];
-    session.begin().await?;
-    holding::write_off(session, "series = $1 AND epoch < $2 AND node = ANY ($3)", &parameters).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    let condition = "series = $1 AND epoch < $2 AND node = ANY ($3)";
+    let (series, epoch) = (series.as_str(), bounded(epoch));
+    session.transact(holding::write_off(session, condition, &[&series, &epoch, &nodes])).await
 }
 
 /// An epoch as a column holds it; one past all means every lease.

@@ -13,7 +13,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// The longest pause: how late at most a database that came back is noticed.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// Tries that are left.
 pub(crate) struct Patience {
     ends: Instant,
     pause: Duration,

@@ -29,10 +29,10 @@ fn statements() -> String {
 pub(crate) async fn is_missing(session: &Session) -> Result<bool, Failed> {
     // Not `to_regclass`, which answers from the session's cache what was true before a lock was waited for.
     let sql = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'bates' AND tablename = 'migration'";
-    if session.query_typed(sql, &[]).await?.is_empty() {
+    if session.query(sql, &[]).await?.is_empty() {
         return Ok(true);
     }
-    let rows = session.query_typed("SELECT coalesce(max(version), 0) FROM bates.migration", &[]).await?;
+    let rows = session.query("SELECT coalesce(max(version), 0) FROM bates.migration", &[]).await?;
     match rows.first().map_or(0, |row| row.get(0)) {
         VERSION => Ok(false),
         found => Err(Failed::Refused(OpenError::OtherVersion { found, needed: VERSION })),
@@ -58,6 +58,6 @@ pub(crate) async fn create(session: &Session, mark: Option<&Mark>) -> Result<boo
             write_mark(session, mark).await?;
         }
     }
-    session.batch_execute("COMMIT").await?;
+    session.commit().await?;
     Ok(is_missing)
 }

@@ -2,8 +2,6 @@
 //!
 //! Invariant: nothing but an operator ends a stop.
 
-use tokio_postgres::types::Type;
-
 use crate::error::{Failed, OpenError};
 use crate::holding;
 use crate::moving::lock_unmarked;
@@ -14,8 +12,8 @@ use crate::session::Session;
 pub(crate) async fn stop(session: &Session, reason: &str, seen: i64) -> Result<(), Failed> {
     let sql = "UPDATE bates.store SET stopped = $1 WHERE stopped IS NULL AND acceptances <= $2";
     session.begin().await?;
-    session.query_typed(sql, &[(&reason, Type::TEXT), (&seen, Type::INT8)]).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    session.query(sql, &[&reason, &seen]).await?;
+    session.commit().await
 }
 
 /// Lets all nodes go on with the database as it is. Refused if it was left for another store, or is being filled from
@@ -33,8 +31,8 @@ pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
     // A batch under way may have been granted a lease that the next statement does not see.
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
     lock_unmarked(session).await?;
-    let rows = session.query_typed(sql, &[]).await?;
+    let rows = session.query(sql, &[]).await?;
     holding::write_off(session, "true", &[]).await?;
-    session.batch_execute("COMMIT").await?;
+    session.commit().await?;
     rows.first().map(|row| row.get(0)).ok_or(Failed::Refused(OpenError::Emptied))
 }

@@ -42,22 +42,14 @@ impl PostgresStore {
         .await
     }
 
-    /// What its batches share.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// What it tells other nodes, and hears of them.
     pub(crate) fn notices(&self) -> &Notices {
         &self.notices
     }
 
-    /// Who waits for records to be written.
-    pub(crate) fn recorder(&self) -> &Recorder {
-        &self.recorder
-    }
-
-    /// Who this node is.
     pub(crate) fn node(&self) -> Uuid {
         self.shared.truth.node
     }
@@ -116,12 +108,9 @@ impl SeriesStore for PostgresStore {
         description: Option<Box<str>>,
     ) -> Result<bool, StoreError> {
         let (series, before, text) = (&series, before.as_deref(), description.as_deref());
-        self.done(|session| async move {
-            session.begin().await?;
-            let is_described = write::describe(&session, series, before, text).await?;
-            session.batch_execute("COMMIT").await?;
-            Ok(is_described)
-        })
+        self.done(
+            |session| async move { session.transact(write::describe(&session, series, before, text)).await },
+        )
         .await
     }
 
@@ -132,15 +121,12 @@ impl SeriesStore for PostgresStore {
     async fn change_promise(
         &self,
         series: SeriesName,
-        from: Promise,
-        to: Promise,
+        change: PromiseChange,
         described: Option<Redescription>,
     ) -> Result<bool, StoreError> {
         let (series, described) = (&series, described.as_ref());
-        self.done(|session| async move {
-            write::change_promise(&session, series, PromiseChange { from, to }, described).await
-        })
-        .await
+        self.done(|session| async move { write::change_promise(&session, series, change, described).await })
+            .await
     }
 
     async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
@@ -208,7 +194,7 @@ impl CursorStore for PostgresStore {
             // In a database that was taken back, the same positions may be others' by now.
             self.ask(&session).await?;
             sql::write_lost(&session, ranges).await?;
-            Ok(session.batch_execute("COMMIT").await?)
+            session.commit().await
         })
         .await
     }
@@ -247,10 +233,10 @@ impl NodeStore for PostgresStore {
         epoch: Option<u64>,
         unused: Vec<(ScopeKey, Lease)>,
     ) -> Result<(), StoreError> {
-        let (of, unused, node) = ((&series, epoch), &*unused, self.node());
-        self.done(|session| async move { holding::give_up(&session, node, of, unused).await }).await?;
+        let (of, unused, node) = (&series, &*unused, self.node());
+        self.done(|session| async move { holding::give_up(&session, node, of, epoch, unused).await }).await?;
         if let Some(epoch) = epoch {
-            self.recalls.answered(&series, epoch);
+            self.recalls.answered(of, epoch);
         }
         Ok(())
     }

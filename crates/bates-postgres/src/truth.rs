@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 use tokio_postgres::Row;
-use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::batch::sql::whole;
@@ -73,18 +72,14 @@ pub(crate) struct Truth {
 struct Known {
     /// The last time that an operator has accepted the database as it is; 0 if none has.
     acceptances: i64,
-    /// The last commit on each line, by number.
     numbers: BTreeMap<i32, i64>,
-    /// The last batch of this node.
     last: i64,
-    /// The last recall that the store counted.
     last_recall: i64,
     is_stopped: bool,
     /// See `Store::era`.
     era: u64,
 }
 
-/// A batch that is about to be committed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) line: i32,
@@ -97,7 +92,6 @@ impl Truth {
         Self { node, known: Mutex::default() }
     }
 
-    /// A new batch for a line.
     pub(crate) fn entry(&self, line: i32) -> Entry {
         let mut known = self.known.lock();
         known.last += 1;
@@ -108,15 +102,8 @@ impl Truth {
     pub(crate) async fn enter(&self, session: &Session, entry: Entry) -> Result<(), Failed> {
         let known = self.known.lock().clone();
         let (lines, numbers): (Vec<i32>, Vec<i64>) = known.numbers.into_iter().unzip();
-        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 6] = [
-            (&self.node, Type::UUID),
-            (&entry.line, Type::INT4),
-            (&entry.batch, Type::UUID),
-            (&entry.number, Type::INT8),
-            (&lines, Type::INT4_ARRAY),
-            (&numbers, Type::INT8_ARRAY),
-        ];
-        let rows = session.query_typed(ENTER, &parameters).await?;
+        let Entry { line, batch, number } = entry;
+        let rows = session.query(ENTER, &[&self.node, &line, &batch, &number, &lines, &numbers]).await?;
         let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
         if self.is_accepted_since(row, known.acceptances, lines.len())? {
             return Err(Failed::Passing("an operator has accepted the database as it is".into()));
@@ -171,17 +158,14 @@ impl Truth {
         known.is_stopped = true;
     }
 
-    /// The last acceptance that this node knows of.
     pub(crate) fn acceptances(&self) -> i64 {
         self.known.lock().acceptances
     }
 
-    /// The last recall that this node has seen the store count.
     pub(crate) fn last_recall(&self) -> i64 {
         self.known.lock().last_recall
     }
 
-    /// See `Store::era`.
     pub(crate) fn era(&self) -> u64 {
         self.known.lock().era
     }
@@ -191,9 +175,7 @@ impl Truth {
     pub(crate) async fn watch(&self, session: &Session) -> Result<u64, Failed> {
         let known = self.known.lock().clone();
         let (lines, numbers): (Vec<i32>, Vec<i64>) = known.numbers.into_iter().unzip();
-        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-            [(&self.node, Type::UUID), (&lines, Type::INT4_ARRAY), (&numbers, Type::INT8_ARRAY)];
-        let rows = session.query_typed(WATCH, &parameters).await?;
+        let rows = session.query(WATCH, &[&self.node, &lines, &numbers]).await?;
         let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
         // Also in a store that has stopped: a node answers recalls there, too.
         self.known.lock().last_recall = row.try_get(7).unwrap_or(known.last_recall);
@@ -201,7 +183,6 @@ impl Truth {
         Ok(whole(row, 8))
     }
 
-    /// Notes that a batch is committed.
     pub(crate) fn committed(&self, entry: Entry) {
         let mut known = self.known.lock();
         let number = known.numbers.entry(entry.line).or_default();
@@ -217,35 +198,27 @@ impl Truth {
     /// decided: what is not there now never will be.
     pub(crate) async fn look_up(&self, session: &Session, entry: Entry) -> Result<bool, Failed> {
         session.begin().await?;
-        let none = Uuid::nil();
-        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-            [(&self.node, Type::UUID), (&entry.line, Type::INT4), (&none, Type::UUID)];
-        let rows = session.query_typed(LOOK_UP, &parameters).await?;
+        let rows = session.query(LOOK_UP, &[&self.node, &entry.line, &Uuid::nil()]).await?;
         let found = rows.first().is_some_and(|row| row.get::<_, Uuid>(0) == entry.batch);
-        session.batch_execute("COMMIT").await?;
+        session.commit().await?;
         Ok(found)
     }
 
     /// Looks at the database before anything is known of it.
     pub(crate) async fn learn(&self, session: &Session) -> Result<(), Failed> {
-        let row = asked(session).await?;
+        let rows = session.query(ASK, &[]).await?;
+        let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
         let emptied = |_| Failed::Refused(OpenError::Emptied);
         let (acceptances, last_recall) = (row.try_get(2).map_err(emptied)?, row.try_get(6).map_err(emptied)?);
         *self.known.lock() = Known { acceptances, last_recall, ..Known::default() };
-        judge(&row)
+        judge(row)
     }
-}
-
-async fn asked(session: &Session) -> Result<Row, Failed> {
-    let rows = session.query_typed(ASK, &[]).await?;
-    rows.into_iter().next().ok_or(Failed::Refused(OpenError::Emptied))
 }
 
 pub(crate) const TAKEN_BACK: &str = "the database lacks what this node committed: it was restored from an old backup, or a \
     standby that lagged was promoted. Nothing is issued, because numbers would come again. Raise the cursors above \
     all that was issued with `bates floor`, then run `bates floor --accept-timeline`";
 
-/// Whether what the database says of itself allows to issue numbers.
 fn judge(row: &Row) -> Result<(), Failed> {
     let stopped = |reason: String| Err(Failed::Refused(OpenError::Stopped(reason.into())));
     let emptied = |_| Failed::Refused(OpenError::Emptied);

@@ -3,11 +3,11 @@
 
 use bates_core::ledger::{Decision, Keys, Outcome, Request, ScopeBefore, decide};
 use bates_core::{Definition, Pinned, Place, Promise, PromiseChange, Redescription, SeriesName, StoreError};
-use tokio_postgres::types::{ToSql, Type};
 
 use crate::batch::sql::{self, integer};
 use crate::error::Failed;
 use crate::moving::lock_unmarked;
+use crate::parameter::Parameter;
 use crate::pool;
 use crate::read;
 use crate::session::Session;
@@ -21,7 +21,7 @@ pub(crate) async fn pin(
     match read::pinned(session, &asked.series).await? {
         Some((kept, key)) if kept.promise.is_some() || asked.promise.is_none() => {
             if let Some(rules) = kept.new_rules(asked) {
-                keep_rules(session, &asked.series, (kept.rules.as_deref(), rules)).await?;
+                keep_rules(session, &kept, rules).await?;
             }
             return compared(asked, (kept, key), false);
         }
@@ -31,7 +31,7 @@ pub(crate) async fn pin(
     session.begin().await?;
     lock_unmarked(session).await?;
     let is_new = insert(session, asked, fresh_key).await?;
-    session.batch_execute("COMMIT").await?;
+    session.commit().await?;
     let Some(pinned) = read::pinned(session, &asked.series).await? else {
         return Err(Failed::Passing("a series that was written is not there".into()));
     };
@@ -50,22 +50,12 @@ fn compared(
 }
 
 /// Keeps the rules of a series. Of nodes that change them at once, one is the first, and the others find them changed.
-async fn keep_rules(
-    session: &Session,
-    series: &SeriesName,
-    (before, after): (Option<&str>, &str),
-) -> Result<(), Failed> {
+async fn keep_rules(session: &Session, kept: &Definition, rules: &str) -> Result<(), Failed> {
     let sql = "UPDATE bates.series SET rules = CASE WHEN rules IS NOT DISTINCT FROM $2 THEN $3 ELSE $4 END WHERE name = $1";
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
-        (&series.as_str(), Type::TEXT),
-        (&before, Type::TEXT),
-        (&after, Type::TEXT),
-        (&Definition::RULES_CHANGED, Type::TEXT),
-    ];
     session.begin().await?;
     lock_unmarked(session).await?;
-    session.query_typed(sql, &parameters).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    session.query(sql, &[&kept.series.as_str(), &kept.rules, &rules, &Definition::RULES_CHANGED]).await?;
+    session.commit().await
 }
 
 /// Of a store from before promises were pinned, the first node pins it.
@@ -74,8 +64,8 @@ async fn pin_first_promise(session: &Session, asked: &Definition) -> Result<(), 
     let promise = asked.promise.map(Promise::name);
     session.begin().await?;
     lock_unmarked(session).await?;
-    session.query_typed(sql, &[(&asked.series.as_str(), Type::TEXT), (&promise, Type::TEXT)]).await?;
-    Ok(session.batch_execute("COMMIT").await?)
+    session.query(sql, &[&asked.series.as_str(), &promise]).await?;
+    session.commit().await
 }
 
 /// Changes the promise of a series if it is `from`, once no batch is under way that has not seen it.
@@ -90,19 +80,15 @@ pub(crate) async fn change_promise(
                   RETURNING true";
     let gapless_from = if to == Promise::Gapless { "next" } else { "0" };
     let begin = format!("UPDATE bates.cursor SET gapless_from = {gapless_from} WHERE series = $1");
-    let name: (&(dyn ToSql + Sync), Type) = (&series.as_str(), Type::TEXT);
+    let name = series.as_str();
     session.begin().await?;
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
     lock_unmarked(session).await?;
-    let before = session
-        .query_typed("SELECT promise FROM bates.series WHERE name = $1", std::slice::from_ref(&name))
-        .await?;
+    let before = session.query("SELECT promise FROM bates.series WHERE name = $1", &[&name]).await?;
     let is_done = before.first().is_some_and(|row| row.get::<_, Option<&str>>(0) == Some(to.name()));
-    let promises =
-        [name.clone(), (&from.name() as &(dyn ToSql + Sync), Type::TEXT), (&to.name(), Type::TEXT)];
-    let is_changed = !is_done && !session.query_typed(change, &promises).await?.is_empty();
+    let is_changed = !is_done && !session.query(change, &[&name, &from.name(), &to.name()]).await?.is_empty();
     if is_changed {
-        session.query_typed(&begin, &[name]).await?;
+        session.query(&begin, &[&name]).await?;
     }
     let is_described = match described {
         Some(Redescription { before, after }) => describe(session, series, Some(before), Some(after)).await?,
@@ -125,21 +111,21 @@ pub(crate) async fn insert(
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (name) DO NOTHING RETURNING true";
     let (start, construction) = (integer(asked.start), i32::from(asked.construction));
     let promise = asked.promise.map(Promise::name);
-    let parameters: [(&(dyn ToSql + Sync), Type); 11] = [
-        (&asked.series.as_str(), Type::TEXT),
-        (&asked.template, Type::TEXT),
-        (&asked.parameters, Type::TEXT),
-        (&asked.shuffled, Type::BOOL),
-        (&start, Type::INT8),
-        (&asked.reset, Type::TEXT),
-        (&asked.time_zone, Type::TEXT),
-        (&construction, Type::INT4),
-        (&fresh_key, Type::BYTEA),
-        (&promise, Type::TEXT),
-        (&asked.rules, Type::TEXT),
+    let Definition { series, template, parameters, shuffled, reset, time_zone, rules, .. } = asked;
+    let of: [&dyn Parameter; 11] = [
+        &series.as_str(),
+        template,
+        parameters,
+        shuffled,
+        &start,
+        reset,
+        time_zone,
+        &construction,
+        &fresh_key,
+        &promise,
+        rules,
     ];
-    let rows = session.query_typed(sql, &parameters).await?;
-    Ok(!rows.is_empty())
+    Ok(!session.query(sql, &of).await?.is_empty())
 }
 
 /// Decides a request of an operator and writes the change. The locks are those of a batch that makes scopes.
@@ -164,21 +150,19 @@ pub(crate) async fn operate(session: &Session, place: &Place, request: &Request)
     if change.forgets_pool_server {
         pool::forget_server(session, place).await?;
     }
-    session.batch_execute("COMMIT").await?;
+    session.commit().await?;
     Ok(outcomes.remove(0))
 }
 
-/// Writes adopted positions of a scope that has a cursor.
 async fn adopt(session: &Session, place: &Place, positions: &[u64]) -> Result<(), Failed> {
     let Some(last) = positions.iter().max() else { return Ok(()) };
     let insert = "INSERT INTO bates.aside (series, scope, position) SELECT $1, $2, * FROM UNNEST($3)
                   ON CONFLICT DO NOTHING";
     let raise = "UPDATE bates.cursor SET aside_to = greatest(aside_to, $3) WHERE series = $1 AND scope = $2";
-    let [series, scope]: [(&(dyn ToSql + Sync), Type); 2] =
-        [(&place.series.as_str(), Type::TEXT), (&place.scope.as_str(), Type::TEXT)];
+    let (series, scope) = (place.series.as_str(), place.scope.as_str());
     let all: Vec<i64> = positions.iter().map(|position| integer(*position)).collect();
-    session.query_typed(insert, &[series.clone(), scope.clone(), (&all, Type::INT8_ARRAY)]).await?;
-    session.query_typed(raise, &[series, scope, (&integer(last + 1), Type::INT8)]).await?;
+    session.query(insert, &[&series, &scope, &all]).await?;
+    session.query(raise, &[&series, &scope, &integer(last + 1)]).await?;
     Ok(())
 }
 
@@ -191,7 +175,7 @@ pub(crate) async fn describe(
 ) -> Result<bool, Failed> {
     lock_unmarked(session).await?;
     let sql = "SELECT description FROM bates.series WHERE name = $1 FOR NO KEY UPDATE";
-    let rows = session.query_typed(sql, &[(&series.as_str(), Type::TEXT)]).await?;
+    let rows = session.query(sql, &[&series.as_str()]).await?;
     let found = rows.first().ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;
     let found: Option<&str> = found.get(0);
     if found != before && found != description {
@@ -208,8 +192,6 @@ pub(crate) async fn put_description(
 ) -> Result<(), Failed> {
     let sql = "WITH seen AS (UPDATE bates.store SET revision = revision + 1)
                UPDATE bates.series SET description = $2 WHERE name = $1 RETURNING true";
-    let parameters: [(&(dyn ToSql + Sync), Type); 2] =
-        [(&series.as_str(), Type::TEXT), (&description, Type::TEXT)];
-    let rows = session.query_typed(sql, &parameters).await?;
+    let rows = session.query(sql, &[&series.as_str(), &description]).await?;
     if rows.is_empty() { Err(StoreError::UnknownSeries(series.as_str().into()).into()) } else { Ok(()) }
 }

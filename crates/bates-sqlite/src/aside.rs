@@ -3,7 +3,7 @@
 use bates_core::Place;
 use rusqlite::{Connection, Result, Transaction, params};
 
-use crate::write::{ScopeRef, integer, whole};
+use crate::write::{self, ScopeRef, bounded, integer, whole};
 
 /// Enters positions of a scope whose cursor is there. Invariant: the cursor knows where they end in the same commit.
 pub(crate) fn enter(transaction: &Transaction<'_>, at: ScopeRef<'_>, positions: &[u64]) -> Result<()> {
@@ -13,19 +13,15 @@ pub(crate) fn enter(transaction: &Transaction<'_>, at: ScopeRef<'_>, positions: 
         insert.execute(params![at.series_id, at.scope, integer(*position)])?;
     }
     let past = positions.iter().max().map_or(0, |last| integer(last + 1));
-    transaction
-        .prepare_cached("UPDATE cursor SET aside_to = max(aside_to, ?) WHERE series_id = ? AND scope = ?")?
-        .execute(params![past, at.series_id, at.scope])?;
+    let sql = "UPDATE cursor SET aside_to = max(aside_to, ?) WHERE series_id = ? AND scope = ?";
+    write::execute(transaction, sql, params![past, at.series_id, at.scope])?;
     Ok(())
 }
 
-/// Those from `from` on, ascending, at most `limit`.
 pub(crate) fn read(connection: &Connection, place: &Place, from: u64, limit: usize) -> Result<Vec<u64>> {
-    let mut statement = connection.prepare_cached(
+    let sql =
         "SELECT position FROM aside WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?
-         AND position >= ? ORDER BY position LIMIT ?",
-    )?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let of = params![place.series.as_str(), place.scope.as_str(), integer(from), limit];
-    statement.query_map(of, |row| Ok(whole(row.get(0)?)))?.collect()
+               AND position >= ? ORDER BY position LIMIT ?";
+    let of = params![place.series.as_str(), place.scope.as_str(), integer(from), bounded(limit)];
+    write::rows(connection, sql, of, |row| Ok(whole(row.get(0)?)))
 }

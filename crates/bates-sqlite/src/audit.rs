@@ -1,9 +1,7 @@
 //! The audit in the embedded store: records written by the one writer, which commits for all who wait, and read by
 //! time, by position or by who it was.
 
-use bates_core::{
-    AuditStore, How, Lease, Place, Record, RecordFilter, ScopeKey, SeriesName, StoreError, Taking,
-};
+use bates_core::{AuditStore, How, Place, Record, RecordFilter, ScopeKey, SeriesName, Taking};
 use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
@@ -12,10 +10,10 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::outbox::{event, strange};
 use crate::planted::{Bug, held_back, is_planted};
-use crate::write::{self, Refusable, integer, whole};
+use crate::write::{self, Answer, Refusable, bounded, execute, integer, whole};
 
 impl AuditStore for SqliteStore {
-    async fn record(&self, records: Vec<Record>) -> std::result::Result<(), StoreError> {
+    async fn record(&self, records: Vec<Record>) -> Answer<()> {
         let records = if is_planted(Bug::AnswerBeforeRecord) { held_back(records) } else { records };
         self.write(move |transaction| record(transaction, &records)).await
     }
@@ -25,21 +23,16 @@ impl AuditStore for SqliteStore {
         of: RecordFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
-    ) -> std::result::Result<Vec<Record>, StoreError> {
+    ) -> Answer<Vec<Record>> {
         self.read(|connection| records(connection, &of, after, limit))
     }
 
-    async fn prune_records(
-        &self,
-        series: SeriesName,
-        before: Timestamp,
-        limit: usize,
-    ) -> std::result::Result<u64, StoreError> {
+    async fn prune_records(&self, series: SeriesName, before: Timestamp, limit: usize) -> Answer<u64> {
         self.write(move |transaction| prune(transaction, &series, before, limit)).await
     }
 }
 
-fn record(transaction: &Transaction<'_>, records: &[Record]) -> Refusable<(), StoreError> {
+fn record(transaction: &Transaction<'_>, records: &[Record]) -> Refusable<()> {
     for record in records {
         let Some((series_id, _)) = write::series(transaction, &record.place.series)? else {
             return Ok(Err(write::unknown(&record.place)));
@@ -52,25 +45,23 @@ fn record(transaction: &Transaction<'_>, records: &[Record]) -> Refusable<(), St
 /// One that is there already is the same.
 pub(crate) fn insert(transaction: &Transaction<'_>, series_id: i64, record: &Record) -> Result<()> {
     let Record { id, place, range, first, last, count, taking: Taking { who, how, at } } = record;
-    transaction
-        .prepare_cached(
-            "INSERT OR IGNORE INTO audit
-                 (taken_at, id, series_id, scope, first, last, first_number, last_number, count, who, how)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![
-            at.as_microsecond(),
-            id.as_bytes(),
-            series_id,
-            place.scope.as_str(),
-            integer(range.from()),
-            integer(range.to() - 1),
-            first,
-            last,
-            integer(*count),
-            who,
-            how.name()
-        ])?;
+    let sql = "INSERT OR IGNORE INTO audit
+                   (taken_at, id, series_id, scope, first, last, first_number, last_number, count, who, how)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let values = params![
+        at.as_microsecond(),
+        id.as_bytes(),
+        series_id,
+        place.scope.as_str(),
+        integer(range.from()),
+        integer(range.to() - 1),
+        first,
+        last,
+        integer(*count),
+        who,
+        how.name()
+    ];
+    execute(transaction, sql, values)?;
     Ok(())
 }
 
@@ -123,14 +114,13 @@ fn records(
     limit: usize,
 ) -> Result<Vec<Record>> {
     let (conditions, mut values) = conditions(of, after);
-    values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
-    let mut statement = connection.prepare_cached(&format!(
+    values.push(Value::Integer(bounded(limit)));
+    let sql = format!(
         "SELECT id, (SELECT name FROM series WHERE series.id = series_id), scope, first, last, first_number, last_number,
              count, who, how, taken_at
          FROM audit WHERE {conditions} ORDER BY taken_at, id LIMIT ?"
-    ))?;
-    let found = statement.query_map(params_from_iter(values), read)?;
-    found.collect()
+    );
+    write::rows(connection, &sql, params_from_iter(values), read)
 }
 
 fn read(row: &Row<'_>) -> Result<Record> {
@@ -141,7 +131,7 @@ fn read(row: &Row<'_>) -> Result<Record> {
             series: row.get_ref(1)?.as_str()?.parse().map_err(|_| strange(1))?,
             scope: ScopeKey::from_store(row.get_ref(2)?.as_str()?),
         },
-        range: Lease::new(whole(row.get(3)?), whole(row.get(4)?) + 1).ok_or_else(|| strange(3))?,
+        range: write::range(row, 3)?.ok_or_else(|| strange(3))?,
         first: text(5)?,
         last: text(6)?,
         count: whole(row.get(7)?),
@@ -158,17 +148,10 @@ fn prune(
     series: &SeriesName,
     before: Timestamp,
     limit: usize,
-) -> Refusable<u64, StoreError> {
-    let removed = transaction
-        .prepare_cached(
-            "DELETE FROM audit WHERE (taken_at, id) IN (
-                 SELECT taken_at, id FROM audit
-                 WHERE series_id = (SELECT id FROM series WHERE name = ?) AND taken_at < ? LIMIT ?)",
-        )?
-        .execute(params![
-            series.as_str(),
-            before.as_microsecond(),
-            i64::try_from(limit).unwrap_or(i64::MAX)
-        ])?;
-    Ok(Ok(removed as u64))
+) -> Refusable<u64> {
+    let sql = "DELETE FROM audit WHERE (taken_at, id) IN (
+                   SELECT taken_at, id FROM audit
+                   WHERE series_id = (SELECT id FROM series WHERE name = ?) AND taken_at < ? LIMIT ?)";
+    let of = params![series.as_str(), before.as_microsecond(), bounded(limit)];
+    Ok(Ok(execute(transaction, sql, of)? as u64))
 }

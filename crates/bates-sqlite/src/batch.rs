@@ -1,16 +1,16 @@
 //! A batch of the writer: requests for numbers grouped by scope, and all other writes. Must never decide a rule: the
 //! ledger does.
 
+use bates_core::Place;
 use bates_core::ledger::{Decision, Keys, Outcome, Request, decide};
-use bates_core::{Place, StoreError};
 use rusqlite::{Result, Transaction};
 use tokio::sync::oneshot;
 
 use crate::outbox::assign;
-use crate::scope::{self, StoredScope};
+use crate::scope::StoredScope;
+use crate::write::Answer;
 use crate::writer::Write;
 
-/// A request for numbers whose caller waits.
 pub(crate) struct Call {
     place: Place,
     request: Request,
@@ -20,13 +20,11 @@ pub(crate) struct Call {
     answer: oneshot::Sender<Outcome>,
 }
 
-/// One write of a batch.
 pub(crate) enum Job {
     Call(Box<Call>),
     Write(Box<dyn Write>),
 }
 
-/// Writes that share a commit.
 #[derive(Default)]
 pub(crate) struct Batch {
     #[expect(clippy::vec_box, reason = "they come boxed, and a sort moves pointers")]
@@ -40,7 +38,7 @@ impl Call {
         (Self { place, request, now, outcome: None, answer }, receiver)
     }
 
-    fn answer(self, committed: &std::result::Result<(), StoreError>) {
+    fn answer(self, committed: &Answer<()>) {
         let outcome = match committed {
             Ok(()) => self.outcome.expect("what was committed was decided before"),
             Err(error) => self.request.failed(error.clone()),
@@ -73,13 +71,12 @@ impl Batch {
         self.writes.iter_mut().try_for_each(|write| write.apply(transaction))
     }
 
-    pub(crate) fn answer(&mut self, committed: &std::result::Result<(), StoreError>) {
+    pub(crate) fn answer(&mut self, committed: &Answer<()>) {
         self.calls.drain(..).for_each(|call| call.answer(committed));
         self.writes.drain(..).for_each(|write| write.answer(committed.clone()));
     }
 }
 
-/// Decides the requests of one scope, and writes the change.
 fn apply_scope(
     transaction: &Transaction<'_>,
     calls: &mut [Box<Call>],
@@ -89,9 +86,9 @@ fn apply_scope(
     let place = calls[0].place.clone();
     let requests = || calls.iter().map(|call| &call.request);
     let stored = StoredScope::load(transaction, &place, requests(), run)?;
-    let Decision { outcomes, change } = decide(stored.before(), &place, requests(), keys);
-    if let Some(series_id) = stored.series_id() {
-        scope::apply(transaction, (series_id, &stored), &change, run)?;
+    let Decision { outcomes, change } = decide(&stored.before, &place, requests(), keys);
+    stored.apply(transaction, &change, run)?;
+    if let Some(series_id) = stored.series_id {
         for (call, outcome) in calls.iter().zip(&outcomes) {
             if let Some(numbered) = call.request.new_document(outcome) {
                 assign::write(transaction, series_id, numbered, call.now)?;

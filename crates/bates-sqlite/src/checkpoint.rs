@@ -38,7 +38,6 @@ impl CheckpointError {
     }
 }
 
-/// How long the log may become before it is written into the database.
 pub(crate) struct Threshold(i32);
 
 impl Threshold {
@@ -46,7 +45,6 @@ impl Threshold {
         Self(LOG_PAGES_MAX)
     }
 
-    /// Writes the log into the database if it is long enough.
     pub(crate) fn check(
         &mut self,
         connection: &Connection,
@@ -69,7 +67,6 @@ pub(crate) fn empty(connection: &Connection, state: &StateFile) -> Result<bool, 
     Ok(write_back(connection, state)? && run(connection, CheckpointMode::TRUNCATE)?.0 == 0)
 }
 
-/// How many pages the log has that can be read.
 pub(crate) fn log_pages(connection: &Connection) -> rusqlite::Result<i32> {
     Ok(run(connection, CheckpointMode::NOOP)?.0)
 }

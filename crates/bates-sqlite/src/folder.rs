@@ -16,7 +16,6 @@ const DATABASE: &str = "bates.db";
 /// The log of commits that are not yet in the database itself. A clean stop removes it.
 const LOG: &str = "bates.db-wal";
 
-/// Says what should be in the folder.
 const STATE: &str = "bates.state";
 
 /// Which folders may be opened.
@@ -43,7 +42,6 @@ pub(crate) struct Folder {
     process: ProcessGuard,
 }
 
-/// The device and the inode of a folder.
 type FolderId = (u64, u64);
 
 /// The folders that this process has open, only to say so. Never waited for: in a fork the holder of the lock may not exist.

@@ -11,6 +11,7 @@ use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, TransactionBehavior};
 use uuid::Uuid;
 
+use crate::SqliteStore;
 use crate::checkpoint::{self, CheckpointError};
 use crate::error::{Damage, OpenError};
 use crate::folder::{Folder, Opening, failed};
@@ -18,6 +19,7 @@ use crate::outbox::{Steady, deliver};
 use crate::planted::{Bug, is_planted};
 use crate::progress::{self, Progress};
 use crate::state_file::{Content, Found, Phase, StateFile};
+use crate::writer::Writer;
 use crate::{held, log, read, schema};
 
 /// Only an operator with `sqlite3` can be in the way; that is waited for, not failed on.
@@ -30,17 +32,10 @@ const STATEMENTS_MAX: usize = 64;
 /// page from the file again. What is not used is not taken.
 const CACHE_KIB_MAX: i32 = 64 * 1024;
 
-/// A store that is open, before its writer runs.
 pub(crate) struct Opened {
     pub(crate) folder: Folder,
-    pub(crate) state: Arc<StateFile>,
-    pub(crate) connection: Connection,
+    pub(crate) writer: Writer,
     pub(crate) reader: Connection,
-    pub(crate) steady: Steady,
-    /// Which opening of the store this is.
-    pub(crate) run: i64,
-    /// How many commits there were.
-    pub(crate) commits: u64,
     pub(crate) identity: Uuid,
 }
 
@@ -61,37 +56,43 @@ pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result
     }
     state.open(commits).map_err(failed("write", &folder.state_file()))?;
     folder.sync()?;
-    Ok(Opened { folder, state: Arc::new(state), connection, reader, steady, run, commits, identity })
+    let writer = Writer { connection, state: Arc::new(state), steady, run, commits };
+    Ok(Opened { folder, writer, reader, identity })
 }
 
-/// Makes a folder that only a move fills, if it holds nothing yet. Answers whether it was made just now.
-pub(crate) fn reserve(path: &Path) -> Result<bool, OpenError> {
-    let is_new = !path.exists();
-    let folder = Folder::open(path, Opening::First)?;
-    let found = StateFile::find(&folder.state_file()).map_err(failed("read", &folder.state_file()))?;
-    if !folder.has_database() && matches!(found, Found::Missing) {
-        create(&folder, Content { phase: Phase::Arriving, commits: 0 })?;
-        return Ok(is_new);
+impl SqliteStore {
+    /// Makes a folder that only a move fills, if it holds nothing yet: before the old store is left, so that a move that
+    /// is killed leaves no folder that becomes a new store. Answers whether it was made just now.
+    pub fn reserve(path: &Path) -> Result<bool, OpenError> {
+        let is_new = !path.exists();
+        let folder = Folder::open(path, Opening::First)?;
+        let found = StateFile::find(&folder.state_file()).map_err(failed("read", &folder.state_file()))?;
+        if !folder.has_database() && matches!(found, Found::Missing) {
+            create(&folder, Content { phase: Phase::Arriving, commits: 0 })?;
+            return Ok(is_new);
+        }
+        Ok(false)
     }
-    Ok(false)
-}
 
-pub(crate) fn unreserve(path: &Path) -> Result<(), OpenError> {
-    let folder = match Folder::open(path, Opening::First) {
-        Err(OpenError::InUse(_) | OpenError::InUseHere(_)) => return Ok(()),
-        folder => folder?,
-    };
-    let state = folder.state_file();
-    let is_reserved = match StateFile::find(&state).map_err(failed("read", &state))? {
-        Found::Readable(found) => found.content().phase == Phase::Arriving,
-        Found::Missing | Found::Unreadable => false,
-    };
-    if is_reserved && !folder.has_database() {
-        std::fs::remove_file(&state).map_err(failed("remove", &state))?;
-        // A folder that was there before may hold other files.
-        let _ = std::fs::remove_dir(path);
+    /// Takes a reservation back, and removes the folder if nothing else is in it. Does nothing if another run of the move
+    /// uses the folder by now.
+    pub fn unreserve(path: &Path) -> Result<(), OpenError> {
+        let folder = match Folder::open(path, Opening::First) {
+            Err(OpenError::InUse(_) | OpenError::InUseHere(_)) => return Ok(()),
+            folder => folder?,
+        };
+        let state = folder.state_file();
+        let is_reserved = match StateFile::find(&state).map_err(failed("read", &state))? {
+            Found::Readable(found) => found.content().phase == Phase::Arriving,
+            Found::Missing | Found::Unreadable => false,
+        };
+        if is_reserved && !folder.has_database() {
+            std::fs::remove_file(&state).map_err(failed("remove", &state))?;
+            // A folder that was there before may hold other files.
+            let _ = std::fs::remove_dir(path);
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// What may be opened, and the mark of a store that is made.
@@ -101,7 +102,6 @@ struct How<'m> {
     mark: Option<&'m Mark>,
 }
 
-/// A folder whose content may be written to.
 struct Judged {
     state: StateFile,
     connection: Connection,
@@ -133,7 +133,6 @@ fn begin(folder: &Folder, found: &Found, how: How<'_>) -> Result<Judged, OpenErr
     Ok(Judged { state, connection: connect(folder)?, has_log: false })
 }
 
-/// A folder with a database.
 fn judge(folder: &Folder, found: Found, how: How<'_>) -> Result<Judged, OpenError> {
     let has_log_file = folder.log().exists();
     // Invariant: a missing log is noticed before SQLite opens the database, which creates an empty one.
@@ -158,7 +157,6 @@ fn judge(folder: &Folder, found: Found, how: How<'_>) -> Result<Judged, OpenErro
     Ok(Judged { state, connection, has_log })
 }
 
-/// What the files alone tell.
 fn damage_of_files(found: &Found, has_log_file: bool) -> Option<Damage> {
     let phase = match found {
         Found::Unreadable => return Some(Damage::StateUnreadable),
@@ -212,7 +210,6 @@ fn damage_of_database(state: Content, connection: &Connection) -> rusqlite::Resu
     Ok((commits < answered).then_some(Damage::CommitsMissing { found: commits, answered }))
 }
 
-/// A damaged store is refused, or opened as one that issues nothing.
 fn refuse_or_stop(
     folder: &Folder,
     found: &Found,

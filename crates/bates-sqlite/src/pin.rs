@@ -3,22 +3,21 @@
 use bates_core::{
     Definition, Pinned, Pinning, Promise, PromiseChange, Redescription, SeriesName, StoreError,
 };
-use rusqlite::{Connection, OptionalExtension, Result, Transaction, params};
+use rusqlite::{Connection, Result, Transaction, params};
 
-use crate::write::{self, Refusable, integer, whole};
+use crate::write::{self, Refusable, execute, integer, whole};
 
 pub(crate) fn pin(
     transaction: &Transaction<'_>,
     asked: &Definition,
     fresh_key: Option<&[u8]>,
-) -> Refusable<Pinned, StoreError> {
+) -> Refusable<Pinned> {
     let Some((pinned, permutation_key)) = pinned(transaction, &asked.series)? else {
-        transaction.prepare_cached(
-            "INSERT INTO series (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key,
-                 promise, rules)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![
+        let sql =
+            "INSERT INTO series (name, template, parameters, shuffled, start, reset, time_zone, construction,
+                 permutation_key, promise, rules)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let values = params![
             asked.series.as_str(),
             asked.template,
             asked.parameters,
@@ -30,7 +29,8 @@ pub(crate) fn pin(
             fresh_key,
             asked.promise.map(Promise::name),
             asked.rules
-        ])?;
+        ];
+        execute(transaction, sql, values)?;
         let permutation_key = fresh_key.map(<[u8]>::to_vec);
         return Ok(Ok(Pinned { permutation_key, is_new: true, has_changed_rules: false }));
     };
@@ -39,11 +39,11 @@ pub(crate) fn pin(
     }
     if let (None, Some(promise)) = (pinned.promise, asked.promise) {
         let sql = "UPDATE series SET promise = ? WHERE name = ?";
-        transaction.prepare_cached(sql)?.execute([promise.name(), asked.series.as_str()])?;
+        execute(transaction, sql, [promise.name(), asked.series.as_str()])?;
     }
     if let Some(rules) = pinned.new_rules(asked) {
         let sql = "UPDATE series SET rules = ? WHERE name = ?";
-        transaction.prepare_cached(sql)?.execute([rules, asked.series.as_str()])?;
+        execute(transaction, sql, [rules, asked.series.as_str()])?;
     }
     Ok(Ok(Pinned::again(&pinned, asked, permutation_key)))
 }
@@ -54,9 +54,9 @@ pub(crate) fn change_promise(
     series: &SeriesName,
     PromiseChange { from, to }: PromiseChange,
     described: Option<&Redescription>,
-) -> Refusable<bool, StoreError> {
-    let mut pinned = transaction.prepare_cached("SELECT promise FROM series WHERE name = ?")?;
-    let pinned = pinned.query_row([series.as_str()], |row| row.get::<_, Option<String>>(0)).optional()?;
+) -> Refusable<bool> {
+    let sql = "SELECT promise FROM series WHERE name = ?";
+    let pinned: Option<Option<String>> = write::row(transaction, sql, [series.as_str()], |row| row.get(0))?;
     let Some(pinned) = pinned else { return Ok(Err(StoreError::UnknownSeries(series.as_str().into()))) };
     if pinned.as_deref().is_some_and(|pinned| pinned != from.name()) {
         return Ok(Ok(pinned.as_deref() == Some(to.name())));
@@ -75,34 +75,33 @@ pub(crate) fn change_promise(
     Ok(Ok(true))
 }
 
-/// What each series promises, where that was pinned.
 pub(crate) fn promises(connection: &Connection) -> Result<Vec<(SeriesName, Promise)>> {
-    let mut statement =
-        connection.prepare_cached("SELECT name, promise FROM series WHERE promise IS NOT NULL")?;
-    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
-    let read = |(name, promise): (String, String)| Some((name.parse().ok()?, promise.parse().ok()?));
-    rows.filter_map(|row| row.map(read).transpose()).collect()
+    let sql = "SELECT name, promise FROM series WHERE promise IS NOT NULL";
+    let pinned = write::rows(connection, sql, [], |row| {
+        let (name, promise) = (row.get_ref(0)?.as_str()?.parse(), row.get_ref(1)?.as_str()?.parse());
+        Ok(name.ok().zip(promise.ok()))
+    });
+    Ok(pinned?.into_iter().flatten().collect())
 }
 
 pub(crate) fn pinned(connection: &Connection, series: &SeriesName) -> Result<Option<Pinning>> {
-    let mut statement = connection.prepare_cached(
+    let sql =
         "SELECT template, shuffled, start, reset, time_zone, construction, permutation_key, parameters, promise, rules
-         FROM series WHERE name = ?",
-    )?;
-    let read = |row: &rusqlite::Row<'_>| {
+         FROM series WHERE name = ?";
+    write::row(connection, sql, [series.as_str()], |row| {
+        let text = |column| row.get::<_, String>(column).map(Into::into);
         let definition = Definition {
             series: series.clone(),
-            template: row.get::<_, String>(0)?.into(),
-            parameters: row.get::<_, String>(7)?.into(),
+            template: text(0)?,
+            parameters: text(7)?,
             shuffled: row.get(1)?,
             start: whole(row.get(2)?),
-            reset: row.get::<_, String>(3)?.into(),
-            time_zone: row.get::<_, String>(4)?.into(),
+            reset: text(3)?,
+            time_zone: text(4)?,
             construction: row.get(5)?,
             promise: row.get::<_, Option<String>>(8)?.and_then(|promise| promise.parse().ok()),
             rules: row.get::<_, Option<String>>(9)?.map(Into::into),
         };
         Ok((definition, row.get(6)?))
-    };
-    statement.query_row([series.as_str()], read).optional()
+    })
 }

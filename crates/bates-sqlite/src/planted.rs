@@ -10,22 +10,17 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::batch::{Batch, Job};
 
-/// A rule that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// Commits are not synced.
     SkipSync,
-    /// An answer is sent before its commit.
     AnswerBeforeCommit,
     /// A tail goes back wherever the cursor stands.
     GiveBackWithoutCompare,
     /// Numbers are answered before it is recorded who took them.
     AnswerBeforeRecord,
-    /// A store is opened although commits are missing whose answers were sent.
     OpenBelowAnswered,
 }
 
-/// Whether this process is to have the bug.
 #[cfg(feature = "planted-bugs")]
 pub(crate) fn is_planted(bug: Bug) -> bool {
     use std::sync::LazyLock;

@@ -1,44 +1,22 @@
-//! Shared pools in the embedded store: their epochs, and what became of the positions that were granted to them.
+//! Shared pools in the embedded store: loaded, decided by the ledger, and written.
 //!
 //! Must never move a cursor. Invariant: a position leaves `pooled` only in the transaction that writes down what
 //! became of it.
 
-use bates_core::{
-    Lease, Place, Pool, PoolStore, Ranges, Reason, Renewal, ScopeKey, SeriesName, Server, Settling,
-    StoreError,
-};
-use rusqlite::{Connection, OptionalExtension, Result, Row, Transaction, params};
+use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange};
+use bates_core::{Lease, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling};
+use rusqlite::{Connection, Result, Row, Transaction, params};
 
 use crate::SqliteStore;
 use crate::held::{self, Held};
-use crate::write::{self, Refusable, ScopeRef, integer, whole};
+use crate::outbox::strange;
+use crate::write::{self, Answer, Refusable, ScopeRef, bounded, execute, integer, whole};
 
-/// Past all positions that there can be.
-const END: u64 = i64::MAX as u64;
-
-/// Where positions are that were granted to a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// With the process that asked for them.
-    Granted,
-    /// In the list.
-    Pushed,
-    /// Handed out.
-    Popped,
-}
-
-impl State {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Granted => "granted",
-            Self::Pushed => "pushed",
-            Self::Popped => "popped",
-        }
-    }
-}
+const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM pool
+    WHERE series_id = (SELECT id FROM series WHERE name = ?)";
 
 impl PoolStore for SqliteStore {
-    async fn pool(&self, place: Place) -> std::result::Result<Pool, StoreError> {
+    async fn pool(&self, place: Place) -> Answer<Pool> {
         // Nearly always it is there, and nothing has to be written.
         if let Some(pool) = self.read(|connection| find(connection, &place))? {
             return Ok(pool);
@@ -51,43 +29,32 @@ impl PoolStore for SqliteStore {
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> std::result::Result<Vec<(ScopeKey, Pool)>, StoreError> {
+    ) -> Answer<Vec<(ScopeKey, Pool)>> {
         self.read(|connection| list(connection, &series, after.as_ref(), limit))
     }
 
-    async fn renew_pool(
-        &self,
-        place: Place,
-        renewal: Renewal,
-    ) -> std::result::Result<Option<Pool>, StoreError> {
+    async fn renew_pool(&self, place: Place, renewal: Renewal) -> Answer<Option<Pool>> {
         self.write(move |transaction| renew(transaction, &place, &renewal)).await
     }
 
-    async fn settle_pool(&self, place: Place, settling: Settling) -> std::result::Result<(), StoreError> {
-        let run = self.run;
-        self.write(move |transaction| settle(transaction, &place, &settling, run)).await
+    async fn settle_pool(&self, place: Place, settling: Settling) -> Answer<()> {
+        self.write(move |transaction| settle(transaction, &place, &settling)).await
     }
 }
 
-/// Writes positions down that were granted to a pool, or became of those.
-pub(crate) fn put(
-    transaction: &Transaction<'_>,
-    at: ScopeRef<'_>,
-    range: Lease,
-    (state, run): (State, i64),
-) -> Result<()> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO pooled (series_id, scope, first, last, state, run) VALUES (?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![
-            at.series_id,
-            at.scope,
-            integer(range.from()),
-            integer(range.to() - 1),
-            state.name(),
-            run
-        ])?;
+fn name(state: PoolState) -> &'static str {
+    match state {
+        PoolState::Granted => "granted",
+        PoolState::Pushed => "pushed",
+        PoolState::Popped => "popped",
+    }
+}
+
+/// Writes a row; its holder is a run.
+pub(crate) fn put(transaction: &Transaction<'_>, at: ScopeRef<'_>, row: &PooledRange<i64>) -> Result<()> {
+    let sql = "INSERT INTO pooled (series_id, scope, first, last, state, run) VALUES (?, ?, ?, ?, ?, ?)";
+    let (first, last) = (integer(row.range.from()), integer(row.range.to() - 1));
+    execute(transaction, sql, params![at.series_id, at.scope, first, last, name(row.state), row.holder])?;
     Ok(())
 }
 
@@ -99,26 +66,23 @@ pub(crate) fn put_popped(
     range: Lease,
     held: Held,
 ) -> Result<()> {
-    transaction
-        .prepare_cached(
-            "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND state = 'popped' AND last < ?",
-        )?
-        .execute(params![at.series_id, at.scope, integer(held.from)])?;
-    let longer = transaction
-        .prepare_cached(
-            "UPDATE pooled SET last = ? WHERE series_id = ? AND scope = ? AND state = 'popped' AND last = ?",
-        )?
-        .execute(params![integer(range.to() - 1), at.series_id, at.scope, integer(range.from()) - 1])?;
-    if longer == 0 { put(transaction, at, range, (State::Popped, held.run)) } else { Ok(()) }
+    let forget = "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND state = 'popped' AND last < ?";
+    execute(transaction, forget, params![at.series_id, at.scope, integer(held.from)])?;
+    let join =
+        "UPDATE pooled SET last = ? WHERE series_id = ? AND scope = ? AND state = 'popped' AND last = ?";
+    let (first, last) = (integer(range.from()), integer(range.to() - 1));
+    let longer = execute(transaction, join, params![last, at.series_id, at.scope, first - 1])?;
+    if longer > 0 {
+        return Ok(());
+    }
+    put(transaction, at, &PooledRange { range, state: PoolState::Popped, holder: held.run })
 }
 
 /// The server of a pool is not known any more: what is in the list must be given up.
 pub(crate) fn forget_server(transaction: &Transaction<'_>, at: ScopeRef<'_>) -> Result<()> {
-    transaction
-        .prepare_cached(
-            "UPDATE pool SET server_run = NULL, server_replication = NULL WHERE series_id = ? AND scope = ?",
-        )?
-        .execute(params![at.series_id, at.scope])?;
+    let sql =
+        "UPDATE pool SET server_run = NULL, server_replication = NULL WHERE series_id = ? AND scope = ?";
+    execute(transaction, sql, params![at.series_id, at.scope])?;
     Ok(())
 }
 
@@ -131,11 +95,8 @@ fn read(row: &Row<'_>) -> Result<Pool> {
 }
 
 fn find(connection: &Connection, place: &Place) -> Result<Option<Pool>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT epoch, server_run, server_replication FROM pool
-         WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?",
-    )?;
-    statement.query_row(params![place.series.as_str(), place.scope.as_str()], read).optional()
+    let of = params![place.series.as_str(), place.scope.as_str()];
+    write::row(connection, &format!("{SELECT} AND scope = ?"), of, read)
 }
 
 fn list(
@@ -144,125 +105,65 @@ fn list(
     after: Option<&ScopeKey>,
     limit: usize,
 ) -> Result<Vec<(ScopeKey, Pool)>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT epoch, server_run, server_replication, scope FROM pool
-         WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?) ORDER BY scope LIMIT ?",
-    )?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let of = params![series.as_str(), after.is_none(), after.map_or("", ScopeKey::as_str), limit];
-    let rows =
-        statement.query_map(of, |row| Ok((ScopeKey::from_store(row.get_ref(3)?.as_str()?), read(row)?)))?;
-    rows.collect()
+    let sql = format!("{SELECT} AND (? OR scope > ?) ORDER BY scope LIMIT ?");
+    let of = params![series.as_str(), after.is_none(), after.map_or("", ScopeKey::as_str), bounded(limit)];
+    let read = |row: &Row<'_>| Ok((ScopeKey::from_store(row.get_ref(3)?.as_str()?), read(row)?));
+    write::rows(connection, &sql, of, read)
 }
 
 /// The pool, which is there afterwards if it was not before.
-fn make(transaction: &Transaction<'_>, place: &Place) -> Refusable<Pool, StoreError> {
-    transaction
-        .prepare_cached(
-            "INSERT OR IGNORE INTO pool (series_id, scope) SELECT id, ? FROM series WHERE name = ?",
-        )?
-        .execute(params![place.scope.as_str(), place.series.as_str()])?;
+fn make(transaction: &Transaction<'_>, place: &Place) -> Refusable<Pool> {
+    let sql = "INSERT OR IGNORE INTO pool (series_id, scope) SELECT id, ? FROM series WHERE name = ?";
+    execute(transaction, sql, params![place.scope.as_str(), place.series.as_str()])?;
     Ok(find(transaction, place)?.ok_or_else(|| write::unknown(place)))
 }
 
-/// Invariant: of all who saw an epoch, one ends it.
-fn renew(
-    transaction: &Transaction<'_>,
-    place: &Place,
-    renewal: &Renewal,
-) -> Refusable<Option<Pool>, StoreError> {
-    let pool = match make(transaction, place)? {
-        Ok(pool) => pool,
-        Err(error) => return Ok(Err(error)),
+fn renew(transaction: &Transaction<'_>, place: &Place, renewal: &Renewal) -> Refusable<Option<Pool>> {
+    let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(place))) };
+    let _ = make(transaction, place)?;
+    let Some(change) = load(transaction, at, place)?.renew(renewal.clone()) else { return Ok(Ok(None)) };
+    let server = change.pool.server.as_ref();
+    let (run, replication) = (server.map(|server| &server.run), server.map(|server| &server.replication));
+    let sql =
+        "UPDATE pool SET epoch = ?, server_run = ?, server_replication = ? WHERE series_id = ? AND scope = ?";
+    let epoch = integer(change.pool.epoch);
+    execute(transaction, sql, params![epoch, run, replication, at.series_id, at.scope])?;
+    apply(transaction, at, &change)?;
+    Ok(Ok(Some(change.pool)))
+}
+
+fn settle(transaction: &Transaction<'_>, place: &Place, settling: &Settling) -> Refusable<()> {
+    let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(place))) };
+    let change = load(transaction, at, place)?.settle(settling);
+    Ok(Ok(apply(transaction, at, &change)?))
+}
+
+fn load(transaction: &Transaction<'_>, at: ScopeRef<'_>, place: &Place) -> Result<PoolBefore<i64>> {
+    let read = |row: &Row<'_>| {
+        let state = match row.get_ref(2)?.as_str()? {
+            "granted" => PoolState::Granted,
+            "pushed" => PoolState::Pushed,
+            _ => PoolState::Popped,
+        };
+        let range = write::range(row, 0)?.ok_or_else(|| strange(0))?;
+        Ok(PooledRange { range, state, holder: row.get(3)? })
     };
-    let Some((series_id, _)) = write::series(transaction, &place.series)? else {
-        return Ok(Err(write::unknown(place)));
-    };
-    if pool.epoch != renewal.seen {
-        return Ok(Ok(None));
-    }
-    let at = ScopeRef::new(series_id, place.scope.as_str());
-    let Renewal { seen, above, server } = renewal;
-    let renewed = Pool { epoch: (*seen).max(*above) + 1, server: Some(server.clone()) };
-    transaction
-        .prepare_cached(
-            "UPDATE pool SET epoch = ?, server_run = ?, server_replication = ? WHERE series_id = ? AND scope = ?",
-        )?
-        .execute(params![integer(renewed.epoch), server.run, server.replication, at.series_id, at.scope])?;
-    let pushed = take(transaction, at, State::Pushed, (0, END))?;
-    lose(transaction, at, &pushed, Reason::PoolInvalidated)?;
-    Ok(Ok(Some(renewed)))
+    let of = params![at.series_id, at.scope];
+    let pooled = "SELECT first, last, state, run FROM pooled WHERE series_id = ? AND scope = ?";
+    let held_from = "SELECT held_from FROM cursor WHERE series_id = ? AND scope = ?";
+    let held_from: Option<Option<i64>> = write::row(transaction, held_from, of, |row| row.get(0))?;
+    Ok(PoolBefore {
+        pool: find(transaction, place)?.unwrap_or_default(),
+        rows: write::rows(transaction, pooled, of, read)?,
+        held_from: held_from.flatten().map(whole),
+    })
 }
 
-fn settle(
-    transaction: &Transaction<'_>,
-    place: &Place,
-    settling: &Settling,
-    run: i64,
-) -> Refusable<(), StoreError> {
-    let Some((series_id, _)) = write::series(transaction, &place.series)? else {
-        return Ok(Err(write::unknown(place)));
-    };
-    let at = ScopeRef::new(series_id, place.scope.as_str());
-    let is_current = find(transaction, place)?.unwrap_or_default().epoch == settling.epoch;
-    if let Some(range) = settling.pushed {
-        let pushed = take(transaction, at, State::Granted, (range.from(), range.to()))?;
-        if is_current {
-            pushed.iter().try_for_each(|range| put(transaction, at, range, (State::Pushed, run)))?;
-        } else {
-            lose(transaction, at, &pushed, Reason::PoolInvalidated)?;
-        }
+fn apply(transaction: &Transaction<'_>, at: ScopeRef<'_>, change: &PoolChange<i64>) -> Result<()> {
+    let sql = "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND first = ?";
+    for first in &change.removed {
+        execute(transaction, sql, params![at.series_id, at.scope, integer(*first)])?;
     }
-    if let Some(range) = settling.unused {
-        let unused = take(transaction, at, State::Granted, (range.from(), range.to()))?;
-        lose(transaction, at, &unused, Reason::FillFenced)?;
-    }
-    if let (true, Some(to)) = (is_current, settling.popped_to) {
-        pop(transaction, at, to, run)?;
-    }
-    Ok(Ok(()))
-}
-
-/// What the pool held below a position was handed out. Once nothing is held below it in memory, nobody has to know.
-fn pop(transaction: &Transaction<'_>, at: ScopeRef<'_>, to: u64, run: i64) -> Result<()> {
-    let popped = take(transaction, at, State::Pushed, (0, to))?;
-    if popped.is_empty() {
-        return Ok(());
-    }
-    let popped = popped.and(&take(transaction, at, State::Popped, (0, END))?);
-    let held_from: Option<i64> = transaction
-        .prepare_cached("SELECT held_from FROM cursor WHERE series_id = ? AND scope = ?")?
-        .query_row(params![at.series_id, at.scope], |row| row.get(0))
-        .optional()?
-        .flatten();
-    let is_needed = |range: &Lease| held_from.is_some_and(|from| range.to() > whole(from));
-    popped.iter().filter(is_needed).try_for_each(|range| put(transaction, at, range, (State::Popped, run)))
-}
-
-/// Takes positions of a range out of the pool that are in this state; parts of rows that lie outside stay.
-fn take(
-    transaction: &Transaction<'_>,
-    at: ScopeRef<'_>,
-    state: State,
-    (from, to): (u64, u64),
-) -> Result<Ranges> {
-    let to = to.min(END);
-    let mut statement = transaction.prepare_cached(
-        "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND state = ? AND first < ? AND last >= ?
-         RETURNING first, last, run",
-    )?;
-    let of = params![at.series_id, at.scope, state.name(), integer(to), integer(from.min(END))];
-    let rows = statement
-        .query_map(of, |row| Ok((whole(row.get(0)?), whole(row.get(1)?) + 1, row.get::<_, i64>(2)?)))?;
-    let rows: Vec<(u64, u64, i64)> = rows.collect::<Result<_>>()?;
-    for (first, end, run) in &rows {
-        for rest in [Lease::new(*first, from), Lease::new(to, *end)].into_iter().flatten() {
-            put(transaction, at, rest, (state, *run))?;
-        }
-    }
-    Ok(Ranges::of(rows.iter().filter_map(|(first, end, _)| Lease::new(from.max(*first), to.min(*end)))))
-}
-
-fn lose(transaction: &Transaction<'_>, at: ScopeRef<'_>, ranges: &Ranges, reason: Reason) -> Result<()> {
-    ranges.iter().try_for_each(|range| held::lose(transaction, at, range, reason))
+    change.added.iter().try_for_each(|row| put(transaction, at, row))?;
+    change.lost.iter().try_for_each(|lost| held::lose(transaction, at, lost.range, lost.reason))
 }

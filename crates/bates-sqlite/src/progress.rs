@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, Result, Transaction, params};
 
-use crate::write::{integer, whole};
+use crate::write::{execute, integer, whole};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
@@ -20,8 +20,6 @@ pub(crate) fn read(connection: &Connection) -> Result<Progress> {
 }
 
 pub(crate) fn raise(transaction: &Transaction<'_>, commits: u64, now: i64) -> Result<()> {
-    transaction
-        .prepare_cached("UPDATE progress SET commits = ?, seen_at = ?")?
-        .execute(params![integer(commits), now])?;
+    execute(transaction, "UPDATE progress SET commits = ?, seen_at = ?", params![integer(commits), now])?;
     Ok(())
 }

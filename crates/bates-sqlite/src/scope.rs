@@ -1,23 +1,24 @@
 //! The rows of one scope: loaded before the ledger decides, and written afterwards.
 
-use bates_core::ledger::{AdoptedPositions, Request, ScopeBefore, ScopeChange, SeriesBefore};
+use bates_core::ledger::{
+    AdoptedPositions, PoolState, PooledRange, Request, ScopeBefore, ScopeChange, SeriesBefore,
+};
 use bates_core::{Cursor, Place, Ranges};
-use rusqlite::{OptionalExtension, Result, Row, Transaction, params};
+use rusqlite::{Result, Transaction, params};
 
 use crate::aside;
 use crate::held::{self, Held};
 use crate::planted::{Bug, is_planted};
 use crate::pool;
-use crate::write::{ScopeRef, enter, integer, whole};
+use crate::write::{self, ScopeRef, enter, execute, integer, whole};
 
-/// A scope as it is stored before a batch.
 pub(crate) struct StoredScope<'p> {
     place: &'p Place,
-    series_id: Option<i64>,
-    before: ScopeBefore,
+    /// `None` if there is no such series.
+    pub(crate) series_id: Option<i64>,
+    pub(crate) before: ScopeBefore,
 }
 
-/// The row of a cursor.
 struct CursorRow {
     series_id: i64,
     cursor: Cursor,
@@ -57,23 +58,12 @@ impl<'p> StoredScope<'p> {
 
     /// Only a new scope needs the row of its series: nearly every request is for a scope that is there.
     fn load_new(transaction: &Transaction<'_>, place: &'p Place) -> Result<Self> {
-        let mut statement =
-            transaction.prepare_cached("SELECT id, scopes, start FROM series WHERE name = ?")?;
-        let read = |row: &Row<'_>| {
+        let sql = "SELECT id, scopes, start FROM series WHERE name = ?";
+        let found = write::row(transaction, sql, [place.series.as_str()], |row| {
             Ok((row.get(0)?, SeriesBefore { scopes: whole(row.get(1)?), start: whole(row.get(2)?) }))
-        };
-        let found = statement.query_row([place.series.as_str()], read).optional()?;
+        })?;
         let (series_id, series) = found.unzip();
         Ok(Self { place, series_id, before: ScopeBefore { series, ..ScopeBefore::default() } })
-    }
-
-    pub(crate) fn before(&self) -> &ScopeBefore {
-        &self.before
-    }
-
-    /// The id of its series; `None` if there is no such series.
-    pub(crate) fn series_id(&self) -> Option<i64> {
-        self.series_id
     }
 }
 
@@ -88,62 +78,44 @@ fn planted_cursor<'r>(cursor: Cursor, mut requests: impl Iterator<Item = &'r Req
 }
 
 fn cursor_row(transaction: &Transaction<'_>, place: &Place) -> Result<Option<CursorRow>> {
-    let mut statement = transaction.prepare_cached(
-        "SELECT series_id, next, version, held_from, run, aside_to FROM cursor
-         WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?",
-    )?;
-    let read = |row: &Row<'_>| {
-        let held: Option<i64> = row.get(3)?;
-        Ok(CursorRow {
-            series_id: row.get(0)?,
-            cursor: Cursor { next: whole(row.get(1)?), version: whole(row.get(2)?) },
-            held: match held {
-                Some(from) => Some(Held { from: whole(from), run: row.get(4)? }),
-                None => None,
-            },
-            adopted_to: whole(row.get(5)?),
-        })
-    };
-    statement.query_row(params![place.series.as_str(), place.scope.as_str()], read).optional()
+    let sql = "SELECT series_id, next, version, held_from, run, aside_to FROM cursor
+               WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?";
+    write::row(transaction, sql, params![place.series.as_str(), place.scope.as_str()], |row| {
+        let run = row.get::<_, Option<i64>>(4)?;
+        let held = row.get::<_, Option<i64>>(3)?.zip(run).map(|(from, run)| Held { from: whole(from), run });
+        let cursor = Cursor { next: whole(row.get(1)?), version: whole(row.get(2)?) };
+        Ok(CursorRow { series_id: row.get(0)?, cursor, held, adopted_to: whole(row.get(5)?) })
+    })
 }
 
-/// Writes the change of a scope.
-pub(crate) fn apply(
-    transaction: &Transaction<'_>,
-    (series_id, stored): (i64, &StoredScope<'_>),
-    change: &ScopeChange,
-    run: i64,
-) -> Result<()> {
-    let at = ScopeRef::new(series_id, stored.place.scope.as_str());
-    let held = change.held_from.map(|from| Held { from, run });
-    if let Some(cursor) = change.cursor {
-        put_cursor(transaction, at, cursor, held, change.is_new)?;
-    } else if change.held_from != stored.before.held_from {
-        transaction
-            .prepare_cached("UPDATE cursor SET held_from = ? WHERE series_id = ? AND scope = ?")?
-            .execute(params![change.held_from.map(integer), at.series_id, at.scope])?;
-    }
-    for range in &change.issued {
-        enter(transaction, at.series_id, at.scope, *range)?;
-    }
-    for range in &change.pooled {
-        pool::put(transaction, at, *range, (pool::State::Granted, run))?;
-    }
-    if let Some(held) = held {
-        for range in change.handed_out.iter().filter(|range| range.to() > held.from) {
-            pool::put_popped(transaction, at, *range, held)?;
+impl StoredScope<'_> {
+    /// Writes the change of the scope; nothing if there is no such series.
+    pub(crate) fn apply(&self, transaction: &Transaction<'_>, change: &ScopeChange, run: i64) -> Result<()> {
+        let Some(series_id) = self.series_id else { return Ok(()) };
+        let at = ScopeRef::new(series_id, self.place.scope.as_str());
+        let held = change.held_from.map(|from| Held { from, run });
+        if let Some(cursor) = change.cursor {
+            put_cursor(transaction, at, cursor, held, change.is_new)?;
+        } else if change.held_from != self.before.held_from {
+            let sql = "UPDATE cursor SET held_from = ? WHERE series_id = ? AND scope = ?";
+            execute(transaction, sql, params![change.held_from.map(integer), at.series_id, at.scope])?;
         }
+        change.issued.iter().try_for_each(|range| enter(transaction, at, *range))?;
+        for range in &change.pooled {
+            let row = PooledRange { range: *range, state: PoolState::Granted, holder: run };
+            pool::put(transaction, at, &row)?;
+        }
+        if let Some(held) = held {
+            for range in change.handed_out.iter().filter(|range| range.to() > held.from) {
+                pool::put_popped(transaction, at, *range, held)?;
+            }
+        }
+        change.lost.iter().try_for_each(|lost| held::lose(transaction, at, lost.range, lost.reason))?;
+        if !change.adopted.is_empty() {
+            aside::enter(transaction, at, &change.adopted)?;
+        }
+        if change.forgets_pool_server { pool::forget_server(transaction, at) } else { Ok(()) }
     }
-    for missing in &change.lost {
-        held::lose(transaction, at, missing.range, missing.reason)?;
-    }
-    if !change.adopted.is_empty() {
-        aside::enter(transaction, at, &change.adopted)?;
-    }
-    if change.forgets_pool_server {
-        pool::forget_server(transaction, at)?;
-    }
-    Ok(())
 }
 
 /// Writes a cursor, and counts a new scope in its series.
@@ -156,24 +128,18 @@ pub(crate) fn put_cursor(
 ) -> Result<()> {
     let (next, version) = (integer(cursor.next), integer(cursor.version));
     let (held_from, run) = (held.map(|held| integer(held.from)), held.map(|held| held.run));
+    let of = params![next, version, held_from, run, series_id, scope];
     if is_new {
-        transaction
-            .prepare_cached(
-                "INSERT INTO cursor (next, version, held_from, run, series_id, scope) VALUES (?, ?, ?, ?, ?, ?)",
-            )?
-            .execute(params![next, version, held_from, run, series_id, scope])?;
-        transaction
-            .prepare_cached("UPDATE series SET scopes = scopes + 1 WHERE id = ?")?
-            .execute([series_id])?;
+        let insert =
+            "INSERT INTO cursor (next, version, held_from, run, series_id, scope) VALUES (?, ?, ?, ?, ?, ?)";
+        execute(transaction, insert, of)?;
+        execute(transaction, "UPDATE series SET scopes = scopes + 1 WHERE id = ?", [series_id])?;
     } else {
-        transaction
-            .prepare_cached(
-                // A released range was never handed out, so the scope is gapless from its first position on.
-                "UPDATE cursor SET next = ?1, version = ?2, held_from = ?3, run = ?4,
-                     gapless_from = min(gapless_from, ?1)
-                 WHERE series_id = ?5 AND scope = ?6",
-            )?
-            .execute(params![next, version, held_from, run, series_id, scope])?;
+        // A released range was never handed out, so the scope is gapless from its first position on.
+        let update = "UPDATE cursor SET next = ?1, version = ?2, held_from = ?3, run = ?4,
+                          gapless_from = min(gapless_from, ?1)
+                      WHERE series_id = ?5 AND scope = ?6";
+        execute(transaction, update, of)?;
     }
     Ok(())
 }

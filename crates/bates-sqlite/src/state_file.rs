@@ -48,7 +48,6 @@ impl Phase {
     }
 }
 
-/// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) phase: Phase,
@@ -56,7 +55,6 @@ pub(crate) struct Content {
     pub(crate) commits: u64,
 }
 
-/// What is found where the file should be.
 #[derive(Debug)]
 pub(crate) enum Found {
     Missing,
@@ -65,7 +63,6 @@ pub(crate) enum Found {
     Readable(StateFile),
 }
 
-/// The file, open for writing.
 #[derive(Debug)]
 pub(crate) struct StateFile {
     path: PathBuf,
@@ -175,7 +172,6 @@ impl Written {
     }
 }
 
-/// The slot that was written last, of those that can be read.
 fn newest(bytes: &[u8]) -> Option<(u64, Content)> {
     let slots = bytes.chunks(SLOT_BYTES).take(SLOTS).filter_map(parse);
     slots.max_by_key(|(serial, _)| *serial)

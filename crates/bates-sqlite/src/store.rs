@@ -24,7 +24,7 @@ use crate::open::{self, Opened};
 use crate::outbox::Steady;
 use crate::progress;
 use crate::state_file::StateFile;
-use crate::write::{Refusable, ScopeRef};
+use crate::write::Refusable;
 use crate::writer::{Awaited, Writer};
 use crate::{moving, pin, read, write};
 
@@ -37,7 +37,6 @@ pub struct SqliteStore {
     reader: Mutex<Option<Connection>>,
     state: Arc<StateFile>,
     pub(crate) steady: Steady,
-    /// Which opening of the store this is.
     pub(crate) run: i64,
     identity: Uuid,
     process: ProcessGuard,
@@ -61,18 +60,6 @@ impl SqliteStore {
         Self::open_marked(path, opening, None)
     }
 
-    /// Makes a folder that only a move fills, if it holds nothing yet: before the old store is left, so that a move that
-    /// is killed leaves no folder that becomes a new store. Answers whether it was made just now.
-    pub fn reserve(path: &Path) -> Result<bool, OpenError> {
-        open::reserve(path)
-    }
-
-    /// Takes a reservation back, and removes the folder if nothing else is in it. Does nothing if another run of the move
-    /// uses the folder by now.
-    pub fn unreserve(path: &Path) -> Result<(), OpenError> {
-        open::unreserve(path)
-    }
-
     /// Opens the store that a move fills. A missing store is made with the mark from the beginning: it is
     /// never served before everything has arrived.
     pub fn open_arriving(path: &Path, mark: &Mark) -> Result<Self, OpenError> {
@@ -80,10 +67,9 @@ impl SqliteStore {
     }
 
     fn open_marked(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result<Self, OpenError> {
-        let Opened { folder, state, connection, reader, steady, run, commits, identity } =
-            open::open(path, opening, mark)?;
+        let Opened { folder, writer, reader, identity } = open::open(path, opening, mark)?;
+        let (state, steady, run) = (writer.state.clone(), writer.steady, writer.run);
         let (writes, waiting) = mpsc::channel();
-        let writer = Writer { connection, state: state.clone(), steady, run, commits };
         let writer = thread::Builder::new()
             .name("bates-writer".to_owned())
             .spawn(move || writer.run(&waiting))
@@ -108,7 +94,6 @@ impl SqliteStore {
         accepted.map(|()| true).map_err(failed)
     }
 
-    /// Refuses to issue from a store that lacks commits.
     pub(crate) fn check_complete(&self) -> Result<(), StoreError> {
         if self.state.is_stopped() {
             return Err(StoreError::Poisoned(Damage::NotAccepted.to_string().into()));
@@ -116,17 +101,13 @@ impl SqliteStore {
         Ok(())
     }
 
-    pub(crate) async fn write<T, E>(
+    pub(crate) async fn write<T: Send + 'static>(
         &self,
-        work: impl Fn(&Transaction<'_>) -> Refusable<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-    {
+        work: impl Fn(&Transaction<'_>) -> Refusable<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (awaited, answer) = Awaited::new(work);
         self.send(Job::Write(Box::new(awaited)))?;
-        answer.await.unwrap_or_else(|_| Err(gone().into()))
+        answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
     /// Has the ledger decide a request, together with those that wait just now.
@@ -206,14 +187,11 @@ impl SeriesStore for SqliteStore {
     async fn change_promise(
         &self,
         series: SeriesName,
-        from: Promise,
-        to: Promise,
+        change: PromiseChange,
         described: Option<Redescription>,
     ) -> Result<bool, StoreError> {
-        self.write(move |transaction| {
-            pin::change_promise(transaction, &series, PromiseChange { from, to }, described.as_ref())
-        })
-        .await
+        self.write(move |transaction| pin::change_promise(transaction, &series, change, described.as_ref()))
+            .await
     }
 
     async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
@@ -255,15 +233,8 @@ impl CursorStore for SqliteStore {
     async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
         self.write(move |transaction| {
             for (place, range) in &burned {
-                let Some((series_id, _)) = write::series(transaction, &place.series)? else {
-                    return Ok(Err(write::unknown(place)));
-                };
-                held::lose(
-                    transaction,
-                    ScopeRef::new(series_id, place.scope.as_str()),
-                    *range,
-                    Reason::Burned,
-                )?;
+                let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(place))) };
+                held::lose(transaction, at, *range, Reason::Burned)?;
             }
             Ok(Ok(()))
         })

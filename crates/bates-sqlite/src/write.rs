@@ -1,14 +1,48 @@
 //! What is written, each within a transaction of the writer's. Pure SQL: nothing here commits or answers.
 
 use bates_core::{Cursor, Lease, Place, SeriesName, StoreError};
-use rusqlite::{OptionalExtension, Result, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Params, Result, Row, Transaction, params};
+
+pub(crate) type Answer<T> = std::result::Result<T, StoreError>;
 
 /// An answer that is part of the numbering, inside an outcome that is part of the database.
-pub(crate) type Refusable<T, E> = Result<std::result::Result<T, E>>;
+pub(crate) type Refusable<T, E = StoreError> = Result<std::result::Result<T, E>>;
 
-pub(crate) fn probe(transaction: &Transaction<'_>) -> Refusable<(), StoreError> {
+/// Answers how many rows it changed.
+pub(crate) fn execute(connection: &Connection, sql: &str, of: impl Params) -> Result<usize> {
+    connection.prepare_cached(sql)?.execute(of)
+}
+
+pub(crate) fn row<T>(
+    connection: &Connection,
+    sql: &str,
+    of: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    connection.prepare_cached(sql)?.query_row(of, read).optional()
+}
+
+pub(crate) fn rows<T>(
+    connection: &Connection,
+    sql: &str,
+    of: impl Params,
+    read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(of, read)?.collect()
+}
+
+/// The range in the columns `first` and, after it, `last`.
+pub(crate) fn range(row: &Row<'_>, first: usize) -> Result<Option<Lease>> {
+    Ok(Lease::new(whole(row.get(first)?), whole(row.get(first + 1)?) + 1))
+}
+
+pub(crate) fn bounded(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn probe(transaction: &Transaction<'_>) -> Refusable<()> {
     // A change is all that it takes: the writer raises the number of commits.
-    transaction.prepare_cached("UPDATE progress SET commits = commits")?.execute([])?;
+    execute(transaction, "UPDATE progress SET commits = commits", [])?;
     Ok(Ok(()))
 }
 
@@ -18,9 +52,9 @@ pub(crate) fn describe(
     series: &SeriesName,
     before: Option<&str>,
     description: Option<&str>,
-) -> Refusable<bool, StoreError> {
-    let mut statement = transaction.prepare_cached("SELECT description FROM series WHERE name = ?")?;
-    let found = statement.query_row([series.as_str()], |row| row.get::<_, Option<String>>(0)).optional()?;
+) -> Refusable<bool> {
+    let sql = "SELECT description FROM series WHERE name = ?";
+    let found: Option<Option<String>> = row(transaction, sql, [series.as_str()], |row| row.get(0))?;
     let found = found.as_ref().map(Option::as_deref);
     if found.is_some_and(|found| found != before && found != description) {
         return Ok(Ok(false));
@@ -32,16 +66,21 @@ pub(crate) fn put_description(
     transaction: &Transaction<'_>,
     series: &SeriesName,
     description: Option<&str>,
-) -> Refusable<(), StoreError> {
-    let changed = transaction
-        .prepare_cached("UPDATE series SET description = ? WHERE name = ?")?
-        .execute(params![description, series.as_str()])?;
+) -> Refusable<()> {
+    let sql = "UPDATE series SET description = ? WHERE name = ?";
+    let changed = execute(transaction, sql, params![description, series.as_str()])?;
     Ok(if changed == 1 { Ok(()) } else { Err(StoreError::UnknownSeries(series.as_str().into())) })
 }
 
-pub(crate) fn series(transaction: &Transaction<'_>, series: &SeriesName) -> Result<Option<(i64, u64)>> {
-    let mut statement = transaction.prepare_cached("SELECT id, scopes FROM series WHERE name = ?")?;
-    statement.query_row([series.as_str()], |row| Ok((row.get(0)?, whole(row.get(1)?)))).optional()
+pub(crate) fn series(connection: &Connection, series: &SeriesName) -> Result<Option<(i64, u64)>> {
+    let read = |row: &Row<'_>| Ok((row.get(0)?, whole(row.get(1)?)));
+    row(connection, "SELECT id, scopes FROM series WHERE name = ?", [series.as_str()], read)
+}
+
+/// The key of the rows at a place; `None` if there is no such series.
+pub(crate) fn at<'p>(connection: &Connection, place: &'p Place) -> Result<Option<ScopeRef<'p>>> {
+    let found = series(connection, &place.series)?;
+    Ok(found.map(|(series_id, _)| ScopeRef { series_id, scope: place.scope.as_str() }))
 }
 
 /// The key of a scope's rows.
@@ -59,31 +98,21 @@ impl<'s> ScopeRef<'s> {
 
 /// Enters positions in the ledger. What joins the last range makes it longer, so that the ledger grows with the
 /// number of gaps, not of numbers.
-pub(crate) fn enter(transaction: &Transaction<'_>, series_id: i64, scope: &str, lease: Lease) -> Result<()> {
-    let (first, last) = (integer(lease.from()), integer(lease.to() - 1));
-    let longer = transaction
-        .prepare_cached(
-            "UPDATE ledger SET last = ?4 WHERE series_id = ?1 AND scope = ?2 AND last = ?3 - 1 AND first =
-                 (SELECT max(first) FROM ledger WHERE series_id = ?1 AND scope = ?2)",
-        )?
-        .execute(params![series_id, scope, first, last])?;
-    if longer == 0 {
-        transaction
-            .prepare_cached("INSERT INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)")?
-            .execute(params![series_id, scope, first, last])?;
+pub(crate) fn enter(transaction: &Transaction<'_>, at: ScopeRef<'_>, lease: Lease) -> Result<()> {
+    let join = "UPDATE ledger SET last = ?4 WHERE series_id = ?1 AND scope = ?2 AND last = ?3 - 1 AND first =
+                    (SELECT max(first) FROM ledger WHERE series_id = ?1 AND scope = ?2)";
+    let insert = "INSERT INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)";
+    let of = params![at.series_id, at.scope, integer(lease.from()), integer(lease.to() - 1)];
+    if execute(transaction, join, of)? == 0 {
+        execute(transaction, insert, of)?;
     }
     Ok(())
 }
 
-pub(crate) fn cursor(
-    connection: &rusqlite::Connection,
-    series_id: i64,
-    scope: &str,
-) -> Result<Option<Cursor>> {
-    let mut statement =
-        connection.prepare_cached("SELECT next, version FROM cursor WHERE series_id = ? AND scope = ?")?;
-    let read = |row: &rusqlite::Row<'_>| Ok(Cursor { next: whole(row.get(0)?), version: whole(row.get(1)?) });
-    statement.query_row(params![series_id, scope], read).optional()
+pub(crate) fn cursor(connection: &Connection, series_id: i64, scope: &str) -> Result<Option<Cursor>> {
+    let sql = "SELECT next, version FROM cursor WHERE series_id = ? AND scope = ?";
+    let read = |row: &Row<'_>| Ok(Cursor { next: whole(row.get(0)?), version: whole(row.get(1)?) });
+    row(connection, sql, params![series_id, scope], read)
 }
 
 pub(crate) fn unknown(place: &Place) -> StoreError {

@@ -20,7 +20,7 @@ use crate::outbox::Steady;
 use crate::planted::{self, Bug};
 use crate::progress;
 use crate::state_file::{Phase, StateFile};
-use crate::write::{self, Refusable};
+use crate::write::{self, Answer, Refusable};
 
 /// Writes that share one commit. A sync costs as much as some hundred rows, so more would make the first of
 /// them wait for the last without saving much.
@@ -33,52 +33,38 @@ pub(crate) trait Write: Send {
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-/// A write that somebody waits for.
-pub(crate) struct Awaited<T, E, W> {
+pub(crate) struct Awaited<T, W> {
     work: W,
-    outcome: Option<Result<T, E>>,
-    answer: oneshot::Sender<Result<T, E>>,
+    outcome: Option<Answer<T>>,
+    answer: oneshot::Sender<Answer<T>>,
 }
 
-impl<T, E, W> Awaited<T, E, W>
-where
-    W: Fn(&Transaction<'_>) -> Refusable<T, E>,
-{
-    pub(crate) fn new(work: W) -> (Self, oneshot::Receiver<Result<T, E>>) {
+impl<T, W: Fn(&Transaction<'_>) -> Refusable<T>> Awaited<T, W> {
+    pub(crate) fn new(work: W) -> (Self, oneshot::Receiver<Answer<T>>) {
         let (answer, receiver) = oneshot::channel();
         (Self { work, outcome: None, answer }, receiver)
     }
 }
 
-impl<T, E, W> Write for Awaited<T, E, W>
-where
-    T: Send,
-    E: From<StoreError> + Send,
-    W: Fn(&Transaction<'_>) -> Refusable<T, E> + Send,
-{
+impl<T: Send, W: Fn(&Transaction<'_>) -> Refusable<T> + Send> Write for Awaited<T, W> {
     fn apply(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         self.outcome = Some((self.work)(transaction)?);
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
-        let answer = match committed {
-            Ok(()) => self.outcome.expect("what was committed was applied before"),
-            Err(error) => Err(error.into()),
-        };
+    fn answer(self: Box<Self>, committed: Answer<()>) {
+        let Self { outcome, answer, .. } = *self;
+        let outcome = committed.and_then(|()| outcome.expect("what was committed was applied before"));
         // Who no longer waits loses what it asked for: its range becomes a gap.
-        let _ = self.answer.send(answer);
+        let _ = answer.send(outcome);
     }
 }
 
-/// The connection that writes, and what goes with each of its commits.
 pub(crate) struct Writer {
     pub(crate) connection: Connection,
     pub(crate) state: Arc<StateFile>,
     pub(crate) steady: Steady,
-    /// Which opening of the store this is.
     pub(crate) run: i64,
-    /// How many commits there were.
     pub(crate) commits: u64,
 }
 
@@ -97,7 +83,8 @@ impl Writer {
             let mut outcome = self.commit_making_room(&mut batch);
             batch.answer(&outcome);
             if outcome.is_ok() {
-                outcome = self.shorten_log(&mut threshold);
+                // After the answers are sent, so that no caller waits for it.
+                outcome = known(threshold.check(&self.connection, &self.state));
             }
             if let Err(error @ StoreError::Poisoned(_)) = outcome {
                 for job in jobs {
@@ -114,8 +101,8 @@ impl Writer {
     /// so, and is removed afterwards.
     pub(crate) fn close(mut self, folder: &Folder) {
         // What cannot be done now is done by the next opening, as after a crash.
-        let mut closing = Batch::default();
-        closing.push(Job::Write(Box::new(Closing)));
+        let (mut closing, (probe, _)) = (Batch::default(), Awaited::new(write::probe));
+        closing.push(Job::Write(Box::new(probe)));
         if self.commit_making_room(&mut closing).is_ok()
             && matches!(checkpoint::empty(&self.connection, &self.state), Ok(true))
             && self.mark_closed(folder).is_ok()
@@ -168,11 +155,6 @@ impl Writer {
         transaction.commit()?;
         Ok(is_changed)
     }
-
-    /// Called after the answers are sent, so that no caller waits for it.
-    fn shorten_log(&self, threshold: &mut Threshold) -> Result<(), StoreError> {
-        known(threshold.check(&self.connection, &self.state))
-    }
 }
 
 /// A reader in the way or no room changes nothing: all is still in the log. After any other failure it is not known what
@@ -182,15 +164,4 @@ fn known<T>(outcome: Result<T, CheckpointError>) -> Result<(), StoreError> {
         Err(error) if error.is_of_disk() => Err(StoreError::Poisoned(error.to_string().into())),
         _ => Ok(()),
     }
-}
-
-/// The last write of a store: when it was last seen.
-struct Closing;
-
-impl Write for Closing {
-    fn apply(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-        write::probe(transaction).map(drop)
-    }
-
-    fn answer(self: Box<Self>, _: Result<(), StoreError>) {}
 }

@@ -12,10 +12,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::range::{Lease, Ranges};
+use crate::range::Lease;
 use crate::scope::Place;
 use crate::series::SeriesName;
 
+pub use crate::ledger::LeaseEnd;
 pub use machine::{Advance, EndRefused, LeaseAsk, LeaseRefused, Leased};
 
 /// A client that said nothing of a lease for so long has crashed, or is cut off: what it used is not known. Clients give
@@ -42,37 +43,4 @@ pub struct ClientLease {
 pub struct ClientLeaseFilter {
     /// Those of a series.
     pub series: Option<SeriesName>,
-}
-
-/// What came of ending a lease of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeaseEnd {
-    /// It has ended.
-    Ended {
-        /// Where its positions are.
-        place: Place,
-        /// Those that are lost.
-        lost: Ranges,
-    },
-    /// A range that was returned as unused is not wholly within the lease. The lease stays open.
-    Outside {
-        /// The range.
-        returned: Lease,
-        /// What the lease holds, ascending.
-        leased: Vec<Lease>,
-    },
-    /// There is no such lease, or it has ended before.
-    Unknown,
-}
-
-impl LeaseEnd {
-    /// Which positions of a lease are lost if these were not used; or why the lease does not end.
-    pub fn lost(leased: Vec<Lease>, unused: &[Lease]) -> Result<Ranges, Self> {
-        let held = Ranges::of(leased.iter().copied());
-        let is_outside = |range: &&Lease| !Ranges::of([**range]).without(&held).is_empty();
-        match unused.iter().find(is_outside) {
-            Some(returned) => Err(Self::Outside { returned: *returned, leased }),
-            None => Ok(Ranges::of(unused.iter().copied())),
-        }
-    }
 }

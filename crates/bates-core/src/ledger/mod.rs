@@ -8,6 +8,8 @@ mod change;
 mod decide;
 mod grant;
 mod keys;
+mod lease;
+mod pool;
 
 use crate::document::{Assign, AssignError, Assigned, Numbered};
 use crate::range::{Lease, Ranges};
@@ -19,6 +21,8 @@ pub use change::ScopeChange;
 pub use decide::decide;
 pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use keys::{Key, KeyState, KeyUse, Keys};
+pub use lease::LeaseEnd;
+pub use pool::{Pool, PoolBefore, PoolChange, PoolState, PooledRange, Renewal, Server, Settling};
 
 /// A request for one scope.
 #[derive(Clone, Debug)]

@@ -148,7 +148,7 @@ impl<S: Store> Filling<'_, S> {
             return Ok(Epoch { number: pool.epoch, server, begun: Begun::Before });
         }
         let begun = if pool.epoch == 0 { Begun::Now } else { Begun::Anew };
-        let renewal = Renewal { seen: pool.epoch, above: 0, server: server.clone() };
+        let renewal = Renewal { seen: pool.epoch, server: server.clone() };
         // Invariant: only who moved the epoch in the store makes a marker for it.
         let Some(pool) = self.store.renew_pool(self.open.place.clone(), renewal).await? else {
             return Err(FillError::Refused(Refusal::Epoch(list.epoch)));

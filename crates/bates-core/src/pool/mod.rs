@@ -13,15 +13,14 @@ mod filler;
 mod kept;
 mod list;
 mod machine;
-mod record;
 mod settings;
 mod watched;
 
+pub use crate::ledger::{Pool, Renewal, Server, Settling};
 pub(crate) use fill::Filling;
 pub use filled::{FillError, Filled};
 pub use filler::{Filler, Telling};
 pub use kept::{KeptPools, PoolTally};
 pub use list::{Asking, ListLook, Looked, Push, Refusal, SharedPool};
 pub use machine::{PoolLook, PoolRefused};
-pub use record::{Pool, Renewal, Server, Settling};
 pub use settings::{Amount, PoolSettings, ScopeMatch};

@@ -62,12 +62,12 @@ impl<S: Store> Machine<S> {
     pub(crate) async fn pin_promise(
         &self,
         series: &SeriesName,
-        PromiseChange { from, to }: PromiseChange,
+        change: PromiseChange,
         described: Option<Redescription>,
     ) -> Result<(), MachineError> {
         let held = |holders| MachineError::Held { series: series.clone(), holders };
         self.recall_all(series, held).await?;
-        if !self.store().change_promise(series.clone(), from, to, described).await? {
+        if !self.store().change_promise(series.clone(), change, described).await? {
             return Err(MachineError::ChangedMeanwhile(series.clone()));
         }
         self.keep_order(series).await

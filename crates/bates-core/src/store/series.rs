@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::StoreError;
-use crate::series::{Definition, Pinned, Promise, Redescription, SeriesName};
+use crate::series::{Definition, Pinned, Promise, PromiseChange, Redescription, SeriesName};
 
 /// Keeps series, for ever: a series that was retired keeps its definition and its cursors.
 #[trait_variant::make(Send)]
@@ -33,14 +33,13 @@ pub trait SeriesStore: Send + Sync + 'static {
     /// The series that were made at run time and not retired, by name, each with its description.
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError>;
 
-    /// Changes the promise of a series, durably, if it is `from`; answers whether it is `to` now. A series that becomes
+    /// Changes the promise of a series, durably, if it is `change.from`; answers whether it is `change.to` now. A series that becomes
     /// gapless is so from where each of its cursors stands; that is kept with the cursor. A series that was made at run
     /// time is described anew in the same commit, and nothing is changed if its description is another one by now.
     async fn change_promise(
         &self,
         series: SeriesName,
-        from: Promise,
-        to: Promise,
+        change: PromiseChange,
         described: Option<Redescription>,
     ) -> Result<bool, StoreError>;
 

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bates_core::store::prelude::*;
-use bates_core::{By, Limits, Machine, MachineError, Made, Promise, SeriesName, SeriesSpec, SystemRuntime};
+use bates_core::{
+    By, Limits, Machine, MachineError, Made, Promise, PromiseChange, SeriesName, SeriesSpec, SystemRuntime,
+};
 use bates_testkit::MemoryStore;
 
 use super::machine::spec;
@@ -159,7 +161,7 @@ async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before
             let from = Promise::Unique;
             let to = promise.parse().unwrap();
             let described = bates_core::Redescription { before: "unique".into(), after: promise.into() };
-            store.change_promise(name.clone(), from, to, Some(described)).await.unwrap();
+            store.change_promise(name.clone(), PromiseChange { from, to }, Some(described)).await.unwrap();
         }
         // It cannot be sealed before its refill has ended, and the call that follows is cut off meanwhile.
         while Arc::ptr_eq(&other.named("tenant").unwrap(), &before) {

@@ -2,20 +2,60 @@
 //! batch that numbers it. Times are those of the nodes.
 
 mod recorder;
-mod sql;
 
-use bates_core::{AuditStore, Record, RecordFilter, SeriesName, StoreError};
+use std::borrow::Cow;
+
+use bates_core::{
+    AuditStore, How, Lease, Place, Record, RecordFilter, ScopeKey, SeriesName, StoreError, Taking,
+};
 use jiff::Timestamp;
+use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use crate::PostgresStore;
+use crate::batch::sql::{integer, whole};
+use crate::error::Failed;
+use crate::outbox::{bounded, printable};
+use crate::parameter::Parameter;
+use crate::session::Session;
 
 pub(crate) use recorder::Recorder;
-pub(crate) use sql::insert;
+
+/// One that is there already is the same.
+const INSERT: &str = "
+    INSERT INTO bates.audit
+        (taken_at, id, series, scope, first, last, first_number, last_number, count, who, how)
+    SELECT 'epoch'::timestamptz + taken * interval '1 microsecond',
+        id, series, scope, first, last, first_number, last_number, count, who, how
+    FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS record
+        (taken, id, series, scope, first, last, first_number, last_number, count, who, how)
+    ON CONFLICT (taken_at, id) DO NOTHING";
+
+/// No two ranges of a scope overlap, so the one that covers a position is the last that begins at it or before.
+const RECORDS: &str = "
+    SELECT id, series, scope, first, last, first_number, last_number, count, who, how,
+        (extract(epoch FROM taken_at) * 1000000)::bigint
+    FROM bates.audit
+    WHERE ($1::text IS NULL OR series = $1) AND ($2::text IS NULL OR scope = $2)
+    AND ($3::bigint IS NULL OR (first <= $3 AND last >= $3))
+    AND ($3::bigint IS NULL OR $1::text IS NULL OR $2::text IS NULL OR first = (
+        SELECT max(begun.first) FROM bates.audit AS begun
+        WHERE begun.series = $1 AND begun.scope = $2 AND begun.first <= $3))
+    AND ($4::text IS NULL OR who = $4)
+    AND ($5::float8 IS NULL OR taken_at >= 'epoch'::timestamptz + $5 * interval '1 microsecond')
+    AND ($6::float8 IS NULL OR taken_at < 'epoch'::timestamptz + $6 * interval '1 microsecond')
+    AND ($7::float8 IS NULL OR (taken_at, id) > ('epoch'::timestamptz + $7 * interval '1 microsecond', $8))
+    ORDER BY taken_at, id LIMIT $9";
+
+const PRUNE: &str = "
+    DELETE FROM bates.audit WHERE (taken_at, id) IN (
+        SELECT taken_at, id FROM bates.audit
+        WHERE series = $1 AND taken_at < 'epoch'::timestamptz + $2 * interval '1 microsecond'
+        ORDER BY taken_at, id LIMIT $3 FOR UPDATE SKIP LOCKED)";
 
 impl AuditStore for PostgresStore {
     async fn record(&self, records: Vec<Record>) -> Result<(), StoreError> {
-        self.recorder().record(self.shared(), records).await
+        self.recorder.record(&self.shared, records).await
     }
 
     async fn records(
@@ -25,7 +65,7 @@ impl AuditStore for PostgresStore {
         limit: usize,
     ) -> Result<Vec<Record>, StoreError> {
         let of = &of;
-        self.done(|session| async move { sql::records(&session, of, after, limit).await }).await
+        self.done(|session| async move { records(&session, of, after, limit).await }).await
     }
 
     /// Asked again after a lost answer, what was removed before is not counted.
@@ -36,6 +76,87 @@ impl AuditStore for PostgresStore {
         limit: usize,
     ) -> Result<u64, StoreError> {
         let series = &series;
-        self.done(|session| async move { sql::prune(&session, series, before, limit).await }).await
+        self.done(|session| async move { prune(&session, series, before, limit).await }).await
     }
+}
+
+pub(crate) async fn insert(session: &Session, records: &[&Record]) -> Result<(), Error> {
+    fn column<'r, T>(records: &[&'r Record], of: impl Fn(&'r Record) -> T) -> Vec<T> {
+        records.iter().map(|record| of(record)).collect()
+    }
+    if records.is_empty() {
+        return Ok(());
+    }
+    let taken: Vec<f64> = column(records, |record| micros(record.taking.at));
+    let ids: Vec<Uuid> = column(records, |record| record.id);
+    let series: Vec<&str> = column(records, |record| record.place.series.as_str());
+    let scopes: Vec<&str> = column(records, |record| record.place.scope.as_str());
+    let firsts: Vec<i64> = column(records, |record| integer(record.range.from()));
+    let lasts: Vec<i64> = column(records, |record| integer(record.range.to() - 1));
+    let first_numbers: Vec<Cow<'_, str>> = column(records, |record| printable(&record.first));
+    let last_numbers: Vec<Cow<'_, str>> = column(records, |record| printable(&record.last));
+    let counts: Vec<i64> = column(records, |record| integer(record.count));
+    let who: Vec<Cow<'_, str>> = column(records, |record| printable(&record.taking.who));
+    let how: Vec<&str> = column(records, |record| record.taking.how.name());
+    let of: [&dyn Parameter; 11] =
+        [&taken, &ids, &series, &scopes, &firsts, &lasts, &first_numbers, &last_numbers, &counts, &who, &how];
+    session.query(INSERT, &of).await.map(drop)
+}
+
+async fn records(
+    session: &Session,
+    of: &RecordFilter,
+    after: Option<(Timestamp, Uuid)>,
+    limit: usize,
+) -> Result<Vec<Record>, Failed> {
+    let series = of.series.as_ref().map(SeriesName::as_str);
+    let scope = of.scope.as_ref().map(ScopeKey::as_str);
+    let position = of.position.map(integer);
+    let who = of.who.as_deref().map(printable);
+    let (since, until) = (of.since.map(micros), of.until.map(micros));
+    let (behind, behind_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));
+    let limit = bounded(limit);
+    let of: [&dyn Parameter; 9] =
+        [&series, &scope, &position, &who, &since, &until, &behind, &behind_id, &limit];
+    let rows = session.query(RECORDS, &of).await?;
+    let read = |row: &Row| {
+        let strange = || StoreError::Unavailable("a record of the audit cannot be read".into());
+        Ok(record(row).ok_or_else(strange)?)
+    };
+    rows.iter().map(read).collect()
+}
+
+fn record(row: &Row) -> Option<Record> {
+    let text = |column: usize| row.get::<_, &str>(column).into();
+    Some(Record {
+        id: row.get(0),
+        place: Place { series: row.get::<_, &str>(1).parse().ok()?, scope: ScopeKey::from_store(row.get(2)) },
+        range: Lease::new(whole(row, 3), whole(row, 4) + 1)?,
+        first: text(5),
+        last: text(6),
+        count: whole(row, 7),
+        taking: Taking {
+            who: text(8),
+            how: How::named(row.get(9))?,
+            at: Timestamp::from_microsecond(row.get(10)).ok()?,
+        },
+    })
+}
+
+async fn prune(
+    session: &Session,
+    series: &SeriesName,
+    before: Timestamp,
+    limit: usize,
+) -> Result<u64, Failed> {
+    session.begin().await?;
+    let removed = session.execute(PRUNE, &[&series.as_str(), &micros(before), &bounded(limit)]).await?;
+    session.commit().await?;
+    Ok(removed)
+}
+
+/// A time as the statements take it, which multiply by it. Exact until the year 2255.
+#[allow(clippy::cast_precision_loss)]
+fn micros(time: Timestamp) -> f64 {
+    time.as_microsecond() as f64
 }

@@ -7,7 +7,6 @@ use bates_core::{Record, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::sql;
 use crate::batch::Shared;
 use crate::error::Failed;
 use crate::moving::check_not_left;
@@ -17,7 +16,6 @@ use crate::session::Session;
 /// Records that share one commit, and one more call than fits. A row is some hundred bytes.
 const RECORDS_AT_ONCE: usize = 4_096;
 
-/// Who waits for a commit.
 #[derive(Clone, Default)]
 pub(crate) struct Recorder {
     waiting: Arc<Mutex<Waiting>>,
@@ -84,11 +82,11 @@ async fn write_all(recorder: Recorder, shared: Arc<Shared>) {
 async fn write(shared: &Shared, records: &[&Record]) -> Result<(), Failed> {
     let session = Session::take(&shared.pool, shared.settings).await?;
     let (began, inserted, is_here) =
-        tokio::join!(biased; session.begin(), sql::insert(&session, records), check_not_left(&session));
+        tokio::join!(biased; session.begin(), super::insert(&session, records), check_not_left(&session));
     began?;
     inserted?;
     is_here?;
-    session.batch_execute("COMMIT").await?;
+    session.commit().await?;
     session.give_back();
     Ok(())
 }

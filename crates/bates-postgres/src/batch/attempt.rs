@@ -19,12 +19,14 @@ use crate::truth::Entry;
 /// The decision for each group; `None` for a new scope where `makes` is false.
 pub(crate) type Decisions = Vec<Option<Decision>>;
 
-/// A try that did not end well.
 pub(crate) enum Broken {
-    /// Nothing is committed.
     Failed(Failed),
     /// The connection broke while it was being committed.
-    Unknown { entry: Entry, decisions: Decisions, reason: Box<str> },
+    Unknown {
+        entry: Entry,
+        decisions: Decisions,
+        reason: Box<str>,
+    },
 }
 
 impl<E: Into<Failed>> From<E> for Broken {
@@ -91,7 +93,6 @@ fn board(shared: &Shared, groups: &mut [Group<Job>]) {
     }
 }
 
-/// What is there before a batch.
 #[derive(Default)]
 struct There {
     series: BTreeMap<String, LockedSeries>,

@@ -115,7 +115,6 @@ async fn with_requests(
     session.execute(sql, &[&callers, &series, &texts, &digests, &events, &batch]).await
 }
 
-/// Keys as arrays.
 #[derive(Default)]
 struct Columns<'k> {
     callers: Vec<&'k str>,

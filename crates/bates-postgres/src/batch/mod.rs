@@ -28,7 +28,6 @@ use attempt::{Broken, Decisions, attempt};
 use queue::{Batch, Call, Group, Queue};
 use writes::GRANTED_BEFORE;
 
-/// What the batches of a node share.
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) settings: Settings,
@@ -36,10 +35,8 @@ pub(crate) struct Shared {
     queue: Mutex<Queue<Job>>,
 }
 
-/// A call that waits.
 struct Job {
     request: Request,
-    /// The era in which it was asked.
     era: u64,
     answer: oneshot::Sender<Outcome>,
 }

@@ -15,7 +15,6 @@ const PLACES_MAX: usize = 1_000;
 /// commit. The last one may be over it, so that each is served.
 const BYTES_MAX: usize = 8 << 20;
 
-/// A call that waits.
 pub(crate) trait Call {
     /// The bytes that it makes a batch send, if that is what bounds a batch.
     fn bytes(&self) -> usize;
@@ -24,13 +23,11 @@ pub(crate) trait Call {
     fn may_board(&self) -> bool;
 }
 
-/// Calls that wait, of any kind.
 pub(crate) struct Queue<J> {
     /// Scopes with calls that no batch has, in the order in which they came.
     ready: VecDeque<Place>,
     /// Every scope with calls that wait, or a batch under way.
     places: HashMap<Place, Waiting<J>>,
-    /// Lines on which nothing is under way.
     free: Vec<i32>,
     lines: i32,
 }
@@ -40,13 +37,11 @@ struct Waiting<J> {
     is_under_way: bool,
 }
 
-/// The calls of one scope, in the order in which they came.
 pub(crate) struct Group<J> {
     pub(crate) place: Place,
     pub(crate) jobs: Vec<J>,
 }
 
-/// What is to be done next, and on which line.
 pub(crate) struct Batch<J> {
     pub(crate) line: i32,
     /// In the order of places, in which all nodes take their locks: so none waits for one that waits for it.
@@ -106,7 +101,6 @@ impl<J: Call> Queue<J> {
         self.next()
     }
 
-    /// A line in the place of one that must not be used again.
     pub(crate) fn fresh_line(&mut self) -> i32 {
         self.lines += 1;
         self.lines - 1
@@ -133,7 +127,6 @@ impl<J: Call> Queue<J> {
 }
 
 impl<J: Call> Waiting<J> {
-    /// Those who came first, as long as there is room.
     fn take(&mut self, room: &mut usize) -> Vec<J> {
         let fits = |job: &&J| {
             let fits = *room > 0;

@@ -3,14 +3,13 @@
 
 use bates_core::ledger::SeriesBefore;
 use bates_core::{Cursor, Lease, Missing, Place, Promise};
-use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use crate::node::CRASHED_AFTER_SECONDS;
+use crate::parameter::Parameter;
 use crate::session::Session;
 
-/// A series that is locked.
 #[derive(Clone, Copy)]
 pub(crate) struct LockedSeries {
     pub(crate) before: SeriesBefore,
@@ -30,7 +29,7 @@ pub(crate) async fn lock_series(
         return Ok(Vec::new());
     }
     let sql = "SELECT name, scopes, promise, start FROM bates.series WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE";
-    let rows = session.query_typed(sql, &[(&names, Type::TEXT_ARRAY)]).await?;
+    let rows = session.query(sql, &[&names]).await?;
     let read = |row: &Row| LockedSeries {
         before: SeriesBefore { scopes: whole(row, 1), start: whole(row, 3) },
         promise: promise(row, 2),
@@ -38,14 +37,11 @@ pub(crate) async fn lock_series(
     Ok(rows.iter().map(|row| (row.get(0), read(row))).collect())
 }
 
-/// A cursor that is locked.
 pub(crate) struct Locked {
-    /// Which of the places it is of.
     pub(crate) at: usize,
     pub(crate) cursor: Cursor,
     /// Past the last position that was set aside.
     pub(crate) aside_to: u64,
-    /// What its series promises.
     pub(crate) promise: Option<Promise>,
 }
 
@@ -58,7 +54,7 @@ pub(crate) async fn lock_cursors(session: &Session, places: &[&Place]) -> Result
                JOIN bates.cursor ON cursor.series = wanted.series AND cursor.scope = wanted.scope
                ORDER BY cursor.series, cursor.scope FOR UPDATE OF cursor";
     let (series, scopes) = columns(places.iter().copied());
-    let rows = session.query_typed(sql, &[(&series, Type::TEXT_ARRAY), (&scopes, Type::TEXT_ARRAY)]).await?;
+    let rows = session.query(sql, &[&series, &scopes]).await?;
     let read = |row: &Row| {
         let at = usize::try_from(whole(row, 0) - 1).expect("an array has fewer elements");
         let cursor = Cursor { next: whole(row, 1), version: whole(row, 2) };
@@ -76,13 +72,7 @@ pub(crate) async fn move_cursors(session: &Session, moved: &[(&Place, Cursor)]) 
     let (series, scopes) = columns(moved.iter().map(|(place, _)| *place));
     let next: Vec<i64> = moved.iter().map(|(_, cursor)| integer(cursor.next)).collect();
     let version: Vec<i64> = moved.iter().map(|(_, cursor)| integer(cursor.version)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
-        (&series, Type::TEXT_ARRAY),
-        (&scopes, Type::TEXT_ARRAY),
-        (&next, Type::INT8_ARRAY),
-        (&version, Type::INT8_ARRAY),
-    ];
-    session.query_typed(sql, &parameters).await.map(drop)
+    session.query(sql, &[&series, &scopes, &next, &version]).await.map(drop)
 }
 
 /// Counts new scopes in their series, which are locked.
@@ -94,7 +84,7 @@ pub(crate) async fn count_scopes(session: &Session, made: &[(&str, u64)]) -> Res
                FROM UNNEST($1, $2) AS made (name, count) WHERE series.name = made.name";
     let (names, counts): (Vec<&str>, Vec<i64>) =
         made.iter().map(|(name, count)| (*name, integer(*count))).unzip();
-    session.query_typed(sql, &[(&names, Type::TEXT_ARRAY), (&counts, Type::INT8_ARRAY)]).await.map(drop)
+    session.query(sql, &[&names, &counts]).await.map(drop)
 }
 
 /// A table of ranges, each with who wrote it and in which batch.
@@ -131,13 +121,20 @@ impl Table {
     }
 }
 
+/// The batch that writes ranges, and its node.
+#[derive(Clone, Copy)]
+pub(crate) struct By {
+    pub(crate) node: Uuid,
+    pub(crate) batch: Uuid,
+}
+
 /// Writes ranges down. Invariant: the key of each table is where a range begins, so a position that was granted twice
 /// would fail here.
 pub(crate) async fn write_ranges(
     session: &Session,
     table: Table,
     ranges: &[(&Place, Lease)],
-    (node, batch): (Uuid, Uuid),
+    by: By,
 ) -> Result<(), Error> {
     if ranges.is_empty() {
         return Ok(());
@@ -145,15 +142,8 @@ pub(crate) async fn write_ranges(
     let (series, scopes) = columns(ranges.iter().map(|(place, _)| *place));
     let first: Vec<i64> = ranges.iter().map(|(_, lease)| integer(lease.from())).collect();
     let last: Vec<i64> = ranges.iter().map(|(_, lease)| integer(lease.to() - 1)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 6] = [
-        (&series, Type::TEXT_ARRAY),
-        (&scopes, Type::TEXT_ARRAY),
-        (&first, Type::INT8_ARRAY),
-        (&last, Type::INT8_ARRAY),
-        (&node, Type::UUID),
-        (&batch, Type::UUID),
-    ];
-    session.query_typed(table.insert(), &parameters).await.map(drop)
+    let of: [&dyn Parameter; 6] = [&series, &scopes, &first, &last, &by.node, &by.batch];
+    session.query(table.insert(), &of).await.map(drop)
 }
 
 /// Takes what a node was granted in these scopes, below a position, out of the leases: it holds nothing of it any more.
@@ -165,26 +155,18 @@ pub(crate) async fn let_go(session: &Session, places: &[(&Place, u64)], node: Uu
                WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $3 AND lease.first < r.past";
     let (series, scopes) = columns(places.iter().map(|(place, _)| *place));
     let past: Vec<i64> = places.iter().map(|(_, to)| integer(*to)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
-        (&series, Type::TEXT_ARRAY),
-        (&scopes, Type::TEXT_ARRAY),
-        (&node, Type::UUID),
-        (&past, Type::INT8_ARRAY),
-    ];
-    session.query_typed(sql, &parameters).await.map(drop)
+    session.query(sql, &[&series, &scopes, &node, &past]).await.map(drop)
 }
 
 /// Takes what a batch was granted out of the leases and the pools again: nobody was given it.
 pub(crate) async fn remove_batch(session: &Session, places: &[&Place], batch: Uuid) -> Result<(), Error> {
     let (series, scopes) = columns(places.iter().copied());
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&series, Type::TEXT_ARRAY), (&scopes, Type::TEXT_ARRAY), (&batch, Type::UUID)];
     for table in ["lease", "pooled"] {
         let sql = format!(
             "DELETE FROM bates.{table} AS granted USING UNNEST($1, $2) AS r (series, scope)
              WHERE granted.series = r.series AND granted.scope = r.scope AND granted.batch = $3"
         );
-        session.query_typed(&sql, &parameters).await?;
+        session.query(&sql, &[&series, &scopes, &batch]).await?;
     }
     Ok(())
 }
@@ -206,25 +188,16 @@ pub(crate) async fn shorten_leases(
                    AND lease.first < r.begin AND lease.last >= r.begin";
     let (series, scopes) = columns(used.iter().map(|(place, _)| *place));
     let begin: Vec<i64> = used.iter().map(|(_, to)| integer(*to)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
-        (&series, Type::TEXT_ARRAY),
-        (&scopes, Type::TEXT_ARRAY),
-        (&begin, Type::INT8_ARRAY),
-        (&node, Type::UUID),
-    ];
-    let removed = session.query_typed(remove, &parameters);
-    let shortened = session.query_typed(shorten, &parameters);
+    let of: [&dyn Parameter; 4] = [&series, &scopes, &begin, &node];
+    let (removed, shortened) = (session.query(remove, &of), session.query(shorten, &of));
     let (removed, shortened) = tokio::join!(biased; removed, shortened);
     removed.and(shortened).map(drop)
 }
 
-/// Who holds leases in a scope.
 pub(crate) struct Holders {
-    /// Which of the scopes it is.
     pub(crate) at: usize,
     /// Whether the node that asks has leases of what it has handed out.
     pub(crate) is_spent: bool,
-    /// Whether others hold any.
     pub(crate) elsewhere: bool,
 }
 
@@ -242,14 +215,7 @@ pub(crate) async fn holders(
                GROUP BY r.at";
     let (series, keys) = columns(scopes.iter().map(|(place, _)| *place));
     let spent_to: Vec<i64> = scopes.iter().map(|(_, to)| integer(*to)).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
-        (&series, Type::TEXT_ARRAY),
-        (&keys, Type::TEXT_ARRAY),
-        (&spent_to, Type::INT8_ARRAY),
-        (&node, Type::UUID),
-        (&CRASHED_AFTER_SECONDS, Type::FLOAT8),
-    ];
-    let rows = session.query_typed(sql, &parameters).await?;
+    let rows = session.query(sql, &[&series, &keys, &spent_to, &node, &CRASHED_AFTER_SECONDS]).await?;
     let read = |row: &Row| Holders {
         at: usize::try_from(whole(row, 0) - 1).expect("an array has fewer elements"),
         is_spent: row.get(1),
@@ -258,7 +224,6 @@ pub(crate) async fn holders(
     Ok(rows.iter().map(read).collect())
 }
 
-/// Writes ranges that are gaps, each with its reason.
 pub(crate) async fn write_lost(session: &Session, lost: &[(&Place, Missing)]) -> Result<(), Error> {
     if lost.is_empty() {
         return Ok(());
@@ -270,14 +235,7 @@ pub(crate) async fn write_lost(session: &Session, lost: &[(&Place, Missing)]) ->
     let first: Vec<i64> = lost.iter().map(|(_, missing)| integer(missing.range.from())).collect();
     let last: Vec<i64> = lost.iter().map(|(_, missing)| integer(missing.range.to() - 1)).collect();
     let reasons: Vec<&str> = lost.iter().map(|(_, missing)| missing.reason.name()).collect();
-    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
-        (&series, Type::TEXT_ARRAY),
-        (&scopes, Type::TEXT_ARRAY),
-        (&first, Type::INT8_ARRAY),
-        (&last, Type::INT8_ARRAY),
-        (&reasons, Type::TEXT_ARRAY),
-    ];
-    session.query_typed(sql, &parameters).await.map(drop)
+    session.query(sql, &[&series, &scopes, &first, &last, &reasons]).await.map(drop)
 }
 
 fn columns<'p>(places: impl Iterator<Item = &'p Place>) -> (Vec<&'p str>, Vec<&'p str>) {

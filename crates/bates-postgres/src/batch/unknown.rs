@@ -8,7 +8,7 @@ use bates_core::{Lease, Place, Purpose, StoreError};
 
 use super::attempt::Decisions;
 use super::queue::Group;
-use super::sql::{self, Table};
+use super::sql::{self, By, Table};
 use super::{Job, Shared};
 use crate::error::Failed;
 use crate::retry::Patience;
@@ -99,15 +99,15 @@ async fn learn_late(
     }
 }
 
-/// Writes down what nobody was given.
 async fn write_burned(shared: &Shared, entry: Entry, burned: &[(Place, Lease)]) -> Result<(), Failed> {
     let ranges: Vec<(&Place, Lease)> = burned.iter().map(|(place, lease)| (place, *lease)).collect();
     let session = Session::take(&shared.pool, shared.settings).await?;
     session.begin().await?;
-    sql::write_ranges(&session, Table::Burned, &ranges, (shared.truth.node, entry.batch)).await?;
+    let by = By { node: shared.truth.node, batch: entry.batch };
+    sql::write_ranges(&session, Table::Burned, &ranges, by).await?;
     let places: Vec<&Place> = ranges.iter().map(|(place, _)| *place).collect();
     sql::remove_batch(&session, &places, entry.batch).await?;
-    session.batch_execute("COMMIT").await?;
+    session.commit().await?;
     session.give_back();
     Ok(())
 }

@@ -11,7 +11,7 @@ use tokio_postgres::error::SqlState;
 use super::attempt::Decisions;
 use super::document;
 use super::queue::Group;
-use super::sql::{self, Table};
+use super::sql::{self, By, Table};
 use super::{Job, Shared};
 use crate::error::{Failed, OpenError, told};
 use crate::session::Session;
@@ -21,7 +21,7 @@ pub(super) const GRANTED_BEFORE: &str = "a cursor stands below positions that we
     restored a part of the database. Nothing is issued, because numbers would come again. Raise the cursors above all \
     that was issued with `bates floor`, then run `bates floor --accept-timeline`";
 
-/// What a batch writes, table by table.
+#[derive(Default)]
 pub(super) struct Writes<'b> {
     moved: Vec<(&'b Place, Cursor)>,
     made: Vec<(&'b str, u64)>,
@@ -44,19 +44,7 @@ pub(super) enum Uncommitted {
 impl<'b> Writes<'b> {
     pub(super) fn of(groups: &'b [Group<Job>], keys: &'b Keys, decisions: &'b Decisions) -> Self {
         let mut made: BTreeMap<&str, u64> = BTreeMap::new();
-        let mut writes = Self {
-            moved: vec![],
-            made: vec![],
-            issued: vec![],
-            leased: vec![],
-            pooled: vec![],
-            let_go: vec![],
-            used: vec![],
-            lost: vec![],
-            numbered: vec![],
-            untaken: keys.unused(),
-            retaken: keys.reused(),
-        };
+        let mut writes = Self { untaken: keys.unused(), retaken: keys.reused(), ..Self::default() };
         for (Group { place, jobs }, decision) in groups.iter().zip(decisions) {
             let Some(Decision { outcomes, change }) = decision else { continue };
             writes.let_go.extend(change.released_to.map(|to| (place, to)));
@@ -85,7 +73,7 @@ impl<'b> Writes<'b> {
         session: &Session,
         entry: Entry,
     ) -> Result<(), Uncommitted> {
-        let by = (shared.truth.node, entry.batch);
+        let by = By { node: shared.truth.node, batch: entry.batch };
         let (untaken, retaken, let_go, used, lost, moved, made, issued, leased, pooled, numbered, committed) = tokio::join!(
             biased;
             document::remove_keys(session, &self.untaken, entry.batch),

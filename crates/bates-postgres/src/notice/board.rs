@@ -13,7 +13,6 @@ use uuid::Uuid;
 /// What stands for all series. None has this name.
 pub(super) const ALL: &str = "*";
 
-/// What a node has to tell, and who waits in it for others.
 pub(super) struct Board {
     /// Who we are, as others know us: whoever speaks hears itself as well.
     pub(super) node: String,
@@ -44,12 +43,10 @@ impl Board {
         }
     }
 
-    /// Waits until there may be something to tell.
     pub(super) async fn has_written(&self) {
         self.has_written.notified().await;
     }
 
-    /// All that is to be told.
     pub(super) fn take(&self) -> Taken<'_> {
         Taken { series: mem::take(&mut *self.written.lock()), board: self }
     }
@@ -81,7 +78,6 @@ impl Board {
         self.is_told.store(true, Ordering::Release);
     }
 
-    /// Word does not arrive any more.
     pub(super) fn cut_off(&self) {
         self.is_told.store(false, Ordering::Release);
     }
@@ -102,7 +98,6 @@ pub(super) struct Taken<'b> {
 }
 
 impl Taken<'_> {
-    /// The names.
     pub(super) fn series(&self) -> Vec<String> {
         let name = |series: &Option<SeriesName>| series.as_ref().map_or(ALL, SeriesName::as_str).to_owned();
         self.series.iter().map(name).collect()

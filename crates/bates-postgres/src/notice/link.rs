@@ -25,7 +25,6 @@ use crate::connect;
 use crate::error::{Failed, OpenError};
 use crate::settings::Settings;
 
-/// Where all nodes of a database meet.
 const CHANNEL: &str = "bates_outbox";
 
 /// Tells others of series of which there is something that nobody has claimed yet; where there is none, nothing is sent
@@ -41,13 +40,11 @@ const TELL: &str = "SELECT set_config('synchronous_commit', 'off', true),
 
 const CALL: &str = "SELECT pg_notify($1, '')";
 
-/// How long a node waits for its own call.
 const CALL_TAKES: Duration = Duration::from_secs(1);
 
 /// After so long a node that did not hear itself tries anew. Each try may leave a line in the log of PgBouncer.
 const TRY_ANEW: Duration = Duration::from_mins(15);
 
-/// Practically for ever.
 const LONG: Duration = Duration::from_hours(24 * 365);
 
 const PAUSE_MIN: Duration = Duration::from_millis(250);
@@ -56,7 +53,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// A peer that is gone without a word is noticed after a minute or two, not after hours.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// How to get connected.
 #[derive(Clone)]
 pub(super) struct Link {
     config: Config,
@@ -88,7 +84,6 @@ impl Link {
         }
     }
 
-    /// One connection, until it ends.
     async fn attend(&self, board: &Board) -> Result<(), Failed> {
         let connecting = async { Ok(self.config.connect(self.tls.clone()).await?) };
         let (client, connection) = self.in_time(connecting).await?;
@@ -149,7 +144,6 @@ struct Own {
     is_heard: Notify,
 }
 
-/// Drives the connection, until it ends.
 async fn hear<S, T>(mut connection: Connection<S, T>, board: &Board, own: &Own)
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -21,7 +21,6 @@ use crate::settings::Settings;
 use board::Board;
 use link::Link;
 
-/// What a node tells others, and hears of them.
 pub(crate) struct Notices {
     board: Arc<Board>,
     link: Link,
@@ -50,13 +49,11 @@ impl Notices {
         self.board.wrote(series.cloned());
     }
 
-    /// Waits until another node has written something of a series.
     pub(crate) async fn woken(&self, series: &SeriesName) {
         self.start();
         self.board.woken(series).await;
     }
 
-    /// Whether this node hears others, as far as it knows.
     pub(crate) fn is_told(&self) -> bool {
         self.board.is_told()
     }

@@ -155,7 +155,7 @@ async fn nothing_is_written_about_pools(left: &PostgresStore) {
     let known = left.pool(place("pooled")).await.unwrap();
     let server = Server { run: "run".into(), replication: "replication".into() };
     let made = left.pool(place("new")).await.map(drop);
-    let renewed = left.renew_pool(place("pooled"), Renewal { seen: 42, above: 0, server }).await.map(drop);
+    let renewed = left.renew_pool(place("pooled"), Renewal { seen: 42, server }).await.map(drop);
     let settled = left.settle_pool(place("pooled"), Settling { epoch: 42, ..Settling::default() }).await;
     for refused in [made, renewed, settled] {
         let refused = refused.unwrap_err().to_string();

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bates_core::store::prelude::*;
-use bates_core::{Definition, NamedStore, Place, Promise, ScopeKey, SeriesName, SystemRuntime, leave_store};
+use bates_core::{
+    Definition, NamedStore, Place, Promise, PromiseChange, ScopeKey, SeriesName, SystemRuntime, leave_store,
+};
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
@@ -45,7 +47,10 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
     let refusals = [
         store.raise_floor(place(), 1_000).await.unwrap_err(),
         store.set_aside(place(), vec![7]).await.unwrap_err(),
-        store.change_promise(name(), Promise::Unique, Promise::Gapless, None).await.unwrap_err(),
+        store
+            .change_promise(name(), PromiseChange { from: Promise::Unique, to: Promise::Gapless }, None)
+            .await
+            .unwrap_err(),
         store.describe(name(), None, Some("{}".into())).await.unwrap_err(),
         store.pin(definition("other"), None).await.unwrap_err(),
         store.accept().await.unwrap_err(),
@@ -71,7 +76,11 @@ async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with
                 0 => operator.raise_floor(place(), 1_000).await.map(drop),
                 1 => operator.set_aside(place(), vec![999]).await.map(drop),
                 _ => {
-                    let change = operator.change_promise(name(), Promise::Unique, Promise::Gapless, None);
+                    let change = operator.change_promise(
+                        name(),
+                        PromiseChange { from: Promise::Unique, to: Promise::Gapless },
+                        None,
+                    );
                     change.await.map(drop)
                 }
             }

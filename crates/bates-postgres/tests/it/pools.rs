@@ -17,7 +17,7 @@ fn lease(from: u64, to: u64) -> Lease {
 }
 
 fn renewal(seen: u64) -> Renewal {
-    Renewal { seen, above: 0, server: Server { run: "run".into(), replication: "replication".into() } }
+    Renewal { seen, server: Server { run: "run".into(), replication: "replication".into() } }
 }
 
 async fn account(store: &PostgresStore) -> Account {

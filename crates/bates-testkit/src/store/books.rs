@@ -5,7 +5,7 @@ use std::time::Duration;
 use bates_core::store::prelude::*;
 use bates_core::{
     Account, Claim, Content, Decision, Definition, GapFilter, GrantError, Lease, Missing, Place, Promise,
-    Purpose, Ranges, Reason, ScopeKey, Settlement, Store, Surrendered, Tail, Verdict, Want,
+    PromiseChange, Purpose, Ranges, Reason, ScopeKey, Settlement, Store, Surrendered, Tail, Verdict, Want,
 };
 
 use super::exercise::{DataSet, definition, granted, lease, place, series, want};
@@ -73,7 +73,13 @@ pub async fn a_tail_given_back_after_the_promise_changed_is_issued_without_gaps<
     let unique = Definition { promise: Some(Promise::Unique), ..definition("document") };
     store.pin(unique, None).await.expect("a first pin");
     let held = granted(&store, want(place("a"), 10)).await;
-    let changed = store.change_promise(series("document"), Promise::Unique, Promise::Gapless, None).await;
+    let changed = store
+        .change_promise(
+            series("document"),
+            PromiseChange { from: Promise::Unique, to: Promise::Gapless },
+            None,
+        )
+        .await;
     assert_eq!((changed, account(&store, "a").await.gapless_from), (Ok(true), 1011));
     let tail = Tail { place: place("a"), lease: lease(1003, 1011), version: held.version, lost: vec![] };
     assert_eq!(store.surrender(tail).await, Ok(Surrendered::Returned));

@@ -30,9 +30,11 @@ pub(super) async fn fill_carried<S: Store>(store: &S) {
 /// in a scope of which a process holds something, too.
 async fn fill_pools<S: Store>(store: &S) {
     assert_eq!(store.pool(place("asked")).await, Ok(Pool::default()));
-    let renewal = Renewal { seen: 0, above: 41, server: server("s") };
-    let begun = store.renew_pool(place("pooled"), renewal).await.expect("a write").expect("it was seen");
-    assert_eq!(begun.epoch, 42);
+    for seen in 0..42 {
+        let renewal = Renewal { seen, server: server("s") };
+        let begun = store.renew_pool(place("pooled"), renewal).await.expect("a write").expect("it was seen");
+        assert_eq!(begun.epoch, seen + 1);
+    }
     assert_eq!(granted(store, want("pooled", Purpose::Lease)).await.lease, lease(1_001, 1_011));
     assert_eq!(granted(store, want("pooled", Purpose::Pool)).await.lease, lease(1_011, 1_021));
     let pushed = Some(lease(1_011, 1_017));
@@ -87,7 +89,7 @@ async fn pools_go_on<S: Store>(store: &S) {
     let pools = store.pools(series("carried"), None, 10).await.expect("a read");
     let (asked, pooled) = (place("asked").scope, place("pooled").scope);
     assert_eq!(pools, [(asked, Pool::default()), (pooled, Pool { epoch: 42, server: None })]);
-    let renewal = Renewal { seen: 42, above: 0, server: server("s") };
+    let renewal = Renewal { seen: 42, server: server("s") };
     let begun = store.renew_pool(place("pooled"), renewal).await.expect("a write");
     assert_eq!(begun.map(|pool| pool.epoch), Some(43), "above all that the old store began");
     let next = granted(store, want("pooled", Purpose::Pool)).await.lease;

@@ -82,7 +82,7 @@ macro_rules! conformance {
             what_is_granted_to_a_pool_is_nobody_elses_and_held
             a_pool_leaves_what_a_process_holds_as_it_is
             an_epoch_is_ended_once_however_many_try_together
-            a_new_epoch_is_above_all_that_a_server_has_seen
+            an_epoch_that_has_ended_is_not_ended_again
             what_was_pushed_is_lost_with_its_epoch_whenever_that_is_told
             what_was_granted_and_not_told_of_outlives_an_epoch
             what_was_not_pushed_is_fenced

@@ -1,7 +1,7 @@
 //! What a store keeps of a series besides what decides its text: its description and its promise.
 
 use bates_core::store::prelude::*;
-use bates_core::{Definition, GrantError, Promise, Redescription, StoreError, Want};
+use bates_core::{Definition, GrantError, Promise, PromiseChange, Redescription, StoreError, Want};
 
 use super::exercise::{DataSet, definition, granted, open_pinned, place, series, want};
 
@@ -48,20 +48,37 @@ pub async fn a_promise_is_pinned_and_changed_by_one_call_only<D: DataSet>(data: 
     let other = store.pin(promised(Promise::Gapless), None).await;
     assert!(matches!(other, Err(StoreError::PromisePinned { .. })), "{other:?}");
     let document = || series("document");
-    assert_eq!(store.change_promise(document(), Promise::Ordered, Promise::Gapless, None).await, Ok(false));
+    assert_eq!(
+        store
+            .change_promise(document(), PromiseChange { from: Promise::Ordered, to: Promise::Gapless }, None)
+            .await,
+        Ok(false)
+    );
     for _ in 0..2 {
-        let changed = store.change_promise(document(), Promise::Unique, Promise::Gapless, None).await;
+        let changed = store
+            .change_promise(document(), PromiseChange { from: Promise::Unique, to: Promise::Gapless }, None)
+            .await;
         assert_eq!(changed, Ok(true), "changed twice is changed");
     }
-    assert_eq!(store.change_promise(document(), Promise::Unique, Promise::Ordered, None).await, Ok(false));
+    assert_eq!(
+        store
+            .change_promise(document(), PromiseChange { from: Promise::Unique, to: Promise::Ordered }, None)
+            .await,
+        Ok(false)
+    );
     assert_eq!(store.describe(document(), None, Some("gapless".into())).await, Ok(true));
     let redescribed = |before: &str| Some(Redescription { before: before.into(), after: "ordered".into() });
-    let late =
-        store.change_promise(document(), Promise::Gapless, Promise::Ordered, redescribed("other")).await;
+    let late = store
+        .change_promise(
+            document(),
+            PromiseChange { from: Promise::Gapless, to: Promise::Ordered },
+            redescribed("other"),
+        )
+        .await;
     assert_eq!(late, Ok(false), "another call has changed it meanwhile");
     for (from, to) in [(Promise::Gapless, Promise::Ordered), (Promise::Ordered, Promise::Gapless)] {
         let described = (to == Promise::Ordered).then(|| redescribed("gapless")).flatten();
-        assert_eq!(store.change_promise(document(), from, to, described).await, Ok(true));
+        assert_eq!(store.change_promise(document(), PromiseChange { from, to }, described).await, Ok(true));
     }
     assert_eq!(store.descriptions().await, Ok(vec![(document(), "ordered".into())]));
     drop(store);

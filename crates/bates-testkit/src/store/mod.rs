@@ -87,11 +87,10 @@ pub mod claims {
     }
     pub mod pools {
         pub use super::super::pools::{
-            a_new_epoch_is_above_all_that_a_server_has_seen,
             a_pool_begins_at_epoch_0_on_no_server_and_makes_no_cursor,
             a_pool_leaves_what_a_process_holds_as_it_is, a_series_that_was_never_pinned_has_no_pool,
-            an_epoch_is_ended_once_however_many_try_together, pools_are_listed_in_pages,
-            what_is_granted_to_a_pool_is_nobody_elses_and_held,
+            an_epoch_is_ended_once_however_many_try_together, an_epoch_that_has_ended_is_not_ended_again,
+            pools_are_listed_in_pages, what_is_granted_to_a_pool_is_nobody_elses_and_held,
             what_was_granted_and_not_told_of_outlives_an_epoch, what_was_not_pushed_is_fenced,
             what_was_pushed_is_lost_with_its_epoch_whenever_that_is_told,
         };

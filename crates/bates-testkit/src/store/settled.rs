@@ -99,7 +99,7 @@ pub async fn pools_of_other_scopes_and_series_are_left_alone<D: DataSet>(data: &
     let store = opened(data).await;
     let other = Place { series: series("other"), ..place("a") };
     for at in [place("a"), place("b"), other.clone()] {
-        let renewal = Renewal { seen: 0, above: 0, server: server("s") };
+        let renewal = Renewal { seen: 0, server: server("s") };
         assert!(store.renew_pool(at.clone(), renewal).await.expect("a write").is_some(), "{at}");
         let grant = granted(&store, Want { place: at.clone(), ..pooled("a", 10) }).await;
         store.settle_pool(at, pushed(1, grant.lease)).await.expect("a write");

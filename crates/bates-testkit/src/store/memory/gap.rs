@@ -1,5 +1,6 @@
 //! What a store in memory knows of positions, and the gaps that were found in it.
 
+use bates_core::ledger::PoolState;
 use bates_core::{
     CLIENT_LEASE_SPAN, Gap, GapFilter, GapStore, KnownFor, KnownRange, KnownScope, Lease, Missing, Place,
     RangeKind, ScopeKey, SeriesName, StoreResult,
@@ -73,10 +74,10 @@ impl Data {
             ranges.push(known(leased.range, if is_alive { RangeKind::Held } else { RangeKind::Crashed }));
         }
         for pooled in &row.pooled {
-            let kind = match (pooled.is_pushed, self.is_alive(pooled.node, asker)) {
-                (true, _) => RangeKind::Pushed,
-                (false, true) => RangeKind::Filling,
-                (false, false) => RangeKind::FillerCrashed,
+            let kind = match (pooled.state, self.is_alive(pooled.holder, asker)) {
+                (PoolState::Pushed, _) => RangeKind::Pushed,
+                (_, true) => RangeKind::Filling,
+                (_, false) => RangeKind::FillerCrashed,
             };
             ranges.push(known(pooled.range, kind));
         }

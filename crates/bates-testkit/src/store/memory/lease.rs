@@ -1,6 +1,6 @@
 //! The leases of clients in a store in memory.
 
-use bates_core::{ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Missing, Reason, StoreError};
+use bates_core::{ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, StoreError};
 use uuid::Uuid;
 
 use super::{MemoryStore, page};
@@ -16,15 +16,12 @@ impl LeaseStore for MemoryStore {
 
     async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<LeaseEnd, StoreError> {
         let mut data = self.data();
-        let Some(lease) = data.client_leases.get(&id) else { return Ok(LeaseEnd::Unknown) };
-        let place = lease.place.clone();
-        let lost = match LeaseEnd::lost(lease.ranges.clone(), &unused) {
-            Ok(lost) => lost,
-            Err(outside) => return Ok(outside),
-        };
-        data.client_leases.remove(&id);
-        data.scopes.entry(place.clone()).or_default().lose(Missing::all(lost.iter(), Reason::LeaseLost));
-        Ok(LeaseEnd::Ended { place, lost })
+        let ended = LeaseEnd::decide(data.client_leases.get(&id).cloned(), &unused);
+        if let Some((place, missing)) = ended.missing() {
+            data.client_leases.remove(&id);
+            data.scopes.entry(place.clone()).or_default().lose(missing);
+        }
+        Ok(ended)
     }
 
     async fn client_leases(

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use bates_core::ledger::{
-    AdoptedPositions, Decision, Key, KeyState, Keys, Outcome, Request, ScopeBefore, ScopeChange,
-    SeriesBefore, decide,
+    AdoptedPositions, Decision, Key, KeyState, Keys, Outcome, PoolState, PooledRange, Request, ScopeBefore,
+    ScopeChange, SeriesBefore, decide,
 };
 use bates_core::{Cursor, Lease, Missing, Place, Ranges};
 use uuid::Uuid;
@@ -19,7 +19,7 @@ pub(super) struct ScopeRow {
     /// The ledger.
     pub(super) issued: Ranges,
     pub(super) leased: Vec<LeasedRange>,
-    pub(super) pooled: Vec<PooledRange>,
+    pub(super) pooled: Vec<PooledRange<Uuid>>,
     pub(super) lost: Vec<Missing>,
     pub(super) adopted: BTreeSet<u64>,
 }
@@ -31,15 +31,6 @@ pub(super) struct LeasedRange {
     /// The epoch of the series when it was granted.
     pub(super) epoch: u64,
     pub(super) range: Lease,
-}
-
-/// What was granted to a pool and not popped.
-#[derive(Clone)]
-pub(super) struct PooledRange {
-    pub(super) node: Uuid,
-    pub(super) range: Lease,
-    /// Whether the pool has it, or still the process that asked for it.
-    pub(super) is_pushed: bool,
 }
 
 impl ScopeRow {
@@ -171,8 +162,8 @@ impl Data {
         }
         scope.issued = scope.issued.and(&Ranges::of(change.issued.iter().copied()));
         scope.leased.extend(change.leased.iter().map(|range| LeasedRange { node, epoch, range: *range }));
-        let pooled = change.pooled.iter().map(|range| PooledRange { node, range: *range, is_pushed: false });
-        scope.pooled.extend(pooled);
+        let pooled = |range: &Lease| PooledRange { range: *range, state: PoolState::Granted, holder: node };
+        scope.pooled.extend(change.pooled.iter().map(pooled));
         scope.adopted.extend(&change.adopted);
     }
 }

@@ -1,6 +1,8 @@
 //! The series of a store in memory.
 
-use bates_core::{Definition, Pinned, Promise, Redescription, SeriesName, SeriesStore, StoreError};
+use bates_core::{
+    Definition, Pinned, Promise, PromiseChange, Redescription, SeriesName, SeriesStore, StoreError,
+};
 use uuid::Uuid;
 
 use super::{Data, MemoryStore, SeriesRow};
@@ -36,8 +38,7 @@ impl SeriesStore for MemoryStore {
     async fn change_promise(
         &self,
         series: SeriesName,
-        from: Promise,
-        to: Promise,
+        PromiseChange { from, to }: PromiseChange,
         described: Option<Redescription>,
     ) -> Result<bool, StoreError> {
         let mut data = self.data();

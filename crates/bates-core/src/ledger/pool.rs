@@ -1,0 +1,300 @@
+//! The rules of shared pools: which epoch a pool has, and what became of the positions that were granted to it.
+//!
+//! Invariant: a position leaves the rows of a pool only together with what became of it: it was popped, or it is lost.
+
+use crate::gap::{Missing, Reason};
+use crate::range::{Lease, Ranges};
+
+/// How a pool stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pool {
+    /// Raised whenever what the pool holds can no longer be trusted.
+    pub epoch: u64,
+    /// The server that the epoch began on; `None` if it is not known any more.
+    pub server: Option<Server>,
+}
+
+/// Which memory a server has: another one after it restarted, failed over or was restored.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Server {
+    /// Made anew by each start of the process.
+    pub run: Box<str>,
+    /// Made anew whenever a replica takes over, or follows another history.
+    pub replication: Box<str>,
+}
+
+/// A pool that begins again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renewal {
+    /// The epoch that ends.
+    pub seen: u64,
+    /// Where the next one begins.
+    pub server: Server,
+}
+
+/// What became of positions that were granted to a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settling {
+    /// The epoch in which it was seen.
+    pub epoch: u64,
+    /// These were pushed: the pool holds them, unless it was renewed since, which lost them.
+    pub pushed: Option<Lease>,
+    /// These were not pushed and never will be: they are lost, `fill_fenced`.
+    pub unused: Option<Lease>,
+    /// Below this position, the pool holds nothing any more: it was popped. Does not count if it was renewed since.
+    pub popped_to: Option<u64>,
+}
+
+/// Where positions are that were granted to a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolState {
+    /// With the process that asked for them.
+    Granted,
+    /// In the list.
+    Pushed,
+    /// Handed out. Kept only while [`PoolBefore::held_from`] does not tell that they are not held.
+    Popped,
+}
+
+/// A row of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PooledRange<H> {
+    /// Which positions.
+    pub range: Lease,
+    /// Where they are.
+    pub state: PoolState,
+    /// To whom they were granted, as the store knows it.
+    pub holder: H,
+}
+
+/// A pool as the store has it before a change.
+#[derive(Clone, Debug)]
+pub struct PoolBefore<H> {
+    /// How it stands.
+    pub pool: Pool,
+    /// Its rows.
+    pub rows: Vec<PooledRange<H>>,
+    /// The first position of the scope that this process holds, for a store that keeps it with the cursor.
+    pub held_from: Option<u64>,
+}
+
+/// What the store writes for a pool, all in one transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolChange<H> {
+    /// How the pool stands afterwards.
+    pub pool: Pool,
+    /// The first positions of rows that go, before others are added.
+    pub removed: Vec<u64>,
+    /// New rows.
+    pub added: Vec<PooledRange<H>>,
+    /// Ranges that are gaps from now on.
+    pub lost: Vec<Missing>,
+}
+
+impl<H: Clone + PartialEq> PoolBefore<H> {
+    /// Ends an epoch and begins the next: what was pushed before is lost. `None` if another one was seen.
+    ///
+    /// Invariant: of all who saw an epoch, one ends it.
+    pub fn renew(self, renewal: Renewal) -> Option<PoolChange<H>> {
+        if self.pool.epoch != renewal.seen {
+            return None;
+        }
+        let mut rows = Rows::of(&self.rows);
+        let pushed = rows.take(PoolState::Pushed, &Ranges::of(Lease::new(0, u64::MAX)));
+        rows.lose(&pushed, Reason::PoolInvalidated);
+        Some(rows.change(&self.rows, Pool { epoch: renewal.seen + 1, server: Some(renewal.server) }))
+    }
+
+    /// Decides what becomes of positions that were granted to the pool. Settled again, it changes nothing.
+    pub fn settle(self, settling: &Settling) -> PoolChange<H> {
+        let is_current = self.pool.epoch == settling.epoch;
+        let mut rows = Rows::of(&self.rows);
+        let pushed = rows.take(PoolState::Granted, &Ranges::of(settling.pushed));
+        if is_current {
+            rows.put(pushed, PoolState::Pushed);
+        } else {
+            rows.lose(&pushed, Reason::PoolInvalidated);
+        }
+        let unused = rows.take(PoolState::Granted, &Ranges::of(settling.unused));
+        rows.lose(&unused, Reason::FillFenced);
+        if let Some(to) = settling.popped_to.filter(|_| is_current) {
+            let popped = rows.take(PoolState::Pushed, &Ranges::of(Lease::new(0, to)));
+            if !popped.is_empty() {
+                rows.put(popped, PoolState::Popped);
+                rows.forget_popped(self.held_from);
+            }
+        }
+        rows.change(&self.rows, self.pool)
+    }
+}
+
+/// The rows of a pool while a change is decided.
+struct Rows<H> {
+    rows: Vec<PooledRange<H>>,
+    lost: Vec<Missing>,
+}
+
+impl<H: Clone + PartialEq> Rows<H> {
+    fn of(rows: &[PooledRange<H>]) -> Self {
+        Self { rows: rows.to_vec(), lost: Vec::new() }
+    }
+
+    /// Takes positions out that are in this state; parts of rows that lie outside stay.
+    fn take(&mut self, state: PoolState, wanted: &Ranges) -> Vec<PooledRange<H>> {
+        let (mut taken, mut kept) = (Vec::new(), Vec::new());
+        for row in self.rows.drain(..) {
+            let all = Ranges::of([row.range]);
+            let rest = if row.state == state { all.without(wanted) } else { all.clone() };
+            let part = |range| PooledRange { range, ..row.clone() };
+            taken.extend(all.without(&rest).iter().map(part));
+            kept.extend(rest.iter().map(part));
+        }
+        self.rows = kept;
+        taken
+    }
+
+    fn put(&mut self, rows: Vec<PooledRange<H>>, state: PoolState) {
+        self.rows.extend(rows.into_iter().map(|row| PooledRange { state, ..row }));
+    }
+
+    fn lose(&mut self, rows: &[PooledRange<H>], reason: Reason) {
+        let ranges = Ranges::of(rows.iter().map(|row| row.range));
+        self.lost.extend(Missing::all(ranges.iter(), reason));
+    }
+
+    /// Joins what was popped, so that there are no more rows than leases, and forgets what nothing is held below.
+    fn forget_popped(&mut self, held_from: Option<u64>) {
+        let popped = self.take(PoolState::Popped, &Ranges::of(Lease::new(0, u64::MAX)));
+        let Some(PooledRange { holder, .. }) = popped.first() else { return };
+        let joined = Ranges::of(popped.iter().map(|row| row.range));
+        let needed = joined.iter().filter(|range| held_from.is_some_and(|from| range.to() > from));
+        self.rows.extend(needed.map(|range| PooledRange {
+            range,
+            state: PoolState::Popped,
+            holder: holder.clone(),
+        }));
+    }
+
+    fn change(self, before: &[PooledRange<H>], pool: Pool) -> PoolChange<H> {
+        let gone = before.iter().filter(|row| !self.rows.contains(row));
+        let removed = gone.map(|row| row.range.from()).collect();
+        let added = self.rows.into_iter().filter(|row| !before.contains(row)).collect();
+        PoolChange { pool, removed, added, lost: self.lost }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const END: u64 = 30;
+
+    /// Where each position is: in a row, or lost.
+    type Positions = BTreeMap<u64, Result<PoolState, Reason>>;
+
+    fn rows() -> impl Strategy<Value = Vec<PooledRange<u8>>> {
+        let states = [PoolState::Granted, PoolState::Pushed, PoolState::Popped];
+        let row = (0_u64..4, 1_u64..6, prop::sample::select(states.to_vec()), 0_u8..3);
+        prop::collection::vec(row, 0..6).prop_map(|rows| {
+            let mut next = 0;
+            let placed = rows.into_iter().map(|(pause, count, state, holder)| {
+                let range = Lease::new(next + pause, next + pause + count).unwrap();
+                next = range.to();
+                PooledRange { range, state, holder }
+            });
+            placed.collect()
+        })
+    }
+
+    fn range() -> impl Strategy<Value = Option<Lease>> {
+        (0..END, 0..END).prop_map(|(from, to)| Lease::new(from, to))
+    }
+
+    fn positions(rows: &[PooledRange<u8>], lost: &[Missing]) -> Positions {
+        let kept = rows.iter().map(|row| (row.range, Ok(row.state)));
+        let all = kept.chain(lost.iter().map(|lost| (lost.range, Err(lost.reason))));
+        let mut found = Positions::new();
+        for (range, is) in all {
+            for position in range.from()..range.to() {
+                assert_eq!(found.insert(position, is), None, "{position} is in two places");
+            }
+        }
+        found
+    }
+
+    fn applied(mut rows: Vec<PooledRange<u8>>, change: &PoolChange<u8>) -> Vec<PooledRange<u8>> {
+        rows.retain(|row| !change.removed.contains(&row.range.from()));
+        rows.extend(change.added.iter().cloned());
+        rows
+    }
+
+    fn pool(epoch: u64) -> Pool {
+        Pool { epoch, server: None }
+    }
+
+    proptest! {
+        #[test]
+        fn each_position_becomes_what_was_settled_and_nothing_changes_twice(
+            rows in rows(), pushed in range(), unused in range(), popped_to in prop::option::of(0..END),
+            epoch in 1_u64..3, held_from in prop::option::of(0..END),
+        ) {
+            let settling = Settling { epoch, pushed, unused, popped_to };
+            let is_in = |range: Option<Lease>, at| range.is_some_and(|range| range.from() <= at && at < range.to());
+            let expected: Positions = positions(&rows, &[]).into_iter().filter_map(|(at, is)| Some((at, match is {
+                Ok(PoolState::Granted) if is_in(pushed, at) && epoch != 1 => Err(Reason::PoolInvalidated),
+                Ok(PoolState::Granted) if is_in(pushed, at) && popped_to.is_some_and(|to| at < to) => return None,
+                Ok(PoolState::Granted) if is_in(pushed, at) => Ok(PoolState::Pushed),
+                Ok(PoolState::Granted) if is_in(unused, at) => Err(Reason::FillFenced),
+                Ok(PoolState::Pushed) if epoch == 1 && popped_to.is_some_and(|to| at < to) => return None,
+                Ok(PoolState::Popped) => return None,
+                other => other,
+            }))).collect();
+            let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from };
+            let change = before.settle(&settling);
+            let after = applied(rows.clone(), &change);
+            let mut found = positions(&after, &change.lost);
+            let popped: Vec<u64> =
+                found.iter().filter(|(_, is)| **is == Ok(PoolState::Popped)).map(|(at, _)| *at).collect();
+            found.retain(|at, _| !popped.contains(at));
+            prop_assert_eq!(found, expected);
+            let again = PoolBefore { pool: pool(1), rows: after, held_from }.settle(&settling);
+            prop_assert_eq!((again.removed, again.added, again.lost), (vec![], vec![], vec![]));
+        }
+
+        #[test]
+        fn a_new_epoch_loses_what_was_pushed_and_nothing_else(rows in rows()) {
+            let server = Server { run: "run".into(), replication: "replication".into() };
+            let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from: None };
+            prop_assert_eq!(before.clone().renew(Renewal { seen: 0, server: server.clone() }), None);
+            let change = before.renew(Renewal { seen: 1, server: server.clone() }).unwrap();
+            prop_assert_eq!(&change.pool, &Pool { epoch: 2, server: Some(server) });
+            let mut expected = positions(&rows, &[]);
+            for is in expected.values_mut().filter(|is| **is == Ok(PoolState::Pushed)) {
+                *is = Err(Reason::PoolInvalidated);
+            }
+            prop_assert_eq!(positions(&applied(rows, &change), &change.lost), expected);
+        }
+    }
+
+    /// What a process holds is known by its first position, so what was popped above it must stay known.
+    #[test]
+    fn what_was_popped_is_kept_while_something_is_held_below_it() {
+        let row = |from, to, state| PooledRange { range: Lease::new(from, to).unwrap(), state, holder: 0 };
+        let rows = vec![
+            row(2, 4, PoolState::Popped),
+            row(10, 20, PoolState::Pushed),
+            row(20, 22, PoolState::Popped),
+        ];
+        let settled = |held_from| {
+            let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from };
+            before.settle(&Settling { epoch: 1, popped_to: Some(20), ..Settling::default() })
+        };
+        let change = settled(Some(5));
+        assert_eq!((change.removed, change.added), (vec![2, 10, 20], vec![row(10, 22, PoolState::Popped)]));
+        assert_eq!(settled(None).added, []);
+    }
+}
