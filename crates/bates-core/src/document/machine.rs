@@ -104,9 +104,7 @@ impl<S: Store> Machine<S> {
         if self.dispenser.is_closing() {
             return Err(self.dispenser.refusal(&entry.series, &place.scope).into());
         }
-        if entry.series.promise() == Promise::Ordered {
-            self.dispenser.leave_memory(&entry.series).await;
-        }
+        self.leave_memory(entry).await;
         let _permit = self.dispenser.permit(&place)?;
         let key = idempotency.as_ref().map(|idempotency| idempotency.key.clone());
         let ask = Assign {
@@ -125,10 +123,7 @@ impl<S: Store> Machine<S> {
         entry.note_reach(&place, &assigned);
         let assigned = assigned.map_err(|error| refused(entry, &place, key, error))?;
         if assigned.is_new {
-            entry.counts.add_issued(1);
-        }
-        if assigned.is_new && is_document {
-            entry.documents.notify_one();
+            entry.note_numbered(is_document);
         }
         Ok(assigned)
     }
@@ -179,6 +174,21 @@ impl<S: Store> Machine<S> {
 
     fn wake(&self, of: impl Fn(&Entry) -> bool) {
         self.registry().entries().filter(|entry| of(entry)).for_each(|entry| entry.documents.notify_one());
+    }
+
+    async fn leave_memory(&self, entry: &Entry) {
+        if entry.series.promise() == Promise::Ordered {
+            self.dispenser.leave_memory(&entry.series).await;
+        }
+    }
+}
+
+impl Entry {
+    fn note_numbered(&self, is_document: bool) {
+        self.counts.add_issued(1);
+        if is_document {
+            self.documents.notify_one();
+        }
     }
 }
 
