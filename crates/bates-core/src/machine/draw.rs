@@ -8,7 +8,6 @@ use crate::scope::Place;
 use crate::series::OpenScope;
 use crate::store::Store;
 
-/// Numbers that are taken and rendered in one go.
 const CHUNK: u64 = 4_096;
 
 /// Rules that reject so many positions in a row will hardly accept the next one soon.
@@ -89,15 +88,13 @@ impl<S: Store> Machine<S> {
     }
 }
 
-/// Something that was taken and that the caller does not have yet. It is burned if it is dropped: the caller stopped
-/// waiting, or what had to be written before was not.
+/// Something on its way to the caller. It is burned if the caller stops waiting, or a record could not be written.
 pub(crate) struct Unclaimed<'m, S: Store, T: Positions> {
     machine: &'m Machine<S>,
     place: &'m Place,
     what: Option<T>,
 }
 
-/// Something whose positions can be told.
 pub(crate) trait Positions {
     fn ranges(&self) -> Ranges;
 }

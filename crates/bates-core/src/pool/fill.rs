@@ -11,7 +11,6 @@ use crate::runtime::Runtime;
 use crate::series::{OpenScope, Value};
 use crate::store::{Measured, Store};
 
-/// How long a lock lasts that its filler does not extend.
 const LOCK_LASTS: Duration = Duration::from_secs(10);
 
 /// Positions that are granted together: what a filler that crashes loses at the most.
@@ -23,7 +22,6 @@ const CHUNK: u64 = 20_000;
 /// How often a chunk is sent whose answer was lost.
 const SENDS_MAX: u32 = 3;
 
-/// A pool, and what is needed to fill it.
 pub(crate) struct Filling<'a, S> {
     pub(crate) store: &'a Measured<S>,
     pub(crate) kept: &'a KeptPools,
@@ -32,7 +30,6 @@ pub(crate) struct Filling<'a, S> {
     pub(crate) key: Box<str>,
 }
 
-/// When the epoch of a pool began.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Begun {
     /// Before this filling.
@@ -130,8 +127,7 @@ impl<S: Store> Filling<'_, S> {
         Ok(Filled::Done { pushed, renewed: epoch.begun == Begun::Anew })
     }
 
-    /// The pool as the store knows it, if the list is of its epoch and the server has the memory of then; else begun
-    /// anew.
+    /// The epoch to fill: the store's, if list and server are of it; else the pool is begun anew.
     async fn trusted<'s>(&self, server: &'s Server, list: &ListLook) -> Result<Epoch<'s>, FillError> {
         if list.is_foreign {
             return Err(FillError::OtherStore(self.key.clone()));
@@ -166,7 +162,6 @@ impl<S: Store> Filling<'_, S> {
         if next < pushed_to { Err(FillError::TakenBack { key, pushed_to, next }) } else { Ok(()) }
     }
 
-    /// Pushes what was granted, and writes down what became of it.
     async fn push(
         &self,
         grant: Grant,
@@ -215,7 +210,6 @@ impl<S: Store> Filling<'_, S> {
         Ok(())
     }
 
-    /// Renders a chunk, and packs it if it has any numbers.
     async fn pack(&self, chunk: Option<Lease>, fenced: Fenced<'_>) -> (Option<Pushing<'_>>, Numbers) {
         let Some(range) = chunk else { return (None, Numbers::default()) };
         let (scope, value) = (self.open.scope.clone(), self.kept.settings.value);

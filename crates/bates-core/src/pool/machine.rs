@@ -12,7 +12,6 @@ use crate::scope::{Place, ScopeKey, ScopeName, ScopeRefused, each_page};
 use crate::series::{Entry, OpenScope, SeriesName};
 use crate::store::{Store, StoreError};
 
-/// Pools that are read together.
 const PAGE: usize = 1_000;
 
 /// A pool that was asked for and is none.
@@ -113,8 +112,7 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// The epoch of a pool, for somebody who is about to take from it and sees this server: one that is not known is
-    /// looked at first, and the pool begun anew if it forgot.
+    /// The key and epoch of a pool for a caller that sees this server. An unknown server is looked at first.
     pub async fn attach(
         &self,
         entry: &Entry,
@@ -205,7 +203,6 @@ impl<S: Store> Machine<S> {
     }
 }
 
-/// The pool of a scope, and the key of its list.
 struct Named {
     place: Place,
     key: Box<str>,
