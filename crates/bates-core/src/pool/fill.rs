@@ -48,6 +48,9 @@ struct Epoch<'s> {
     begun: Begun,
 }
 
+/// Told how many numbers were pushed so far.
+pub(crate) type Progress<'a> = &'a (dyn Fn(u64) + Sync);
+
 /// A lock that is held, and when it was last made to last.
 struct Locked {
     token: String,
@@ -55,25 +58,13 @@ struct Locked {
 }
 
 impl<S: Store> Filling<'_, S> {
-    /// Fills the pool if it is low, or begins it anew if its server forgot it. Tells `progress` of numbers pushed.
-    pub(crate) async fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Filled, FillError> {
+    /// Begins the pool anew if its server forgot it. With `progress`, which is told of numbers pushed, fills it if it is low.
+    pub(crate) async fn run(&self, progress: Option<Progress<'_>>) -> Result<Filled, FillError> {
         let Some(mut lock) = self.lock().await? else { return Ok(Filled::Elsewhere) };
         let filled = self.fill(&mut lock, progress).await;
-        self.unlock(&lock).await;
+        // One that is not ended ends by itself.
+        let _ = self.kept.list.unlock(&self.key, &lock.token).await;
         filled
-    }
-
-    /// Begins the pool anew if its server forgot it, and fills nothing.
-    pub(crate) async fn look_after(&self) -> Result<Filled, FillError> {
-        let Some(lock) = self.lock().await? else { return Ok(Filled::Elsewhere) };
-        let trusted = async {
-            let (server, list) = self.look().await?;
-            let epoch = self.trusted(&server, &list).await?;
-            Ok(Filled::Done { pushed: 0, renewed: epoch.begun == Begun::Anew })
-        };
-        let trusted = trusted.await;
-        self.unlock(&lock).await;
-        trusted
     }
 
     async fn lock(&self) -> Result<Option<Locked>, FillError> {
@@ -83,22 +74,17 @@ impl<S: Store> Filling<'_, S> {
         Ok(is_free.then_some(lock))
     }
 
-    /// One that is not ended ends by itself.
-    async fn unlock(&self, lock: &Locked) {
-        let _ = self.kept.list.unlock(&self.key, &lock.token).await;
-    }
-
     async fn look(&self) -> Result<(Server, ListLook), FillError> {
         let looked = self.kept.list.look(std::slice::from_ref(&self.key)).await.map_err(FillError::Server)?;
         Ok((looked.server, looked.lists.into_iter().next().unwrap_or_default()))
     }
 
-    async fn fill(&self, lock: &mut Locked, progress: &(dyn Fn(u64) + Sync)) -> Result<Filled, FillError> {
+    async fn fill(&self, lock: &mut Locked, progress: Option<Progress<'_>>) -> Result<Filled, FillError> {
         // Under the lock: somebody may have filled it just before.
         let (server, list) = self.look().await?;
         let epoch = self.trusted(&server, &list).await?;
         let level = if epoch.begun == Begun::Before { list.level } else { 0 };
-        let lacks = self.kept.settings.lacks(level);
+        let lacks = progress.map_or(0, |_| self.kept.settings.lacks(level));
         if epoch.begun == Begun::Before && lacks > 0 {
             let popped_to = self.popped_to(&list);
             self.settle(Settling { epoch: epoch.number, popped_to, ..Settling::default() }).await?;
@@ -116,7 +102,9 @@ impl<S: Store> Filling<'_, S> {
             self.push(grant, epoch, lock, &mut |count| {
                 pushed += count;
                 self.kept.count_pushed(count);
-                progress(pushed);
+                if let Some(progress) = progress {
+                    progress(pushed);
+                }
             })
             .await?;
             if pushed == before {

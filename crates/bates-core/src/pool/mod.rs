@@ -17,7 +17,6 @@ mod record;
 mod settings;
 mod watched;
 
-pub(crate) use fill::Filling;
 pub use filled::{FillError, Filled};
 pub use filler::{Filler, Telling};
 pub use kept::{KeptPools, PoolTally};
