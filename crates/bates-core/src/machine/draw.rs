@@ -26,6 +26,16 @@ pub(crate) struct Piece {
 }
 
 impl Drawn {
+    /// Adds the numbers of what was taken, and answers how many they are.
+    fn add(&mut self, open: &OpenScope<'_>, taken: &Taken, is_noted: bool) -> usize {
+        let before = self.numbers.len();
+        self.numbers.add(&open.scope, taken);
+        if is_noted {
+            self.note(taken, before);
+        }
+        self.numbers.len() - before
+    }
+
     /// Notes what was taken, of which the numbers from `begin` on came. A range that goes on is one.
     fn note(&mut self, taken: &Taken, mut begin: usize) {
         for range in taken.leases() {
@@ -57,13 +67,9 @@ impl<S: Store> Machine<S> {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left over.
             match self.positions(open, Wanted::Any(asked)).await {
                 Ok(taken) => {
-                    let drawn = unclaimed.get_mut();
-                    let before = drawn.numbers.len();
-                    drawn.numbers.add(&open.scope, &taken);
-                    rejected = if drawn.numbers.len() > before { 0 } else { rejected + taken.count() };
-                    if is_noted || self.is_audited(open.entry) {
-                        drawn.note(&taken, before);
-                    }
+                    let is_noted = is_noted || self.is_audited(open.entry);
+                    let added = unclaimed.get_mut().add(open, &taken, is_noted);
+                    rejected = if added > 0 { 0 } else { rejected + taken.count() };
                 }
                 // The last few are given to whoever asks for more.
                 Err(error) if error.left() > 0 => {
