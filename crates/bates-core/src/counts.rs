@@ -57,7 +57,6 @@ impl Counts {
         self.refill_errors.load(Ordering::Relaxed)
     }
 
-    /// How far its scopes have come.
     pub(crate) fn reach(&self) -> &Reach {
         &self.reach
     }

@@ -114,14 +114,11 @@ impl<S: Store> Machine<S> {
 
     /// The series of that name, also if another node has made it just now.
     pub async fn named_anywhere(&self, name: &str) -> Option<Arc<Entry>> {
-        match self.named(name) {
-            None => {
-                // A store that cannot be asked knows no more than this node. Others may have followed meanwhile.
-                let _ = self.follow().await;
-                self.named(name)
-            }
-            found => found,
+        if self.named(name).is_none() {
+            // A store that cannot be asked knows no more than this node. Others may have followed meanwhile.
+            let _ = self.follow().await;
         }
+        self.named(name)
     }
 
     /// The series that a key belongs to. Keys of two series never meet.
@@ -129,8 +126,7 @@ impl<S: Store> Machine<S> {
         self.registry().of_key(key).cloned()
     }
 
-    /// The next `count` numbers of a scope. Fewer where the space ends, or the store fails on the way; none is
-    /// an error.
+    /// The next `count` numbers of a scope: fewer where the space ends or the store fails on the way, never none.
     pub async fn next(
         &self,
         entry: &Entry,
@@ -210,7 +206,6 @@ impl<S: Store> Machine<S> {
         self.store().latency()
     }
 
-    /// The store behind it.
     pub(crate) fn store(&self) -> &Measured<S> {
         self.dispenser.store()
     }
@@ -224,8 +219,7 @@ impl<S: Store> Machine<S> {
         self.runtime.elapsed()
     }
 
-    /// A number that changes whenever ranges granted before must not be used: the store was taken back, or they were
-    /// recalled.
+    /// Changes whenever ranges granted before must not be used: they were recalled, or the store was taken back.
     pub(crate) fn generation(&self) -> u64 {
         self.store().era() + self.dispenser.recalls_answered()
     }

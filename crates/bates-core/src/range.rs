@@ -30,7 +30,6 @@ impl Lease {
         self.to - self.from
     }
 
-    /// The first `count` positions and the rest.
     pub(crate) fn split(self, count: u64) -> (Option<Self>, Option<Self>) {
         let at = self.from.saturating_add(count).min(self.to);
         (Self::new(self.from, at), Self::new(at, self.to))

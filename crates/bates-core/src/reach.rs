@@ -2,55 +2,44 @@
 //! end alike, so the one that is furthest is the one that runs out first. Nothing is kept for a scope; one figure for a
 //! series, or for each of a few periods where it starts again.
 
+use std::collections::BTreeMap;
+
 use parking_lot::Mutex;
 
-/// Periods of a series that are remembered. Who numbers by date is mostly in this period and the ones beside it; of
-/// those before, the earliest are forgotten.
+/// Periods of a series that are remembered; the earliest are forgotten first.
 const PERIODS_MAX: usize = 16;
 
-/// The furthest cursor of each period; of a series that never starts again there is one, without a name.
+/// The furthest cursor of each period, the first position not granted; of a series that never starts again there is one,
+/// without a name. The names of periods ascend as they do.
 #[derive(Debug, Default)]
-pub(crate) struct Reach(Mutex<Vec<Furthest>>);
-
-#[derive(Debug)]
-struct Furthest {
-    period: Box<str>,
-    /// The first position that was not granted.
-    next: u64,
-}
+pub(crate) struct Reach(Mutex<BTreeMap<Box<str>, u64>>);
 
 impl Reach {
     /// Everything below `next` was granted in some scope of the period.
     pub(crate) fn extend(&self, period: Option<&str>, next: u64) {
         let period = period.unwrap_or_default();
         let mut all = self.0.lock();
-        if let Some(known) = all.iter_mut().find(|known| *known.period == *period) {
-            known.next = known.next.max(next);
+        if let Some(known) = all.get_mut(period) {
+            *known = next.max(*known);
             return;
         }
-        all.push(Furthest { period: period.into(), next });
+        all.insert(period.into(), next);
         if all.len() > PERIODS_MAX {
-            // The names of periods ascend as they do.
-            let earliest = all.iter().enumerate().min_by(|a, b| a.1.period.cmp(&b.1.period));
-            let earliest = earliest.map(|(at, _)| at);
-            all.swap_remove(earliest.unwrap_or_default());
+            all.pop_first();
         }
     }
 
-    /// A tail was given back: the cursor that stood at `from` stands at `to` again. Where another scope was between
-    /// the two, it is seen with its next grant.
+    /// A tail was given back. If another scope was between the two, its next grant shows it.
     pub(crate) fn draw_back(&self, period: Option<&str>, from: u64, to: u64) {
-        let period = period.unwrap_or_default();
-        let mut all = self.0.lock();
-        if let Some(known) = all.iter_mut().find(|known| *known.period == *period && known.next == from) {
-            known.next = to;
+        if let Some(known) = self.0.lock().get_mut(period.unwrap_or_default()).filter(|known| **known == from)
+        {
+            *known = to;
         }
     }
 
     /// The first position that no scope of the period has come to; `None` if this node was granted nothing in it.
     pub(crate) fn next(&self, period: Option<&str>) -> Option<u64> {
-        let period = period.unwrap_or_default();
-        self.0.lock().iter().find(|known| *known.period == *period).map(|known| known.next)
+        self.0.lock().get(period.unwrap_or_default()).copied()
     }
 }
 

@@ -44,8 +44,7 @@ pub trait Runtime: Send + Sync + 'static {
         getrandom::fill(bytes).map_err(|error| error.to_string().into())
     }
 
-    /// A wait times a random factor, so that nodes which failed together do not try again together. The middle of the
-    /// range if the system has no randomness.
+    /// A wait times a random factor, so that nodes which failed together do not try again together.
     fn jittered(&self, wait: Duration, factors: Range<f64>) -> Duration {
         let mut bytes = [0; 4];
         let share = self.fill_random(&mut bytes);

@@ -16,7 +16,6 @@ use crate::scope::Place;
 use crate::series::{Entry, OpenScope};
 use crate::store::{Store, StoreError};
 
-/// Records that are removed together.
 const PRUNE_AT_ONCE: usize = 10_000;
 
 impl<S: Store> Machine<S> {

@@ -23,7 +23,6 @@ const GROWTH: u64 = 8;
 
 pub(super) type Answer = Result<Taken, IssueError>;
 
-/// A scope in memory.
 pub(super) struct Cell {
     pub(super) held: Held,
     /// When no more than this is left of a lease, the next one is fetched.
@@ -53,15 +52,11 @@ enum Refill {
     Discarded,
 }
 
-/// What a caller gets at once.
 pub(super) enum Outcome {
-    /// An answer.
     Answered(Answer),
-    /// An answer later.
     Waits(oneshot::Receiver<Answer>),
 }
 
-/// Positions to fetch now.
 pub(super) struct Fetch {
     pub(super) place: Place,
     pub(super) series: Series,
@@ -112,8 +107,7 @@ impl Cell {
         Some((taken, self.refill_if_low()))
     }
 
-    /// Takes positions if they are held and no caller waits; otherwise waits in line. `None` if a lease is not due and
-    /// the store should be asked for a run alone; never with `is_patient`.
+    /// Takes positions, or waits in line. `None` to ask the store for a run alone; never with `is_patient`.
     pub(super) fn take(&mut self, wanted: Wanted, is_patient: bool) -> Option<(Outcome, Option<Fetch>)> {
         let is_unique = self.is_unique();
         if self.line.is_none() {
@@ -281,7 +275,6 @@ impl Cell {
         Some(Tail { place: self.place(), lease, version: self.version, lost })
     }
 
-    /// How large the next lease is.
     fn lease_size(&self) -> u64 {
         let limits = self.series.limits();
         let grown = GROWTH.saturating_pow(self.growths.into());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
+use futures_util::stream;
 
 use super::cell::Cell;
 use super::{Dispenser, Inner};
@@ -56,7 +56,6 @@ impl<S: Store> Dispenser<S> {
 }
 
 impl<S: Store> Inner<S> {
-    /// Seals the cells of a series, or of all.
     pub(super) fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<Sealed> {
         let mut sealed = Vec::new();
         let is_of = |cell: &Cell| of.is_none_or(|series| cell.series().name() == series);
@@ -88,31 +87,28 @@ impl<S: Store> Inner<S> {
         }
         let mut closed = Closed { scopes: sealed.len() as u64, ..Closed::default() };
         closed.gaps = sealed.iter().map(|sealed| sealed.lost_count).sum();
-        let mut tails = sealed.into_iter().filter_map(|sealed| sealed.tail);
-        let mut under_way = FuturesUnordered::new();
         let era = self.era.load(Ordering::Acquire);
-        loop {
-            while under_way.len() < SURRENDERS_MAX
-                && let Some(tail) = tails.next()
-            {
-                let inner = self.clone();
-                under_way.push(async move { (tail.lease.count(), inner.surrender(tail, era).await) });
-            }
-            match under_way.next().await {
-                None => return closed,
-                Some((count, Ok(Surrendered::Returned))) => closed.returned += count,
-                Some((count, Ok(Surrendered::Gap))) => closed.gaps += count,
+        let tails = sealed.into_iter().filter_map(|sealed| sealed.tail);
+        let giving_back = tails.map(|tail| {
+            let inner = self.clone();
+            async move { (tail.lease.count(), inner.surrender(tail, era).await) }
+        });
+        let mut given_back = stream::iter(giving_back).buffer_unordered(SURRENDERS_MAX);
+        while let Some((count, outcome)) = given_back.next().await {
+            match outcome {
+                Ok(Surrendered::Returned) => closed.returned += count,
+                Ok(Surrendered::Gap) => closed.gaps += count,
                 // An unknown outcome is a gap: a tail is given back once, and never again.
-                Some((count, Err(_))) => {
+                Err(_) => {
                     self.has_unknown_tails.store(true, Ordering::Release);
                     closed.gaps += count;
                 }
             }
         }
+        closed
     }
 }
 
-/// What a sealed cell held.
 pub(super) struct Sealed {
     pub(super) tail: Option<Tail>,
     /// Positions that cannot be given back.

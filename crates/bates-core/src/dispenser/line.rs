@@ -12,7 +12,6 @@ use crate::ledger::GrantError;
 #[derive(Default)]
 pub(super) struct Line {
     pub(super) waiting: VecDeque<Waiter>,
-    /// How many positions they want together.
     pub(super) wanted: u64,
 }
 

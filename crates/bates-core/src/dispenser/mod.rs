@@ -71,7 +71,6 @@ struct Inner<S> {
     burned: Burned,
     /// Whether the store did not say what became of a tail that was given back.
     has_unknown_tails: AtomicBool,
-    /// How many recalls were answered.
     recalls_answered: AtomicU64,
     /// The runtime that refills. A caller may be in another one that ends before the refill does, or in none.
     tokio: Handle,
@@ -113,15 +112,13 @@ impl<S: Store> Dispenser<S> {
         !self.is_closing() && !series.is_retired() && !series.is_out_of_memory() && !self.is_forked()
     }
 
-    /// Whether this process is a fork of the one that made the dispenser. Invariant: it then takes and gives back nothing,
-    /// and takes no lock.
+    /// Invariant: a fork of the process that made the dispenser takes and gives back nothing, and takes no lock.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         self.inner.process.is_forked()
     }
 
-    /// Fetches the first positions of a scope that is not in memory and is about to be asked for, without waiting
-    /// and without taking any: whoever has many questions lets their answers share a commit this way.
+    /// Fetches the first positions of a scope that is about to be asked for, without waiting and without taking any.
     pub fn warm(&self, series: &Series, scope: &ScopeKey) {
         if self.is_forked() {
             return;
@@ -150,8 +147,7 @@ impl<S: Store> Dispenser<S> {
         levels
     }
 
-    /// The first position of a scope that was not handed out yet: the next one, unless others are asked in
-    /// between. `None` if the scope does not exist. Never creates one.
+    /// The first position of a scope that was not handed out yet. `None` if there is no such scope.
     pub async fn peek(&self, series: &Series, scope: &ScopeKey) -> Result<Option<u64>, StoreError> {
         if self.is_forked() {
             return Err(StoreError::Forked);
@@ -178,8 +174,7 @@ impl<S: Store> Dispenser<S> {
         self.inner.give_back(sealed).await
     }
 
-    /// Refuses new calls, lets those under way end, and gives all tails back. Afterwards nothing in the background
-    /// has the store any more.
+    /// Refuses new calls, ends those under way and gives all tails back. No task has the store afterwards.
     pub async fn close(&self) -> Closed {
         if self.is_forked() {
             return Closed::default();
@@ -191,8 +186,7 @@ impl<S: Store> Dispenser<S> {
         closed
     }
 
-    /// Retires a series: nothing new is begun in its name, what is under way ends, and its tails are given back.
-    /// Afterwards nothing of it is in memory.
+    /// Retires a series: begins nothing new, ends what is under way, gives its tails back and holds nothing of it.
     pub(crate) async fn retire(&self, series: &Series) -> Closed {
         series.retire();
         self.close_all(Some(series.name())).await
@@ -208,7 +202,6 @@ impl<S: Store> Dispenser<S> {
         self.inner.is_closing.load(Ordering::Acquire)
     }
 
-    /// The store behind it.
     pub(crate) fn store(&self) -> &Measured<S> {
         &self.inner.store
     }

@@ -60,8 +60,7 @@ impl GivenUp {
 }
 
 impl<S: Store> Dispenser<S> {
-    /// Answers the recalls that the store has for this process, and reports what was given up otherwise. What fails is
-    /// tried again with the next call.
+    /// Answers the recalls of the store, and reports what was given up. What fails is tried with the next call.
     pub(crate) async fn answer_recalls(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
         for Recall { series, epoch } in inner.store.recalls().await? {
@@ -82,7 +81,6 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
-    /// How many recalls this process has answered.
     pub(crate) fn recalls_answered(&self) -> u64 {
         self.inner.recalls_answered.load(Ordering::Acquire)
     }

@@ -17,8 +17,7 @@ use crate::series::Series;
 use crate::store::{Store, StoreError};
 
 impl<S: Store> Inner<S> {
-    /// Runs work in the background. Invariant: it counts until it has let go of the store, which a dispenser that closes
-    /// waits for.
+    /// Runs work in the background. Invariant: it counts until it has let go of the store; closing waits for that.
     pub(super) fn spawn<F>(
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>) -> F,
@@ -68,7 +67,6 @@ impl<S: Store> Inner<S> {
     }
 }
 
-/// A refill that is under way.
 struct Refill<S: Store> {
     inner: Arc<Inner<S>>,
     place: Place,
@@ -125,7 +123,6 @@ pub(super) struct Refills {
     ended: Notify,
 }
 
-/// Counts a refill as long as it lives, also if its task is dropped.
 pub(super) struct Counted(Arc<Refills>);
 
 impl Refills {

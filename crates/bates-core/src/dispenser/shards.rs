@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+use hashbrown::hash_table::OccupiedEntry;
 use parking_lot::Mutex;
 
 use super::cell::Cell;
@@ -43,7 +44,6 @@ impl Shards {
         Self { hasher: FixedState::with_seed(seed), shards: (0..SHARDS).map(|_| Shard::default()).collect() }
     }
 
-    /// Looks at the cell of a place, if it is there.
     #[inline]
     pub(super) fn look<R>(&self, at: At<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
         let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
@@ -64,29 +64,20 @@ impl Shards {
             return None;
         }
         let rehash = |cell: &Cell| hash(hasher, cell.series(), cell.scope());
-        let mut entry = shard
+        let entry = shard
             .entry(hash_at, |cell| at.is(cell), rehash)
             .or_insert_with(|| Cell::new(at.series.clone(), at.scope));
-        let seen = look(entry.get_mut());
-        if entry.get().is_void() {
-            entry.remove();
-        }
-        Some(seen)
+        Some(look_and_tidy(entry, look))
     }
 
     /// Looks at the cell of a place, if it is there. It is removed if it is void afterwards.
     pub(super) fn look_and_tidy<R>(&self, at: At<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
         let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
         let mut shard = self.shard(hash).lock();
-        let mut entry = shard.find_entry(hash, |cell| at.is(cell)).ok()?;
-        let seen = look(entry.get_mut());
-        if entry.get().is_void() {
-            entry.remove();
-        }
-        Some(seen)
+        let entry = shard.find_entry(hash, |cell| at.is(cell)).ok()?;
+        Some(look_and_tidy(entry, look))
     }
 
-    /// Looks at every cell, one shard after the other.
     pub(super) fn each(&self, mut look: impl FnMut(&Cell)) {
         for shard in &self.shards {
             shard.0.lock().iter().for_each(&mut look);
@@ -120,6 +111,14 @@ impl Shards {
         // apart; these lie between them.
         &self.shards[(hash >> 48) as usize % SHARDS].0
     }
+}
+
+fn look_and_tidy<R>(mut entry: OccupiedEntry<'_, Cell>, look: impl FnOnce(&mut Cell) -> R) -> R {
+    let seen = look(entry.get_mut());
+    if entry.get().is_void() {
+        entry.remove();
+    }
+    seen
 }
 
 #[inline]

@@ -14,14 +14,12 @@ use crate::scope::{Place, ScopeKey};
 use crate::series::{Promise, Series};
 use crate::store::{Store, StoreError};
 
-/// How many calls that are granted one by one may be on their way to the store together. They share commits, so
-/// more would only wait in memory.
+/// Calls that may wait for a grant of the store together. They share commits, so more would only wait in memory.
 pub(super) const CALLS_MAX: usize = 10_000;
 
 /// Adopted numbers that one call skips before it is refused. Each costs three commits.
 const CUTS_MAX: usize = 64;
 
-/// Positions that a call wants.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted {
     /// This many, in any number of ranges.
@@ -43,7 +41,6 @@ impl Wanted {
     }
 }
 
-/// A call for positions of a scope.
 #[derive(Clone, Copy)]
 struct Call<'a> {
     series: &'a Series,
@@ -100,8 +97,7 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
-    /// Positions out of memory, or out of the next lease. `None` if the store should be asked for a run alone; never
-    /// with `is_patient`.
+    /// Positions from memory or the next lease. `None` to ask the store for a run alone; never with `is_patient`.
     async fn take_held(&self, call: Call<'_>, is_patient: bool) -> Option<Result<Taken, IssueError>> {
         // Asked under the shard's lock: once what is closed was swept out of a shard, nothing of it comes into it.
         let may_make = || self.may_hold(call.series);
@@ -150,8 +146,7 @@ impl<S: Store> Dispenser<S> {
         Err(IssueError::Store { place: call.place(), error: StoreError::Forked })
     }
 
-    /// How a call is granted by the store itself, where no lease in memory could keep the promise: the order of
-    /// calls to several nodes is that of commits.
+    /// How the store itself grants a call, where memory could not keep the promise: nodes are ordered by commits.
     pub(crate) fn direct(&self, series: &Series) -> Option<Purpose> {
         match series.promise() {
             Promise::Gapless => Some(Purpose::Issue),
@@ -178,12 +173,10 @@ impl<S: Store> Dispenser<S> {
         self.inner.direct_calls.try_acquire().map_err(busy)
     }
 
-    /// How many of them are on their way.
     pub(crate) fn calls_under_way(&self) -> usize {
         CALLS_MAX - self.inner.direct_calls.available_permits()
     }
 
-    /// Why a call is not begun.
     pub(crate) fn refusal(&self, series: &Series, scope: &ScopeKey) -> IssueError {
         if self.is_closing() {
             return IssueError::Stopping;

@@ -4,7 +4,6 @@
 /// Longer keys lie behind a pointer.
 const INLINE_BYTES_MAX: usize = 30;
 
-/// The text of a scope's key.
 pub(super) enum Text {
     Inline { len: u8, bytes: [u8; INLINE_BYTES_MAX] },
     Apart(Box<[u8]>),

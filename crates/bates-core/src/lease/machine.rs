@@ -87,7 +87,6 @@ impl EndRefused {
     }
 }
 
-/// Ranges that a message names.
 const LISTED_MAX: usize = 5;
 
 fn listed(ranges: &[Lease]) -> String {
@@ -128,8 +127,7 @@ pub struct Leased {
 pub enum Advance {
     /// Every position is a number.
     Ranges(Vec<Lease>),
-    /// The series is shuffled, and the key stays here; or has rules, or a day, which are decided here. They lie in these
-    /// ranges, with positions that the rules reject.
+    /// Rendered here: the series is shuffled, has rules or a day. The ranges include positions that the rules reject.
     Numbers(Numbers, Vec<Lease>),
 }
 
@@ -209,7 +207,6 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// How many of these positions are numbers.
     fn numbers_of(&self, place: &Place, positions: &Ranges) -> u64 {
         let Some(entry) = self.registry().named(place.series.as_str()).cloned() else {
             return positions.count();
@@ -230,7 +227,6 @@ impl<S: Store> Machine<S> {
 }
 
 impl Entry {
-    /// Whether a client cannot render the numbers itself.
     fn is_rendered_here(&self, date: Option<Date>) -> bool {
         let pattern = self.series.pattern();
         pattern.is_shuffled() || !pattern.reject().is_empty() || pattern.needs_date() && date.is_none()

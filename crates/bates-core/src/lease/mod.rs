@@ -19,8 +19,7 @@ use crate::series::SeriesName;
 pub use crate::ledger::LeaseEnd;
 pub use machine::{Advance, EndRefused, LeaseAsk, LeaseRefused, Leased};
 
-/// A client that said nothing of a lease for so long has crashed, or is cut off: what it used is not known. Clients give
-/// back what they have held for half of it.
+/// After this silence a client counts as crashed. Clients give back what they have held for half of it.
 pub const CLIENT_LEASE_SPAN: Duration = Duration::from_hours(24);
 
 /// Positions that a client holds in advance.

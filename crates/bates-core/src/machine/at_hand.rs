@@ -25,8 +25,7 @@ pub enum NotAtHand {
     /// Nothing of the scope is in memory just now; it is being fetched.
     #[error("no number of the scope is in memory just now: ask again, or wait for one")]
     Now,
-    /// Each number of the series is waited for: it is gapless, audited, shows a day that has to be asked for, or is
-    /// ordered and has documents.
+    /// Each number is waited for: the series is gapless, audited, shows today's date, or is ordered with documents.
     #[error("each number of this series has to be waited for")]
     Never,
     /// This process is a fork of the one that opened the store.
@@ -87,8 +86,7 @@ impl<S: Store> Machine<S> {
         Err(NotAtHand::Now)
     }
 
-    /// The next `count` positions of the scope that `key` names, without a hole, if they are held in memory.
-    /// `scope` is the caller's room for the scope's key.
+    /// The next `count` positions of a key's scope in one range, if held. `scope` is the caller's room for its key.
     pub fn try_next_by_key(&self, entry: &Entry, key: &str, count: u64, scope: &mut String) -> Option<Taken> {
         if entry.is_awaited {
             return None;
@@ -100,8 +98,7 @@ impl<S: Store> Machine<S> {
         Some(taken)
     }
 
-    /// Fetches the first numbers of the scope that `key` names, if it is not in memory: for somebody who is about
-    /// to ask for it, and for others, and would otherwise wait for one after the other.
+    /// Fetches the first numbers of a key's scope ahead of a call, so that calls for several scopes share a commit.
     pub fn warm_by_key(&self, key: &str) {
         let Some(entry) = self.of_key(key) else { return };
         let Some(parameters) = entry.key().and_then(|template| template.read(key)) else { return };

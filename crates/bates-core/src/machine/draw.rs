@@ -8,7 +8,6 @@ use crate::scope::Place;
 use crate::series::OpenScope;
 use crate::store::Store;
 
-/// Numbers that are taken and rendered in one go.
 const CHUNK: u64 = 4_096;
 
 /// Rules that reject so many positions in a row will hardly accept the next one soon.
@@ -27,6 +26,16 @@ pub(crate) struct Piece {
 }
 
 impl Drawn {
+    /// Adds the numbers of what was taken, and answers how many they are.
+    fn add(&mut self, open: &OpenScope<'_>, taken: &Taken, is_noted: bool) -> usize {
+        let before = self.numbers.len();
+        self.numbers.add(&open.scope, taken);
+        if is_noted {
+            self.note(taken, before);
+        }
+        self.numbers.len() - before
+    }
+
     /// Notes what was taken, of which the numbers from `begin` on came. A range that goes on is one.
     fn note(&mut self, taken: &Taken, mut begin: usize) {
         for range in taken.leases() {
@@ -58,13 +67,9 @@ impl<S: Store> Machine<S> {
             // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left over.
             match self.positions(open, Wanted::Any(asked)).await {
                 Ok(taken) => {
-                    let drawn = unclaimed.get_mut();
-                    let before = drawn.numbers.len();
-                    drawn.numbers.add(&open.scope, &taken);
-                    rejected = if drawn.numbers.len() > before { 0 } else { rejected + taken.count() };
-                    if is_noted || self.is_audited(open.entry) {
-                        drawn.note(&taken, before);
-                    }
+                    let is_noted = is_noted || self.is_audited(open.entry);
+                    let added = unclaimed.get_mut().add(open, &taken, is_noted);
+                    rejected = if added > 0 { 0 } else { rejected + taken.count() };
                 }
                 // The last few are given to whoever asks for more.
                 Err(error) if error.left() > 0 => {
@@ -89,15 +94,13 @@ impl<S: Store> Machine<S> {
     }
 }
 
-/// Something that was taken and that the caller does not have yet. It is burned if it is dropped: the caller stopped
-/// waiting, or what had to be written before was not.
+/// Something on its way to the caller. It is burned if the caller stops waiting, or a record could not be written.
 pub(crate) struct Unclaimed<'m, S: Store, T: Positions> {
     machine: &'m Machine<S>,
     place: &'m Place,
     what: Option<T>,
 }
 
-/// Something whose positions can be told.
 pub(crate) trait Positions {
     fn ranges(&self) -> Ranges;
 }

@@ -62,12 +62,10 @@ impl Numbers {
         })
     }
 
-    /// The number at a place in the order of [`Numbers::iter`].
     pub(crate) fn number(&self, at: usize) -> Option<&str> {
         self.each.get(at).map(|number| self.text(number.start, number.end))
     }
 
-    /// The positions of those from a place on.
     pub(crate) fn positions_from(&self, begin: usize) -> impl Iterator<Item = u64> {
         self.each.iter().skip(begin).map(|number| number.position.value())
     }

@@ -42,8 +42,7 @@ pub struct Found {
 }
 
 impl<S: Store> Machine<S> {
-    /// Whether a series without parameters can issue a number out of memory just now, or never again. What it lacks is
-    /// fetched meanwhile.
+    /// Whether a series without parameters can issue from memory now, or never again. Fetches what it lacks.
     pub async fn is_ready(&self, entry: &Entry) -> Result<bool, NextError> {
         let open = self.open_scope(entry, ScopeName::default())?;
         let level = self.dispenser.level(&entry.series, open.key());

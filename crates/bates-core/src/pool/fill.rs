@@ -11,7 +11,6 @@ use crate::runtime::Runtime;
 use crate::series::{OpenScope, Value};
 use crate::store::{Measured, Store};
 
-/// How long a lock lasts that its filler does not extend.
 const LOCK_LASTS: Duration = Duration::from_secs(10);
 
 /// Positions that are granted together: what a filler that crashes loses at the most.
@@ -23,7 +22,6 @@ const CHUNK: u64 = 20_000;
 /// How often a chunk is sent whose answer was lost.
 const SENDS_MAX: u32 = 3;
 
-/// A pool, and what is needed to fill it.
 pub(crate) struct Filling<'a, S> {
     pub(crate) store: &'a Measured<S>,
     pub(crate) kept: &'a KeptPools,
@@ -32,7 +30,6 @@ pub(crate) struct Filling<'a, S> {
     pub(crate) key: Box<str>,
 }
 
-/// When the epoch of a pool began.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Begun {
     /// Before this filling.
@@ -51,6 +48,9 @@ struct Epoch<'s> {
     begun: Begun,
 }
 
+/// Told how many numbers were pushed so far.
+pub(crate) type Progress<'a> = &'a (dyn Fn(u64) + Sync);
+
 /// A lock that is held, and when it was last made to last.
 struct Locked {
     token: String,
@@ -58,25 +58,13 @@ struct Locked {
 }
 
 impl<S: Store> Filling<'_, S> {
-    /// Fills the pool if it is low, or begins it anew if its server forgot it. Tells `progress` of numbers pushed.
-    pub(crate) async fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Filled, FillError> {
+    /// Begins the pool anew if its server forgot it. With `progress`, which is told of numbers pushed, fills it if it is low.
+    pub(crate) async fn run(&self, progress: Option<Progress<'_>>) -> Result<Filled, FillError> {
         let Some(mut lock) = self.lock().await? else { return Ok(Filled::Elsewhere) };
         let filled = self.fill(&mut lock, progress).await;
-        self.unlock(&lock).await;
+        // One that is not ended ends by itself.
+        let _ = self.kept.list.unlock(&self.key, &lock.token).await;
         filled
-    }
-
-    /// Begins the pool anew if its server forgot it, and fills nothing.
-    pub(crate) async fn look_after(&self) -> Result<Filled, FillError> {
-        let Some(lock) = self.lock().await? else { return Ok(Filled::Elsewhere) };
-        let trusted = async {
-            let (server, list) = self.look().await?;
-            let epoch = self.trusted(&server, &list).await?;
-            Ok(Filled::Done { pushed: 0, renewed: epoch.begun == Begun::Anew })
-        };
-        let trusted = trusted.await;
-        self.unlock(&lock).await;
-        trusted
     }
 
     async fn lock(&self) -> Result<Option<Locked>, FillError> {
@@ -86,22 +74,17 @@ impl<S: Store> Filling<'_, S> {
         Ok(is_free.then_some(lock))
     }
 
-    /// One that is not ended ends by itself.
-    async fn unlock(&self, lock: &Locked) {
-        let _ = self.kept.list.unlock(&self.key, &lock.token).await;
-    }
-
     async fn look(&self) -> Result<(Server, ListLook), FillError> {
         let looked = self.kept.list.look(std::slice::from_ref(&self.key)).await.map_err(FillError::Server)?;
         Ok((looked.server, looked.lists.into_iter().next().unwrap_or_default()))
     }
 
-    async fn fill(&self, lock: &mut Locked, progress: &(dyn Fn(u64) + Sync)) -> Result<Filled, FillError> {
+    async fn fill(&self, lock: &mut Locked, progress: Option<Progress<'_>>) -> Result<Filled, FillError> {
         // Under the lock: somebody may have filled it just before.
         let (server, list) = self.look().await?;
         let epoch = self.trusted(&server, &list).await?;
         let level = if epoch.begun == Begun::Before { list.level } else { 0 };
-        let lacks = self.kept.settings.lacks(level);
+        let lacks = progress.map_or(0, |_| self.kept.settings.lacks(level));
         if epoch.begun == Begun::Before && lacks > 0 {
             let popped_to = self.popped_to(&list);
             self.settle(Settling { epoch: epoch.number, popped_to, ..Settling::default() }).await?;
@@ -119,7 +102,9 @@ impl<S: Store> Filling<'_, S> {
             self.push(grant, epoch, lock, &mut |count| {
                 pushed += count;
                 self.kept.count_pushed(count);
-                progress(pushed);
+                if let Some(progress) = progress {
+                    progress(pushed);
+                }
             })
             .await?;
             if pushed == before {
@@ -130,8 +115,7 @@ impl<S: Store> Filling<'_, S> {
         Ok(Filled::Done { pushed, renewed: epoch.begun == Begun::Anew })
     }
 
-    /// The pool as the store knows it, if the list is of its epoch and the server has the memory of then; else begun
-    /// anew.
+    /// The epoch to fill: the store's, if list and server are of it; else the pool is begun anew.
     async fn trusted<'s>(&self, server: &'s Server, list: &ListLook) -> Result<Epoch<'s>, FillError> {
         if list.is_foreign {
             return Err(FillError::OtherStore(self.key.clone()));
@@ -166,7 +150,6 @@ impl<S: Store> Filling<'_, S> {
         if next < pushed_to { Err(FillError::TakenBack { key, pushed_to, next }) } else { Ok(()) }
     }
 
-    /// Pushes what was granted, and writes down what became of it.
     async fn push(
         &self,
         grant: Grant,
@@ -215,7 +198,6 @@ impl<S: Store> Filling<'_, S> {
         Ok(())
     }
 
-    /// Renders a chunk, and packs it if it has any numbers.
     async fn pack(&self, chunk: Option<Lease>, fenced: Fenced<'_>) -> (Option<Pushing<'_>>, Numbers) {
         let Some(range) = chunk else { return (None, Numbers::default()) };
         let (scope, value) = (self.open.scope.clone(), self.kept.settings.value);

@@ -21,20 +21,15 @@ use crate::store::Store;
 /// How often lists are looked at that change, and those that do not.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Between two tries to reach a server that is away: soon, because who takes from it directly may be given numbers
-/// again until the filler has seen that it restarted.
+/// Between tries to reach a server. Short: until its restart is seen, programs may be given old numbers again.
 const AWAY: Duration = Duration::from_millis(100);
 
-/// How often it is looked which scopes there are.
 const SCOPES_EVERY: Duration = Duration::from_secs(10);
 
-/// Pools that are filled together.
 const FILLS_MAX: usize = 4;
 
-/// Lists that are looked at together.
 const PAGE: usize = 1_000;
 
-/// A pool that could not be filled is left alone for this time.
 const FAILED: Duration = Duration::from_secs(5);
 
 /// What a filler has to tell people.
@@ -155,8 +150,7 @@ impl<S: Store> Filler<S> {
         Ok(has_changed)
     }
 
-    /// Empties lists that the server has from another memory, at once and before anything else: who takes from them
-    /// directly would get numbers again.
+    /// Empties lists from another memory of the server first: programs that take from them would get numbers again.
     async fn discard(&self, all: &All, scopes: &[ScopeKey], server: &Server) -> Result<(), Box<str>> {
         // Invariant: a pool that was begun anew on this server has a later epoch, and is left alone.
         let is_stale =
@@ -167,8 +161,7 @@ impl<S: Store> Filler<S> {
         if stale.is_empty() { Ok(()) } else { self.kept.list.discard(&stale, server).await }
     }
 
-    /// Empties lists whose markers went back within their epoch: the server has an old memory again, without having
-    /// restarted. They are begun anew with the next look.
+    /// Empties lists that went back within their epoch: the server has an old memory again without a restart.
     async fn discard_rewound(
         &self,
         all: &mut All,

@@ -1,6 +1,5 @@
 //! The port to where shared pools are: lists of numbers that any program may take from.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -23,16 +22,13 @@ pub trait SharedPool: Send + Sync + 'static {
     /// Ends a lock, if it is still the filler's.
     fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> Asking<'a, ()>;
 
-    /// Empties lists that are of these epochs or older ones, and leaves newer ones alone. Nothing is done if the server
-    /// has another memory by then.
+    /// Empties lists of these epochs or older ones, unless the server has another memory by then.
     fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a Server) -> Asking<'a, ()>;
 
-    /// Empties a list and begins an epoch in it, if it is of an older one. Only whoever moved the epoch in the store
-    /// may do so.
+    /// Begins an epoch in a list of an older one. Only the process that moved the epoch in the store may do so.
     fn renew<'a>(&'a self, key: &'a str, epoch: u64, server: &'a Server) -> Asking<'a, Result<(), Refusal>>;
 
-    /// Pushes numbers, all of them or none, once, however often it is asked. They are packed with the call, and sent
-    /// when the answer is waited for.
+    /// Pushes numbers, all or none, and once however often it is asked. Packs them at once, sends them when polled.
     fn push<'a>(&'a self, key: &str, push: Push<'_>) -> Asking<'a, Result<(), Refusal>>;
 
     /// Where it is, for people, without a secret.
@@ -88,31 +84,24 @@ pub struct Push<'a> {
 }
 
 /// Why a list was not changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// It is of another epoch, or of none.
+    #[error("its list was begun anew, or forgotten")]
     Epoch(Option<u64>),
     /// The server has another memory than the one that was named.
+    #[error("its server restarted, or another one took over")]
     Server(Server),
     /// Something that was granted later was pushed before.
+    #[error("another filler was faster")]
     Fenced,
     /// Its marker names another store.
+    #[error("another installation fills its list")]
     Foreign,
     /// What is there is no list.
+    #[error("something that is no list has its key")]
     NotAList,
     /// The server could not, and surely did nothing.
+    #[error("{0}")]
     Unable(Box<str>),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Epoch(_) => f.write_str("its list was begun anew, or forgotten"),
-            Self::Server(_) => f.write_str("its server restarted, or another one took over"),
-            Self::Fenced => f.write_str("another filler was faster"),
-            Self::Foreign => f.write_str("another installation fills its list"),
-            Self::NotAList => f.write_str("something that is no list has its key"),
-            Self::Unable(why) => f.write_str(why),
-        }
-    }
 }

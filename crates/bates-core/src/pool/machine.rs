@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{FillError, Filled, Filling, KeptPools, Pool, Server};
+use super::fill::{Filling, Progress};
+use super::{FillError, Filled, KeptPools, Pool, Server};
 use crate::code::Code;
 use crate::machine::Machine;
 use crate::scope::{Place, ScopeKey, ScopeName, ScopeRefused, each_page};
 use crate::series::{Entry, OpenScope, SeriesName};
 use crate::store::{Store, StoreError};
 
-/// Pools that are read together.
 const PAGE: usize = 1_000;
 
 /// A pool that was asked for and is none.
@@ -113,8 +113,7 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// The epoch of a pool, for somebody who is about to take from it and sees this server: one that is not known is
-    /// looked at first, and the pool begun anew if it forgot.
+    /// The key and epoch of a pool for a caller that sees this server. An unknown server is looked at first.
     pub async fn attach(
         &self,
         entry: &Entry,
@@ -126,7 +125,7 @@ impl<S: Store> Machine<S> {
         let mut pool = self.store().pool(place.clone()).await?;
         if !is_known(&pool) {
             // What this process sees decides, not what somebody says.
-            let looked = self.attend(entry, &place.scope, async |filling| filling.look_after().await).await;
+            let looked = self.attend(entry, &place.scope, None).await;
             looked.map_err(|error| PoolRefused::Fill(place.scope.clone(), error))?;
             pool = self.store().pool(place).await?;
         }
@@ -156,15 +155,16 @@ impl<S: Store> Machine<S> {
         scope: &ScopeKey,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Filled, FillError> {
-        self.attend(entry, scope, async |filling| filling.run(progress).await).await
+        self.attend(entry, scope, Some(progress)).await
     }
 
-    /// Does something with the pool of a scope, unless this process is doing so already.
+    /// Begins the pool of a scope anew if its server forgot it, and with `progress` fills it, unless this process does so
+    /// already.
     async fn attend(
         &self,
         entry: &Entry,
         scope: &ScopeKey,
-        work: impl AsyncFnOnce(Filling<'_, S>) -> Result<Filled, FillError>,
+        progress: Option<Progress<'_>>,
     ) -> Result<Filled, FillError> {
         let Some(kept) = self.kept(entry.series.name()) else { return Ok(Filled::Elsewhere) };
         let parameters: Vec<(&str, &str)> = scope.parts().0.collect();
@@ -176,7 +176,7 @@ impl<S: Store> Machine<S> {
         }
         let _ended = UnderWay { kept, scope };
         let filling = Filling { store: self.store(), kept, runtime: &*self.runtime, open, key };
-        let filled = work(filling).await;
+        let filled = filling.run(progress).await;
         kept.count(&filled);
         filled
     }
@@ -205,7 +205,6 @@ impl<S: Store> Machine<S> {
     }
 }
 
-/// The pool of a scope, and the key of its list.
 struct Named {
     place: Place,
     key: Box<str>,

@@ -43,7 +43,6 @@ impl PoolSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeMatch(Vec<(Box<str>, Box<str>)>);
 
-/// Any value.
 const ANY: &str = "*";
 
 impl ScopeMatch {

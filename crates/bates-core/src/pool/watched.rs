@@ -7,13 +7,10 @@ use super::{Filler, ListLook, Pool, ScopeMatch, Server};
 use crate::scope::{ScopeKey, each_page};
 use crate::store::{Store, StoreError};
 
-/// Pools that a process keeps for a series.
 const POOLS_MAX: usize = 10_000;
 
-/// Scopes that are read together.
 const PAGE: usize = 1_000;
 
-/// A pool that is watched.
 #[derive(Default)]
 pub(super) struct Watched {
     pub(super) key: Box<str>,
@@ -59,7 +56,6 @@ impl<S: Store> Filler<S> {
         .await
     }
 
-    /// The pools as the store knows them.
     pub(super) async fn read_pools(&self, all: &mut All) -> Result<(), StoreError> {
         let read = |after| self.machine.pools_of(&self.entry, after, PAGE);
         each_page(read, |scope, pool| self.watch(all, scope, Some(pool))).await

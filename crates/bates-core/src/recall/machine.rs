@@ -51,8 +51,7 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// Changes what a series promises, once no process holds numbers that were granted under the old promise. The one
-    /// that describes the series has to be changed with it.
+    /// Changes a promise once no process holds numbers granted under the old one. Its description must change with it.
     pub async fn change_promise(&self, series: &SeriesName, to: Promise) -> Result<(), MachineError> {
         let entry = self.named(series.as_str()).ok_or_else(|| MachineError::Unknown(series.clone()))?;
         SeriesSpec { promise: to, ..entry.spec.clone() }.check()?;

@@ -72,7 +72,7 @@ impl KeyTemplate {
     /// A value ends at the first place where the literal after it stands, and holds nothing but letters, digits
     /// and `_ - . : @`, so a key is read in one way only.
     pub fn read<'k>(&'k self, key: &'k str) -> Option<impl Iterator<Item = (&'k str, &'k str)>> {
-        self.fits(key).then(|| {
+        self.is_of(key).then(|| {
             let mut rest = &key[self.prefix.len()..];
             self.parameters.iter().map_while(move |(name, literal)| {
                 let (value, behind) = split(rest, literal)?;
@@ -82,8 +82,7 @@ impl KeyTemplate {
         })
     }
 
-    /// The key of a scope: of these parameters, which must be those of the template. `None` if it could not be read
-    /// back.
+    /// The key of a scope with these parameters, the template's. `None` if it could not be read back.
     pub fn write<'v>(&self, value_of: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
         let mut key = self.prefix.to_string();
         for (name, literal) in &self.parameters {
@@ -98,11 +97,6 @@ impl KeyTemplate {
         &self.prefix
     }
 
-    /// Whether a key is of this template.
-    pub fn is_of(&self, key: &str) -> bool {
-        self.fits(key)
-    }
-
     /// Appends the canonical key of the scope that a key of this template names; see [`crate::ScopeKey`].
     pub(crate) fn write_scope(&self, key: &str, scope: &mut String) {
         for index in &self.by_name {
@@ -112,7 +106,8 @@ impl KeyTemplate {
         }
     }
 
-    fn fits(&self, key: &str) -> bool {
+    /// Whether a key is of this template.
+    pub fn is_of(&self, key: &str) -> bool {
         let Some(mut rest) = key.strip_prefix(&*self.prefix) else { return false };
         for (_, literal) in &self.parameters {
             let Some((value, behind)) = split(rest, literal) else { return false };
@@ -127,8 +122,8 @@ impl KeyTemplate {
     /// Whether some key could be of both templates. May say yes where none is, never no where one is.
     pub fn may_meet(&self, other: &Self) -> bool {
         match (self.parameters.is_empty(), other.parameters.is_empty()) {
-            (true, _) => other.fits(&self.source),
-            (_, true) => self.fits(&other.source),
+            (true, _) => other.is_of(&self.source),
+            (_, true) => self.is_of(&other.source),
             _ => self.prefix.starts_with(&*other.prefix) || other.prefix.starts_with(&*self.prefix),
         }
     }

@@ -1,19 +1,18 @@
 //! Where a cursor stands: a series and one of its scopes.
 
 mod key_template;
-mod name;
 
 use std::fmt;
 use std::sync::Arc;
 
-use bates_pattern::Period;
+use bates_pattern::{Date, Period};
 
+use crate::code::Code;
 use crate::series::SeriesName;
 use crate::store::StoreError;
 
 pub(crate) use key_template::is_value;
 pub use key_template::{KeyTemplate, KeyTemplateError};
-pub use name::{ScopeName, ScopeRefused};
 
 /// No scope has a longer key: sixteen parameters of 64 bytes, their names, and a period.
 const BYTES_MAX: usize = 2_200;
@@ -116,6 +115,51 @@ impl fmt::Display for Place {
         match self.scope.as_str() {
             "" => write!(f, "series {:?}", self.series.as_str()),
             scope => write!(f, "series {:?} in scope {scope}", self.series.as_str()),
+        }
+    }
+}
+
+/// A scope as a caller names it: all parameters, and the business date where the series has one (default today).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScopeName<'a> {
+    /// Names and values, in any order.
+    pub parameters: &'a [(&'a str, &'a str)],
+    /// The business date.
+    pub date: Option<Date>,
+}
+
+impl<'a, P: AsRef<[(&'a str, &'a str)]> + ?Sized> From<&'a P> for ScopeName<'a> {
+    fn from(parameters: &'a P) -> Self {
+        Self { parameters: parameters.as_ref(), date: None }
+    }
+}
+
+/// A scope that the series cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScopeRefused {
+    /// The pattern refuses a value.
+    #[error(transparent)]
+    Pattern(#[from] bates_pattern::ScopeError),
+    /// The values make no key.
+    #[error(transparent)]
+    Key(#[from] ScopeKeyError),
+    /// Too few parameters, too many, or others.
+    #[error("the scope has the parameters {given:?}; it needs exactly {expected:?}")]
+    Parameters {
+        /// The names that were given.
+        given: Box<str>,
+        /// The names that a scope of the series has.
+        expected: Box<str>,
+    },
+}
+
+impl ScopeRefused {
+    /// The stable code of the error.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Pattern(bates_pattern::ScopeError::Year { .. }) => Code::BAD_DATE,
+            _ => Code::BAD_SCOPE,
         }
     }
 }

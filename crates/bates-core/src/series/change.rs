@@ -63,8 +63,7 @@ impl<S: Store> Machine<S> {
         Ok(Made::New)
     }
 
-    /// Changes the limits, the rejection rules, the audit or the promise of a series that was made at run time. `change` is given the
-    /// series as it is, and nobody else changes it meanwhile.
+    /// Changes the limits, rules, audit or promise of a series made at run time. No other call changes it meanwhile.
     pub async fn amend<E: From<MachineError>>(
         &self,
         name: &SeriesName,
@@ -92,8 +91,7 @@ impl<S: Store> Machine<S> {
         Ok(())
     }
 
-    /// Retires a series that was made at run time. When it answers, this node issues nothing in its name any more;
-    /// other nodes do so until they follow. Its pin and its cursors stay for ever.
+    /// Retires a series made at run time. Its pin and cursors stay for ever. Other nodes issue until they follow.
     pub async fn retire(&self, name: &SeriesName) -> Result<Closed, MachineError> {
         let mut changing = self.changing.lock().await;
         self.catch_up(&mut changing).await?;
@@ -135,8 +133,7 @@ impl<S: Store> Machine<S> {
         Ok(raised.map_err(IssueError::of_store(&place))?.next)
     }
 
-    /// Sets positions of a scope aside, so that their numbers are never issued. Answers how many of them were granted
-    /// before. The machine must not have issued, and nobody else may issue from the store meanwhile.
+    /// Sets positions aside for good. Answers how many were granted before. Nothing may issue from the store meanwhile.
     pub async fn set_aside(
         &self,
         entry: &Entry,

@@ -39,11 +39,8 @@ pub struct Entry {
     pub(crate) spec: SeriesSpec,
     pub(crate) origin: Origin,
     pub(crate) time_zone: TimeZone,
-    /// The names of a scope's parameters, sorted.
     pub(crate) parameters: Vec<String>,
-    /// How many of how many positions the rules accept.
     pub(crate) accepted: (u64, u64),
-    /// Whether the rules that reject numbers were others before.
     pub(crate) has_changed_rules: bool,
     pub(crate) counts: Arc<Counts>,
     /// Whether each number has to be waited for: its day is asked for, or it is recorded first.

@@ -26,7 +26,6 @@ pub struct Followed {
     pub refused: Vec<MachineError>,
 }
 
-/// How far a machine has followed.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     read: Option<ReadSpec>,
@@ -35,8 +34,7 @@ pub(crate) struct Follower {
 }
 
 impl<S: Store> Machine<S> {
-    /// Opens the series that the store keeps descriptions of: all of them, or none. From now on the machine can
-    /// follow the store.
+    /// Opens the series that the store describes, all or none. From now on the machine can follow the store.
     pub async fn restore(&self, read: ReadSpec) -> Result<(), MachineError> {
         let mut follower = self.changing.lock().await;
         // Series can be looked at, and floors raised, also in a store that issues nothing.
@@ -52,8 +50,7 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// Follows what other nodes have made, changed or retired; looks at the store once for all who ask together.
-    /// What is not shared has no other nodes.
+    /// Follows what other nodes have made, changed or retired; one look at the store serves all who ask together.
     pub async fn follow(&self) -> Result<Followed, MachineError> {
         if !self.store().is_shared() {
             return Ok(Followed::default());
@@ -69,8 +66,7 @@ impl<S: Store> Machine<S> {
 
     /// Follows, for whoever is about to change something.
     pub(crate) async fn catch_up(&self, follower: &mut Follower) -> Result<Followed, MachineError> {
-        let store = self.dispenser.store();
-        let Some(read) = follower.read.filter(|_| store.is_shared()) else { return Ok(Followed::default()) };
+        let Some(read) = follower.read.filter(|_| self.is_shared()) else { return Ok(Followed::default()) };
         self.looks.fetch_add(1, Ordering::AcqRel);
         let described = self.watch().await?;
         if follower.described == Some(described) {
@@ -102,8 +98,7 @@ impl<S: Store> Machine<S> {
         watched.and_then(|revision| answered.map(|()| revision))
     }
 
-    /// The series that there are by the store's descriptions, and those of the configuration. Entries that are as
-    /// they were stay the same.
+    /// The series of the store's descriptions and of the configuration. Unchanged entries stay the same.
     async fn read_descriptions(&self, read: ReadSpec) -> Result<(Registry, Followed), MachineError> {
         let descriptions = self.store().descriptions().await?;
         let mut registry = Registry::clone(&self.registry());
@@ -119,12 +114,18 @@ impl<S: Store> Machine<S> {
             match registry.named(name.as_str()).map(|entry| (entry.origin, &entry.spec.description)) {
                 Some((Origin::File, _)) => self.leave_to_the_configuration(name, text).await?,
                 Some((Origin::Api, described)) if *described == text => {}
-                _ => match self.open_described(&mut registry, &name, &text, read).await {
-                    Ok(()) => followed.changed = true,
-                    // It may pass: the same descriptions are read again.
-                    Err(error @ MachineError::Store(StoreError::Unavailable(_))) => return Err(error),
-                    Err(error) => followed.refused.push(error),
-                },
+                _ => {
+                    let opened = match read(&name, &text) {
+                        Ok(spec) => self.reopen(&mut registry, spec, Origin::Api).await,
+                        Err(problem) => Err(MachineError::Unreadable { series: name, problem }),
+                    };
+                    match opened {
+                        Ok(()) => followed.changed = true,
+                        // It may pass: the same descriptions are read again.
+                        Err(error @ MachineError::Store(StoreError::Unavailable(_))) => return Err(error),
+                        Err(error) => followed.refused.push(error),
+                    }
+                }
             }
         }
         followed.changed |= self.follow_promises(&mut registry).await?;
@@ -134,9 +135,8 @@ impl<S: Store> Machine<S> {
     /// A series that the configuration describes as well is the configuration's from now on: taken out of it, it
     /// does not come back. Where other nodes have another configuration, they still need the description.
     async fn leave_to_the_configuration(&self, name: SeriesName, text: Box<str>) -> Result<(), MachineError> {
-        let store = self.dispenser.store();
-        if !store.is_shared() {
-            store.describe(name, Some(text), None).await?;
+        if !self.is_shared() {
+            self.store().describe(name, Some(text), None).await?;
         }
         Ok(())
     }
@@ -148,28 +148,24 @@ impl<S: Store> Machine<S> {
             let Some(entry) = registry.named(name.as_str()) else { continue };
             if entry.origin == Origin::File && entry.spec.promise != promise {
                 let spec = SeriesSpec { promise, ..entry.spec.clone() };
-                let memory = self.memory_of(registry, &name);
-                registry.remove(&name);
-                registry.insert(open::open_series(self.dispenser.store(), spec, Origin::File, memory).await?);
+                self.reopen(registry, spec, Origin::File).await?;
                 has_changed = true;
             }
         }
         Ok(has_changed)
     }
 
-    async fn open_described(
+    /// Opens a series in the place of the one of its name, if there is one.
+    async fn reopen(
         &self,
         registry: &mut Registry,
-        name: &SeriesName,
-        text: &str,
-        read: ReadSpec,
+        spec: SeriesSpec,
+        origin: Origin,
     ) -> Result<(), MachineError> {
-        let unreadable = |problem| MachineError::Unreadable { series: name.clone(), problem };
-        let spec = read(name, text).map_err(unreadable)?;
-        let memory = self.memory_of(registry, name);
-        registry.remove(name);
+        let memory = self.memory_of(registry, &spec.name);
+        registry.remove(&spec.name);
         registry.check_apart(&spec)?;
-        registry.insert(open::open_series(self.dispenser.store(), spec, Origin::Api, memory).await?);
+        registry.insert(open::open_series(self.store(), spec, origin, memory).await?);
         Ok(())
     }
 }

@@ -207,7 +207,6 @@ impl Series {
         self.0.pattern.last().value() + 1
     }
 
-    /// One of its scopes.
     pub(crate) fn place(&self, scope: &ScopeKey) -> Place {
         Place { series: self.0.name.clone(), scope: scope.clone() }
     }

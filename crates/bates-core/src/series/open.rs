@@ -13,10 +13,8 @@ use crate::store::{Measured, Store, StoreError};
 /// Rules that accept less than one in so many are not made up for by larger leases.
 const POSITIONS_A_NUMBER_MAX: u64 = 1_000;
 
-/// The bytes of a permutation key that the machine makes.
 const PERMUTATION_KEY_BYTES: usize = 32;
 
-/// Opens the series that a configuration describes.
 pub(crate) async fn open_all<S: Store>(
     store: &Measured<S>,
     specs: Vec<SeriesSpec>,
@@ -74,8 +72,7 @@ pub(crate) async fn open_series<S: Store>(
     })
 }
 
-/// Judges a description, and counts what its rules accept, which may take a second: not on a thread that others
-/// wait for.
+/// Judges a description and counts what its rules accept. It may take a second, so it runs apart from tasks.
 async fn weigh(
     runtime: &dyn Runtime,
     spec: SeriesSpec,
@@ -100,7 +97,6 @@ pub(crate) struct Judged {
     pub(crate) start: Position,
 }
 
-/// Judges a description before anything is written.
 pub(crate) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
     let order = if spec.shuffled {
         // Any key tells whether the pattern can be shuffled at all.
@@ -176,7 +172,6 @@ fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {
     }
 }
 
-/// How many of how many positions the rules accept.
 fn accepted(pattern: &Pattern) -> (u64, u64) {
     let positions = pattern.last().value() + 1;
     (pattern.capacity().map_or(positions, bates_pattern::Capacity::count).min(positions), positions)
@@ -192,8 +187,7 @@ fn in_accepted(limits: Limits, (accepted, positions): (u64, u64)) -> Limits {
     }
 }
 
-/// The parameters of a scope, sorted: those of the key, which has all that the pattern shows; without a key,
-/// those of the pattern.
+/// The sorted parameters of a scope: those of the key, which has all of the pattern's; without one, the pattern's.
 pub(crate) fn parameters(spec: &SeriesSpec, pattern: &Pattern) -> Vec<String> {
     let mut names: Vec<String> = match &spec.key {
         Some(key) => key.parameters().map(str::to_owned).collect(),

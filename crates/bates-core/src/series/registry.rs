@@ -52,8 +52,7 @@ impl Registry {
         }
     }
 
-    /// Refuses a series whose key could be one of another series. Only those that begin alike are compared: with
-    /// thousands of series, comparing all would take seconds at every start.
+    /// Refuses a key that another series could have. Compares only what begins alike, or a start would take seconds.
     pub(crate) fn check_apart(&self, spec: &SeriesSpec) -> Result<(), MachineError> {
         let Some(key) = &spec.key else { return Ok(()) };
         let prefix = key.prefix();
@@ -68,7 +67,6 @@ impl Registry {
         others.try_for_each(|other| spec.check_apart(&other.spec))
     }
 
-    /// With this series, in the place of one of its name.
     pub(crate) fn with(&self, entry: Entry) -> Self {
         let mut registry = self.without(&entry.spec.name);
         registry.insert(entry);
@@ -87,14 +85,12 @@ impl Registry {
         self.by_name.insert(entry.spec.name.clone(), entry);
     }
 
-    /// Without the series of this name.
     pub(crate) fn without(&self, name: &SeriesName) -> Self {
         let mut registry = self.clone();
         registry.remove(name);
         registry
     }
 
-    /// Takes the series of this name out.
     pub(crate) fn remove(&mut self, name: &SeriesName) {
         let Some(key) = self.by_name.remove(name).and_then(|entry| entry.spec.key.clone()) else { return };
         match key.parameters().next() {

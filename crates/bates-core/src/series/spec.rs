@@ -62,8 +62,7 @@ impl SeriesSpec {
         }
     }
 
-    /// Judges the description without a store. Answers with its pattern, whose order is for show where it is
-    /// shuffled, and with its first position.
+    /// Judges the description without a store. Answers its pattern, in a mock order if shuffled, and first position.
     pub fn check(&self) -> Result<(Pattern, Position), MachineError> {
         open::judge(self).map(|judged| (judged.pattern, judged.start))
     }
