@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use bates_client::{Pool, PopError, Settings};
 use bates_pattern::Date;
 use clap::Args;
@@ -11,10 +11,8 @@ use super::server::{Refused, ServerArgs, explain};
 use crate::output::{self, Answer, Output, counted};
 use crate::scope;
 
-/// Numbers in one call to a server: they are printed while the next ones are taken.
+/// Numbers in one call, to a server or a pool: they are printed while the next ones are taken.
 const CHUNK: u64 = 10_000;
-
-/// Numbers that are popped at a time.
 const POPPED_CHUNK: u64 = 1_000;
 
 /// Who types a command does not notice it; a program that pops has less patience.
@@ -102,7 +100,7 @@ struct End {
 }
 
 impl NextArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let Wanted { series, parameters, count } = &self.wanted;
         let series = scope::series(&self.server.client()?, series, parameters, self.date)?;
         print(out, *count, self.json, CHUNK, async |wanted| match series.take(wanted).await {
@@ -117,7 +115,7 @@ impl NextArgs {
 }
 
 impl PopArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let redis = self.redis.clone().or_else(|| std::env::var("BATES_REDIS").ok());
         let redis = redis.context("which Redis server has the pool? Say --redis URL, or set BATES_REDIS")?;
         let (url, secret) = self.server.address()?;
@@ -149,7 +147,6 @@ impl PopArgs {
     }
 }
 
-/// What an error of the pool means for a command.
 fn explain_pool(error: PopError) -> anyhow::Error {
     match error {
         PopError::Exhausted { detail, .. } => Refused::new("exhausted", &detail).into(),
@@ -167,7 +164,7 @@ async fn print(
     json: bool,
     chunk_max: u64,
     mut take: impl AsyncFnMut(usize) -> Chunk,
-) -> anyhow::Result<Answer> {
+) -> Result<Answer> {
     let (mut all, mut taken, mut end) = (Vec::new(), 0, None);
     while taken < count && end.is_none() {
         let wanted = (count - taken).min(chunk_max);

@@ -1,5 +1,6 @@
 //! `bates validate`: whether texts could be identifiers of a series of a running server.
 
+use anyhow::Result;
 use bates_client::{Reason, Verdict};
 use clap::Args;
 use serde::Serialize;
@@ -31,7 +32,7 @@ pub(crate) struct ValidateArgs {
 }
 
 impl ValidateArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let (series, mut answer) = (self.server.client()?.series(&*self.series), Answer::Yes);
         for text in &self.texts {
             let verdict = series.validate(text).await?;
@@ -50,12 +51,7 @@ pub(crate) struct Line<'a> {
 }
 
 /// Prints a verdict; the column of texts is so wide.
-pub(crate) fn print_verdict(
-    out: &mut Output,
-    line: &Line<'_>,
-    json: bool,
-    width: usize,
-) -> anyhow::Result<Answer> {
+pub(crate) fn print_verdict(out: &mut Output, line: &Line<'_>, json: bool, width: usize) -> Result<Answer> {
     let Line { text, verdict: Verdict { valid, reasons } } = line;
     let (answer, style, said) =
         if *valid { (Answer::Yes, GOOD, "valid") } else { (Answer::No, BAD, "invalid") };

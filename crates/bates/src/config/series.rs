@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 use super::Mistakes;
 use super::tree::Node;
 
-/// The shared pools of a series.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolOf {
     pub(crate) series: SeriesName,
@@ -27,7 +26,6 @@ pub(super) struct Described {
     pub(super) pools: Vec<PoolOf>,
 }
 
-/// Reads every series, and notes every mistake.
 pub(super) fn read(node: Option<&Node>, mistakes: &mut Mistakes) -> Described {
     let mut described = Described::default();
     let Some(node) = node else { return described };

@@ -8,6 +8,7 @@ use bates_core::{Advance, By, EndRefused, Lease, LeaseAsk, Leased, NextError, Sc
 use bates_prefetch::{Given, Numbers, Prefetch, Source};
 use uuid::Uuid;
 
+use super::error::Result;
 use super::{Error, Numbering};
 
 /// Numbers of one scope of the machine, held in advance.
@@ -35,7 +36,7 @@ impl Numbering {
 impl Source for Leases {
     type Error = Error;
 
-    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Error> {
+    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given> {
         let Self(numbering) = self;
         let parameters = numbering.parameters();
         let name = ScopeName { parameters: &parameters, date: numbering.date };
@@ -56,7 +57,7 @@ impl Source for Leases {
         Ok(Given { lease: id, numbers, good_for })
     }
 
-    async fn give_back(&self, lease: Uuid, unused: Vec<Range<u64>>) -> Result<(), Error> {
+    async fn give_back(&self, lease: Uuid, unused: Vec<Range<u64>>) -> Result<()> {
         let unused = unused.into_iter().filter_map(|range| Lease::new(range.start, range.end)).collect();
         match self.0.machine.end_lease(lease, unused).await {
             // A call before this one was cut off when it had been done.

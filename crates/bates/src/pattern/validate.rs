@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::compile::PatternArgs;
 use super::texts;
-use crate::ask::{Line, print_verdict};
+use crate::ask::validate::{Line, print_verdict};
 use crate::output::{Answer, Output};
 
 /// Say whether texts could be identifiers of the pattern
