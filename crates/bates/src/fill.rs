@@ -92,17 +92,12 @@ impl FillArgs {
             return Ok(Answer::Yes);
         };
         let Some(entry) = machine.named(series) else { bail!("there is no series {series:?}") };
-        let answer = self.fill_one(&machine, &entry, out).await;
+        let answer = self.push(&machine, &entry, out).await;
         machine.close().await;
         answer
     }
 
-    async fn fill_one<S: Store>(
-        &self,
-        machine: &Machine<S>,
-        entry: &Entry,
-        out: &mut Output,
-    ) -> Result<Answer> {
+    async fn push<S: Store>(&self, machine: &Machine<S>, entry: &Entry, out: &mut Output) -> Result<Answer> {
         let parameters = scope::pairs(&self.parameters)?;
         let pool = machine.ask_for_pool(entry, ScopeName { parameters: &parameters, date: None }).await?;
         let Some(kept) = machine.kept(entry.series().name()) else { bail!("the series has no pool") };

@@ -62,7 +62,7 @@ impl RecallArgs {
         stage: Stage,
         concerns: impl Fn(&Place, Lease) -> bool,
     ) -> Result<()> {
-        self.recall_nodes(machine, series, stage).await?;
+        self.recall(machine, series, stage).await?;
         let leases = client_leases(machine, series, concerns).await?;
         if leases.is_empty() {
             return Ok(());
@@ -88,12 +88,7 @@ impl RecallArgs {
         )
     }
 
-    async fn recall_nodes<S: Store>(
-        &self,
-        machine: &Machine<S>,
-        series: &SeriesName,
-        stage: Stage,
-    ) -> Result<()> {
+    async fn recall<S: Store>(&self, machine: &Machine<S>, series: &SeriesName, stage: Stage) -> Result<()> {
         let recalled = machine.recall(series, Duration::from_secs(self.wait)).await?;
         if recalled.silent.is_empty() {
             return Ok(());

@@ -39,49 +39,34 @@ pub(super) async fn read<S: Store>(
     args: &AdoptArgs,
     here: Option<&Address>,
 ) -> Result<Vec<Earlier>> {
-    let named = args
-        .series
-        .as_ref()
-        .map(|name| machine.named(name).with_context(|| format!("there is no series {name:?}")));
-    let named = named.transpose()?;
-    match (&args.file, named) {
-        (Some(file), Some(entry)) => Ok(vec![of_file(file, args.column.as_deref(), entry)?]),
-        (_, named) => {
-            let given = args.url.as_deref().map(Address::parse).transpose().map_err(OpenError::from)?;
-            let Some(address) = given.as_ref().or(here) else {
-                bail!("--url names the database with the tables of the id-generator: the store is a folder");
-            };
-            let pools = IdPools::connect(address).await?;
-            match named {
-                Some(entry) => Ok(vec![of_table(&pools, entry).await?]),
-                None => of_tables(&pools, machine).await,
-            }
-        }
+    let named = match &args.series {
+        Some(name) => Some(machine.named(name).with_context(|| format!("there is no series {name:?}"))?),
+        None => None,
+    };
+    if let (Some(file), Some(entry)) = (&args.file, &named) {
+        return Ok(vec![of_file(file, args.column.as_deref(), entry.clone())?]);
     }
-}
-
-async fn of_tables<S: Store>(pools: &IdPools, machine: &Machine<S>) -> Result<Vec<Earlier>> {
-    let entries: Vec<Arc<Entry>> = machine.registry().entries().cloned().collect();
-    let mut all = Vec::new();
+    let given = args.url.as_deref().map(Address::parse).transpose().map_err(OpenError::from)?;
+    let Some(address) = given.as_ref().or(here) else {
+        bail!("--url names the database with the tables of the id-generator: the store is a folder");
+    };
+    let pools = IdPools::connect(address).await?;
+    let all = || machine.registry().entries().cloned().collect();
+    let entries: Vec<Arc<Entry>> = named.map_or_else(all, |entry| vec![entry]);
+    let mut read = Vec::new();
     for entry in entries {
-        if pools.has_taken(entry.series().name().as_str()).await?.is_some() {
-            all.push(of_table(pools, entry).await?);
+        let id_type = entry.series().name().clone();
+        if pools.has_taken(id_type.as_str()).await?.is_some() {
+            let mut earlier = Earlier::new(entry, format!("table id_pool_{id_type}"));
+            pools.taken(id_type.as_str(), |text| earlier.add(text)).await?;
+            read.push(earlier);
         }
     }
-    if all.is_empty() {
-        bail!("the database has no table id_pool_… of any series");
+    match &args.series {
+        Some(id_type) if read.is_empty() => bail!("the database has no table id_pool_{id_type}"),
+        None if read.is_empty() => bail!("the database has no table id_pool_… of any series"),
+        _ => Ok(read),
     }
-    Ok(all)
-}
-
-async fn of_table(pools: &IdPools, entry: Arc<Entry>) -> Result<Earlier> {
-    let id_type = entry.series().name().clone();
-    if pools.has_taken(id_type.as_str()).await?.is_none() {
-        bail!("the database has no table id_pool_{id_type}");
-    }
-    let mut earlier = Earlier::new(entry, format!("table id_pool_{id_type}"));
-    pools.taken(id_type.as_str(), |text| earlier.add(text)).await?;
-    Ok(earlier)
 }
 
 fn of_file(file: &Path, column: Option<&str>, entry: Arc<Entry>) -> Result<Earlier> {

@@ -7,7 +7,7 @@ use bates_client::{Pool, PopError, Settings};
 use bates_pattern::Date;
 use clap::Args;
 
-use super::server::{Refused, ServerArgs, explain};
+use super::server::{Refused, ServerArgs, explain, secret};
 use crate::output::{self, Answer, Output, counted};
 use crate::scope;
 
@@ -29,7 +29,7 @@ const DEADLINE: Duration = Duration::from_millis(250);
     BATES_SECRET=… bates next short --url https://numbers.example.org")]
 pub(crate) struct NextArgs {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: NumbersArgs,
 
     /// The business date, for a series that shows one; without it, today's
     #[arg(long, value_name = "DATE", value_parser = scope::date)]
@@ -55,7 +55,7 @@ pub(crate) struct NextArgs {
     --url http://bates:8080 > numbers.txt")]
 pub(crate) struct PopArgs {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: NumbersArgs,
 
     #[arg(
         long,
@@ -74,7 +74,7 @@ pub(crate) struct PopArgs {
 }
 
 #[derive(Debug, Args)]
-struct Wanted {
+struct NumbersArgs {
     /// The series
     series: String,
 
@@ -101,7 +101,7 @@ struct End {
 
 impl NextArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
-        let Wanted { series, parameters, count } = &self.wanted;
+        let NumbersArgs { series, parameters, count } = &self.wanted;
         let series = scope::series(&self.server.client()?, series, parameters, self.date)?;
         print(out, *count, self.json, CHUNK, async |wanted| match series.take(wanted).await {
             Ok(numbers) => Chunk { numbers, end: None },
@@ -118,15 +118,16 @@ impl PopArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let redis = self.redis.clone().or_else(|| std::env::var("BATES_REDIS").ok());
         let redis = redis.context("which Redis server has the pool? Say --redis URL, or set BATES_REDIS")?;
-        let (url, secret) = self.server.address()?;
+        // An address that cannot be asked is told first.
+        self.server.client()?;
         let scope = scope::pairs(&self.wanted.parameters)?.into_iter();
         let settings = Settings {
-            secret,
+            secret: secret(),
             scope: scope.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             // Each call pops what it hands out, so that nothing is lost at the end.
             batch: 1,
             deadline: DEADLINE,
-            ..Settings::new(url, redis, &*self.wanted.series)
+            ..Settings::new(self.server.url(), redis, &*self.wanted.series)
         };
         let pool = Pool::open(&settings)?;
         pool.attach().await;

@@ -41,13 +41,7 @@ impl Refused {
 }
 
 impl ServerArgs {
-    /// The address, and the secret of the environment.
-    pub(super) fn address(&self) -> Result<(String, Option<String>)> {
-        self.client()?;
-        Ok((self.url(), secret()))
-    }
-
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         let given = self.url.clone().or_else(|| std::env::var("BATES_URL").ok());
         given.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned())
     }
@@ -72,7 +66,7 @@ impl ServerArgs {
     }
 }
 
-fn secret() -> Option<String> {
+pub(super) fn secret() -> Option<String> {
     std::env::var("BATES_SECRET").ok().filter(|secret| !secret.is_empty())
 }
 

@@ -141,9 +141,7 @@ impl ConfigArgs {
                 None
             }
         };
-        for name in environment::overlay(&mut tree, std::env::vars(), &mut mistakes) {
-            output::print_note(&format!("{name} means nothing to Bates"));
-        }
+        environment::overlay(&mut tree, &mut mistakes);
         self.lay_flags(&mut tree, http, resp)?;
         let config = read(&tree, file.clone(), &mut mistakes).map(|config| Config { id_generator, ..config });
         match config {
