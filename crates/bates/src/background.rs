@@ -45,7 +45,6 @@ impl Background {
         tasks
     }
 
-    /// What tasks hear of the stop by.
     pub(crate) fn stopped(&self) -> watch::Receiver<bool> {
         self.stopping.subscribe()
     }

@@ -1,6 +1,6 @@
 //! `bates check`: what a configuration amounts to.
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use bates_api::Description;
 use bates_core::{Amount, Auditing, Promise, SeriesSpec, Value};
 use bates_pattern::{Capacity, Pattern, Position, Scope};
@@ -8,9 +8,8 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::config::{Config, ConfigArgs, PoolOf, StoreAt};
-use crate::output::{Answer, FAINT, GOOD, Output, counted, grouped, printable};
+use crate::output::{FAINT, GOOD, Output, counted, grouped, printable};
 
-/// Examples of each series.
 const SAMPLES: usize = 3;
 
 /// Explain the configuration, or tell everything that is wrong with it
@@ -27,7 +26,6 @@ pub(crate) struct CheckArgs {
     json: bool,
 }
 
-/// What a series amounts to.
 #[derive(Serialize)]
 struct Told<'s> {
     series: &'s str,
@@ -45,7 +43,6 @@ struct Told<'s> {
     capacity_is_estimate: bool,
     /// Numbers of one scope that a crash may skip: right at its start, and at most.
     crash_skips: (u64, u64),
-    /// What numbers must keep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rules: Vec<String>,
     value: &'static str,
@@ -59,13 +56,12 @@ struct Told<'s> {
     /// Where its shared pools are, without secrets, and how large.
     #[serde(skip_serializing_if = "Option::is_none")]
     pool: Option<String>,
-    /// How long it is kept who took its numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<String>,
 }
 
 impl CheckArgs {
-    pub(crate) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
         if !self.json {
             let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
@@ -80,11 +76,11 @@ impl CheckArgs {
             let told = tell(spec, &config)?;
             if self.json { out.json(&told)? } else { print(out, &told)? }
         }
-        Ok(Answer::Yes)
+        Ok(())
     }
 }
 
-fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> anyhow::Result<Told<'s>> {
+fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> Result<Told<'s>> {
     let (sink, documents) = (config.sinks.get(&spec.name), config.documents.get(&spec.name));
     let (pattern, start) = spec.check()?;
     let capacity = pattern.capacity().ok();
@@ -127,7 +123,7 @@ fn audit(audit: Auditing) -> Option<String> {
     audit.is_on().then(|| format!("who took which numbers is kept {kept}"))
 }
 
-fn pool(PoolOf { pool, settings, .. }: &PoolOf) -> anyhow::Result<String> {
+fn pool(PoolOf { pool, settings, .. }: &PoolOf) -> Result<String> {
     let (low, key, server) = (grouped(settings.low), &settings.key, pool.address()?);
     let amount = match settings.amount {
         Amount::UpTo(size) => format!("filled up to {}", grouped(size)),
@@ -136,7 +132,6 @@ fn pool(PoolOf { pool, settings, .. }: &PoolOf) -> anyhow::Result<String> {
     Ok(format!("{key} on Redis at {server}, {amount} when {low} are left"))
 }
 
-/// Numbers of one scope that a crash may skip: right at its start, and at most.
 fn skipped(spec: &SeriesSpec, is_shared: bool) -> (u64, u64) {
     match spec.promise {
         Promise::Gapless => (0, 0),
@@ -148,14 +143,24 @@ fn skipped(spec: &SeriesSpec, is_shared: bool) -> (u64, u64) {
     }
 }
 
-fn rules(spec: &SeriesSpec) -> anyhow::Result<Vec<String>> {
+fn rules(spec: &SeriesSpec) -> Result<Vec<String>> {
     let described: Description = serde_json::from_str(&spec.description)?;
     let words = described.restrict.join(", ");
     let words = (!words.is_empty()).then(|| format!("without {words}"));
     Ok(described.reject.into_iter().chain(words).collect())
 }
 
-fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
+fn crash(skips: (u64, u64)) -> String {
+    match skips {
+        (0, _) => "skips nothing".into(),
+        (first, most) => {
+            let (first, most) = (grouped(first), grouped(most));
+            format!("skips up to {first} numbers of a scope just begun, {most} of a busy one")
+        }
+    }
+}
+
+fn print(out: &mut Output, told: &Told<'_>) -> Result<()> {
     let Told { series, pattern, promise, order, start, reset, .. } = told;
     writeln!(out, "\n{GOOD}{series}{GOOD:#}  {promise}, {order} from {start}")?;
     let show =
@@ -171,14 +176,6 @@ fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
         Some(count) => format!("{about}{} a scope", counted(count, "number")),
         None => "another one in each scope: its check characters cover the parameters".into(),
     };
-    let skipped = match told.crash_skips {
-        (0, _) => "skips nothing".into(),
-        (first, most) => format!(
-            "skips up to {} numbers of a scope just begun, {} of a busy one",
-            grouped(first),
-            grouped(most)
-        ),
-    };
     let lines = [
         ("pattern", Some((*pattern).to_owned())),
         ("key", told.key.clone()),
@@ -187,7 +184,7 @@ fn print(out: &mut Output, told: &Told<'_>) -> anyhow::Result<()> {
         ("rules", (!told.rules.is_empty()).then(|| told.rules.join("; "))),
         ("samples", Some(samples)),
         ("capacity", Some(capacity)),
-        ("a crash", Some(skipped)),
+        ("a crash", Some(crash(told.crash_skips))),
         ("sink", told.sink.clone()),
         ("documents", told.documents.as_ref().map(|at| format!("are compared with those in {at}"))),
         ("audit", told.audit.clone()),
@@ -220,10 +217,9 @@ fn made_up(pattern: &Pattern) -> Option<Scope> {
     let mut values: Vec<String> = names.iter().map(|name| name.to_uppercase()).collect();
     for at in 0..names.len() {
         let own = [values[at].clone(), names[at].to_owned()];
-        let digits = (1..=20).map(|length| "1234567890".chars().cycle().take(length).collect());
-        let letters = (1..=20).map(|length| "ABCDEFGHIJKLMNOPQRSTUVWXYZ".chars().take(length).collect());
-        let small = (1..=20).map(|length| "abcdefghijklmnopqrstuvwxyz".chars().take(length).collect());
-        let mut tries = own.into_iter().chain(letters).chain(digits).chain(small);
+        let of = |text: &'static str| (1..=20).map(move |length| text.chars().cycle().take(length).collect());
+        let alphabets = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ", "1234567890", "abcdefghijklmnopqrstuvwxyz"];
+        let mut tries = own.into_iter().chain(alphabets.into_iter().flat_map(of));
         // The others do not matter here: what is refused of them is another error.
         values[at] = tries.find(|value| {
             let pairs = names.iter().enumerate().map(|(i, name)| (*name, if i == at { value.as_str() } else { values[i].as_str() }));

@@ -3,12 +3,12 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use bates_core::{Amount, Entry, Filled, Machine, ScopeName, Store};
 use bates_sqlite::Opening;
 use clap::Args;
 
-use crate::ask::ServerArgs;
+use crate::ask::server::ServerArgs;
 use crate::background::Background;
 use crate::config::{Config, ConfigArgs};
 use crate::output::{self, Answer, Output, counted};
@@ -56,7 +56,7 @@ pub(crate) struct FillArgs {
 }
 
 impl FillArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         if self.server {
             return self.ask(out).await;
         }
@@ -77,7 +77,7 @@ impl FillArgs {
         }
     }
 
-    async fn fill(&self, store: impl Store, mut config: Config, out: &mut Output) -> anyhow::Result<Answer> {
+    async fn fill(&self, store: impl Store, mut config: Config, out: &mut Output) -> Result<Answer> {
         let machine = store::machine(store, &mut config).await?;
         let Some(series) = &self.series else {
             let stop = stop_signal()?;
@@ -92,17 +92,12 @@ impl FillArgs {
             return Ok(Answer::Yes);
         };
         let Some(entry) = machine.named(series) else { bail!("there is no series {series:?}") };
-        let answer = self.fill_one(&machine, &entry, out).await;
+        let answer = self.push(&machine, &entry, out).await;
         machine.close().await;
         answer
     }
 
-    async fn fill_one<S: Store>(
-        &self,
-        machine: &Machine<S>,
-        entry: &Entry,
-        out: &mut Output,
-    ) -> anyhow::Result<Answer> {
+    async fn push<S: Store>(&self, machine: &Machine<S>, entry: &Entry, out: &mut Output) -> Result<Answer> {
         let parameters = scope::pairs(&self.parameters)?;
         let pool = machine.ask_for_pool(entry, ScopeName { parameters: &parameters, date: None }).await?;
         let Some(kept) = machine.kept(entry.series().name()) else { bail!("the series has no pool") };
@@ -127,7 +122,7 @@ impl FillArgs {
     }
 
     /// Has the server keep a pool, and waits until it holds something.
-    async fn ask(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    async fn ask(&self, out: &mut Output) -> Result<Answer> {
         let name = self.series.as_deref().unwrap_or_default();
         let series = scope::series(&self.at.client()?, name, &self.parameters, None)?;
         let key = series.keep_pool().await?.key;

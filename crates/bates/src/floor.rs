@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use bates_core::{Entry, Lease, Machine, Place, ScopeKey, ScopeName, Store, SystemRuntime};
 use bates_pattern::Date;
 use bates_sqlite::Opening;
@@ -62,7 +62,7 @@ pub(crate) struct FloorArgs {
 }
 
 impl FloorArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let config = self.config.load(None, None)?;
         match &config.store {
             StoreAt::Folder(_) if self.accept_timeline => {
@@ -101,7 +101,7 @@ impl FloorArgs {
 }
 
 /// What was pushed into a list in the time that is lost may have been taken: the cursors go past it.
-async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorArgs) -> anyhow::Result<()> {
+async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorArgs) -> Result<()> {
     if config.pools.is_empty() {
         return Ok(());
     }
@@ -130,7 +130,7 @@ pub(crate) async fn emptied<S: Store>(
     entry: &Entry,
     scope: &ScopeKey,
     without_pools: bool,
-) -> anyhow::Result<Option<u64>> {
+) -> Result<Option<u64>> {
     match machine.empty_pool(entry, scope).await {
         Err(error) if without_pools => {
             output::print_note(&format!("the list of {scope} is as it was: {error}"));
@@ -149,12 +149,7 @@ fn past_what_was_pushed(floor: u64, pushed_to: Option<u64>) -> u64 {
     to
 }
 
-async fn raise(
-    store: impl Store,
-    mut config: Config,
-    args: &FloorArgs,
-    out: &mut Output,
-) -> anyhow::Result<Answer> {
+async fn raise(store: impl Store, mut config: Config, args: &FloorArgs, out: &mut Output) -> Result<Answer> {
     let (floor, parameters) = args.words.split_last().context("a position is missing")?;
     let floor: u64 = floor.parse().with_context(|| format!("{floor:?} is no position"))?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());

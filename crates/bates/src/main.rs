@@ -51,18 +51,18 @@ struct Bates {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::ServeArgs),
-    Next(ask::NextArgs),
-    Pop(ask::PopArgs),
-    Peek(ask::PeekArgs),
-    Validate(ask::ValidateArgs),
-    Series(ask::SeriesArgs),
+    Next(ask::numbers::NextArgs),
+    Pop(ask::numbers::PopArgs),
+    Peek(ask::peek::PeekArgs),
+    Validate(ask::validate::ValidateArgs),
+    Series(ask::series::SeriesArgs),
     Import(import::ImportArgs),
     Adopt(adopt::AdoptArgs),
-    Outbox(ask::OutboxArgs),
-    Reconcile(ask::ReconcileArgs),
-    Gaps(ask::GapsArgs),
-    Leases(ask::LeasesArgs),
-    Audit(ask::AuditArgs),
+    Outbox(ask::outbox::OutboxArgs),
+    Reconcile(ask::gaps::ReconcileArgs),
+    Gaps(ask::gaps::GapsArgs),
+    Leases(ask::leases::LeasesArgs),
+    Audit(ask::audit::AuditArgs),
     Fill(fill::FillArgs),
     Init(config::InitArgs),
     Check(check::CheckArgs),
@@ -83,30 +83,32 @@ enum Command {
 }
 
 impl Command {
+    /// A command that cannot be answered with no has nothing to answer.
     async fn run(self, out: &mut Output) -> anyhow::Result<Answer> {
         match self {
-            Self::Pattern(command) => command.run(out),
-            Self::Serve(args) => args.run(out).await,
-            Self::Next(args) => args.run(out).await,
-            Self::Pop(args) => args.run(out).await,
-            Self::Peek(args) => args.run(out).await,
-            Self::Validate(args) => args.run(out).await,
-            Self::Series(args) => args.run(out).await,
-            Self::Import(args) => args.run(out).await,
-            Self::Adopt(args) => args.run(out).await,
-            Self::Outbox(args) => args.run(out).await,
-            Self::Reconcile(args) => args.run(out).await,
-            Self::Gaps(args) => args.run(out).await,
-            Self::Leases(args) => args.run(out).await,
-            Self::Audit(args) => args.run(out).await,
-            Self::Fill(args) => args.run(out).await,
-            Self::Init(args) => args.run(out),
-            Self::Check(args) => args.run(out),
-            Self::Convert(args) => args.run(out),
-            Self::Floor(args) => args.run(out).await,
-            Self::MoveStore(args) => args.run(out).await,
-            Self::Migrate(args) => args.run(out).await,
+            Self::Serve(args) => args.run(out).await?,
+            Self::Next(args) => return args.run(out).await,
+            Self::Pop(args) => return args.run(out).await,
+            Self::Peek(args) => return args.run(out).await,
+            Self::Validate(args) => return args.run(out).await,
+            Self::Series(args) => args.run(out).await?,
+            Self::Import(args) => return args.run(out).await,
+            Self::Adopt(args) => args.run(out).await?,
+            Self::Outbox(args) => args.run(out).await?,
+            Self::Reconcile(args) => args.run(out).await?,
+            Self::Gaps(args) => args.run(out).await?,
+            Self::Leases(args) => args.run(out).await?,
+            Self::Audit(args) => args.run(out).await?,
+            Self::Fill(args) => return args.run(out).await,
+            Self::Init(args) => args.run(out)?,
+            Self::Check(args) => args.run(out)?,
+            Self::Convert(args) => args.run(out)?,
+            Self::Floor(args) => return args.run(out).await,
+            Self::MoveStore(args) => args.run(out).await?,
+            Self::Migrate(args) => args.run(out).await?,
+            Self::Pattern(command) => return command.run(out),
         }
+        Ok(Answer::Yes)
     }
 }
 
@@ -116,7 +118,7 @@ async fn main() -> ExitCode {
     let answer = Box::pin(Bates::parse().command.run(&mut out)).await;
     let flushed = out.flush();
     let answer = answer.and_then(|answer| flushed.map(|()| answer));
-    match answer.map_err(ask::explain) {
+    match answer.map_err(ask::server::explain) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::FAILURE,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,

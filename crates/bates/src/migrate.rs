@@ -1,11 +1,11 @@
 //! `bates migrate`: the tables of a store on PostgreSQL, created or only shown.
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use bates_postgres::PostgresStore;
 use clap::Args;
 
 use crate::config::{ConfigArgs, StoreAt};
-use crate::output::{Answer, Output};
+use crate::output::Output;
 
 /// Create the tables of a store on PostgreSQL if they are missing
 ///
@@ -25,20 +25,16 @@ pub(crate) struct MigrateArgs {
 }
 
 impl MigrateArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
         let StoreAt::Postgres(address, settings) = &config.store else {
             bail!("the store is a folder, which needs no migration: this is for a store on PostgreSQL");
         };
         if self.plan {
-            if PostgresStore::is_missing(address, *settings).await? {
-                out.bytes(bates_postgres::plan().as_bytes())?;
-            }
-        } else if PostgresStore::migrate(address, *settings).await? {
-            writeln!(out, "{address} is a store now")?;
-        } else {
-            writeln!(out, "{address} is up to date")?;
+            let is_missing = PostgresStore::is_missing(address, *settings).await?;
+            return if is_missing { out.bytes(bates_postgres::plan().as_bytes()) } else { Ok(()) };
         }
-        Ok(Answer::Yes)
+        let is_new = PostgresStore::migrate(address, *settings).await?;
+        writeln!(out, "{address} is {}", if is_new { "a store now" } else { "up to date" })
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use bates_core::{
     Departure, Mark, MoveError, Moved, NamedStore, Store, SystemRuntime, leave_store, move_store,
     release_nodes, stay_in_store,
@@ -13,7 +13,7 @@ use bates_sqlite::SqliteStore;
 use clap::Args;
 
 use crate::config::StoreAt;
-use crate::output::{self, Answer, Output, counted, grouped};
+use crate::output::{self, Output, counted, grouped};
 use crate::recall::{RecallArgs, listed_nodes};
 
 /// Move everything from one store to another, where numbering goes on
@@ -40,41 +40,36 @@ pub(crate) struct MoveStoreArgs {
 }
 
 impl MoveStoreArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         // Read here and not by clap, whose errors show what was given: it may hold a password.
         let store = |which: &str, given: &str| {
             given.parse::<StoreAt>().map_err(|error| anyhow!("the {which} store: {error}"))
         };
         let (old, new) = (store("old", &self.from)?, store("new", &self.to)?);
-        let (from, to) = (old.to_string(), new.to_string());
+        let from = old.to_string();
         let moved = match &old {
             StoreAt::Folder(path) => {
                 let store = SqliteStore::open_to_move(path, bates_sqlite::Opening::Existing)?;
-                into(NamedStore::new(&store, &from), &new, &to, &self.recall).await?
+                into(NamedStore::new(&store, &from), &new, &self.recall).await?
             }
             StoreAt::Postgres(address, settings) => {
                 let opening = bates_postgres::Opening::Stopped;
                 let store = PostgresStore::open(address, *settings, opening).await?;
-                into(NamedStore::new(&store, &from), &new, &to, &self.recall).await?
+                into(NamedStore::new(&store, &from), &new, &self.recall).await?
             }
         };
         let (series, moved) = (grouped(moved.series), told(moved));
         writeln!(
             out,
-            "{series} series with {moved} are moved: {from} is left, and numbering goes on in {to}"
-        )?;
-        Ok(Answer::Yes)
+            "{series} series with {moved} are moved: {from} is left, and numbering goes on in {new}"
+        )
     }
 }
 
 /// The old store is left before the new one is made. If the new one is refused it has got nothing, and the old one is as
 /// it was before.
-async fn into(
-    from: NamedStore<'_, impl Store>,
-    to: &StoreAt,
-    to_name: &str,
-    recall: &RecallArgs,
-) -> anyhow::Result<Moved> {
+async fn into(from: NamedStore<'_, impl Store>, to: &StoreAt, recall: &RecallArgs) -> Result<Moved> {
+    let to_name = &*to.to_string();
     let reserved = match to {
         StoreAt::Folder(path) => SqliteStore::reserve(path)?.then_some(path),
         StoreAt::Postgres(..) => None,
@@ -88,20 +83,15 @@ async fn into(
             return Err(error);
         }
     };
-    let copied = copy(from, to, to_name, &departure).await;
+    let copied = copy(from, to, &departure).await;
     if copied.as_ref().is_err_and(is_refusal) {
         stay_in_store(from.store, to_name, &departure).await?;
     }
     copied
 }
 
-async fn copy(
-    from: NamedStore<'_, impl Store>,
-    to: &StoreAt,
-    to_name: &str,
-    departure: &Departure,
-) -> anyhow::Result<Moved> {
-    let mark = Mark::Arriving(departure.toward(from.name));
+async fn copy(from: NamedStore<'_, impl Store>, to: &StoreAt, departure: &Departure) -> Result<Moved> {
+    let (mark, to_name) = (Mark::Arriving(departure.toward(from.name)), &*to.to_string());
     Ok(match to {
         StoreAt::Folder(path) => {
             let store = SqliteStore::open_arriving(path, &mark)?;
@@ -121,11 +111,7 @@ fn is_refusal(error: &anyhow::Error) -> bool {
 }
 
 /// Marks the old store as left, and waits until no node holds numbers of it.
-async fn leave(
-    from: NamedStore<'_, impl Store>,
-    to_name: &str,
-    recall: &RecallArgs,
-) -> anyhow::Result<Departure> {
+async fn leave(from: NamedStore<'_, impl Store>, to_name: &str, recall: &RecallArgs) -> Result<Departure> {
     let departure = leave_store(&SystemRuntime, from, to_name).await?;
     if let Err(error) = release(from.store, recall).await {
         stay_in_store(from.store, to_name, &departure).await?;
@@ -134,7 +120,7 @@ async fn leave(
     Ok(departure)
 }
 
-async fn release(from: &impl Store, recall: &RecallArgs) -> anyhow::Result<()> {
+async fn release(from: &impl Store, recall: &RecallArgs) -> Result<()> {
     let silent = release_nodes(&SystemRuntime, from, Duration::from_secs(recall.wait)).await?;
     let held = listed_nodes(&silent);
     if silent.is_empty() {

@@ -5,11 +5,11 @@ use std::fmt;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use anyhow::Context;
+use anyhow::{Context, Result};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use crate::ask::Refused;
+use crate::ask::server::Refused;
 
 const STDOUT: &str = "standard output";
 
@@ -17,7 +17,6 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
-/// What a command found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Yes,
@@ -40,21 +39,20 @@ impl Output {
     }
 
     /// What `writeln!` calls. The text may hold styles.
-    pub(crate) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> anyhow::Result<()> {
+    pub(crate) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> Result<()> {
         self.0.write_fmt(text).context(STDOUT)
     }
 
-    /// One JSON value a line.
-    pub(crate) fn json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<()> {
         serde_json::to_writer(&mut self.0, value).map_err(io::Error::from).context(STDOUT)?;
         self.0.write_all(b"\n").context(STDOUT)
     }
 
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.0.write_all(bytes).context(STDOUT)
     }
 
-    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         self.0.flush().context(STDOUT)
     }
 }
@@ -102,7 +100,6 @@ fn is_steering(character: char) -> bool {
     character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// How many columns of a terminal a text takes.
 pub(crate) fn width(text: &str) -> usize {
     printable(text).width()
 }
@@ -113,7 +110,7 @@ pub(crate) fn padded(text: &str, columns: usize) -> String {
 }
 
 /// Rows of texts from outside in columns that align; the first row is their heads.
-pub(crate) fn table<const N: usize>(out: &mut Output, rows: &[[String; N]]) -> anyhow::Result<()> {
+pub(crate) fn table<const N: usize>(out: &mut Output, rows: &[[String; N]]) -> Result<()> {
     let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(widest);
     for (at, row) in rows.iter().enumerate() {
@@ -132,12 +129,6 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
 /// A whole number with a comma between thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }

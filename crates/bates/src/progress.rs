@@ -7,7 +7,6 @@ use bates_core::{Runtime as _, SystemRuntime};
 
 use crate::output::grouped;
 
-/// How often it is shown.
 const PERIOD: Duration = Duration::from_millis(200);
 
 pub(crate) struct Progress {
@@ -20,17 +19,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of things that are called so, and of so much work.
     pub(crate) fn new(noun: &'static str, size: u64) -> Self {
-        let now = SystemRuntime.elapsed();
-        Self {
-            is_shown: std::io::stderr().is_terminal(),
-            noun,
-            size,
-            began: now,
-            shown: Duration::ZERO,
-            first: None,
-        }
+        let (is_shown, began) = (std::io::stderr().is_terminal(), SystemRuntime.elapsed());
+        Self { is_shown, noun, size, began, shown: Duration::ZERO, first: None }
     }
 
     /// So many things are done, and so much of the work.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, Result, bail};
 use bates_api::Description;
 use bates_core::{Machine, Origin, Promise, SeriesName, SeriesSpec, Store, SystemRuntime};
 use bates_server::series;
@@ -10,7 +10,7 @@ use bates_sqlite::Opening;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs};
-use crate::output::{Answer, Output};
+use crate::output::Output;
 use crate::recall::{RecallArgs, Stage};
 use crate::store::OpenStore;
 
@@ -40,7 +40,7 @@ pub(crate) struct PromiseArgs {
 }
 
 impl PromiseArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
         match config.store.open(Opening::Existing).await? {
             OpenStore::Folder(store) => change(store, config, self, out).await,
@@ -49,24 +49,10 @@ impl PromiseArgs {
     }
 }
 
-async fn change(
-    store: impl Store,
-    config: Config,
-    args: &PromiseArgs,
-    out: &mut Output,
-) -> anyhow::Result<Answer> {
+async fn change(store: impl Store, config: Config, args: &PromiseArgs, out: &mut Output) -> Result<()> {
     let (name, to): (SeriesName, Promise) = (args.series.parse()?, args.promise.parse()?);
     let described = config.series.iter().find(|spec| spec.name == name).map(|spec| spec.promise);
-    // The file may say already what is to be: what the store has is what is changed.
-    let pinned = store.promises().await?;
-    let as_pinned = |mut spec: SeriesSpec| {
-        let found = pinned.iter().find(|(series, _)| *series == spec.name);
-        spec.promise = found.map_or(spec.promise, |(_, promise)| *promise);
-        spec
-    };
-    let specs = config.series.into_iter().map(as_pinned).collect();
-    let machine = Machine::open(Arc::new(store), specs, Arc::new(SystemRuntime)).await?;
-    machine.restore(series::read_spec).await?;
+    let machine = open_as_pinned(store, config.series).await?;
     let Some(entry) = machine.named(name.as_str()) else { bail!("there is no series {:?}", name.as_str()) };
     let (from, keeps_order) = (entry.spec().promise, to != Promise::Unique);
     if keeps_order && config.pools.iter().any(|pool| pool.series == name) {
@@ -96,10 +82,20 @@ async fn change(
     if let Some(described) = described.filter(|described| *described != to) {
         writeln!(out, "the configuration describes it as {described}: change that before the next start")?;
     }
-    Ok(Answer::Yes)
+    Ok(())
 }
 
-fn described_as(spec: &SeriesSpec, promise: Promise) -> anyhow::Result<SeriesSpec> {
+/// The file may say already what is to be: what the store has is what is changed.
+async fn open_as_pinned<S: Store>(store: S, mut specs: Vec<SeriesSpec>) -> Result<Machine<S>> {
+    for (series, promise) in store.promises().await? {
+        specs.iter_mut().filter(|spec| spec.name == series).for_each(|spec| spec.promise = promise);
+    }
+    let machine = Machine::open(Arc::new(store), specs, Arc::new(SystemRuntime)).await?;
+    machine.restore(series::read_spec).await?;
+    Ok(machine)
+}
+
+fn described_as(spec: &SeriesSpec, promise: Promise) -> Result<SeriesSpec> {
     let mut description: Description =
         serde_json::from_str(&spec.description).context("its description cannot be read")?;
     promise.name().clone_into(&mut description.promise);

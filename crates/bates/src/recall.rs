@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, Result, bail};
 use bates_core::{
     CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, Holder, Lease, Machine, Place, ScopeKey, SeriesName,
     Store,
@@ -13,7 +13,6 @@ use clap::Args;
 
 use crate::output::{self, counted};
 
-/// Client leases that are read together.
 const PAGE: usize = 1_000;
 
 /// Holders that are named; of the others only the number is told.
@@ -62,8 +61,8 @@ impl RecallArgs {
         series: &SeriesName,
         stage: Stage,
         concerns: impl Fn(&Place, Lease) -> bool,
-    ) -> anyhow::Result<()> {
-        self.recall_nodes(machine, series, stage).await?;
+    ) -> Result<()> {
+        self.recall(machine, series, stage).await?;
         let leases = client_leases(machine, series, concerns).await?;
         if leases.is_empty() {
             return Ok(());
@@ -89,12 +88,7 @@ impl RecallArgs {
         )
     }
 
-    async fn recall_nodes<S: Store>(
-        &self,
-        machine: &Machine<S>,
-        series: &SeriesName,
-        stage: Stage,
-    ) -> anyhow::Result<()> {
+    async fn recall<S: Store>(&self, machine: &Machine<S>, series: &SeriesName, stage: Stage) -> Result<()> {
         let recalled = machine.recall(series, Duration::from_secs(self.wait)).await?;
         if recalled.silent.is_empty() {
             return Ok(());
@@ -122,7 +116,7 @@ async fn client_leases<S: Store>(
     machine: &Machine<S>,
     series: &SeriesName,
     concerns: impl Fn(&Place, Lease) -> bool,
-) -> anyhow::Result<Vec<ClientLease>> {
+) -> Result<Vec<ClientLease>> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let of = ClientLeaseFilter { series: Some(series.clone()) };
@@ -140,7 +134,6 @@ fn listed(lines: impl ExactSizeIterator<Item = String>) -> String {
     lines.take(NAMED_MAX).chain(more).flat_map(|line| ["\n  ".to_owned(), line]).collect()
 }
 
-/// A line for each node that holds numbers of a store.
 pub(crate) fn listed_nodes(silent: &[(SeriesName, Holder)]) -> String {
     let told = |(series, holder): &(SeriesName, _)| {
         format!("series {:?}: {}", series.as_str(), told_of_node(holder))

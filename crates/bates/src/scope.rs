@@ -1,12 +1,11 @@
 //! How a scope is written on the command line: `project=PROJ type=9012`, and a date.
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use bates_api::Day;
 use bates_client::{Client, Series};
 use bates_pattern::Date;
 
-/// Words into parameters.
-pub(crate) fn pairs(words: &[String]) -> anyhow::Result<Vec<(&str, &str)>> {
+pub(crate) fn pairs(words: &[String]) -> Result<Vec<(&str, &str)>> {
     let wrong = |word: &String| anyhow!("{word:?} is no parameter: expected NAME=VALUE");
     words.iter().map(|word| split(word).ok_or_else(|| wrong(word))).collect()
 }
@@ -27,12 +26,7 @@ pub(crate) fn date(text: &str) -> Result<Date, String> {
 }
 
 /// A series of a server, with the scope and the date that a command names.
-pub(crate) fn series(
-    client: &Client,
-    name: &str,
-    words: &[String],
-    date: Option<Date>,
-) -> anyhow::Result<Series> {
+pub(crate) fn series(client: &Client, name: &str, words: &[String], date: Option<Date>) -> Result<Series> {
     let series = client.series(name).scope(pairs(words)?);
     Ok(match date {
         Some(date) => series.date(&date.to_string())?,

@@ -17,7 +17,6 @@ mod settings;
 mod watched;
 
 pub use crate::ledger::{Pool, Renewal, Server, Settling};
-pub(crate) use fill::Filling;
 pub use filled::{FillError, Filled};
 pub use filler::{Filler, Telling};
 pub use kept::{KeptPools, PoolTally};

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use bates_core::{Entry, Lease, Machine, ScopeKey, Store};
 use bates_postgres::{Address, IdPools, OpenError};
 
@@ -19,7 +19,6 @@ const STRANGERS_SHOWN: u64 = 5;
 /// The numbers of a series that an earlier system gave out, and how many texts were none.
 pub(super) struct Earlier {
     pub(super) entry: Arc<Entry>,
-    /// Where they are from.
     pub(super) from: String,
     pub(super) scopes: BTreeMap<ScopeKey, Positions>,
     pub(super) numbers: u64,
@@ -39,55 +38,38 @@ pub(super) async fn read<S: Store>(
     machine: &Machine<S>,
     args: &AdoptArgs,
     here: Option<&Address>,
-) -> anyhow::Result<Vec<Earlier>> {
+) -> Result<Vec<Earlier>> {
     let named = match &args.series {
-        Some(name) => match machine.named(name) {
-            Some(entry) => Some(entry),
-            None => bail!("there is no series {name:?}"),
-        },
+        Some(name) => Some(machine.named(name).with_context(|| format!("there is no series {name:?}"))?),
         None => None,
     };
-    match (&args.file, named) {
-        (Some(file), Some(entry)) => Ok(vec![of_file(file, args.column.as_deref(), entry)?]),
-        (_, named) => {
-            let given = args.url.as_deref().map(Address::parse).transpose().map_err(OpenError::from)?;
-            let Some(address) = given.as_ref().or(here) else {
-                bail!("--url names the database with the tables of the id-generator: the store is a folder");
-            };
-            let pools = IdPools::connect(address).await?;
-            match named {
-                Some(entry) => Ok(vec![of_table(&pools, entry).await?]),
-                None => of_tables(&pools, machine).await,
-            }
-        }
+    if let (Some(file), Some(entry)) = (&args.file, &named) {
+        return Ok(vec![of_file(file, args.column.as_deref(), entry.clone())?]);
     }
-}
-
-async fn of_tables<S: Store>(pools: &IdPools, machine: &Machine<S>) -> anyhow::Result<Vec<Earlier>> {
-    let entries: Vec<Arc<Entry>> = machine.registry().entries().cloned().collect();
-    let mut all = Vec::new();
+    let given = args.url.as_deref().map(Address::parse).transpose().map_err(OpenError::from)?;
+    let Some(address) = given.as_ref().or(here) else {
+        bail!("--url names the database with the tables of the id-generator: the store is a folder");
+    };
+    let pools = IdPools::connect(address).await?;
+    let all = || machine.registry().entries().cloned().collect();
+    let entries: Vec<Arc<Entry>> = named.map_or_else(all, |entry| vec![entry]);
+    let mut read = Vec::new();
     for entry in entries {
-        if pools.has_taken(entry.series().name().as_str()).await?.is_some() {
-            all.push(of_table(pools, entry).await?);
+        let id_type = entry.series().name().clone();
+        if pools.has_taken(id_type.as_str()).await?.is_some() {
+            let mut earlier = Earlier::new(entry, format!("table id_pool_{id_type}"));
+            pools.taken(id_type.as_str(), |text| earlier.add(text)).await?;
+            read.push(earlier);
         }
     }
-    if all.is_empty() {
-        bail!("the database has no table id_pool_… of any series");
+    match &args.series {
+        Some(id_type) if read.is_empty() => bail!("the database has no table id_pool_{id_type}"),
+        None if read.is_empty() => bail!("the database has no table id_pool_… of any series"),
+        _ => Ok(read),
     }
-    Ok(all)
 }
 
-async fn of_table(pools: &IdPools, entry: Arc<Entry>) -> anyhow::Result<Earlier> {
-    let id_type = entry.series().name().clone();
-    if pools.has_taken(id_type.as_str()).await?.is_none() {
-        bail!("the database has no table id_pool_{id_type}");
-    }
-    let mut earlier = Earlier::new(entry, format!("table id_pool_{id_type}"));
-    pools.taken(id_type.as_str(), |text| earlier.add(text)).await?;
-    Ok(earlier)
-}
-
-fn of_file(file: &Path, column: Option<&str>, entry: Arc<Entry>) -> anyhow::Result<Earlier> {
+fn of_file(file: &Path, column: Option<&str>, entry: Arc<Entry>) -> Result<Earlier> {
     let mut earlier = Earlier::new(entry, file.display().to_string());
     let cannot_read = || format!("cannot read {}", file.display());
     if file.extension().is_some_and(|extension| extension == "csv") {
@@ -134,13 +116,14 @@ impl Earlier {
         if text.is_empty() {
             return;
         }
-        let entry = &self.entry;
+        let (entry, is_shuffled) = (&self.entry, self.is_shuffled());
         let parsed = entry.series().pattern().parse(text).ok();
         // A number that does not show its whole scope could be of any.
         let parsed = parsed.filter(|parsed| parsed.parameters().count() == entry.parameters().count());
-        let scope =
-            parsed.as_ref().and_then(|parsed| ScopeKey::new(parsed.parameters(), parsed.period()).ok());
-        let (Some(parsed), Some(scope)) = (parsed, scope) else {
+        let found = parsed.and_then(|parsed| {
+            Some((ScopeKey::new(parsed.parameters(), parsed.period()).ok()?, parsed.position().value()))
+        });
+        let Some((scope, position)) = found else {
             self.strangers += 1;
             if self.strangers <= STRANGERS_SHOWN {
                 output::print_note(&format!("{:?} is no number of the series", output::printable(text)));
@@ -148,8 +131,6 @@ impl Earlier {
             return;
         };
         self.numbers += 1;
-        let position = parsed.position().value();
-        let is_shuffled = self.is_shuffled();
         let positions = self.scopes.entry(scope).or_default();
         positions.highest = position.max(positions.highest);
         if is_shuffled {

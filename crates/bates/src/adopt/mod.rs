@@ -5,14 +5,14 @@ mod earlier;
 
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use bates_core::{Lease, Machine, Place, Store};
 use bates_sqlite::Opening;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs};
 use crate::floor::emptied;
-use crate::output::{Answer, Output, counted};
+use crate::output::{Output, counted};
 use crate::progress::Progress;
 use crate::recall::{RecallArgs, Stage};
 use crate::store::{self, OpenStore};
@@ -75,7 +75,7 @@ pub(crate) struct AdoptArgs {
 const COMMIT_MAX: usize = 50_000;
 
 impl AdoptArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
         // The first command of an operator who comes from another system.
         match config.store.open(Opening::First).await? {
@@ -85,12 +85,7 @@ impl AdoptArgs {
     }
 }
 
-async fn adopt(
-    store: impl Store,
-    mut config: Config,
-    args: &AdoptArgs,
-    out: &mut Output,
-) -> anyhow::Result<Answer> {
+async fn adopt(store: impl Store, mut config: Config, args: &AdoptArgs, out: &mut Output) -> Result<()> {
     let machine = &*store::machine(store, &mut config).await?;
     // All is read before anything is written.
     let all = earlier::read(machine, args, config.store.address()).await?;
@@ -118,7 +113,7 @@ async fn adopt(
         writeln!(out, "{of}{numbers} in {scopes} adopted; {told}")?;
     }
     machine.close().await;
-    Ok(Answer::Yes)
+    Ok(())
 }
 
 /// Waits until no node holds numbers of the series, and refuses if a client holds adopted ones.
@@ -127,23 +122,19 @@ async fn released<S: Store>(
     args: &AdoptArgs,
     earlier: &Earlier,
     stage: Stage,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let is_adopted = |at: &Place, range: Lease| earlier.has_any_of(&at.scope, range);
     args.recall.release(machine, earlier.entry.series().name(), stage, is_adopted).await
 }
 
-async fn empty_pools<S: Store>(
-    machine: &Machine<S>,
-    earlier: &Earlier,
-    args: &AdoptArgs,
-) -> anyhow::Result<()> {
+async fn empty_pools<S: Store>(machine: &Machine<S>, earlier: &Earlier, args: &AdoptArgs) -> Result<()> {
     for scope in earlier.scopes.keys() {
         emptied(machine, &earlier.entry, scope, args.without_pools).await?;
     }
     Ok(())
 }
 
-async fn raise<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> anyhow::Result<String> {
+async fn raise<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> Result<String> {
     let mut raised = 0;
     for (scope, Positions { highest, .. }) in &earlier.scopes {
         raised += u64::from(machine.raise_floor_of(&earlier.entry, scope, highest + 1).await? == highest + 1);
@@ -152,7 +143,7 @@ async fn raise<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> anyhow::Res
 }
 
 /// Commit by commit: one that was interrupted is done again, and what is set aside twice is the same.
-async fn set_aside<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> anyhow::Result<String> {
+async fn set_aside<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> Result<String> {
     let (mut passed, mut done) = (0, 0);
     let mut progress = Progress::new("numbers", earlier.numbers);
     for (scope, Positions { each, .. }) in &earlier.scopes {

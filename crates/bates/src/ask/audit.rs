@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::list::{self, Format, PAGE};
 use super::server::ServerArgs;
-use crate::output::{Answer, Output, grouped};
+use crate::output::{Output, grouped};
 
 /// See who took which numbers of the series that are audited, the oldest first
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ pub(crate) struct AuditArgs {
 }
 
 impl AuditArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<()> {
         let entries = self.server.client()?.audit().page(self.limit.unwrap_or(PAGE).min(PAGE));
         let Self { series, period, id, who, since, until, .. } = self;
         let names = ["series", "period", "id", "who", "since", "until"];

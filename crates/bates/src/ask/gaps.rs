@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::list::{self, Format, PAGE};
 use super::server::ServerArgs;
-use crate::output::{self, Answer, Output, counted, grouped};
+use crate::output::{self, Output, counted, grouped};
 
 /// List the gaps that the last reconciliation found
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ pub(crate) struct ReconcileArgs {
 }
 
 impl GapsArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<()> {
         let client = self.server.client()?;
         if self.now {
             find_gaps(&client, self.series.as_deref()).await?;
@@ -79,11 +79,10 @@ fn row(gap: Gap) -> [String; 7] {
 }
 
 impl ReconcileArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<()> {
         let found = find_gaps(&self.server.client()?, self.series.as_deref()).await?;
         if self.json {
-            out.json(&found)?;
-            return Ok(Answer::Yes);
+            return out.json(&found);
         }
         let Reconciliation { scopes, gaps, missing, uncertain, strangers } = found;
         let (scopes, gaps) = (counted(scopes, "scope"), counted(gaps, "gap"));
@@ -93,7 +92,7 @@ impl ReconcileArgs {
             let texts = counted(strangers, "text");
             output::print_note(&format!("{texts} in your documents are no numbers of their series"));
         }
-        Ok(Answer::Yes)
+        Ok(())
     }
 }
 

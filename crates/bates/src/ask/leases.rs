@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::list::{self, Format};
 use super::server::ServerArgs;
-use crate::output::{Answer, Output, grouped};
+use crate::output::{Output, grouped};
 
 /// List what programs hold in advance
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub(crate) struct LeasesArgs {
 }
 
 impl LeasesArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<()> {
         let leases = list::narrow(self.server.client()?.leases(), [("series", &self.series)], &[])?;
         let format = if self.json { Format::Json } else { Format::Table };
         let heads = ["SERIES", "SCOPE", "FIRST", "LAST", "POSITIONS", "WHO", "SINCE"];
@@ -31,7 +31,6 @@ impl LeasesArgs {
     }
 }
 
-/// A row a range.
 fn rows(lease: HeldLease) -> Vec<[String; 7]> {
     let HeldLease { series, scope, period, ranges, who, since, .. } = lease;
     let scope = scope_text(&scope, period.as_deref());

@@ -3,13 +3,12 @@
 use bates_client::{Page, Pages};
 use serde::Serialize;
 
-use crate::output::{self, Answer, Output};
+use crate::output::{self, Output};
 use crate::scope;
 
 /// Items of a long list that are asked for at a time.
 pub(super) const PAGE: usize = 10_000;
 
-/// How a list is printed.
 pub(super) enum Format<T> {
     Table,
     Json,
@@ -46,7 +45,7 @@ pub(super) async fn print<P: Page<Item: Serialize>, const COLUMNS: usize>(
     format: Format<P::Item>,
     heads: [&str; COLUMNS],
     rows_of: impl Fn(P::Item) -> Vec<[String; COLUMNS]>,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<()> {
     let mut left = limit.unwrap_or(usize::MAX);
     let mut rows = vec![heads.map(str::to_owned)];
     if let Format::Csv(columns, _) = format {
@@ -64,8 +63,5 @@ pub(super) async fn print<P: Page<Item: Serialize>, const COLUMNS: usize>(
             }
         }
     }
-    if let Format::Table = format {
-        output::table(out, &rows)?;
-    }
-    Ok(Answer::Yes)
+    if let Format::Table = format { output::table(out, &rows) } else { Ok(()) }
 }

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use bates_client::{Pool, PopError, Settings};
 use bates_pattern::Date;
 use clap::Args;
 
-use super::server::{Refused, ServerArgs, explain};
+use super::server::{Refused, ServerArgs, explain, secret};
 use crate::output::{self, Answer, Output, counted};
 use crate::scope;
 
-/// Numbers in one call to a server: they are printed while the next ones are taken.
+/// Numbers in one call, to a server or a pool: they are printed while the next ones are taken.
 const CHUNK: u64 = 10_000;
-
-/// Numbers that are popped at a time.
 const POPPED_CHUNK: u64 = 1_000;
 
 /// Who types a command does not notice it; a program that pops has less patience.
@@ -31,7 +29,7 @@ const DEADLINE: Duration = Duration::from_millis(250);
     BATES_SECRET=… bates next short --url https://numbers.example.org")]
 pub(crate) struct NextArgs {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: NumbersArgs,
 
     /// The business date, for a series that shows one; without it, today's
     #[arg(long, value_name = "DATE", value_parser = scope::date)]
@@ -57,7 +55,7 @@ pub(crate) struct NextArgs {
     --url http://bates:8080 > numbers.txt")]
 pub(crate) struct PopArgs {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: NumbersArgs,
 
     #[arg(
         long,
@@ -76,7 +74,7 @@ pub(crate) struct PopArgs {
 }
 
 #[derive(Debug, Args)]
-struct Wanted {
+struct NumbersArgs {
     /// The series
     series: String,
 
@@ -102,8 +100,8 @@ struct End {
 }
 
 impl NextArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
-        let Wanted { series, parameters, count } = &self.wanted;
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
+        let NumbersArgs { series, parameters, count } = &self.wanted;
         let series = scope::series(&self.server.client()?, series, parameters, self.date)?;
         print(out, *count, self.json, CHUNK, async |wanted| match series.take(wanted).await {
             Ok(numbers) => Chunk { numbers, end: None },
@@ -117,18 +115,19 @@ impl NextArgs {
 }
 
 impl PopArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let redis = self.redis.clone().or_else(|| std::env::var("BATES_REDIS").ok());
         let redis = redis.context("which Redis server has the pool? Say --redis URL, or set BATES_REDIS")?;
-        let (url, secret) = self.server.address()?;
+        // An address that cannot be asked is told first.
+        self.server.client()?;
         let scope = scope::pairs(&self.wanted.parameters)?.into_iter();
         let settings = Settings {
-            secret,
+            secret: secret(),
             scope: scope.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             // Each call pops what it hands out, so that nothing is lost at the end.
             batch: 1,
             deadline: DEADLINE,
-            ..Settings::new(url, redis, &*self.wanted.series)
+            ..Settings::new(self.server.url(), redis, &*self.wanted.series)
         };
         let pool = Pool::open(&settings)?;
         pool.attach().await;
@@ -149,7 +148,6 @@ impl PopArgs {
     }
 }
 
-/// What an error of the pool means for a command.
 fn explain_pool(error: PopError) -> anyhow::Error {
     match error {
         PopError::Exhausted { detail, .. } => Refused::new("exhausted", &detail).into(),
@@ -167,7 +165,7 @@ async fn print(
     json: bool,
     chunk_max: u64,
     mut take: impl AsyncFnMut(usize) -> Chunk,
-) -> anyhow::Result<Answer> {
+) -> Result<Answer> {
     let (mut all, mut taken, mut end) = (Vec::new(), 0, None);
     while taken < count && end.is_none() {
         let wanted = (count - taken).min(chunk_max);

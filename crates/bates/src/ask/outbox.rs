@@ -1,14 +1,13 @@
 //! `bates outbox`: documents that are not delivered yet, or never will be, and what is decided about them.
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use bates_client::{Decision, KnownDocument};
 use clap::{Args, Subcommand};
 
 use super::list::{self, Format};
 use super::server::ServerArgs;
-use crate::output::{self, Answer, Output, counted};
+use crate::output::{self, Output, counted};
 
-/// Documents that are asked for at a time.
 const PAGE: usize = 1_000;
 
 /// List documents, and retry or abandon those that are dead
@@ -76,7 +75,7 @@ struct Which {
 }
 
 impl OutboxArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         match &self.decision {
             None => self.list(out).await,
             Some(DecisionCommand::Retry(which)) => {
@@ -86,7 +85,7 @@ impl OutboxArgs {
         }
     }
 
-    async fn list(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    async fn list(&self, out: &mut Output) -> Result<()> {
         let documents = self.server.client()?.outbox().page(self.limit.min(PAGE));
         let filters = [("state", &self.state), ("series", &self.series)];
         let documents = list::narrow(documents, filters, &[])?;
@@ -102,7 +101,7 @@ fn row(document: KnownDocument) -> [String; 6] {
 }
 
 impl Which {
-    async fn decide(&self, out: &mut Output, decision: Decision, outcome: &str) -> anyhow::Result<Answer> {
+    async fn decide(&self, out: &mut Output, decision: Decision, outcome: &str) -> Result<()> {
         if self.ids.is_empty() && !self.all {
             bail!("name documents by their numbers or event ids, or say --all");
         }
@@ -115,6 +114,6 @@ impl Which {
             let document = client.decide(id, decision).await?;
             writeln!(out, "{} {outcome}", output::printable(&document.id))?;
         }
-        Ok(Answer::Yes)
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use bates_api::{Description, Series};
 use clap::{Args, Subcommand};
 
 use super::server::ServerArgs;
-use crate::output::{self, Answer, Output};
+use crate::output::{self, Output};
 use crate::promise::PromiseArgs;
 
 /// List the series of a running server, or change what one promises
@@ -34,7 +34,7 @@ enum SeriesCommand {
 }
 
 impl SeriesArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<()> {
         if let Some(SeriesCommand::Promise(args)) = &self.change {
             return args.run(out).await;
         }
@@ -44,15 +44,13 @@ impl SeriesArgs {
             None => client.all_series().await?,
         };
         if self.json {
-            series.iter().try_for_each(|one| out.json(one))?;
-            return Ok(Answer::Yes);
+            return series.iter().try_for_each(|one| out.json(one));
         }
         let mut rows = vec![["SERIES", "PATTERN", "PROMISE", "ORDER", "KEY", "FROM"].map(str::to_owned)];
         for Series { name, description, origin, .. } in series {
             let Description { pattern, promise, order, key, .. } = description;
             rows.push([name, pattern, promise, order, key.unwrap_or_default(), origin]);
         }
-        output::table(out, &rows)?;
-        Ok(Answer::Yes)
+        output::table(out, &rows)
     }
 }

@@ -3,13 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use bates_client::{Client, Error};
 use clap::Args;
 
 use crate::output::printable;
 
-/// The longest that a command waits for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Which server is asked.
@@ -34,7 +33,6 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// An error by its code, in a server's words.
     pub(super) fn new(code: &str, detail: &str) -> Self {
         let known = bates_core::Code::ALL.iter().find(|known| known.name() == code);
         let exit_code = known.map_or(2, |code| code.exit_code());
@@ -43,19 +41,13 @@ impl Refused {
 }
 
 impl ServerArgs {
-    /// The address, and the secret of the environment.
-    pub(super) fn address(&self) -> anyhow::Result<(String, Option<String>)> {
-        self.client()?;
-        Ok((self.url(), secret()))
-    }
-
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         let given = self.url.clone().or_else(|| std::env::var("BATES_URL").ok());
         given.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned())
     }
 
     /// A client that asks once: who types a command decides whether to type it again.
-    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+    pub(crate) fn client(&self) -> Result<Client> {
         let url = self.url();
         let builder = Client::builder(&*url).attempts(1).connect_timeout(ANSWER_TIMEOUT);
         let mut builder = builder.answer_timeout(ANSWER_TIMEOUT).total_time(ANSWER_TIMEOUT);
@@ -74,7 +66,7 @@ impl ServerArgs {
     }
 }
 
-fn secret() -> Option<String> {
+pub(super) fn secret() -> Option<String> {
     std::env::var("BATES_SECRET").ok().filter(|secret| !secret.is_empty())
 }
 

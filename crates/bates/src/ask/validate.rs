@@ -1,5 +1,6 @@
 //! `bates validate`: whether texts could be identifiers of a series of a running server.
 
+use anyhow::Result;
 use bates_client::{Reason, Verdict};
 use clap::Args;
 use serde::Serialize;
@@ -31,11 +32,11 @@ pub(crate) struct ValidateArgs {
 }
 
 impl ValidateArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let (series, mut answer) = (self.server.client()?.series(&*self.series), Answer::Yes);
         for text in &self.texts {
             let verdict = series.validate(text).await?;
-            answer = answer.and(print_verdict(out, &Line { text, verdict }, self.json, 0)?);
+            answer = answer.and(TextVerdict { text, verdict }.print(out, self.json, 0)?);
         }
         Ok(answer)
     }
@@ -43,30 +44,27 @@ impl ValidateArgs {
 
 /// A verdict, and the text that it is about.
 #[derive(Serialize)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextVerdict<'a> {
     pub(crate) text: &'a str,
     #[serde(flatten)]
     pub(crate) verdict: Verdict,
 }
 
-/// Prints a verdict; the column of texts is so wide.
-pub(crate) fn print_verdict(
-    out: &mut Output,
-    line: &Line<'_>,
-    json: bool,
-    width: usize,
-) -> anyhow::Result<Answer> {
-    let Line { text, verdict: Verdict { valid, reasons } } = line;
-    let (answer, style, said) =
-        if *valid { (Answer::Yes, GOOD, "valid") } else { (Answer::No, BAD, "invalid") };
-    if json {
-        out.json(line)?;
-        return Ok(answer);
+impl TextVerdict<'_> {
+    /// The column of texts is so wide.
+    pub(crate) fn print(&self, out: &mut Output, json: bool, width: usize) -> Result<Answer> {
+        let Verdict { valid, reasons } = &self.verdict;
+        let (answer, style, said) =
+            if *valid { (Answer::Yes, GOOD, "valid") } else { (Answer::No, BAD, "invalid") };
+        if json {
+            out.json(self)?;
+            return Ok(answer);
+        }
+        writeln!(out, "{}  {style}{said}{style:#}", padded(self.text, width))?;
+        let code_width = reasons.iter().map(|reason| reason.code.len()).max().unwrap_or(0);
+        for Reason { code, message } in reasons {
+            writeln!(out, "  {}  {}", padded(code, code_width), printable(message))?;
+        }
+        Ok(answer)
     }
-    writeln!(out, "{}  {style}{said}{style:#}", padded(text, width))?;
-    let code_width = reasons.iter().map(|reason| reason.code.len()).max().unwrap_or(0);
-    for Reason { code, message } in reasons {
-        writeln!(out, "  {}  {}", padded(code, code_width), printable(message))?;
-    }
-    Ok(answer)
 }

@@ -3,8 +3,11 @@
 //! `BATES_HTTP` is `http`; two underscores lead inwards: `BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX` is
 //! `series: document: limits: lease_max`. A series or token whose name has a dash is meant with an underscore.
 
+use std::collections::BTreeMap;
+
 use super::tree::{Node, Origin, Value};
 use super::{KEYS, Mistakes};
+use crate::output;
 
 const PREFIX: &str = "BATES_";
 
@@ -13,23 +16,16 @@ const PREFIX: &str = "BATES_";
 const NOT_OURS: [&str; 8] =
     ["CONFIG", "URL", "REDIS", "PATTERN_KEY", "TEST_", "PLANTED_", "PORT", "SERVICE_"];
 
-/// Lays the variables over the tree. Answers with the names of those that mean nothing.
-pub(super) fn overlay(
-    tree: &mut Node,
-    variables: impl IntoIterator<Item = (String, String)>,
-    mistakes: &mut Mistakes,
-) -> Vec<String> {
-    let mut sorted: Vec<(String, String)> = variables.into_iter().collect();
-    sorted.sort();
-    let mut unknown = Vec::new();
-    for (name, value) in sorted {
+/// Lays the variables over the tree, and says which of them mean nothing.
+pub(super) fn overlay(tree: &mut Node, mistakes: &mut Mistakes) {
+    for (name, value) in std::env::vars().collect::<BTreeMap<_, _>>() {
         let Some(rest) = name.strip_prefix(PREFIX) else { continue };
         if NOT_OURS.iter().any(|other| rest.starts_with(other)) {
             continue;
         }
         let path = path(tree, rest);
         if !KEYS.contains(&&*path[0]) {
-            unknown.push(name);
+            output::print_note(&format!("{name} means nothing to Bates"));
             continue;
         }
         let origin = Origin::Variable(name);
@@ -38,7 +34,6 @@ pub(super) fn overlay(
             Err(problem) => mistakes.add(&origin, problem),
         }
     }
-    unknown
 }
 
 fn path(tree: &Node, name: &str) -> Vec<String> {

@@ -2,9 +2,9 @@
 //! that every mistake is told at once, with the place that it comes from.
 
 mod access;
-mod address;
 mod environment;
 pub(crate) mod openg2p;
+mod reader;
 mod series;
 mod store;
 mod tree;
@@ -14,13 +14,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use bates_core::{SeriesName, SeriesSpec};
 use bates_server::Access;
 use clap::Args;
 
 use crate::output;
-pub(crate) use address::Address;
+pub(crate) use reader::Address;
+use reader::Reader;
 pub(crate) use series::PoolOf;
 pub(crate) use store::StoreAt;
 use tree::{Node, Origin};
@@ -32,7 +33,6 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// The file that is read if it is there and no other is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-/// What a configuration may say.
 const KEYS: [&str; 14] = [
     "store",
     "store_password_file",
@@ -72,15 +72,12 @@ pub(crate) struct ConfigArgs {
     data: Option<PathBuf>,
 }
 
-/// A configuration that can be served.
 pub(crate) struct Config {
-    /// Where cursors are kept.
     pub(crate) store: StoreAt,
     pub(crate) http: Address,
     pub(crate) resp: Address,
     pub(crate) access: Access,
     pub(crate) series: Vec<SeriesSpec>,
-    /// Where documents go.
     pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::Description>,
     pub(crate) pools: Vec<PoolOf>,
     /// Where users' own documents are.
@@ -95,7 +92,6 @@ pub(crate) struct Config {
     pub(crate) id_generator: Option<bates_postgres::Address>,
     /// How often gaps are looked for; `None`: only when somebody asks.
     pub(crate) reconcile_every: Option<Duration>,
-    /// The file that was read.
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -112,7 +108,6 @@ impl Mistakes {
         self.0.push((origin.clone(), problem.into()));
     }
 
-    /// At a key of a map.
     fn at(&mut self, tree: &Node, key: &str, problem: impl Into<String>) {
         self.add(tree.origin_of([key]), problem);
     }
@@ -132,7 +127,7 @@ impl Mistakes {
 
 impl ConfigArgs {
     /// Reads everything, or tells everything that is wrong.
-    pub(crate) fn load(&self, http: Option<&str>, resp: Option<&str>) -> anyhow::Result<Config> {
+    pub(crate) fn load(&self, http: Option<&str>, resp: Option<&str>) -> Result<Config> {
         let (file, text) = self.read()?;
         let file = file.or_else(|| self.openg2p_config.clone());
         let shown = file.as_deref().unwrap_or(Path::new("the built-in configuration"));
@@ -146,9 +141,7 @@ impl ConfigArgs {
                 None
             }
         };
-        for name in environment::overlay(&mut tree, std::env::vars(), &mut mistakes) {
-            output::print_note(&format!("{name} means nothing to Bates"));
-        }
+        environment::overlay(&mut tree, &mut mistakes);
         self.lay_flags(&mut tree, http, resp)?;
         let config = read(&tree, file.clone(), &mut mistakes).map(|config| Config { id_generator, ..config });
         match config {
@@ -157,7 +150,7 @@ impl ConfigArgs {
         }
     }
 
-    fn read(&self) -> anyhow::Result<(Option<PathBuf>, String)> {
+    fn read(&self) -> Result<(Option<PathBuf>, String)> {
         let named = self.config.clone().or_else(|| std::env::var_os("BATES_CONFIG").map(PathBuf::from));
         let file = named.or_else(|| Some(PathBuf::from(FILE)).filter(|file| file.exists()));
         match file {
@@ -173,7 +166,7 @@ impl ConfigArgs {
         }
     }
 
-    fn lay_flags(&self, tree: &mut Node, http: Option<&str>, resp: Option<&str>) -> anyhow::Result<()> {
+    fn lay_flags(&self, tree: &mut Node, http: Option<&str>, resp: Option<&str>) -> Result<()> {
         let folder =
             self.data.as_ref().map(|data| data.to_str().context("--data is not UTF-8")).transpose()?;
         let data = folder.map(|folder| format!("sqlite:{folder}"));
@@ -190,7 +183,7 @@ impl ConfigArgs {
 }
 
 /// A file that says nothing of series leaves those that are built in.
-fn lay_built_in(tree: &mut Node) -> anyhow::Result<()> {
+fn lay_built_in(tree: &mut Node) -> Result<()> {
     if tree.entries().is_some() && tree.get("series").is_none() {
         let built_in: Node = serde_saphyr::from_str(BUILT_IN)?;
         let series = built_in.get("series").context("the built-in configuration has series")?;
@@ -205,7 +198,7 @@ fn lay_openg2p(
     tree: &mut Node,
     file: &Path,
     mistakes: &mut Mistakes,
-) -> anyhow::Result<Option<bates_postgres::Address>> {
+) -> Result<Option<bates_postgres::Address>> {
     let origin = Origin::Flag("--openg2p-config");
     let variables = std::env::vars().collect();
     let described: Node = serde_saphyr::from_str(&openg2p::series(file, &variables)?)?;
@@ -235,13 +228,15 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     for (key, node) in entries.iter().filter(|(key, _)| !KEYS.contains(&&**key)) {
         mistakes.add(&node.origin, format!("{key} is not known; there is {}", KEYS.join(", ")));
     }
-    let store = store::store(tree, mistakes);
-    let access = access::access(tree, mistakes);
-    let http = address::listen(tree, "http", "127.0.0.1:8080", access.as_ref(), mistakes);
-    let resp = address::listen(tree, "resp", "127.0.0.1:6380", access.as_ref(), mistakes);
-    let tries = address::number(tree, "outbox_tries", 5, 1..=100, mistakes);
-    let hours = address::number(tree, "outbox_retention_hours", 7 * 24, 0..=876_000, mistakes);
-    let minutes = address::number(tree, "reconcile_minutes", 60, 0..=1_000_000, mistakes);
+    let mut reader = Reader { tree, mistakes };
+    let store = store::store(&mut reader);
+    let access = access::access(&mut reader);
+    let http = reader.listen("http", "127.0.0.1:8080", access.as_ref());
+    let resp = reader.listen("resp", "127.0.0.1:6380", access.as_ref());
+    let tries = reader.number("outbox_tries", 5, 1..=100);
+    let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
+    let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
+    let openg2p_is_open = reader.is_true("openg2p_open");
     let series::Described { specs: series, sinks, documents, pools } =
         series::read(tree.get("series"), mistakes);
     Some(Config {
@@ -255,7 +250,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         documents,
         tries_max: u32::try_from(tries).unwrap_or(5),
         retention: Duration::from_hours(hours),
-        openg2p_is_open: address::is_open(tree, mistakes),
+        openg2p_is_open,
         id_generator: None,
         reconcile_every: (minutes > 0).then(|| Duration::from_mins(minutes)),
         file,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value as Json;
 
 use super::tree::{Node, Origin};
@@ -56,7 +56,7 @@ impl Default for IdGenerator {
 }
 
 /// What the file says, with its variables laid over it, as series in YAML.
-pub(crate) fn series(file: &Path, variables: &BTreeMap<String, String>) -> anyhow::Result<String> {
+pub(crate) fn series(file: &Path, variables: &BTreeMap<String, String>) -> Result<String> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let shown = file.display();
     let mut tree: Node = serde_saphyr::from_str(&text).map_err(|error| anyhow!("{shown}: {error}"))?;
@@ -220,8 +220,7 @@ mod tests {
         given.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
     }
 
-    /// The series of a file.
-    fn read<const N: usize>(text: &str, given: [(&str, &str); N]) -> anyhow::Result<String> {
+    fn read<const N: usize>(text: &str, given: [(&str, &str); N]) -> Result<String> {
         let file = tempfile::NamedTempFile::new()?;
         std::fs::write(file.path(), text)?;
         series(file.path(), &variables(given))

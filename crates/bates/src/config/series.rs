@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 use super::Mistakes;
 use super::tree::Node;
 
-/// The shared pools of a series.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolOf {
     pub(crate) series: SeriesName,
@@ -27,7 +26,6 @@ pub(super) struct Described {
     pub(super) pools: Vec<PoolOf>,
 }
 
-/// Reads every series, and notes every mistake.
 pub(super) fn read(node: Option<&Node>, mistakes: &mut Mistakes) -> Described {
     let mut described = Described::default();
     let Some(node) = node else { return described };
@@ -67,7 +65,7 @@ fn opened<T: DeserializeOwned, O, E: Display>(
     open: impl Fn(&T) -> Result<O, E>,
     mistakes: &mut Mistakes,
 ) -> Option<T> {
-    let description: T = deserialized(name, series.get(key)?, &format!("{key}: "), mistakes)?;
+    let description: T = parsed(name, series.get(key)?, &format!("{key}: "), mistakes)?;
     match open(&description) {
         Ok(_) => Some(description),
         Err(error) => {
@@ -133,7 +131,7 @@ fn apart(pool: PoolOf, others: &[PoolOf]) -> Result<PoolOf, String> {
 fn one(name: &str, node: &Node, mistakes: &mut Mistakes) -> Option<SeriesSpec> {
     let series = name.parse::<SeriesName>();
     let series = series.map_err(|error| mistakes.add(&node.origin, error.to_string())).ok()?;
-    let description: Description = deserialized(name, node, "", mistakes)?;
+    let description: Description = parsed(name, node, "", mistakes)?;
     let judged = match bates_server::series::spec(&description, series.clone()) {
         Ok(spec) => spec.check().map(|_| Some(spec)),
         Err(errors) => {
@@ -147,12 +145,7 @@ fn one(name: &str, node: &Node, mistakes: &mut Mistakes) -> Option<SeriesSpec> {
     judged.map_err(|error| mistakes.add(node.origin_of(error.field()), error.to_string())).ok()?
 }
 
-fn deserialized<T: DeserializeOwned>(
-    name: &str,
-    node: &Node,
-    of: &str,
-    mistakes: &mut Mistakes,
-) -> Option<T> {
+fn parsed<T: DeserializeOwned>(name: &str, node: &Node, of: &str, mistakes: &mut Mistakes) -> Option<T> {
     let tell = |error: serde_path_to_error::Error<_>| {
         let path: Vec<String> = error.path().iter().map(ToString::to_string).collect();
         let field: String = path.iter().flat_map(|part| [part, ": "]).collect();

@@ -8,22 +8,15 @@ use std::time::Duration;
 
 use bates_postgres::{Address, OpenError, Settings};
 
-use super::Mistakes;
-use super::access::of_file;
-use super::address::{number, text};
-use super::tree::Node;
+use super::reader::Reader;
 
-/// Where cursors are kept.
 #[derive(Clone, Debug)]
 pub(crate) enum StoreAt {
-    /// The folder of the embedded store.
     Folder(PathBuf),
-    /// The database of the shared store.
     Postgres(Box<Address>, Settings),
 }
 
 impl StoreAt {
-    /// Its database, if it has one.
     pub(crate) fn address(&self) -> Option<&Address> {
         match self {
             Self::Folder(_) => None,
@@ -68,55 +61,52 @@ fn with_variable(address: Address) -> Address {
     }
 }
 
-/// What belongs to a shared store only.
 const SHARED_KEYS: [&str; 3] = ["store_password_file", "store_connections", "store_patience_ms"];
 
-pub(super) fn store(tree: &Node, mistakes: &mut Mistakes) -> Option<StoreAt> {
-    let given = text(tree, "store", mistakes).unwrap_or("sqlite:bates-data");
+pub(super) fn store(reader: &mut Reader<'_, '_>) -> Option<StoreAt> {
+    let given = reader.text("store").unwrap_or("sqlite:bates-data");
     match given.split_once(':') {
         Some(("sqlite", path)) if !path.is_empty() => {
-            for key in SHARED_KEYS.iter().filter(|key| tree.get(key).is_some()) {
-                mistakes.at(tree, key, format!("{key} is for a store on PostgreSQL"));
+            for key in SHARED_KEYS.iter().filter(|key| reader.tree.get(key).is_some()) {
+                reader.wrong(key, format!("{key} is for a store on PostgreSQL"));
             }
             Some(StoreAt::Folder(PathBuf::from(path)))
         }
-        Some(("postgres" | "postgresql", _)) => postgres(tree, given, mistakes),
+        Some(("postgres" | "postgresql", _)) => postgres(reader, given),
         _ => {
             // What is not a path may hold a password.
             let problem = "store: expected sqlite: and the path of a folder, such as sqlite:/var/lib/bates, or an \
                            address such as postgres://user@host/database";
-            mistakes.at(tree, "store", problem);
+            reader.wrong("store", problem);
             None
         }
     }
 }
 
-fn postgres(tree: &Node, given: &str, mistakes: &mut Mistakes) -> Option<StoreAt> {
-    let (before, default) = (mistakes.count(), Settings::default());
-    let connections = number(tree, "store_connections", default.connections as u64, 1..=1_000, mistakes);
+fn postgres(reader: &mut Reader<'_, '_>, given: &str) -> Option<StoreAt> {
+    let (before, default) = (reader.mistakes.count(), Settings::default());
+    let connections = reader.number("store_connections", default.connections as u64, 1..=1_000);
     let patience = u64::try_from(default.patience.as_millis()).unwrap_or(u64::MAX);
-    let patience = number(tree, "store_patience_ms", patience, 100..=600_000, mistakes);
+    let patience = reader.number("store_patience_ms", patience, 100..=600_000);
     let settings = Settings {
         connections: usize::try_from(connections).unwrap_or(default.connections),
         patience: Duration::from_millis(patience),
     };
     let address = Address::parse(given).map_err(OpenError::from);
-    let address = address.map_err(|error| mistakes.at(tree, "store", format!("store: {error}"))).ok()?;
-    let address = with_password(tree, address, mistakes);
-    (mistakes.count() == before).then(|| StoreAt::Postgres(Box::new(address), settings))
+    let address = address.map_err(|error| reader.wrong("store", format!("store: {error}"))).ok()?;
+    let address = with_password(reader, address);
+    (reader.mistakes.count() == before).then(|| StoreAt::Postgres(Box::new(address), settings))
 }
 
 /// The password of the address itself, of a file, or of the variable that `psql` reads.
-fn with_password(tree: &Node, address: Address, mistakes: &mut Mistakes) -> Address {
+fn with_password(reader: &mut Reader<'_, '_>, address: Address) -> Address {
     const KEY: &str = "store_password_file";
-    let Some(file) = text(tree, KEY, mistakes) else {
-        return with_variable(address);
-    };
+    let Some(file) = reader.text(KEY) else { return with_variable(address) };
     if address.has_password() {
-        mistakes.at(tree, KEY, format!("store holds a password, and {KEY} is given too"));
+        reader.wrong(KEY, format!("store holds a password, and {KEY} is given too"));
         return address;
     }
-    match of_file(tree, KEY, file, "", mistakes) {
+    match reader.secret_in(file, KEY, "") {
         Some(password) => address.with_password(&password),
         None => address,
     }

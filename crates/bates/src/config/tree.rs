@@ -7,18 +7,13 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-/// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A line of the file.
     Line(u64),
-    /// A variable of the environment.
     Variable(String),
-    /// A flag of the command.
     Flag(&'static str),
 }
 
-/// A value and where it comes from.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) value: Value,
@@ -56,7 +51,6 @@ impl Node {
         self.entries()?.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// A map without some of its keys.
     pub(super) fn without(&self, keys: &[&str]) -> Self {
         let mut node = self.clone();
         if let Value::Map(entries) = &mut node.value {
@@ -79,7 +73,6 @@ impl Node {
         entries[index].1.at(rest, origin)
     }
 
-    /// The value without its origins.
     pub(super) fn plain(&self) -> serde_json::Value {
         match &self.value {
             Value::Scalar(scalar) => scalar.clone(),

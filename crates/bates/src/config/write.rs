@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::{BUILT_IN, FILE, openg2p};
-use crate::output::{Answer, Output};
+use crate::output::Output;
 
 /// Write a commented configuration file
 ///
@@ -22,15 +22,14 @@ pub(crate) struct InitArgs {
 }
 
 impl InitArgs {
-    pub(crate) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         let shown = self.file.display();
         let mut file = match File::create_new(&self.file) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!("{shown} is there already"),
             file => file.with_context(|| format!("cannot write {shown}"))?,
         };
         file.write_all(BUILT_IN.as_bytes()).with_context(|| format!("cannot write {shown}"))?;
-        writeln!(out, "{shown} is written. Change it, then: bates check, bates serve")?;
-        Ok(Answer::Yes)
+        writeln!(out, "{shown} is written. Change it, then: bates check, bates serve")
     }
 }
 
@@ -50,9 +49,8 @@ pub(crate) struct ConvertArgs {
 }
 
 impl ConvertArgs {
-    pub(crate) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         let series = openg2p::series(&self.file, &std::env::vars().collect())?;
-        writeln!(out, "# ID types of an OpenG2P id-generator.\n{}", series.trim_end())?;
-        Ok(Answer::Yes)
+        writeln!(out, "# ID types of an OpenG2P id-generator.\n{}", series.trim_end())
     }
 }

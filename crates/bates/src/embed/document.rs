@@ -10,12 +10,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::error::Result;
 use super::{Bates, Error, Numbering};
 
-/// The largest document.
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
-
-/// The longest idempotency key.
 const KEY_BYTES_MAX: usize = 255;
 
 /// How long a reservation lasts, at the most: thirty days.
@@ -23,39 +21,35 @@ const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
 impl Numbering {
     /// Numbers a document, which is JSON, and stores it for delivery to the sink of the series, in one commit.
-    pub async fn assign(&self, document: &str) -> Result<Assigned, Error> {
-        read(document)?;
-        self.assigned(Content::Document(document.into()), None).await
+    pub async fn assign(&self, document: &str) -> Result<Assigned> {
+        self.assigned(Request::document(document)?, None).await
     }
 
     /// The same once: the same key with the same document, scope and date gets the same number, for ever; with another
     /// it is refused.
-    pub async fn assign_once(&self, key: &str, document: &str) -> Result<Assigned, Error> {
-        let idempotency = self.idempotency(key, &read(document)?)?;
-        self.assigned(Content::Document(document.into()), Some(idempotency)).await
+    pub async fn assign_once(&self, key: &str, document: &str) -> Result<Assigned> {
+        self.assigned(Request::document(document)?, Some(key)).await
     }
 
     /// Reserves a number for a document that the program saves itself, and confirms within this time, in whole seconds.
     /// What is not confirmed in time is voided: a gap with that reason.
-    pub async fn reserve(&self, lasts: Duration) -> Result<Assigned, Error> {
-        let (lasts, _) = reservation(lasts)?;
-        self.assigned(lasts, None).await
+    pub async fn reserve(&self, lasts: Duration) -> Result<Assigned> {
+        self.assigned(Request::reservation(lasts)?, None).await
     }
 
     /// The same once: the same key with the same time, scope and date gets the same number.
-    pub async fn reserve_once(&self, key: &str, lasts: Duration) -> Result<Assigned, Error> {
-        let (lasts, asked) = reservation(lasts)?;
-        let idempotency = self.idempotency(key, &asked)?;
-        self.assigned(lasts, Some(idempotency)).await
+    pub async fn reserve_once(&self, key: &str, lasts: Duration) -> Result<Assigned> {
+        self.assigned(Request::reservation(lasts)?, Some(key)).await
     }
 
-    async fn assigned(&self, content: Content, idempotency: Option<Idempotency>) -> Result<Assigned, Error> {
+    async fn assigned(&self, Request { content, asked }: Request, key: Option<&str>) -> Result<Assigned> {
+        let idempotency = key.map(|key| self.idempotency(key, &asked)).transpose()?;
         let parameters = self.parameters();
         let name = ScopeName { parameters: &parameters, date: self.date };
         Ok(self.machine.assign(&self.entry, name, content, idempotency, &self.who).await?)
     }
 
-    fn idempotency(&self, key: &str, asked: &Value) -> Result<Idempotency, Error> {
+    fn idempotency(&self, key: &str, asked: &Value) -> Result<Idempotency> {
         let is_visible = key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         if key.is_empty() || key.len() > KEY_BYTES_MAX || !is_visible {
             return Err(Error::Key);
@@ -70,17 +64,17 @@ impl Numbering {
 
 impl Bates {
     /// The document of a reservation is saved.
-    pub async fn confirm(&self, event: Uuid) -> Result<Document, Error> {
+    pub async fn confirm(&self, event: Uuid) -> Result<Document> {
         self.decide(event, Decision::Confirm).await
     }
 
     /// It is not, and will not be. Its number is a gap, and is never given again.
-    pub async fn void(&self, event: Uuid) -> Result<Document, Error> {
+    pub async fn void(&self, event: Uuid) -> Result<Document> {
         self.decide(event, Decision::Void).await
     }
 
     /// Decides about a document or a reservation.
-    pub async fn decide(&self, event: Uuid, decision: Decision) -> Result<Document, Error> {
+    pub async fn decide(&self, event: Uuid, decision: Decision) -> Result<Document> {
         match self.machine.decide(event, decision).await? {
             Decided::Done(document) => Ok(document),
             Decided::Refused(document) => Err(Error::WrongState(Box::new(document))),
@@ -95,28 +89,35 @@ impl Bates {
         filter: Filter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<Document>, Error> {
+    ) -> Result<Vec<Document>> {
         Ok(self.machine.documents(filter, after, limit).await?)
     }
 }
 
-/// A document, if it is one.
-fn read(document: &str) -> Result<Value, Error> {
-    if document.len() > DOCUMENT_BYTES_MAX {
-        return Err(Error::Document(format!("it has more than {DOCUMENT_BYTES_MAX} bytes").into()));
-    }
-    match serde_json::from_str(document) {
-        Ok(Value::Null) => Err(Error::Document("it is null".into())),
-        Ok(value) => Ok(value),
-        Err(error) => Err(Error::Document(error.to_string().into())),
-    }
+/// What is to be numbered, and how a server would be asked for it.
+struct Request {
+    content: Content,
+    asked: Value,
 }
 
-/// A reservation, and how a server would be asked for it.
-fn reservation(lasts: Duration) -> Result<(Content, Value), Error> {
-    let seconds = lasts.as_secs();
-    if !(1..=SECONDS_MAX).contains(&seconds) {
-        return Err(Error::Lasts { seconds, max: SECONDS_MAX });
+impl Request {
+    fn document(text: &str) -> Result<Self> {
+        if text.len() > DOCUMENT_BYTES_MAX {
+            return Err(Error::Document(format!("it has more than {DOCUMENT_BYTES_MAX} bytes").into()));
+        }
+        match serde_json::from_str(text) {
+            Ok(Value::Null) => Err(Error::Document("it is null".into())),
+            Ok(asked) => Ok(Self { content: Content::Document(text.into()), asked }),
+            Err(error) => Err(Error::Document(error.to_string().into())),
+        }
     }
-    Ok((Content::Reservation(Duration::from_secs(seconds)), json!({ "reservation": seconds })))
+
+    fn reservation(lasts: Duration) -> Result<Self> {
+        let seconds = lasts.as_secs();
+        if !(1..=SECONDS_MAX).contains(&seconds) {
+            return Err(Error::Lasts { seconds, max: SECONDS_MAX });
+        }
+        let content = Content::Reservation(Duration::from_secs(seconds));
+        Ok(Self { content, asked: json!({ "reservation": seconds }) })
+    }
 }

@@ -6,6 +6,8 @@ use bates_core::{
 use bates_sqlite::OpenError;
 use uuid::Uuid;
 
+pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

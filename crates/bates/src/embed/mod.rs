@@ -21,6 +21,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use crate::background::Background;
+use error::Result;
 
 pub use error::Error;
 pub use numbering::{Number, Numbering};
@@ -78,10 +79,7 @@ impl Bates {
     /// # Panics
     ///
     /// Outside a Tokio runtime, or in one whose timers are not enabled.
-    pub async fn open(
-        folder: impl Into<PathBuf>,
-        series: impl IntoIterator<Item = Series>,
-    ) -> Result<Self, Error> {
+    pub async fn open(folder: impl Into<PathBuf>, series: impl IntoIterator<Item = Series>) -> Result<Self> {
         Self::open_with(folder, series, Settings::default()).await
     }
 
@@ -94,7 +92,7 @@ impl Bates {
         folder: impl Into<PathBuf>,
         series: impl IntoIterator<Item = Series>,
         settings: Settings,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let (mut specs, mut sinks) = (Vec::new(), Vec::new());
         for series in series {
             let (spec, sink) = series.described()?;
@@ -117,29 +115,24 @@ impl Bates {
     }
 
     /// A series by its name.
-    pub fn series(&self, name: &str) -> Result<Numbering, Error> {
+    pub fn series(&self, name: &str) -> Result<Numbering> {
         let entry = self.machine.named(name).ok_or_else(|| Error::UnknownSeries(name.into()))?;
         Ok(Numbering::new(self.machine.clone(), self.runtime.clone(), entry))
     }
 
     /// Everything that a text could be, by the name of the series.
-    pub async fn find(&self, text: &str) -> Result<Vec<Found>, Error> {
+    pub async fn find(&self, text: &str) -> Result<Vec<Found>> {
         Ok(self.machine.find(text).await?)
     }
 
     /// Compares the cursors with what was issued, numbered and held, and writes down what is missing.
-    pub async fn reconcile(&self) -> Result<Reconciled, Error> {
+    pub async fn reconcile(&self) -> Result<Reconciled> {
         Ok(self.machine.reconcile(None).await?)
     }
 
     /// The gaps that the last reconciliation found, in the order of their places and positions, after `after`, at most
     /// `limit`.
-    pub async fn gaps(
-        &self,
-        of: GapFilter,
-        after: Option<(Place, u64)>,
-        limit: usize,
-    ) -> Result<Vec<Gap>, Error> {
+    pub async fn gaps(&self, of: GapFilter, after: Option<(Place, u64)>, limit: usize) -> Result<Vec<Gap>> {
         Ok(self.machine.gaps(of, after, limit).await?)
     }
 
@@ -149,7 +142,7 @@ impl Bates {
         of: RecordFilter,
         after: Option<&Record>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
+    ) -> Result<Vec<Record>> {
         let after = after.map(|record| (record.taking.at, record.id));
         Ok(self.machine.records(of, after, limit).await?)
     }

@@ -8,7 +8,7 @@ use bates_pattern::{Date, Position, Verdict};
 use bates_sqlite::SqliteStore;
 use tokio::runtime::Handle;
 
-use super::Error;
+use super::error::Result;
 
 /// A series and one of its scopes. Make it once for many numbers, and clone it for other threads.
 ///
@@ -56,7 +56,7 @@ impl Numbering {
     ///
     /// Out of memory as a rule, else once the store has moved its cursor on disk. A caller that stops waiting may leave a
     /// gap, never a number for two.
-    pub async fn next(&self) -> Result<Number, Error> {
+    pub async fn next(&self) -> Result<Number> {
         if let Ok(number) = self.try_next() {
             return Ok(number);
         }
@@ -67,7 +67,7 @@ impl Numbering {
 
     /// The next `count` numbers, or fewer where the space ends or the store fails on the way. None is an error, unless
     /// none was asked for.
-    pub async fn take(&self, count: u64) -> Result<Numbers, Error> {
+    pub async fn take(&self, count: u64) -> Result<Numbers> {
         let parameters = self.parameters();
         let name = ScopeName { parameters: &parameters, date: self.date };
         Ok(self.machine.next(&self.entry, name, count, By::library(&self.who)).await?)
@@ -93,7 +93,7 @@ impl Numbering {
     }
 
     /// What comes next, and how much is left, without taking any. Never creates a scope.
-    pub async fn peek(&self) -> Result<Peek, Error> {
+    pub async fn peek(&self) -> Result<Peek> {
         let parameters = self.parameters();
         let name = ScopeName { parameters: &parameters, date: self.date };
         Ok(self.machine.peek(&self.entry, name).await?)
@@ -106,7 +106,7 @@ impl Numbering {
 
     /// What a text is in this series: its scope, its position, and whether it was granted. `None` if it is no number of
     /// the series.
-    pub async fn find(&self, text: &str) -> Result<Option<Found>, Error> {
+    pub async fn find(&self, text: &str) -> Result<Option<Found>> {
         Ok(self.machine.find_in(&self.entry, text).await?)
     }
 

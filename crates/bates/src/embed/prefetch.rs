@@ -8,6 +8,7 @@ use bates_pattern::Position;
 use bates_prefetch::{Given, Numbers, Positions, Prefetch, Source};
 use uuid::Uuid;
 
+use super::error::Result;
 use super::{Error, Numbering};
 
 /// Numbers of one scope of the machine, held in advance.
@@ -35,7 +36,7 @@ impl Numbering {
 impl Source for Leases {
     type Error = Error;
 
-    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Error> {
+    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given> {
         let Self(numbering) = self;
         let parameters = numbering.parameters();
         let name = ScopeName { parameters: &parameters, date: numbering.date };
@@ -55,7 +56,7 @@ impl Source for Leases {
         Ok(Given { lease: id, numbers, good_for })
     }
 
-    async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<(), Error> {
+    async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<()> {
         let range = |unused: &Positions| Lease::new(unused.start().value(), unused.end().value() + 1);
         let unused = unused.iter().filter_map(range).collect();
         match self.0.machine.end_lease(lease, unused).await {

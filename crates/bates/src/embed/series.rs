@@ -8,7 +8,7 @@ use std::time::Duration;
 use bates_core::{Auditing, KeyTemplate, Limits, Promise, SeriesName, SeriesSpec, Sink};
 use bates_pattern::{Position, Reset};
 
-use super::Error;
+use super::error::{Error, Result};
 
 /// A series: what is numbered, and how its numbers read.
 ///
@@ -28,7 +28,7 @@ use super::Error;
 pub struct Series {
     name: Box<str>,
     /// What cannot be read is told when the folder is opened.
-    spec: Result<SeriesSpec, Error>,
+    spec: Result<SeriesSpec>,
     restrict: Vec<String>,
     sink: Option<Box<dyn Sink>>,
 }
@@ -139,7 +139,7 @@ impl Series {
     }
 
     /// What it amounts to for the core, and where its documents go.
-    pub(super) fn described(self) -> Result<(SeriesSpec, Option<Box<dyn Sink>>), Error> {
+    pub(super) fn described(self) -> Result<(SeriesSpec, Option<Box<dyn Sink>>)> {
         let spec = self.spec?;
         let reject = spec.reject.with_restricted(&self.restrict);
         let reject = reject.map_err(|error| wrong(&self.name, "restrict", &error))?;

@@ -4,24 +4,16 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// How a file is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Lines,
-    Rows,
-}
-
-impl Kind {
-    pub(super) fn of(file: &Path) -> anyhow::Result<Self> {
-        match file.extension().and_then(|extension| extension.to_str()) {
-            Some("ndjson" | "jsonl" | "json") => Ok(Self::Lines),
-            Some("csv") => Ok(Self::Rows),
-            _ => bail!("{}: expected a file that ends in .ndjson, .jsonl or .csv", file.display()),
-        }
+/// Whether the documents of a file are rows of CSV, and not lines of NDJSON.
+pub(super) fn is_csv(file: &Path) -> Result<bool> {
+    match file.extension().and_then(|extension| extension.to_str()) {
+        Some("ndjson" | "jsonl" | "json") => Ok(false),
+        Some("csv") => Ok(true),
+        _ => bail!("{}: expected a file that ends in .ndjson, .jsonl or .csv", file.display()),
     }
 }
 
@@ -46,21 +38,22 @@ enum Source {
 }
 
 impl Documents {
-    pub(super) fn new(kind: Kind, reader: BufReader<File>) -> anyhow::Result<Self> {
-        let source = match kind {
-            Kind::Lines => Source::Lines(reader),
-            Kind::Rows => {
-                let mut rows = csv::Reader::from_reader(reader);
-                let heads = rows.headers().context("the first row must name the fields")?.clone();
-                Source::Rows(Box::new(rows), heads)
-            }
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let reader = BufReader::with_capacity(1 << 20, file);
+        let source = if is_csv(path)? {
+            let mut rows = csv::Reader::from_reader(reader);
+            let heads = rows.headers().context("the first row must name the fields")?.clone();
+            Source::Rows(Box::new(rows), heads)
+        } else {
+            Source::Lines(reader)
         };
         Ok(Self { source, line: 0, bytes: 0 })
     }
 
     /// Passes over a document that was numbered before, and is still the same: in a file that was changed, another one
     /// would be passed over in its place, or be numbered twice.
-    pub(super) fn pass(&mut self, numbered: Option<&Value>) -> anyhow::Result<()> {
+    pub(super) fn pass(&mut self, numbered: Option<&Value>) -> Result<()> {
         match (self.next()?, numbered) {
             (_, None) => Ok(()),
             (None, Some(_)) => bail!("the file has fewer documents than were numbered before"),
@@ -71,13 +64,12 @@ impl Documents {
         }
     }
 
-    /// Passes over so many documents.
-    pub(super) fn skip(&mut self, count: u64) -> anyhow::Result<()> {
+    pub(super) fn skip(&mut self, count: u64) -> Result<()> {
         (0..count).try_for_each(|_| self.pass(None))
     }
 
     /// The next documents: so many, or so many bytes of them.
-    pub(super) fn take(&mut self, count: usize, bytes: usize) -> anyhow::Result<Vec<Document>> {
+    pub(super) fn take(&mut self, count: usize, bytes: usize) -> Result<Vec<Document>> {
         let (mut taken, begin) = (Vec::new(), self.bytes);
         while taken.len() < count && self.bytes - begin < bytes as u64 {
             let Some(document) = self.next()? else { break };
@@ -86,7 +78,7 @@ impl Documents {
         Ok(taken)
     }
 
-    fn next(&mut self) -> anyhow::Result<Option<Document>> {
+    fn next(&mut self) -> Result<Option<Document>> {
         let line = self.line + 1;
         let document = match &mut self.source {
             Source::Lines(reader) => loop {

@@ -8,11 +8,11 @@ mod stream;
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::Result;
 use bates_api::{Assignment, LineAnswer, Problem};
 use bates_client::Client;
 use clap::Args;
@@ -20,10 +20,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::ask::ServerArgs;
+use crate::ask::server::ServerArgs;
 use crate::output::{self, Answer, Output, counted, grouped};
 use crate::progress::Progress;
-use lines::{Document, Documents, Kind};
+use lines::{Document, Documents, is_csv};
 use numbered::Numbered;
 use scope_of::ScopeOf;
 use stream::{Answered, Outgoing};
@@ -79,7 +79,6 @@ pub(crate) struct ImportArgs {
     server: ServerArgs,
 }
 
-/// A line of the file of numbers.
 #[derive(Serialize)]
 struct Written<'a> {
     id: String,
@@ -89,17 +88,12 @@ struct Written<'a> {
 }
 
 impl ImportArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let client = self.server.client()?;
         let series = client.series(&*self.series);
         let parameters = series.describe().await?.parameters;
         let scope = ScopeOf::new(&self.parameters, &self.scope_from, self.date_from.as_deref(), parameters)?;
-        let open = || -> anyhow::Result<Documents> {
-            let file =
-                File::open(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?;
-            Documents::new(Kind::of(&self.file)?, BufReader::with_capacity(1 << 20, file))
-        };
-        let (mut compared, mut documents) = (open()?, open()?);
+        let (mut compared, mut documents) = (Documents::open(&self.file)?, Documents::open(&self.file)?);
         let id = match &self.id {
             Some(id) => id.clone(),
             None => id_of(&self.series, &self.file)?,
@@ -132,7 +126,7 @@ impl ImportArgs {
         numbered: Numbered,
         failed: u64,
         out: &mut Output,
-    ) -> anyhow::Result<Answer> {
+    ) -> Result<Answer> {
         let documents = counted(numbered.done - failed.min(numbered.done), "document");
         let path = numbered.close()?;
         writeln!(out, "{documents} numbered, {} failed: {}", grouped(failed), path.display())?;
@@ -151,7 +145,7 @@ impl ImportArgs {
 }
 
 /// Writes down what became of a line. Answers whether it has a number.
-fn write(numbered: &mut Numbered, answered: Answered<'_>, failed: u64) -> anyhow::Result<bool> {
+fn write(numbered: &mut Numbered, answered: Answered<'_>, failed: u64) -> Result<bool> {
     let Answered { document: Document { line, text, .. }, answer, .. } = answered;
     let Problem { code, detail, .. } = match answer {
         LineAnswer::Assignment(Assignment { id, event, .. }) => {
@@ -180,11 +174,11 @@ fn beside(file: &Path) -> PathBuf {
 }
 
 /// The same file is the same import, wherever it lies and however much is added to it.
-fn id_of(series: &str, file: &Path) -> anyhow::Result<String> {
+fn id_of(series: &str, file: &Path) -> Result<String> {
     let mut beginning = Vec::new();
     File::open(file)?.take(ID_BYTES).read_to_end(&mut beginning)?;
     // The first document, with what names its fields: what is added behind it makes no other import.
-    let count = if Kind::of(file)? == Kind::Rows { 2 } else { 1 };
+    let count = if is_csv(file)? { 2 } else { 1 };
     let lines: Vec<Vec<u8>> =
         beginning.split(|byte| *byte == b'\n').take(count).map(|line| line.trim_ascii().to_vec()).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -4,11 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Lines that are written.
 pub(super) struct Numbered {
     path: PathBuf,
     file: BufWriter<File>,
@@ -19,10 +18,7 @@ pub(super) struct Numbered {
 impl Numbered {
     /// Opens the file, and keeps what is whole up to the first document that has no number. Tells `seen` of every line,
     /// also of those behind it: the document, if it has a number. If that fails, the file stays as it was.
-    pub(super) fn open(
-        path: PathBuf,
-        mut seen: impl FnMut(Option<&Value>) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn open(path: PathBuf, mut seen: impl FnMut(Option<&Value>) -> Result<()>) -> Result<Self> {
         let context = || format!("cannot write {}", path.display());
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = file.with_context(context)?;
@@ -48,19 +44,18 @@ impl Numbered {
         Ok(Self { path, file: BufWriter::with_capacity(1 << 20, file), done })
     }
 
-    pub(super) fn write(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
+    pub(super) fn write(&mut self, line: &impl Serialize) -> Result<()> {
         serde_json::to_writer(&mut self.file, line)?;
         self.file.write_all(b"\n")?;
         self.done += 1;
         Ok(())
     }
 
-    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+    pub(super) fn flush(&mut self) -> Result<()> {
         self.file.flush().with_context(|| format!("cannot write {}", self.path.display()))
     }
 
-    /// All is on disk.
-    pub(super) fn close(mut self) -> anyhow::Result<PathBuf> {
+    pub(super) fn close(mut self) -> Result<PathBuf> {
         self.flush()?;
         self.file.get_ref().sync_all()?;
         Ok(self.path)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,15 +10,12 @@ use serde_json::value::RawValue;
 use super::lines::Document;
 use crate::scope;
 
-/// Where the parameters of a scope come from.
 pub(super) struct ScopeOf {
     fixed: BTreeMap<String, String>,
-    /// Parameters and the fields that hold them.
     fields: Vec<(String, String)>,
     date: Option<String>,
 }
 
-/// What is asked of the server for a document.
 #[derive(Serialize)]
 struct Request<'a> {
     key: &'a str,
@@ -35,7 +32,7 @@ impl ScopeOf {
         from: &[String],
         date: Option<&str>,
         parameters: Vec<String>,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self> {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let fixed: BTreeMap<String, String> = scope::pairs(fixed)?.into_iter().map(owned).collect();
         let mut fields: BTreeMap<String, String> = scope::pairs(from)?.into_iter().map(owned).collect();
@@ -50,8 +47,7 @@ impl ScopeOf {
         Ok(Self { fixed, fields: fields.into_iter().collect(), date: date.map(str::to_owned) })
     }
 
-    /// Writes the request of a document, a line.
-    pub(super) fn write(&self, body: &mut Vec<u8>, document: &Document, key: &str) -> anyhow::Result<()> {
+    pub(super) fn write(&self, body: &mut Vec<u8>, document: &Document, key: &str) -> Result<()> {
         let Document { text: raw, value, .. } = document;
         let mut scope: BTreeMap<&str, String> =
             self.fixed.iter().map(|(name, value)| (&**name, value.clone())).collect();

@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use bates_api::LineAnswer;
 use bates_client::Series;
 use tokio::sync::mpsc;
@@ -15,13 +15,9 @@ use super::scope_of::ScopeOf;
 /// Lines that are on their way: what a server has under way, and what lies in the buffers of a connection.
 const LINES_MAX: usize = 16_384;
 
-/// Documents that go into one piece of the request.
+/// A piece of the request, and how many of them wait to be sent.
 const LINES_AT_ONCE: usize = 64;
-
-/// Bytes of them.
 const BYTES_AT_ONCE: usize = 256 * 1024;
-
-/// Pieces that wait to be sent.
 const PIECES_MAX: usize = 4;
 
 /// What is sent: documents, where the scope of each comes from, and what the import is known by.
@@ -31,18 +27,15 @@ pub(super) struct Outgoing {
     pub(super) id: String,
 }
 
-/// A document that was sent.
 struct Sent {
     document: Document,
     /// How much of the file was read by then.
     bytes: u64,
 }
 
-/// A document and its answer.
 pub(super) struct Answered<'a> {
     pub(super) document: &'a Document,
     pub(super) answer: LineAnswer,
-    /// How much of the file was read by now.
     pub(super) bytes: u64,
 }
 
@@ -50,8 +43,8 @@ pub(super) struct Answered<'a> {
 pub(super) async fn send(
     series: &Series,
     outgoing: Outgoing,
-    mut take: impl FnMut(Answered<'_>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+    mut take: impl FnMut(Answered<'_>) -> Result<()>,
+) -> Result<()> {
     let (pieces, waiting) = mpsc::channel(PIECES_MAX);
     let (sent, paired) = sync_channel(LINES_MAX);
     let reading = thread::spawn(move || outgoing.read(&pieces, &sent));
@@ -65,7 +58,7 @@ pub(super) async fn send(
 
 impl Outgoing {
     /// Reads documents into pieces of a request, until nobody wants more.
-    fn read(mut self, pieces: &mpsc::Sender<Vec<u8>>, sent: &SyncSender<Sent>) -> anyhow::Result<()> {
+    fn read(mut self, pieces: &mpsc::Sender<Vec<u8>>, sent: &SyncSender<Sent>) -> Result<()> {
         loop {
             let batch = self.documents.take(LINES_AT_ONCE, BYTES_AT_ONCE)?;
             if batch.is_empty() {
@@ -89,8 +82,8 @@ async fn exchange(
     series: &Series,
     waiting: mpsc::Receiver<Vec<u8>>,
     paired: &Receiver<Sent>,
-    take: &mut impl FnMut(Answered<'_>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+    take: &mut impl FnMut(Answered<'_>) -> Result<()>,
+) -> Result<()> {
     let broken = "the answer of the server broke off; run the same command again to go on";
     let mut answers = series.assign_lines(waiting).await?;
     while let Some(answer) = answers.next().await.map_err(std::io::Error::other).context(broken)? {

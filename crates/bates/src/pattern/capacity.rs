@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use bates_pattern::{Capacity, Reset};
 use clap::Args;
 use jiff::{SignedDuration, Zoned};
@@ -34,7 +34,6 @@ pub(crate) struct CapacityArgs {
     pattern: PatternArgs,
 }
 
-/// Numbers in a span of time.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     count: u64,
@@ -66,7 +65,6 @@ struct Told {
     at_rate: Option<End>,
 }
 
-/// What a rate makes of a capacity.
 #[derive(Serialize)]
 struct End {
     rate: String,
@@ -77,7 +75,7 @@ struct End {
 }
 
 impl CapacityArgs {
-    pub(super) fn run(self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(self, out: &mut Output) -> Result<Answer> {
         let pattern = self.pattern.compile_any_order()?;
         let capacity = match pattern.capacity() {
             Ok(capacity) if !self.scope.is_given() => capacity,
@@ -96,7 +94,7 @@ impl CapacityArgs {
     }
 }
 
-fn print(out: &mut Output, capacity: Capacity, end: Option<&End>, reset: Reset) -> anyhow::Result<()> {
+fn print(out: &mut Output, capacity: Capacity, end: Option<&End>, reset: Reset) -> Result<()> {
     writeln!(out, "{}", capacity.count())?;
     if !capacity.is_exact() {
         let margin = grouped(capacity.margin());

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use bates_pattern::{Date, DigitRules, Key, Options, Order, Pattern, PatternError, Reject, Reset, Scope};
 use clap::{Args, ValueEnum};
 
@@ -76,7 +76,7 @@ impl fmt::Debug for Secret {
 
 impl PatternArgs {
     /// Compiles for use with positions, which a shuffled order needs its key for.
-    pub(super) fn compile(&self) -> anyhow::Result<Pattern> {
+    pub(super) fn compile(&self) -> Result<Pattern> {
         let order = match (self.order, &self.key) {
             (OrderArg::Counting, None) => Order::Counting,
             (OrderArg::Counting, Some(_)) => bail!("--key is for --order shuffled, which is not asked for"),
@@ -90,14 +90,14 @@ impl PatternArgs {
     }
 
     /// Compiles for questions that no order changes, so that no key has to be told.
-    pub(super) fn compile_any_order(&self) -> anyhow::Result<Pattern> {
+    pub(super) fn compile_any_order(&self) -> Result<Pattern> {
         match self.order {
             OrderArg::Counting => self.compile_in(Order::Counting),
             OrderArg::Shuffled => self.compile_in(Order::Shuffled(Key::new(&[0; 16])?)),
         }
     }
 
-    fn compile_in(&self, order: Order) -> anyhow::Result<Pattern> {
+    fn compile_in(&self, order: Order) -> Result<Pattern> {
         let mut reject = Reject::default().with_restricted(&self.restrict).context("--restrict")?;
         if let Some(rules) = &self.reject {
             reject = reject.with_digits(rules.clone());
@@ -127,13 +127,13 @@ pub(super) struct ScopeArgs {
 
 impl ScopeArgs {
     /// The scope that is named; a date that is shown but not given is today's.
-    pub(super) fn scope_today(mut self, pattern: &Pattern) -> anyhow::Result<Scope> {
+    pub(super) fn scope_today(mut self, pattern: &Pattern) -> Result<Scope> {
         self.date.get_or_insert_with(|| jiff::Zoned::now().date());
         self.scope(pattern)
     }
 
     /// The scope that is named, and nothing made up.
-    pub(super) fn scope(self, pattern: &Pattern) -> anyhow::Result<Scope> {
+    pub(super) fn scope(self, pattern: &Pattern) -> Result<Scope> {
         Ok(pattern.scope(self.parameters, self.date)?)
     }
 

@@ -1,6 +1,6 @@
 //! `bates pattern render`: the numbers from a position on.
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use bates_pattern::{Position, Scope};
 use clap::Args;
 use serde::Serialize;
@@ -48,7 +48,7 @@ fn position(text: &str) -> Result<Position, String> {
 }
 
 impl RenderArgs {
-    pub(super) fn run(self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(self, out: &mut Output) -> Result<Answer> {
         let pattern = self.pattern.compile()?;
         let scope = self.scope.scope_today(&pattern)?;
         let walked = print(out, &scope, self.position, self.count, self.pattern.json)?;
@@ -85,7 +85,7 @@ struct Walked {
     next: Option<Position>,
 }
 
-fn print(out: &mut Output, scope: &Scope, first: Position, count: u64, json: bool) -> anyhow::Result<Walked> {
+fn print(out: &mut Output, scope: &Scope, first: Position, count: u64, json: bool) -> Result<Walked> {
     let mut walked = Walked { printed: 0, rejected: 0, next: Some(first) };
     let mut line = Vec::new();
     while let Some(first) =
@@ -113,7 +113,7 @@ fn print(out: &mut Output, scope: &Scope, first: Position, count: u64, json: boo
     Ok(walked)
 }
 
-fn print_number(out: &mut Output, position: Position, line: &mut Vec<u8>, json: bool) -> anyhow::Result<()> {
+fn print_number(out: &mut Output, position: Position, line: &mut Vec<u8>, json: bool) -> Result<()> {
     if json {
         let number = std::str::from_utf8(line)?;
         return out.json(&Rendered { position: position.value(), number });

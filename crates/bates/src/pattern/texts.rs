@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::output::{self, Output};
 
@@ -17,8 +17,8 @@ const WIDTH_MAX: usize = 60;
 pub(super) fn each(
     texts: &[String],
     out: &mut Output,
-    mut see: impl FnMut(&mut Output, &str, usize) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+    mut see: impl FnMut(&mut Output, &str, usize) -> Result<()>,
+) -> Result<()> {
     let width = texts.iter().map(|text| output::width(text)).max().unwrap_or(0).min(WIDTH_MAX);
     for text in texts {
         if text == "-" {
@@ -30,10 +30,7 @@ pub(super) fn each(
     out.flush()
 }
 
-fn each_line(
-    out: &mut Output,
-    mut see: impl FnMut(&mut Output, &str) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+fn each_line(out: &mut Output, mut see: impl FnMut(&mut Output, &str) -> Result<()>) -> Result<()> {
     let mut input = BufReader::new(io::stdin());
     let mut line = Vec::new();
     for number in 1_u64.. {

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::compile::PatternArgs;
 use super::texts;
-use crate::ask::{Line, print_verdict};
+use crate::ask::validate::TextVerdict;
 use crate::output::{Answer, Output};
 
 /// Say whether texts could be identifiers of the pattern
@@ -36,7 +36,7 @@ impl ValidateArgs {
             let reasons =
                 reasons.map(|reason| Reason { code: reason.code().to_owned(), message: reason.to_string() });
             let verdict = Verdict { valid: verdict.is_valid(), reasons: reasons.collect() };
-            answer = answer.and(print_verdict(out, &Line { text, verdict }, self.pattern.json, width)?);
+            answer = answer.and(TextVerdict { text, verdict }.print(out, self.pattern.json, width)?);
             Ok(())
         })?;
         Ok(answer)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use bates_core::{Entry, Machine, ScopeKey, Store};
 use bates_postgres::{Address, IdPools};
 use bates_server::http;
@@ -15,7 +15,7 @@ const ASIDE_AT_ONCE: usize = 100_000;
 
 /// Refuses to issue as long as a table of an id-generator has identifiers that it gave out and that were not adopted: they
 /// could come again. Looks at each of them, so that an adoption that broke off is seen, too.
-pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Config) -> anyhow::Result<()> {
+pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Config) -> Result<()> {
     if config.openg2p_is_open {
         output::print_note(
             "openg2p_open: whoever can connect takes identifiers under /v1/idgenerator without a secret",
@@ -47,11 +47,7 @@ pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Co
 }
 
 /// Identifiers that were given out and that Bates would issue.
-async fn unadopted<S: Store>(
-    machine: &Machine<S>,
-    entry: &Entry,
-    pools: &IdPools,
-) -> anyhow::Result<Vec<String>> {
+async fn unadopted<S: Store>(machine: &Machine<S>, entry: &Entry, pools: &IdPools) -> Result<Vec<String>> {
     let mut taken: Vec<(u64, String)> = Vec::new();
     pools
         .taken(entry.series().name().as_str(), |id| {

@@ -7,7 +7,7 @@ mod outside;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use bates_core::{Closed, Machine, Store};
 use bates_server::{http, resp};
 use bates_sqlite::Opening;
@@ -17,9 +17,8 @@ use tokio::sync::watch;
 
 use crate::background::{Background, ticks};
 use crate::config::{Address, Config, ConfigArgs};
-use crate::output::{self, Answer, Output, counted};
+use crate::output::{self, Output, counted};
 use crate::store::{self, OpenStore};
-use greeting::Greeting;
 
 pub(crate) use outside::{know_pools, start_fillers};
 
@@ -65,7 +64,7 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(self.http.as_deref(), self.resp.as_deref())?;
         let opening = if self.new { Opening::New } else { Opening::First };
         match config.store.open(opening).await? {
@@ -75,18 +74,16 @@ impl ServeArgs {
     }
 }
 
-async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> anyhow::Result<Answer> {
+async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Result<()> {
     let machine = store::machine(store, &mut config).await?;
-    outside::know_documents(&machine, &config.documents)?;
+    outside::know_documents(&machine, &config)?;
     id_pools::refuse_unadopted(&machine, &config).await?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
     if http.is_none() && resp.is_none() {
         bail!("http and resp are both off: nobody could ask for a number");
     }
     let stop = stop_signal()?;
-    let greeting =
-        Greeting { store: &config.store, file: config.file.as_deref(), is_open: config.access.is_open() };
-    greeting.print(out, &machine, http.as_ref(), resp.as_ref())?;
+    greeting::print(out, &machine, &config, http.as_ref(), resp.as_ref())?;
     let mut tasks = Background::start(&machine, EVICTION_PERIOD, config.retention);
     tasks.endless.spawn(follow(machine.clone()));
     if let Some(period) = config.reconcile_every {
@@ -104,7 +101,7 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> anyho
     let Closed { returned, gaps, .. } = machine.close().await;
     let (returned, gaps) = (counted(returned, "unused number"), counted(gaps, "gap"));
     output::print_note(&format!("stopped: {returned} given back, {gaps} left"));
-    Ok(Answer::Yes)
+    Ok(())
 }
 
 /// Serves both ports until the signal to stop, and then what they have begun.
@@ -135,7 +132,7 @@ async fn listen<S: Store>(
     tokio::join!(http, resp, stop);
 }
 
-async fn bind(key: &str, address: Address) -> anyhow::Result<Option<TcpListener>> {
+async fn bind(key: &str, address: Address) -> Result<Option<TcpListener>> {
     match address {
         Address::Off => Ok(None),
         Address::At(address) => {
@@ -150,7 +147,6 @@ async fn told(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.changed().await;
 }
 
-/// Looks for gaps now and then.
 async fn reconcile<S: Store>(machine: Arc<Machine<S>>, period: Duration) {
     let mut ticks = ticks(period);
     loop {
@@ -191,7 +187,7 @@ pub(crate) async fn follow<S: Store>(machine: Arc<Machine<S>>) {
 }
 
 /// Ready to be stopped before anybody is told that we run.
-pub(crate) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     Ok(async move {
         tokio::select! {

@@ -1,21 +1,20 @@
 //! What a configuration has outside the store: sinks of documents, users' own documents, and shared pools.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use anyhow::Context as _;
-use bates_core::{Filler, KeptPools, Machine, Relay, RelaySettings, SeriesName, State, Store};
+use anyhow::{Context as _, Result};
+use bates_core::{Filler, KeptPools, Machine, Relay, RelaySettings, State, Store};
 
 use crate::background::Background;
 use crate::config::{Config, PoolOf};
 use crate::output;
 
-/// Starts a relay for each series with a sink.
 pub(super) fn start_relays<S: Store>(
     tasks: &mut Background,
     machine: &Arc<Machine<S>>,
     config: &Config,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     for (series, sink) in &config.sinks {
         let context = || format!("the sink of series {:?}", series.as_str());
         let sink = sink.open().with_context(context)?;
@@ -27,7 +26,6 @@ pub(super) fn start_relays<S: Store>(
     Ok(())
 }
 
-/// Starts a filler for each series with pools.
 pub(crate) fn start_fillers<S: Store>(tasks: &mut Background, machine: &Arc<Machine<S>>, pools: &[PoolOf]) {
     for PoolOf { series, .. } in pools {
         let Some(entry) = machine.named(series.as_str()) else { continue };
@@ -40,7 +38,7 @@ pub(crate) fn start_fillers<S: Store>(tasks: &mut Background, machine: &Arc<Mach
 }
 
 /// Says which documents wait for a sink that the configuration does not name any more.
-pub(super) async fn tell_undeliverable<S: Store>(machine: &Machine<S>) -> anyhow::Result<()> {
+pub(super) async fn tell_undeliverable<S: Store>(machine: &Machine<S>) -> Result<()> {
     for (series, state, count) in machine.tally().await? {
         let has_sink = machine.named(series.as_str()).is_some_and(|entry| entry.spec().has_sink);
         if state == State::Pending && !has_sink {
@@ -52,26 +50,23 @@ pub(super) async fn tell_undeliverable<S: Store>(machine: &Machine<S>) -> anyhow
 }
 
 /// Has the documents of users looked at when gaps are looked for.
-pub(super) fn know_documents<S: Store>(
-    machine: &Machine<S>,
-    documents: &BTreeMap<SeriesName, bates_sinks::DocumentsDescription>,
-) -> anyhow::Result<()> {
-    let open = |(series, documents): (&SeriesName, &bates_sinks::DocumentsDescription)| {
-        let opened = documents.open();
-        let opened = opened.with_context(|| format!("the documents of series {:?}", series.as_str()))?;
-        anyhow::Ok((series.clone(), opened))
-    };
-    machine.know_documents(documents.iter().map(open).collect::<anyhow::Result<_>>()?);
+pub(super) fn know_documents<S: Store>(machine: &Machine<S>, config: &Config) -> Result<()> {
+    let mut known = HashMap::new();
+    for (series, documents) in &config.documents {
+        let context = || format!("the documents of series {:?}", series.as_str());
+        known.insert(series.clone(), documents.open().with_context(context)?);
+    }
+    machine.know_documents(known);
     Ok(())
 }
 
-/// Lets a machine know the pools of a configuration.
-pub(crate) fn know_pools<S: Store>(machine: &Machine<S>, pools: &[PoolOf]) -> anyhow::Result<()> {
-    let open = |PoolOf { series, pool, settings }: &PoolOf| {
-        let list = pool.open(machine.identity());
-        let list = list.with_context(|| format!("the pool of series {:?}", series.as_str()))?;
-        anyhow::Ok((series.clone(), Arc::new(KeptPools::new(Box::new(list), settings.clone()))))
-    };
-    machine.know_pools(pools.iter().map(open).collect::<anyhow::Result<_>>()?);
+pub(crate) fn know_pools<S: Store>(machine: &Machine<S>, pools: &[PoolOf]) -> Result<()> {
+    let mut known = HashMap::new();
+    for PoolOf { series, pool, settings } in pools {
+        let context = || format!("the pool of series {:?}", series.as_str());
+        let list = pool.open(machine.identity()).with_context(context)?;
+        known.insert(series.clone(), Arc::new(KeptPools::new(Box::new(list), settings.clone())));
+    }
+    machine.know_pools(known);
     Ok(())
 }
