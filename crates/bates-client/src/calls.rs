@@ -1,5 +1,4 @@
-//! What is asked of a server besides numbers and documents: identifiers, reconciliations, decisions about documents,
-//! series and pools.
+//! What is asked of a server besides numbers and documents: identifiers, gaps, decisions, series and pools.
 
 use bates_api::{
     DecisionCount, KnownDocument, OutboxCounts, Path, PoolList, PoolRequest, PoolStatus, Reconciliation,
@@ -31,8 +30,7 @@ impl Decision {
 }
 
 impl Client {
-    /// Which series and scope an identifier could be of, its position, and whether it was granted. A text that is no
-    /// identifier of any series is refused with `unknown_id`.
+    /// Which series and scope an identifier could be of, its position, and whether it was granted; or `unknown_id`.
     pub async fn find(&self, id: &str) -> Result<Trace, Error> {
         self.transport.get(Path::v1(["ids", id])?).await
     }

@@ -39,9 +39,7 @@ pub struct ClientBuilder {
 }
 
 impl Client {
-    /// A client without a secret, with the bounds that are usual.
-    ///
-    /// Asks nobody: the server need not be up, and the first call connects. An address that is none is an error at once.
+    /// A client without a secret, with the bounds that are usual. The server need not be up: the first call connects.
     pub fn connect(url: impl Into<String>) -> Result<Self, Error> {
         Self::builder(url).build()
     }
@@ -78,8 +76,7 @@ impl fmt::Debug for Client {
 }
 
 impl ClientBuilder {
-    /// The secret of the server, or that of a token. It is sent with every call; over `http://` everybody on the way
-    /// can read it.
+    /// The secret of the server, or of a token. It is sent with every call; over `http://` others can read it.
     pub fn secret(self, secret: impl Into<String>) -> Self {
         Self { secret: Some(secret.into()), ..self }
     }

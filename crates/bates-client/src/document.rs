@@ -38,8 +38,7 @@ impl Document {
         Ok(Self { key: fresh_key(), content })
     }
 
-    /// With a key of the caller's, 1 to 255 visible characters. In a series it stands for this document for ever: the
-    /// same key with another document is refused.
+    /// With a key of the caller's, 1 to 255 visible characters. The series refuses it with another document for ever.
     pub fn with_key(self, key: impl Into<String>) -> Result<Self, Error> {
         Ok(Self { key: checked_key(key.into())?, ..self })
     }
@@ -86,11 +85,10 @@ impl Series {
         self.client.transport.call(call).await
     }
 
-    /// Numbers many documents: what came of each, in order. Lines that are sent together share commits.
+    /// Numbers many documents: what came of each, in order. A thousand are sent in a call, and share commits.
     ///
-    /// They are sent in several calls, a thousand at a time. If one of these fails, all documents may be assigned again:
-    /// those that have a number get the same. So may a document that was refused for now, which is told and not tried
-    /// again.
+    /// If a call fails, all documents may be assigned again: those that have a number get the same. A document that was
+    /// refused for now is not tried again by itself.
     pub async fn assign_all(&self, documents: &[Document]) -> Result<Vec<Result<Assignment, Error>>, Error> {
         let mut answers = Vec::with_capacity(documents.len());
         while answers.len() < documents.len() {

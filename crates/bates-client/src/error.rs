@@ -106,8 +106,7 @@ impl Error {
         Self::Refused { code: code.into(), detail, status, may_burn }
     }
 
-    /// Whether the same call may succeed later. Whether asking again can leave a gap is a question to
-    /// [`may_burn`](Self::may_burn).
+    /// Whether the same call may succeed later. Asking again can leave a gap: see [`may_burn`](Self::may_burn).
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Wrong { .. } | Self::Exhausted { .. } | Self::Distrusted { .. } => false,
@@ -118,8 +117,7 @@ impl Error {
         }
     }
 
-    /// Whether a number may have been taken that nobody was given. It is then a gap and never comes again. Asking
-    /// once more is safe, but does not bring it back.
+    /// Whether a number may have been taken that nobody was given. It is then a gap; asking again does not return it.
     pub fn may_burn(&self) -> bool {
         match self {
             Self::Wrong { .. } | Self::Distrusted { .. } => false,

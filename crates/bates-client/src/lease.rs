@@ -14,9 +14,7 @@ use crate::error::Error;
 use crate::series::Series;
 use crate::transport::Retry;
 
-/// Numbers of one scope of a server, held in advance.
-///
-/// Made by [`Series::prefetch`]. `next` waits only where nothing is at hand, `try_next` never.
+/// Numbers of one scope of a server, held in advance. Made by [`Series::prefetch`].
 pub type Prefetched = bates_prefetch::Prefetched<Leases>;
 
 /// Where numbers in advance come from: leases of one scope of a server.

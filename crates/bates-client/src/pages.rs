@@ -39,8 +39,7 @@ impl<P: Page> Pages<P> {
         Self { client, list, query: Vec::new(), after: None, is_over: false, page: PhantomData }
     }
 
-    /// Only items that match a parameter of the query, as the API documents it; such as `series`, or, for gaps and the
-    /// audit, a parameter of the scope.
+    /// Only items that match a parameter of the query, as the API documents it, such as one of the scope.
     pub fn filter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.query.push((name.into(), value.into()));
         self

@@ -41,8 +41,7 @@ pub struct Settings {
     pub series: String,
     /// The parameters of the scope.
     pub scope: BTreeMap<String, String>,
-    /// How many numbers are popped at a time, at least. Those that were popped and not handed out are lost when the
-    /// program ends.
+    /// How many numbers are popped at a time, at least. Those not handed out are lost when the program ends.
     pub batch: usize,
     /// How long a call waits for Redis before it asks Bates.
     pub deadline: Duration,
@@ -93,8 +92,7 @@ impl Pool {
         Ok(Self(Arc::new(Shared { stock: Arc::default(), tap, bates, batch, deadline })))
     }
 
-    /// Connects to Redis and learns the epoch of its list, if it can, so that the first call need not. Waits for some
-    /// seconds at the most. What it cannot do, the calls do without.
+    /// Connects to Redis and learns the epoch of its list, if it can within seconds, so that the first call need not.
     pub async fn attach(&self) {
         let mut ended = self.0.stock.watched();
         if let Turn::Fetch(fetch) = self.0.stock.turn(Instant::now(), true) {

@@ -38,8 +38,7 @@ impl Series {
         self
     }
 
-    /// On this business date, such as `2026-12-31`, for a series that shows one. Without it, today's in the time zone of
-    /// the series.
+    /// On this business date, such as `2026-12-31`; without it, today's in the time zone of the series.
     pub fn date(mut self, day: &str) -> Result<Self, Error> {
         let wrong = |error: bates_api::DayError| Error::wrong("date", error.to_string());
         self.date = Some(day.parse().map_err(wrong)?);

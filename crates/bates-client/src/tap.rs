@@ -12,8 +12,7 @@ use crate::bates::Bates;
 use crate::error::{OpenError, TapError};
 use crate::pool::Settings;
 
-/// Pops, if the list is the one that Bates filled. Keys: list, marker. Arguments: epoch, run, replication, count,
-/// store.
+/// Pops, if Bates filled the list. Keys: list, marker. Arguments: epoch, run, replication, count, store.
 ///
 /// Invariant: what is compared is compared in the step that pops. A server that restarted, took over or was rewound has
 /// another run or another replication, whatever stands between it and the client; a list that was begun anew has a

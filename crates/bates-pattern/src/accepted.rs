@@ -1,7 +1,5 @@
-//! A walk through the positions that a pattern's rules accept.
-//!
-//! Of the candidates of a 12-digit OpenG2P series 1 in 17 is accepted, so this is the hot path of rejection:
-//! it permutes several candidates at once. Counting skips whole stretches instead.
+//! A walk through the positions that a pattern's rules accept. Of the candidates of a 12-digit OpenG2P series 1 in 17
+//! is accepted, so it permutes several candidates at once. Counting skips whole stretches instead.
 
 use crate::position::Position;
 use crate::scope::Scope;
@@ -17,8 +15,7 @@ pub struct Accepted<'s> {
     /// The next position to look at, and the first one past the range.
     next: u64,
     end: u64,
-    /// In a shuffled order, the values of the positions before `next`, of which those from `taken` on are
-    /// still to be seen.
+    /// If shuffled, the values of the positions before `next`; those from `taken` on are still to be seen.
     values: [u128; BATCH],
     taken: usize,
 }
@@ -34,7 +31,7 @@ impl<'s> Accepted<'s> {
     /// `None` when the range has no more; the buffer then stays as it was. A shuffled order has to try each
     /// position, so a range should be no longer than its caller is ready to wait for.
     pub fn next_into(&mut self, out: &mut Vec<u8>) -> Option<Position> {
-        match (self.scope.pattern().shuffle(), self.scope.tweak()) {
+        match (self.scope.pattern().shuffle(), self.scope.tweak) {
             (Some(shuffle), Some(tweak)) => self.next_shuffled(shuffle, tweak, out),
             _ => self.next_counted(out),
         }
@@ -84,8 +81,7 @@ impl<'s> Accepted<'s> {
         Some(())
     }
 
-    /// Permutes N values of which the last `count` are wanted. Those before them repeat the first one, and are never
-    /// looked at.
+    /// Permutes N values of which the last `count` are wanted. Those before them repeat the first one and are not read.
     fn permute_last<const N: usize>(&mut self, shuffle: &Shuffle, tweak: Tweak, count: usize) {
         let mut values: [u128; N] =
             std::array::from_fn(|lane| u128::from(self.next) + (lane + count).saturating_sub(N) as u128);

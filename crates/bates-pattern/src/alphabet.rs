@@ -1,25 +1,19 @@
 //! Alphabets: the digits in which `{seq}` counts, and how a text in them is read back.
-//!
 //! The order of every alphabet is part of construction version 1 and frozen by golden vectors.
 #![expect(clippy::cast_possible_truncation, reason = "a remainder by a radix is a digit")]
 
 use crate::charset::CharSet;
 
 const DECIMAL: &[u8] = b"0123456789";
-const HEX: &[u8] = b"0123456789abcdef";
-const CROCKFORD32: &[u8] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const BASE36: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-const BASE58: &[u8] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-const BASE62: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// The named alphabets, in the order in which messages list them.
 pub(crate) const NAMES: [(&str, &[u8]); 6] = [
     ("decimal", DECIMAL),
-    ("base62", BASE62),
-    ("base58", BASE58),
-    ("base36", BASE36),
-    ("crockford32", CROCKFORD32),
-    ("hex", HEX),
+    ("base62", b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    ("base58", b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"),
+    ("base36", b"0123456789abcdefghijklmnopqrstuvwxyz"),
+    ("crockford32", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ"),
+    ("hex", b"0123456789abcdef"),
 ];
 
 const NOT_A_DIGIT: u8 = u8::MAX;

@@ -5,8 +5,7 @@ use crate::scope::Scope;
 use crate::shuffle::{BATCH, Key, Shuffle};
 use crate::template::Segment;
 
-/// Spaces up to this size are counted. Seven digits take a quarter of a second, long texts over a small
-/// alphabet up to a few.
+/// Spaces up to this size are counted: seven digits in a quarter of a second, small alphabets in a few seconds.
 const COUNT_MAX: u128 = 10_000_000;
 
 /// Candidates looked at for an estimate; the error shrinks with the square root of this.
@@ -88,11 +87,8 @@ impl Scope {
         let reached = if pattern.is_shuffled() { space } else { u128::from(positions) };
         estimate(positions, sample(reached).filter(|value| accepted(*value)).count() as u64)
     }
-}
 
-impl Scope {
-    /// How many values that begin with these `numerals` of `{seq}` are accepted. Most beginnings are refused
-    /// at once, with all that is below them.
+    /// Counts accepted values that begin with these `numerals` of `{seq}`. Most beginnings are refused at once.
     fn count_below(&self, start: u128, numerals: usize, text: &mut Vec<u8>) -> u64 {
         let seq = &self.pattern().parts().seq;
         text.clear();

@@ -1,6 +1,5 @@
-//! A set of visible ASCII characters, and the `[A-Z0-9]` notation that writes one.
-//!
-//! Sets hold ASCII alone, so that a byte of a text is a character wherever a set is asked.
+//! A set of visible ASCII characters, and the `[A-Z0-9]` notation that writes one. Sets hold ASCII alone, so that a
+//! byte of a text is a character wherever a set is asked.
 
 use std::fmt;
 

@@ -76,8 +76,7 @@ impl DateParts {
         value.is_some_and(|value| *self.0[field.part].get_or_insert(value) == value)
     }
 
-    /// The period of the one date, or of all the dates, that these parts and the shown period leave; `Err`
-    /// if no date has them all.
+    /// The period of the dates that these parts and the shown period leave; `Err` if no date has them all.
     pub(crate) fn period(&self, reset: Reset, shown: Option<Period>) -> Result<Option<Period>, ()> {
         let date = match (shown, self.0) {
             (None, [None, None, None, None]) => return Ok(None),

@@ -1,7 +1,5 @@
-//! A text back into its scope and position, or the reasons why it is no identifier of the pattern.
-//!
-//! The template was refused at compile time unless it can be read in one pass without guessing. Reading
-//! ignores the rules of rejection: an identifier issued before a rule came keeps its position.
+//! A text back into its scope and position, or the reasons why it is no identifier of the pattern. Reading needs one
+//! pass and ignores the rules of rejection: an identifier issued before a rule came keeps its position.
 
 use std::ops::Range;
 
@@ -59,6 +57,7 @@ impl<'t> Parsed<'_, 't> {
 }
 
 /// A text taken apart along the template, before its check, rules and position are looked at.
+#[derive(Default)]
 struct Taken<'t> {
     values: Vec<&'t str>,
     date: DateParts,
@@ -143,15 +142,8 @@ impl Pattern {
 
     fn take_segments<'t>(&self, text: &'t str) -> Result<Taken<'t>, Reason> {
         let template = self.parts();
-        let mut taken = Taken {
-            values: Vec::with_capacity(template.parameters.len()),
-            date: DateParts::default(),
-            period: None,
-            value: 0,
-            seq: 0..0,
-            check: "",
-            check_fits: true,
-        };
+        let values = Vec::with_capacity(template.parameters.len());
+        let mut taken = Taken { values, check_fits: true, ..Taken::default() };
         let mut at = 0;
         for (index, segment) in template.segments.iter().enumerate() {
             let end = self.end_of(index, text, at);
@@ -230,8 +222,7 @@ impl Pattern {
         template.check_text(&meant).as_bytes().eq_ignore_ascii_case(found.as_bytes())
     }
 
-    /// Where all identifiers have one length and this text has another, that says more than the place at
-    /// which it leaves the template.
+    /// Where all identifiers have one length, another one says more than the place where a text leaves the template.
     fn wrong_length(&self, text: &str) -> Option<Reason> {
         let template = self.parts();
         template.fixed_length(&template.segments, self.reset())?;

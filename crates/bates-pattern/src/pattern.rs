@@ -78,10 +78,8 @@ struct Compiled {
 }
 
 impl Pattern {
-    /// Compiles a template, or says where and why it is refused.
-    ///
-    /// Refused is also what would compile but could not keep its promise: identifiers that two scopes share
-    /// or that cannot be read back.
+    /// Compiles a template, or says where and why it is refused: also because two scopes would share identifiers, or
+    /// because they could not be read back.
     pub fn compile(template: &str, options: Options) -> Result<Self, PatternError> {
         let Options { order, reset, reject, construction } = options;
         let template = Template::parse(template, reset)?;
@@ -179,8 +177,7 @@ impl Pattern {
         self.compiled.shuffle.as_ref()
     }
 
-    /// The tweak of a scope: its shown parameters and period, so that each scope has an order of its own and
-    /// knowing one tells nothing about another.
+    /// The tweak of a scope, from its parameters and period: each scope has an order of its own.
     pub(crate) fn tweak<V: AsRef<str>>(&self, values: &[V], period: Option<&str>) -> Option<Tweak> {
         let shuffle = self.shuffle()?;
         let mut tweak = Vec::new();

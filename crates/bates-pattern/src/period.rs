@@ -1,6 +1,4 @@
-//! When a numbering starts again: resets and their periods.
-//!
-//! Knows the calendar but no clock and no time zone: the caller brings the date.
+//! When a numbering starts again: resets and their periods. Knows no clock: the caller brings the date.
 
 use std::fmt;
 use std::str::FromStr;
@@ -38,6 +36,10 @@ impl YearStart {
         // 2001 is no leap year, so a day it has is a day every year has.
         Date::new(2001, month, day).ok()?;
         ((month, day) != (1, 1)).then_some(Self { month, day })
+    }
+
+    pub(crate) fn is_first_of_month(self) -> bool {
+        self.day == 1
     }
 }
 
@@ -96,11 +98,6 @@ impl Reset {
             }
         };
         Some(Period { reset: self, first })
-    }
-
-    /// Whether its years turn on the first of a month, so that the month alone tells them apart.
-    pub(crate) fn turns_with_a_month(self) -> bool {
-        !matches!(self, Self::Fiscal(start) if start.day != 1)
     }
 
     /// How many days its longest period has, if there are periods at all.
@@ -166,7 +163,7 @@ impl Reset {
                 Self::Monthly => year && in_year(false),
                 Self::Daily => year && in_year(true),
                 // Within the month in which the year turns, only the day tells the two years apart.
-                Self::Fiscal(start) => year && in_year(start.day != 1),
+                Self::Fiscal(start) => year && in_year(!start.is_first_of_month()),
             }
     }
 }

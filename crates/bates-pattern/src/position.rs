@@ -2,15 +2,12 @@
 
 use std::fmt;
 
-/// A place in a scope's numbering, below 2^53.
-///
-/// Everything durable in Bates counts positions; an identifier is a pure function of one.
+/// A place in a scope's numbering, below 2^53. An identifier is a pure function of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(u64);
 
 impl Position {
-    /// How many positions there are: 2^53, the first whole number that a double cannot tell from its
-    /// successor.
+    /// How many positions there are: 2^53, the first integer that a double cannot tell from its successor.
     pub const COUNT: u64 = 1 << 53;
 
     /// The lowest position.

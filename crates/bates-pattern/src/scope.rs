@@ -26,7 +26,8 @@ pub struct Scope {
     head: Box<str>,
     between: Box<str>,
     tail: Box<str>,
-    tweak: Option<Tweak>,
+    /// What makes the order of this scope its own, if it is shuffled.
+    pub(crate) tweak: Option<Tweak>,
 }
 
 impl Pattern {
@@ -158,7 +159,6 @@ impl Scope {
     }
 
     /// Appends the number at `position` to the caller's buffer, which stays as it was on an error.
-    ///
     /// What is appended is UTF-8. Nothing is allocated if the buffer has room.
     pub fn render(&self, position: Position, out: &mut Vec<u8>) -> Result<(), RenderError> {
         let last = self.pattern.last();
@@ -188,11 +188,6 @@ impl Scope {
             (Some(shuffle), Some(tweak)) => shuffle.permute(tweak, index),
             _ => index,
         }
-    }
-
-    /// What makes the order of this scope its own, if it is shuffled.
-    pub(crate) fn tweak(&self) -> Option<Tweak> {
-        self.tweak
     }
 
     /// Appends the identifier in which `{seq}` shows `value`, unless the rules reject it.

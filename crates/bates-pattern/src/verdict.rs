@@ -3,10 +3,8 @@
 use crate::check::Check;
 use crate::reject::DigitRule;
 
-/// Whether a text could be an identifier of a pattern, and if not, everything that speaks against it.
-///
-/// A verdict is about structure: shape, check characters and rules. Whether the identifier was issued is a
-/// question to the store.
+/// Whether a text could be an identifier of a pattern, and if not, everything that speaks against it. Whether it was
+/// issued is a question to the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub(crate) reasons: Vec<Reason>,

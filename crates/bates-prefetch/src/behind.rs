@@ -1,5 +1,4 @@
-//! What lies behind the lock of the buffer: pieces that are in no shard, numbers that came written, and of which leases
-//! they are.
+//! What lies behind the lock of the buffer: pieces that are in no shard, written numbers, and their leases.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::buffer::{Rest, SHARDS};
+use crate::buffer::{Rest, Shards};
 use crate::number::{Held, Written};
 use crate::shard::{CHUNK_MAX, Shard};
 use crate::size::{Prefetch, Size};
@@ -60,12 +59,7 @@ impl Behind {
     }
 
     /// A number, and a chunk for the shard of the thread that takes it.
-    pub(crate) fn take(
-        &mut self,
-        shards: &[Shard; SHARDS],
-        at: usize,
-        now: impl Fn() -> Moment,
-    ) -> Option<Held> {
+    pub(crate) fn take(&mut self, shards: &Shards, at: usize, now: impl Fn() -> Moment) -> Option<Held> {
         // Invariant: always, so that subtractions in vain are forgotten, also in a buffer that is closed. Another thread
         // may have opened the shard meanwhile.
         self.pieces.extend(shards[at].close());
@@ -111,22 +105,22 @@ impl Behind {
         taken
     }
 
-    pub(crate) fn gather(&mut self, shards: &[Shard; SHARDS]) {
+    pub(crate) fn gather(&mut self, shards: &Shards) {
         self.pieces.extend(shards.iter().filter_map(Shard::close));
     }
 
     /// How many numbers are at hand.
-    pub(crate) fn left(&self, shards: &[Shard; SHARDS]) -> u64 {
+    pub(crate) fn left(&self, shards: &Shards) -> u64 {
         let in_shards: u64 = shards.iter().filter_map(Shard::left).map(|range| count([&range])).sum();
         in_shards + count(&self.pieces) + self.written.len() as u64
     }
 
-    pub(crate) fn is_low(&self, shards: &[Shard; SHARDS]) -> bool {
+    pub(crate) fn is_low(&self, shards: &Shards) -> bool {
         self.size.is_low(self.left(shards))
     }
 
     /// The leases of which nothing is left.
-    pub(crate) fn used(&self, shards: &[Shard; SHARDS]) -> Vec<Uuid> {
+    pub(crate) fn used(&self, shards: &Shards) -> Vec<Uuid> {
         let in_shards = shards.iter().filter_map(Shard::left);
         let left: Vec<Range<u64>> = in_shards.chain(self.pieces.iter().cloned()).collect();
         let is_left = |lease: &&Lease| {
@@ -153,11 +147,11 @@ impl Behind {
                 kept.extend(outside);
             }
             self.pieces = kept;
-            let mut numbers = count(&unused);
             let of_lease = self.written.iter().filter(|written| written.lease == id);
-            unused
-                .extend(stretches(of_lease.inspect(|_| numbers += 1).map(|written| written.stretch.clone())));
+            let written: Vec<Range<u64>> = of_lease.map(|written| written.stretch.clone()).collect();
             self.written.retain(|written| written.lease != id);
+            let numbers = count(&unused) + written.len() as u64;
+            unused.extend(stretches(written.into_iter()));
             self.outdated.push(Rest { lease: id, unused, numbers });
         }
     }

@@ -20,10 +20,11 @@ use crate::size::Prefetch;
 use crate::source::{Given, Numbers, Source};
 
 /// Shards: threads beyond share them.
-pub(crate) const SHARDS: usize = 8;
+const SHARDS: usize = 8;
+pub(crate) type Shards = [Shard; SHARDS];
 
 pub(crate) struct Buffer {
-    shards: [Shard; SHARDS],
+    shards: Shards,
     behind: Mutex<Behind>,
     /// Told when it is time for more.
     pub(crate) wanted: Arc<Notify>,
@@ -92,8 +93,7 @@ impl Buffer {
         self.shards[own_shard()].take()
     }
 
-    /// The rest of [`Buffer::take`]: a new chunk for the shard, or what other shards have, or a number that came
-    /// written.
+    /// The rest of [`Buffer::take`]: a new chunk for the shard, what other shards have, or a written number.
     #[cold]
     pub(crate) fn take_behind(&self, now: impl Fn() -> Moment) -> Option<Held> {
         let mut behind = self.behind.lock();
@@ -137,8 +137,7 @@ impl Buffer {
         Some((behind.size.ask(now.steady, left, waited_for), used))
     }
 
-    /// Holds what was leased at that moment, and forgets the leases that were used. If it was closed meanwhile, what was
-    /// leased is the rest that has to be given back.
+    /// Holds what was leased, and forgets the leases that were used. If it is closed, the lease has to be given back.
     pub(crate) fn add(&self, given: Given, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
         let mut behind = self.behind.lock();
         behind.leases.retain(|lease| !used.contains(&lease.id));

@@ -1,20 +1,18 @@
 //! Numbers in advance: a buffer in the caller's memory, from which a number costs one atomic addition.
 //!
-//! Owns the buffer, its size and its refilling. Where numbers come from it does not know: a [`Source`] leases them, over a
-//! network or from a machine in the same process. Must never hand a position out twice, and must never give one back
-//! that it handed out.
+//! Owns the buffer, its size and its refilling; a [`Source`] leases the numbers, over a network or in the same
+//! process. Must never hand a position out twice, nor give one back that it handed out.
 //!
-//! The way of a number: leased by `refill.rs` in the background, held in `buffer.rs`, taken by a thread from its own
-//! `shard.rs`, rendered when it is read (`number.rs`), or reported as unused by `close.rs`.
+//! The way of a number: leased by `background.rs`, held in `buffer.rs`, taken by a thread from its own
+//! `shard.rs`, rendered when it is read (`number.rs`), or reported as unused by `background.rs`.
 #![warn(missing_docs)]
 
+mod background;
 mod behind;
 mod buffer;
-mod close;
 mod error;
 mod number;
 mod prefetched;
-mod refill;
 mod shard;
 mod size;
 mod source;

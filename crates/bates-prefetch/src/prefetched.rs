@@ -10,12 +10,11 @@ use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::background::{Ending, Report, Writing, give_back, keep_filled, write_report};
 use crate::behind::Moment;
 use crate::buffer::{Buffer, Rest};
-use crate::close::{Report, Writing, write_report};
 use crate::error::{CloseError, Empty};
 use crate::number::{Held, Number};
-use crate::refill::{Ending, give_back, keep_filled};
 use crate::size::Prefetch;
 use crate::source::{Given, Numbers, Source};
 

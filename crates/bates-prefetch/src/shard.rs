@@ -1,9 +1,8 @@
 //! One shard of the buffer: a chunk of positions that threads take with one atomic subtraction and without the lock.
 //!
-//! The word of a shard says everything about its chunk: where the chunk ends, as an offset from a base that never
-//! changes, and how many positions are left. A thread subtracts one, and the value before the subtraction is its answer:
-//! a position, or "the chunk is used up". Nothing is looked up afterwards, so a thread may sleep for any time between two
-//! instructions and still has its position, or still has none.
+//! The word of a shard says where its chunk ends, as an offset from a base that never changes, and how many positions
+//! are left. A thread subtracts one, and the value before is its answer: a position, or none. Nothing is looked up
+//! afterwards, so a thread may sleep for any time between two instructions.
 //!
 //! Invariant: a position leaves a chunk once, by a subtraction or by the swap in [`Shard::close`], which returns what no
 //! subtraction took. Only the holder of the buffer's lock opens and closes.

@@ -1,5 +1,4 @@
-//! How many numbers are held: as few as asked for at first, more while they are used up quickly, fewer again later.
-//! Pure.
+//! How many numbers are held: few at first, more while they are used up quickly, fewer again later. Pure.
 
 use std::time::Duration;
 
@@ -25,8 +24,7 @@ pub struct Prefetch {
 }
 
 impl Prefetch {
-    /// So many at first, and up to a hundred times as many while they are used up within a second. At least 1, and at
-    /// most 1,000,000.
+    /// So many at first, and up to a hundred times as many while they are used up within a second; 1 to 1,000,000.
     pub fn of(count: u64) -> Self {
         let least = count.clamp(1, COUNT_MAX);
         Self { least, most: (least * GROWTH).min(COUNT_MAX) }
@@ -62,8 +60,7 @@ impl Size {
         left <= self.now / 2
     }
 
-    /// How many to ask for, where so many are left and so many are waited for. What is waited for is handed out at once,
-    /// and comes on top.
+    /// How many to ask for. What is waited for is handed out at once, and comes on top.
     pub(crate) fn ask(&self, now: Instant, left: u64, waited_for: u64) -> u64 {
         self.next(now).saturating_sub(left).saturating_add(waited_for.saturating_sub(1)).clamp(1, COUNT_MAX)
     }

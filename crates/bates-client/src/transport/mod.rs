@@ -13,8 +13,9 @@ use bates_api::Path;
 use bates_process::ProcessGuard;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::time::timeout;
 
 pub(crate) use self::address::Address;
@@ -34,8 +35,7 @@ const IDLE: Duration = Duration::from_secs(20);
 pub(crate) enum Retry<'a> {
     /// Whenever it may help: sent twice, it does what it does once.
     Freely,
-    /// It takes numbers of this series. If an attempt may have burned some, it is sent again only once the series is
-    /// known to be one that may have gaps.
+    /// It takes numbers of this series. After an attempt that may have burned some, only if the series may have gaps.
     UnlessGapless(&'a str),
     /// Only if the connection failed: it may have been one that a restarted server no longer knew.
     IfBroken,
@@ -58,12 +58,6 @@ pub(crate) struct Transport {
     secret: Option<HeaderValue>,
     pub(crate) patience: Patience,
     process: ProcessGuard,
-}
-
-/// What is asked about a series before numbers of it may be burned.
-#[derive(Deserialize)]
-struct Promised {
-    promise: Box<str>,
 }
 
 impl<'a> Call<'a> {
@@ -196,8 +190,8 @@ impl Transport {
         loop {
             match self.attempt(&url, &call, turns.left()).await {
                 Ok(answer) => {
-                    let promised = serde_json::from_slice(&answer);
-                    return promised.is_ok_and(|Promised { promise }| &*promise != "gapless");
+                    let series: Value = serde_json::from_slice(&answer).unwrap_or_default();
+                    return series["promise"].as_str().is_some_and(|promise| promise != "gapless");
                 }
                 Err(failed) if turns.rest(failed.may_pass, failed.after).await => {}
                 Err(_) => return false,

@@ -9,8 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::error::Error;
 
-/// Trusts the authorities that the system knows, and these. The provider is named here and not taken from the process,
-/// in which nobody may have installed one.
+/// Trusts the authorities that the system knows, and these. Names its provider: the process may have none.
 pub(crate) fn config(is_tls: bool, authorities: &[CertificateDer<'static>]) -> Result<ClientConfig, Error> {
     let refused = |error: rustls::Error| Error::wrong("authority", error.to_string());
     let mut roots = RootCertStore::empty();

@@ -52,8 +52,7 @@ impl Turns {
         self.patience.answer.min(self.end.saturating_duration_since(Instant::now()))
     }
 
-    /// An attempt failed. Rests before the next, at least as long as the server asks for, if it may pass. Whether there
-    /// is a next one.
+    /// An attempt failed. Rests as long as the server asks for, or longer; whether there is a next attempt.
     pub(crate) async fn rest(&mut self, may_pass: bool, asked: Option<Duration>) -> bool {
         self.count += 1;
         let pause = self.pause(Uuid::new_v4().as_u128()).max(asked.unwrap_or_default());
@@ -65,8 +64,7 @@ impl Turns {
         true
     }
 
-    /// Between a half and the whole of what doubling says, by chance: those who failed together do not come back
-    /// together.
+    /// Between a half and the whole of the doubled pause, so that callers that failed together spread out.
     fn pause(&self, chance: u128) -> Duration {
         let doubled = self.patience.pause.saturating_mul(1 << self.count.saturating_sub(1).min(20));
         let half = doubled.min(self.patience.pause_max) / 2;

@@ -1,7 +1,5 @@
-//! Check characters: computed over what comes before them, so that a mistyped identifier is told apart.
-//!
-//! Each algorithm covers the characters it has values for (digits, or digits and letters) and passes over
-//! the rest, such as separators. All are part of construction version 1.
+//! Check characters, which tell a mistyped identifier. Each algorithm covers the digits, or digits and letters, before
+//! it and passes over the rest, such as separators. All are part of construction version 1.
 
 mod decimal;
 mod iso7064;
@@ -48,8 +46,7 @@ pub enum Check {
     Mod97,
     /// ISO 7064 mod 11-2: a digit or `X` over digits, as in an ORCID or an ISNI.
     Mod11_2,
-    /// ISO 7064 mod 37,36: a digit or letter over digits and letters. Finds every single wrong character and
-    /// nearly every swap.
+    /// ISO 7064 mod 37,36: a digit or letter over both. Finds every single wrong character and nearly every swap.
     Mod37_36,
 }
 

@@ -1,5 +1,4 @@
 //! The rule sets of OpenG2P and MOSIP: digits that are too easily mistyped, guessed or remembered.
-//!
 //! The two share their rules and limits, and read three of the rules differently.
 
 use std::ops::Range;
@@ -126,10 +125,7 @@ impl DigitRules {
     }
 
     /// Each rule that a text of digits breaks, and where. Lazy: the first one is found without the rest.
-    pub(crate) fn broken<'a>(
-        &'a self,
-        digits: &'a [u8],
-    ) -> impl Iterator<Item = (DigitRule, Range<usize>)> + 'a {
+    pub(crate) fn broken(&self, digits: &[u8]) -> impl Iterator<Item = (DigitRule, Range<usize>)> {
         DigitRule::ALL.into_iter().filter_map(|rule| Some((rule, self.find(rule, digits)?)))
     }
 
@@ -142,12 +138,10 @@ impl DigitRules {
     fn find(&self, rule: DigitRule, digits: &[u8]) -> Option<Range<usize>> {
         let limit = self.limit(rule);
         match rule {
-            DigitRule::NotStartWith => self
-                .limits
-                .not_start_with
-                .iter()
-                .find(|start| digits.starts_with(start.as_bytes()))
-                .map(|start| 0..start.len()),
+            DigitRule::NotStartWith => {
+                let mut starts = self.limits.not_start_with.iter();
+                starts.find(|start| digits.starts_with(start.as_bytes())).map(|start| 0..start.len())
+            }
             DigitRule::Cyclic if self.limits.cyclic => cyclic(digits),
             _ if limit == 0 => None,
             DigitRule::RepeatingDigit => {
@@ -166,8 +160,7 @@ impl DigitRules {
     }
 }
 
-/// `openg2p`, or `mosip:sequence_limit=4,not_start_with=0|1` with limits under the names that the OpenG2P
-/// configuration gives them.
+/// `openg2p`, or `mosip:sequence_limit=4,not_start_with=0|1` with limits as the OpenG2P configuration names them.
 impl FromStr for DigitRules {
     type Err = LimitsError;
 

@@ -72,8 +72,7 @@ pub enum LimitsError {
 }
 
 impl Limits {
-    /// Each limit under the name that the OpenG2P configuration has for it, with the smallest that does not refuse
-    /// everything.
+    /// Each limit: its name in the OpenG2P configuration, and the smallest that does not refuse everything.
     fn named(&mut self) -> [(&'static str, usize, &mut usize); 6] {
         [
             ("sequence_limit", 2, &mut self.sequence),

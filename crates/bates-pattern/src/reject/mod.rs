@@ -1,19 +1,20 @@
-//! What may not be issued: rule sets about digits, and lists of restricted digit strings or words.
-//!
-//! The rules look at the characters of `{seq}` and `{check}` alone: parameters, dates and literals are the
-//! user's own words. Rejection only filters. A position indexes the unfiltered order, so a rule that comes
-//! or goes moves no identifier.
+//! What may not be issued: rule sets about digits, and lists of restricted digit strings or words. They look at the
+//! characters of `{seq}` and `{check}` alone. Rejection only filters: a rule that comes or goes moves no identifier.
 
 mod digits;
 mod limits;
-mod restricted;
 
 pub use digits::{DigitRule, DigitRules, Reading};
 pub use limits::{Limits, LimitsError};
-pub use restricted::RestrictedError;
+
+use aho_corasick::AhoCorasick;
 
 use crate::verdict::Reason;
-use restricted::Restricted;
+
+const WORDS_MAX: usize = 10_000;
+
+/// No identifier's number part is longer than 66 characters; a longer word could never occur.
+const WORD_BYTES_MAX: usize = 64;
 
 /// What a pattern skips. Empty by default.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +49,7 @@ impl Reject {
 
     /// The digit strings or words that may not occur.
     pub fn restricted(&self) -> impl Iterator<Item = &str> {
-        self.restricted.iter().flat_map(Restricted::words)
+        self.restricted.iter().flat_map(|restricted| &restricted.words).map(|word| &**word)
     }
 
     /// Whether `body`, the characters of `{seq}` and `{check}`, may be issued. Stops at the first broken rule.
@@ -57,8 +58,7 @@ impl Reject {
             && self.restricted.as_ref().is_none_or(|words| !words.occur(body))
     }
 
-    /// Whether nothing that begins with `body` may be issued, whatever follows. May say no too late, never
-    /// too early.
+    /// Whether nothing that begins with `body` may be issued. May say so too late, never too early.
     pub(crate) fn refuses_start(&self, body: &[u8]) -> bool {
         self.digits.as_ref().is_some_and(|rules| rules.broken_for_good(body))
             || self.restricted.as_ref().is_some_and(|words| words.occur(body))
@@ -75,5 +75,59 @@ impl Reject {
         if let Some(words) = &self.restricted {
             reasons.extend(words.found(body).map(|word| Reason::Restricted { word: word.into() }));
         }
+    }
+}
+
+/// Restricted digit strings and words, found in one pass however long the list is.
+#[derive(Clone, Debug)]
+struct Restricted {
+    words: Box<[Box<str>]>,
+    automaton: AhoCorasick,
+}
+
+/// A list of restricted words that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestrictedError {
+    /// A word that is empty, too long, or holds what no number part can.
+    #[error("{0:?} cannot be restricted: a word is 1 to 64 visible ASCII characters")]
+    Word(Box<str>),
+    /// A list that is too long.
+    #[error("{0} restricted words; the limit is 10,000")]
+    TooMany(usize),
+}
+
+impl Restricted {
+    fn new<W: AsRef<str>>(words: &[W]) -> Result<Self, RestrictedError> {
+        if words.len() > WORDS_MAX {
+            return Err(RestrictedError::TooMany(words.len()));
+        }
+        let mut words: Vec<Box<str>> = words.iter().map(|word| word.as_ref().into()).collect();
+        words.sort_unstable();
+        words.dedup();
+        let fits = |word: &str| {
+            (1..=WORD_BYTES_MAX).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_graphic())
+        };
+        if let Some(word) = words.iter().find(|word| !fits(word)) {
+            return Err(RestrictedError::Word(word.chars().take(WORD_BYTES_MAX).collect::<String>().into()));
+        }
+        let automaton = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .build(words.iter().map(|word| word.as_bytes()))
+            .expect("640,000 bytes of words fit an automaton");
+        Ok(Self { words: words.into(), automaton })
+    }
+
+    fn occur(&self, body: &[u8]) -> bool {
+        self.automaton.is_match(body)
+    }
+
+    /// Each word that occurs, once.
+    fn found(&self, body: &[u8]) -> impl Iterator<Item = &str> {
+        let mut found: Vec<_> =
+            self.automaton.find_overlapping_iter(body).map(|hit| hit.pattern().as_usize()).collect();
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().map(|index| &*self.words[index])
     }
 }

@@ -1,9 +1,6 @@
-//! FF1 of NIST SP 800-38G on native integers, for domains whose halves fit 64 bits.
-//!
-//! The standard works on strings of numerals. A string of `n` numerals is a number below `radix^n`, and
-//! everything FF1 does with its halves is addition modulo `radix^u` or `radix^v`, so two integers carry it.
-//! The first block of the PRF input and the tweak never change, so their CBC-MAC is computed once a tweak;
-//! each of the ten rounds is then one AES block.
+//! FF1 of NIST SP 800-38G on integers, for domains whose halves fit 64 bits: a string of `n` numerals is a number
+//! below `radix^n`, and all that FF1 does with its halves is addition modulo `radix^u` or `radix^v`. The CBC-MAC of the
+//! first block and the tweak is computed once a tweak; each of the ten rounds is then one AES block.
 #![expect(clippy::cast_possible_truncation, reason = "a remainder by a 64-bit modulus fits 64 bits")]
 
 use std::fmt;

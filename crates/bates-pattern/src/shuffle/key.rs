@@ -46,17 +46,9 @@ impl FromStr for Key {
         if hex.len() % 2 == 1 {
             return Err(not_hex(hex.len()));
         }
-        let pairs = hex.as_bytes().chunks_exact(2);
-        let secret: Zeroizing<Vec<u8>> =
-            Zeroizing::new(pairs.map(|pair| nibble(pair[0]) << 4 | nibble(pair[1])).collect());
+        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("two hexadecimal digits");
+        let secret: Zeroizing<Vec<u8>> = Zeroizing::new((0..hex.len()).step_by(2).map(byte).collect());
         Self::new(&secret)
-    }
-}
-
-fn nibble(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => digit.to_ascii_lowercase() - b'a' + 10,
     }
 }
 

@@ -1,9 +1,6 @@
-//! `order: shuffled`: a keyed permutation of `0..size`, so that positions map to values one to one and the
-//! next value cannot be guessed without the key.
-//!
-//! Owns the choice of the Feistel domain for a size, and cycle walking. What the construction protects and
-//! what it does not: `docs/adr/0002-shuffled-order.md`. It must never change: a permutation that changed
-//! would issue old identifiers again.
+//! `order: shuffled`: a keyed permutation of `0..size`, so that the next value cannot be guessed without the key. Owns
+//! the Feistel domain for a size, and cycle walking; see `docs/adr/0002-shuffled-order.md`. It must never change: a
+//! permutation that changed would issue old identifiers again.
 
 mod ff1;
 mod key;
@@ -16,8 +13,7 @@ pub use key::{Key, KeyError};
 /// The largest space that can be shuffled: 31 digits, an identifier of 32 with its check digit.
 pub const SIZE_MAX: u128 = 10_u128.pow(31);
 
-/// How many values [`Shuffle::permute_batch`] is best given at once: the AES units work on several blocks at a time, and
-/// what is done once a call is shared.
+/// How many values [`Shuffle::permute_batch`] is best given at once: AES units work on several blocks at a time.
 pub const BATCH: usize = 32;
 
 /// A keyed permutation of `0..size`.

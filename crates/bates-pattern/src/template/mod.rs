@@ -1,6 +1,5 @@
-//! A template taken apart into segments: `{project}-{type}-{seq}`.
-//!
-//! Owns the language and its limits. Knows nothing of positions, keys or rules of rejection.
+//! A template taken apart into segments: `{project}-{type}-{seq}`. Owns the language and its limits. Knows nothing of
+//! positions, keys or rules of rejection.
 
 mod field;
 mod readback;
@@ -236,7 +235,7 @@ impl Draft {
             Reset::Never | Reset::Yearly => "the year",
             Reset::Monthly => "year and month",
             Reset::Daily => "year, month and day",
-            Reset::Fiscal(_) if reset.turns_with_a_month() => {
+            Reset::Fiscal(start) if start.is_first_of_month() => {
                 "year and month, since a fiscal year spans two years"
             }
             Reset::Fiscal(_) => "year, month and day, since the fiscal year turns within a month",

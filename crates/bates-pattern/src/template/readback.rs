@@ -1,8 +1,6 @@
-//! Refuses templates whose numbers could not be read back, or could read the same in two scopes.
-//!
-//! A part of varying length is read either to the first character that cannot be its own, or, when all that
-//! follows has a fixed length, back from the end. A template in which neither works is refused here, so that
-//! [`crate::parse`] never has to guess.
+//! Refuses templates whose numbers could not be read back, or could read the same in two scopes. A part of varying
+//! length is read to the first character that cannot be its own, or, when all that follows has a fixed length, back
+//! from the end. Where neither works the template is refused, so that [`crate::parse`] never has to guess.
 
 use super::{Parameter, Segment, Template};
 use crate::charset::CharSet;

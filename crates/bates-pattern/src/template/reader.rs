@@ -71,8 +71,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Controls, spaces other than the plain one, and the marks that hide in a text or turn its direction: an
-/// identifier is what one sees.
+/// Controls, spaces other than the plain one, and marks that hide in a text or turn its direction.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || character.is_whitespace() && character != ' '
