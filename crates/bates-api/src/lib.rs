@@ -10,31 +10,30 @@ mod gap;
 mod identifier;
 mod lease;
 mod number;
-mod outbox;
 mod page;
 mod path;
 mod pool;
 mod problem;
-mod reservation;
 mod scope;
 mod series;
 
 pub use audit::{AuditEntry, AuditPage};
-pub use document::{Assignment, DocumentRequest, KnownDocument, LineAnswer, is_idempotency_key};
+pub use document::{
+    Assignment, DecisionCount, DocumentRequest, KnownDocument, LineAnswer, OutboxCounts, OutboxPage,
+    Reservation, ReservationRequest, is_idempotency_key,
+};
 pub use gap::{Gap, GapPage, Reconciliation};
 pub use identifier::{Match, Reason, Trace, Verdict};
 pub use lease::{
     HeldLease, LeaseGrant, LeasePage, LeaseRequest, LeasedNumber, PositionRange, ReturnOutcome, ReturnRequest,
 };
 pub use number::{NumberRequest, Numbers, Peek, ScopeCursor, ScopePage};
-pub use outbox::{DecisionCount, OutboxCounts, OutboxPage};
 pub use page::Page;
 pub use path::{Path, PathError};
 pub use pool::{
     AttachRequest, Attachment, PoolList, PoolNumberRequest, PoolNumbers, PoolRequest, PoolStatus, marker_key,
 };
 pub use problem::Problem;
-pub use reservation::{Reservation, ReservationRequest};
 pub use scope::{Day, DayError, Parameters, scope_text};
 pub use series::{
     Amendment, AuditRetention, AuditSetting, Description, LimitSettings, Retirement, Series, SeriesList,

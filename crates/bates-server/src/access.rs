@@ -1,6 +1,5 @@
-//! The secrets, and the one place where they are checked: one that is shared, and tokens that have names. Every front
-//! end asks here who it talks to, none compares by itself. Must never keep, show or log a secret: what is kept is its
-//! digest.
+//! The secrets, the shared one and those of tokens, and the one place where every front end has them checked. Must never
+//! keep, show or log a secret: what is kept is its digest.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -71,9 +70,8 @@ impl Access {
         self.kept.is_empty()
     }
 
-    /// Who it is that gives this secret, and connects as `stranger`; `None` if it is no secret. Takes as long for a
-    /// wrong one as for any right one: digests have one length, and all of them are compared. Where there is no
-    /// secret, everybody is admitted.
+    /// Who gives this secret, and connects as `stranger`; `None` if it is wrong. A server without a secret admits
+    /// everybody. A wrong secret takes as long as a right one: digests have one length, and all are compared.
     pub fn admits(&self, given: &[u8], stranger: &Caller) -> Option<Caller> {
         let given = digest(given);
         let mut found = self.is_open().then(|| stranger.clone());

@@ -11,10 +11,7 @@ use tokio::task::JoinSet;
 
 /// Connections at a time. Each holds some tens of kilobytes, so this bounds memory to some hundred megabytes.
 const CONNECTIONS_MAX: usize = 10_000;
-
-/// How long a stop waits for connections to finish what they do.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How long a failing `accept` is left alone.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

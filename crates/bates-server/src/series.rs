@@ -1,6 +1,5 @@
 //! What the description of a series amounts to. What a series may be is judged by the core.
 
-use std::fmt;
 use std::time::Duration;
 
 use bates_api::{AuditRetention, AuditSetting, Description, LimitSettings};
@@ -21,17 +20,9 @@ pub struct FieldError {
 }
 
 /// Every field of a description that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct FieldErrors(pub Vec<FieldError>);
-
-impl std::error::Error for FieldErrors {}
-
-impl fmt::Display for FieldErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        f.write_str(&texts.join("; "))
-    }
-}
 
 /// What a description amounts to for a series of that name, or every field that cannot be read.
 pub fn spec(description: &Description, name: SeriesName) -> Result<SeriesSpec, FieldErrors> {
@@ -114,7 +105,8 @@ fn one_of<T: Copy>(field: &'static str, text: &str, known: &[(&str, T)]) -> Resu
     found.ok_or_else(|| of(field)(format!("expected {}, not {:?}", names(), cut(text))))
 }
 
-fn cut(text: &str) -> String {
+/// A text that is shown in an error.
+pub(crate) fn cut(text: &str) -> String {
     text.chars().take(64).collect()
 }
 

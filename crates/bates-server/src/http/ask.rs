@@ -1,5 +1,6 @@
 //! What was asked: bodies, read within their bounds, the scope that they name, and which answers are accepted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -10,7 +11,7 @@ use bates_core::{Code, ScopeName, Store};
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
-use super::routes::Context;
+use super::routes::Shared;
 
 /// The largest body of a question about numbers.
 pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -18,10 +19,12 @@ pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
 /// A body of one JSON object that has at most `BYTES_MAX` bytes.
 pub(super) struct Ask<T, const BYTES_MAX: usize = BODY_BYTES_MAX>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Store, const BYTES_MAX: usize> FromRequest<Context<S>> for Ask<T, BYTES_MAX> {
+impl<T: DeserializeOwned, S: Store, const BYTES_MAX: usize> FromRequest<Arc<Shared<S>>>
+    for Ask<T, BYTES_MAX>
+{
     type Rejection = Problem;
 
-    async fn from_request(request: Request, context: &Context<S>) -> Result<Self, Problem> {
+    async fn from_request(request: Request, context: &Arc<Shared<S>>) -> Result<Self, Problem> {
         json(&bytes(request.into_body(), BYTES_MAX, context.body_timeout).await?).map(Self)
     }
 }
@@ -29,10 +32,10 @@ impl<T: DeserializeOwned, S: Store, const BYTES_MAX: usize> FromRequest<Context<
 /// The same, but no body asks for the default.
 pub(super) struct AskOrDefault<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Default, S: Store> FromRequest<Context<S>> for AskOrDefault<T> {
+impl<T: DeserializeOwned + Default, S: Store> FromRequest<Arc<Shared<S>>> for AskOrDefault<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, context: &Context<S>) -> Result<Self, Problem> {
+    async fn from_request(request: Request, context: &Arc<Shared<S>>) -> Result<Self, Problem> {
         let body = bytes(request.into_body(), BODY_BYTES_MAX, context.body_timeout).await?;
         if body.is_empty() { Ok(Self(T::default())) } else { json(&body).map(Self) }
     }
@@ -55,7 +58,10 @@ pub(super) fn read_numbers_query(query: &str) -> Result<NumberRequest, Problem> 
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
             "count" if asked.is_some() => return Err(twice("count")),
-            "count" => asked = Some(count(&value)?),
+            "count" => {
+                let bad = || Problem::new(Code::BAD_COUNT, "the count is no whole number");
+                asked = Some(whole(&value).ok_or_else(bad)?);
+            }
             "date" if date.is_some() => return Err(twice("date")),
             "date" => {
                 let bad = |error: bates_api::DayError| Problem::new(Code::BAD_DATE, error.to_string());
@@ -71,10 +77,8 @@ pub(super) fn name<'a>(parameters: &'a [(&'a str, &'a str)], date: Option<Day>) 
     ScopeName { parameters, date: date.map(Day::date) }
 }
 
-fn count(text: &str) -> Result<u64, Problem> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let count = digits.then(|| text.parse().ok()).flatten();
-    count.ok_or_else(|| Problem::new(Code::BAD_COUNT, "the count is no whole number"))
+pub(super) fn whole(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 pub(super) fn check_count(count: u64, count_max: u64) -> Result<(), Problem> {

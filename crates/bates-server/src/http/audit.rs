@@ -17,62 +17,53 @@ use super::query::{self, ListQuery, printable, wrong};
 use super::routes::Context;
 
 /// What a query asks for: what is not known is a parameter of the scope.
-struct Asked {
-    of: RecordFilter,
-    id: Option<String>,
+async fn filter<S: Store>(context: &Context<S>, query: &mut ListQuery) -> Result<RecordFilter, Problem> {
+    let id = query.take("id", |id| Ok(id.to_owned()))?;
+    let mut of = RecordFilter {
+        series: query.take_series()?,
+        who: query.take("who", |who| printable("who", who))?.map(Into::into),
+        since: query.take("since", |since| moment("since", since))?,
+        until: query.take("until", |until| moment("until", until))?,
+        scope: query.take_scope()?,
+        ..RecordFilter::default()
+    };
+    check_scope(context, &of)?;
+    if let Some(id) = id {
+        narrow(context, &mut of, &id).await?;
+    }
+    Ok(of)
 }
 
-impl Asked {
-    fn of(query: &mut ListQuery) -> Result<Self, Problem> {
-        let id = query.take("id", |id| Ok(id.to_owned()))?;
-        let of = RecordFilter {
-            series: query.take_series()?,
-            who: query.take("who", |who| printable("who", who))?.map(Into::into),
-            since: query.take("since", |since| moment("since", since))?,
-            until: query.take("until", |until| moment("until", until))?,
-            scope: query.take_scope()?,
-            ..RecordFilter::default()
-        };
-        Ok(Self { of, id })
+/// A parameter that the series has not is a mistake, and not a scope of which there is nothing.
+fn check_scope<S: Store>(context: &Context<S>, of: &RecordFilter) -> Result<(), Problem> {
+    let named = of.series.as_ref().and_then(|series| context.machine.named(series.as_str()));
+    let (Some(entry), Some(scope)) = (named, &of.scope) else { return Ok(()) };
+    let given: Vec<&str> = scope.parts().0.map(|(name, _)| name).collect();
+    let expected: Vec<&str> = entry.parameters().collect();
+    if given == expected {
+        return Ok(());
     }
+    let told = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let (given, expected) = (told(&given), told(&expected));
+    let problem = format!("the scope has the parameters {given}; it needs exactly {expected}");
+    Err(Problem::new(Code::BAD_SCOPE, problem))
+}
 
-    /// A parameter that the series has not is a mistake, and not a scope of which there is nothing.
-    fn check_scope<S: Store>(&self, context: &Context<S>) -> Result<(), Problem> {
-        let named = self.of.series.as_ref().and_then(|series| context.machine.named(series.as_str()));
-        let (Some(entry), Some(scope)) = (named, &self.of.scope) else { return Ok(()) };
-        let (given, expected): (Vec<&str>, Vec<&str>) =
-            (scope.parts().0.map(|(name, _)| name).collect(), entry.parameters().collect());
-        if given == expected {
-            return Ok(());
-        }
-        let told = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let problem =
-            format!("the scope has the parameters {}; it needs exactly {}", told(&given), told(&expected));
-        Err(Problem::new(Code::BAD_SCOPE, problem))
+/// Narrows the question to one number.
+async fn narrow<S: Store>(context: &Context<S>, of: &mut RecordFilter, id: &str) -> Result<(), Problem> {
+    let entry = match &of.series {
+        Some(series) => context.series(series.as_str()).await?,
+        None => only(context, id)?,
+    };
+    let name = entry.series().name();
+    let stranger = || wrong("id", id, &format!("is no number of series {:?}", name.as_str()));
+    let (scope, position) = entry.locate(id).ok_or_else(stranger)?;
+    if of.scope.is_some() && scope.is_some() && of.scope != scope {
+        return Err(wrong("id", id, "is of another scope than the one that is named"));
     }
-
-    /// Narrows the question to the number that was asked for.
-    async fn narrow<S: Store>(&mut self, context: &Context<S>) -> Result<(), Problem> {
-        self.check_scope(context)?;
-        let Some(id) = self.id.take() else { return Ok(()) };
-        let entry = match &self.of.series {
-            Some(series) => context.series(series.as_str()).await?,
-            None => only(context, &id)?,
-        };
-        let name = entry.series().name().clone();
-        let (scope, position) = entry
-            .locate(&id)
-            .ok_or_else(|| wrong("id", &id, &format!("is no number of series {:?}", name.as_str())))?;
-        match (&self.of.scope, scope) {
-            (Some(given), Some(shown)) if *given != shown => {
-                return Err(wrong("id", &id, "is of another scope than the one that is named"));
-            }
-            (None, Some(shown)) => self.of.scope = Some(shown),
-            _ => {}
-        }
-        (self.of.series, self.of.position) = (Some(name), Some(position));
-        Ok(())
-    }
+    of.scope = of.scope.take().or(scope);
+    (of.series, of.position) = (Some(name.clone()), Some(position));
+    Ok(())
 }
 
 /// The only series that an identifier could be of.
@@ -122,17 +113,15 @@ fn read_after(text: &str) -> Option<(Timestamp, Uuid)> {
         ("after" = Option<String>, Query, description = "The `after` of the page before"),
         ("limit" = Option<usize>, Query, description = "How many; 1,000 unless said, at most 10,000")),
     responses((status = 200, content((AuditPage = "application/json"), (String = "text/csv")), description = "The entries"),
-        (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(super) async fn audit<S: Store>(
     context: Context<S>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let mut query = ListQuery::of(&uri, query::LARGE)?;
-    let mut asked = Asked::of(&mut query)?;
     let after = query.after(read_after)?;
-    asked.narrow(&context).await?;
-    let found = context.machine.records(asked.of, after, query.limit).await?;
+    let found = context.machine.records(filter(&context, &mut query).await?, after, query.limit).await?;
     let after = query.next(&found, |record| format!("{}|{}", record.taking.at.as_microsecond(), record.id));
     let entries: Vec<AuditEntry> = found.iter().map(spell_entry).collect();
     let csv = query::csv(&headers, AuditEntry::CSV, &entries, AuditEntry::csv);

@@ -11,13 +11,12 @@ use super::openg2p;
 use super::problem::Problem;
 use crate::{Access, Caller};
 
-/// What whoever starts the port decides.
+/// Listener settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Who is let in.
     pub access: Arc<Access>,
-    /// A request whose head does not arrive whole in this time is dropped with its connection, and so is a
-    /// connection on which nothing is asked for as long.
+    /// A connection is dropped on which no whole head of a request arrives in this time.
     pub head_timeout: Duration,
     /// A body that does not arrive whole in this time is refused.
     pub body_timeout: Duration,

@@ -20,7 +20,7 @@ use super::routes::Context;
         ("after" = Option<String>, Query, description = "The `after` of the page before"),
         ("limit" = Option<usize>, Query, description = "How many; 1,000 unless said, at most 10,000")),
     responses((status = 200, content((GapPage = "application/json"), (String = "text/csv")), description = "The gaps"),
-        (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(super) async fn gaps<S: Store>(
     context: Context<S>,
     uri: Uri,
@@ -62,7 +62,7 @@ fn spell_gap(gap: &bates_core::Gap) -> Gap {
 /// Compare cursors with the ledger, the outbox and what is held, and write down what is missing
 #[utoipa::path(post, path = "/v1/reconcile", tag = "gaps",
     params(("series" = Option<String>, Query, description = "Only this series")),
-    responses((status = 200, body = Reconciliation), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series, or the store fails")))]
+    responses((status = 200, body = Reconciliation), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or the store fails")))]
 pub(super) async fn reconcile<S: Store>(context: Context<S>, uri: Uri) -> Answer<Reconciliation> {
     let only = context.only_series(&uri).await?;
     let bates_core::Reconciled { scopes, gaps, missing, uncertain, strangers } =

@@ -23,7 +23,7 @@ pub(super) async fn alive() -> &'static str {
 /// An answer of 200 means that the store could be written within the last second.
 #[utoipa::path(get, path = "/readyz", tag = "operations",
     responses((status = 200, description = "They can", body = String),
-        (status = 503, body = Problem, content_type = "application/problem+json", description = "The server stops, or its store fails")))]
+        (status = 503, body = bates_api::Problem, content_type = "application/problem+json", description = "The server stops, or its store fails")))]
 pub(super) async fn ready<S: Store>(context: Context<S>) -> Result<&'static str, Problem> {
     context.health.check(&context.machine).await?;
     Ok("ok\n")

@@ -19,22 +19,16 @@ use crate::Caller;
 
 /// Positions in one lease, which is two integers however many they are. A crash of the client loses so many at the most.
 const COUNT_MAX: u64 = 1_000_000;
-
 /// Numbers in one lease, which have to be written out: some megabytes.
 const NUMBERS_MAX: u64 = 100_000;
-
 /// Leases that one request says are used.
 const USED_MAX: usize = 1_000;
-
 /// Ranges in which the rest of a lease may lie.
 const UNUSED_MAX: usize = 10_000;
-
 /// A question, with all leases that may be used.
 const ASK_BYTES_MAX: usize = 128 * 1024;
-
 /// Leases on a page.
 const PAGE: PageSize = PageSize { default: 1_000, max: 1_000 };
-
 /// The rest of a lease, in all ranges that there may be.
 const RETURN_BYTES_MAX: usize = 1024 * 1024;
 
@@ -47,10 +41,8 @@ const RETURN_BYTES_MAX: usize = 1024 * 1024;
 #[utoipa::path(post, path = "/v1/series/{series}/lease", tag = "numbers",
     params(("series" = String, Path, description = "The name of a series", example = "document")),
     request_body = LeaseRequest,
-    responses(
-        (status = 200, description = "As many as were asked for; fewer where the scope ends", body = LeaseGrant),
-        (status = "default", description = "Nothing was given", body = Problem, content_type = "application/problem+json"),
-    ))]
+    responses((status = 200, description = "As many as were asked for; fewer where the scope ends", body = LeaseGrant),
+        (status = "default", description = "Nothing was given", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn lease<S: Store>(
     context: Context<S>,
     Extension(caller): Extension<Caller>,
@@ -76,7 +68,7 @@ pub(super) async fn lease<S: Store>(
     params(("lease" = String, Path, description = "The `lease` that was answered")),
     request_body = ReturnRequest,
     responses((status = 200, body = ReturnOutcome),
-        (status = "default", description = "Nothing was written", body = Problem, content_type = "application/problem+json")))]
+        (status = "default", description = "Nothing was written", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn give_back<S: Store>(
     context: Context<S>,
     Path(lease): Path<String>,
@@ -98,7 +90,7 @@ pub(super) async fn give_back<S: Store>(
     params(("series" = Option<String>, Query, description = "Only those of this series", example = "document"),
         ("after" = Option<String>, Query, description = "The `after` of the page before")),
     responses((status = 200, body = LeasePage),
-        (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(super) async fn held<S: Store>(context: Context<S>, uri: Uri) -> Answer<LeasePage> {
     let mut query = ListQuery::of(&uri, PAGE)?;
     let of = ClientLeaseFilter { series: query.take_series()? };

@@ -63,7 +63,6 @@ impl Page {
     }
 }
 
-/// A value that each series has.
 struct Metric<T> {
     name: &'static str,
     kind: &'static str,

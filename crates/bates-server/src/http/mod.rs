@@ -1,8 +1,7 @@
 //! HTTP: numbers as JSON or as lines, and what is known of series, scopes and identifiers.
 //!
-//! The way of a request: `listener` takes the connection, `front` lets it in or not, `routes` finds who answers,
-//! `ask` reads what was asked, one file a family answers, and `problem` says what went wrong. Must never hold a
-//! body or an answer larger than its bound.
+//! A request comes through `listener`, `front` and `routes`, is read by `ask` and `query`, and answered by one file a
+//! family or by `problem`. Must never hold a body or an answer larger than its bound.
 
 mod ask;
 mod audit;

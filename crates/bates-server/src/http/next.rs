@@ -17,10 +17,8 @@ use crate::Caller;
 
 /// What one JSON object may hold: some megabytes.
 const OBJECT_MAX: u64 = 100_000;
-
 /// What one stream may hold.
 const LINES_MAX: u64 = 1_000_000;
-
 /// Lines that are made and sent together.
 const LINES_AT_ONCE: u64 = 4_096;
 
@@ -31,10 +29,8 @@ const LINES_AT_ONCE: u64 = 4_096;
 #[utoipa::path(post, path = "/v1/series/{series}/next", tag = "numbers",
     params(("series" = String, Path, description = "The name of a series", example = "document")),
     request_body(content = Option<NumberRequest>),
-    responses(
-        (status = 200, description = "The numbers", content((bates_api::Numbers = "application/json"), (String = "text/plain"))),
-        (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json"),
-    ))]
+    responses((status = 200, description = "The numbers", content((bates_api::Numbers = "application/json"), (String = "text/plain"))),
+        (status = "default", description = "No number was issued", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn next<S: Store>(
     context: Context<S>,
     Extension(caller): Extension<Caller>,
@@ -75,7 +71,6 @@ fn object(numbers: &Numbers) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// Why a stream breaks off.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
     #[error(transparent)]

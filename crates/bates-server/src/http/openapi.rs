@@ -16,7 +16,6 @@ use super::routes::{Context, Path};
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Bates", description = "A numbering machine: identifiers that are never repeated."),
-    modifiers(&Guarded),
     tags(
         (name = "numbers", description = "Take numbers, and look at what comes next"),
         (name = "documents", description = "Documents that are numbered and delivered, and reservations"),
@@ -31,23 +30,15 @@ use super::routes::{Context, Path};
 )]
 struct Api;
 
-/// Says that a secret may be needed.
-struct Guarded;
-
-impl utoipa::Modify for Guarded {
-    fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
-        use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-        let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-        api.components.get_or_insert_default().add_security_scheme("secret", bearer);
-        // A server on loopback may need none.
-        api.security =
-            Some(vec![SecurityRequirement::default(), SecurityRequirement::new("secret", [""; 0])]);
-    }
-}
-
 /// All of the description but the paths and what they need.
 pub(super) fn outline() -> utoipa::openapi::OpenApi {
-    Api::openapi()
+    use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+    let mut api = Api::openapi();
+    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    api.components.get_or_insert_default().add_security_scheme("secret", bearer);
+    // A server on loopback may need none.
+    api.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new("secret", [""; 0])]);
+    api
 }
 
 /// The description of the API, in the form of `OpenAPI` 3.1.

@@ -20,7 +20,7 @@ const COUNT_MAX: u64 = 100_000;
 /// List shared pools
 #[utoipa::path(get, path = "/v1/pools", tag = "pools",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
-    responses((status = 200, body = PoolList), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series, or it has no pools")))]
+    responses((status = 200, body = PoolList), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or it has no pools")))]
 pub(super) async fn all<S: Store>(context: Context<S>, uri: Uri) -> Answer<PoolList> {
     let pools = context.machine.look_at_pools(context.only_series(&uri).await?.as_ref()).await?;
     Ok(Json(PoolList { pools: pools.into_iter().map(spell_pool).collect() }))
@@ -31,7 +31,7 @@ pub(super) async fn all<S: Store>(context: Context<S>, uri: Uri) -> Answer<PoolL
     params(("series" = String, Path, description = "The name of a series", example = "document")),
     request_body(content = Option<PoolRequest>),
     responses((status = 202, body = PoolStatus, description = "It is being filled"),
-        (status = "default", description = "There is no pool", body = Problem, content_type = "application/problem+json")))]
+        (status = "default", description = "There is no pool", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn ask_for<S: Store>(
     context: Context<S>,
     Series(entry): Series,
@@ -51,7 +51,7 @@ pub(super) async fn ask_for<S: Store>(
     params(("series" = String, Path, description = "The name of a series", example = "document")),
     request_body(content = AttachRequest),
     responses((status = 200, body = Attachment),
-        (status = "default", description = "Bates sees another server, or none", body = Problem, content_type = "application/problem+json")))]
+        (status = "default", description = "Bates sees another server, or none", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn attach<S: Store>(
     context: Context<S>,
     Series(entry): Series,
@@ -68,7 +68,7 @@ pub(super) async fn attach<S: Store>(
     params(("series" = String, Path, description = "The name of a series", example = "document")),
     request_body(content = PoolNumberRequest),
     responses((status = 200, body = PoolNumbers),
-        (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json")))]
+        (status = "default", description = "No number was issued", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn next<S: Store>(
     context: Context<S>,
     Extension(caller): Extension<Caller>,

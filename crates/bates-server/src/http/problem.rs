@@ -1,22 +1,17 @@
 //! What went wrong, as an answer: the status that its code has, and when to ask again.
 
-use std::borrow::Cow;
-
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{
     AssignRefused, Code, EndRefused, LeaseRefused, MachineError, NextError, PoolRefused, StoreError,
 };
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::series::FieldErrors;
 
 /// JSON, or why there is none.
 pub(super) type Answer<T> = Result<Json<T>, Problem>;
 
-/// A problem as an answer.
 #[derive(Debug)]
 pub(super) struct Problem(pub(super) bates_api::Problem);
 
@@ -30,18 +25,6 @@ impl Problem {
             code: code.name().to_owned(),
             may_burn: code.may_burn(),
         })
-    }
-}
-
-impl PartialSchema for Problem {
-    fn schema() -> RefOr<Schema> {
-        bates_api::Problem::schema()
-    }
-}
-
-impl ToSchema for Problem {
-    fn name() -> Cow<'static, str> {
-        bates_api::Problem::name()
     }
 }
 

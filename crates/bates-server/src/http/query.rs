@@ -8,6 +8,7 @@ use bates_core::{Code, ScopeKey, SeriesName};
 
 use super::problem::Problem;
 use super::{ask, routes};
+pub(super) use crate::series::cut;
 
 /// How many items a page has unless the query says, and the most that it may ask for.
 #[derive(Clone, Copy)]
@@ -18,11 +19,9 @@ pub(super) struct PageSize {
 
 /// For lists whose items are read one by one.
 pub(super) const SMALL: PageSize = PageSize { default: 100, max: 1_000 };
-
 /// For lists that are exported.
 pub(super) const LARGE: PageSize = PageSize { default: 1_000, max: 10_000 };
 
-/// The query of a list.
 pub(super) struct ListQuery {
     after: Option<String>,
     pub(super) limit: usize,
@@ -41,11 +40,6 @@ pub(super) fn refuse(detail: impl Into<String>) -> Problem {
 
 pub(super) fn wrong(field: &str, value: &str, problem: &str) -> Problem {
     refuse(format!("{field}: {:?} {problem}", cut(value)))
-}
-
-/// A text that is shown in an error.
-pub(super) fn cut(text: &str) -> String {
-    text.chars().take(64).collect()
 }
 
 /// A text that no store refuses.

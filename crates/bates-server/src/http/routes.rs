@@ -1,13 +1,11 @@
 //! Which path is answered by whom, and what every handler is given: the context, the series and the parts of its path.
 
-use std::convert::Infallible;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, State};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::routing::get;
@@ -25,8 +23,8 @@ use super::{
     trace,
 };
 
-/// What every request needs, one pointer to it.
-pub(super) struct Context<S>(Arc<Shared<S>>);
+/// What every request needs, as handlers take it.
+pub(super) type Context<S> = State<Arc<Shared<S>>>;
 
 pub(super) struct Shared<S> {
     pub(super) machine: Arc<Machine<S>>,
@@ -36,26 +34,10 @@ pub(super) struct Shared<S> {
     pub(super) ready: Ready,
     /// Turns of lines, for all streams together.
     pub(super) turns: Arc<Semaphore>,
-    /// The description of the API.
     pub(super) description: Bytes,
 }
 
-impl<S> Clone for Context<S> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<S> Deref for Context<S> {
-    type Target = Shared<S>;
-
-    fn deref(&self) -> &Shared<S> {
-        &self.0
-    }
-}
-
-impl<S: Store> Context<S> {
-    /// The series of that name, or why there is none.
+impl<S: Store> Shared<S> {
     pub(super) async fn series(&self, name: &str) -> Result<Arc<Entry>, Problem> {
         let found = self.machine.named_anywhere(name).await;
         found.ok_or_else(|| match self::name(name) {
@@ -78,7 +60,7 @@ pub(super) fn name(text: &str) -> Result<SeriesName, Problem> {
     text.parse().map_err(|error: bates_core::NameError| Problem::new(Code::BAD_NAME, error.to_string()))
 }
 
-fn of_series<S: Store>() -> OpenApiRouter<Context<S>> {
+fn of_series<S: Store>() -> OpenApiRouter<Arc<Shared<S>>> {
     OpenApiRouter::new()
         .routes(routes!(series::all))
         .routes(routes!(series::one, series::put, series::patch, series::retire))
@@ -99,7 +81,7 @@ fn of_series<S: Store>() -> OpenApiRouter<Context<S>> {
         .routes(routes!(audit::audit))
 }
 
-fn of_documents<S: Store>() -> OpenApiRouter<Context<S>> {
+fn of_documents<S: Store>() -> OpenApiRouter<Arc<Shared<S>>> {
     OpenApiRouter::new()
         .routes(routes!(documents::assign))
         .routes(routes!(documents::reserve))
@@ -143,15 +125,7 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .method_not_allowed_fallback(async || {
             Problem::new(Code::METHOD_NOT_ALLOWED, "the path does not know this method")
         })
-        .with_state(Context(Arc::new(shared)))
-}
-
-impl<S: Store> FromRequestParts<Self> for Context<S> {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(_: &mut Parts, context: &Self) -> Result<Self, Infallible> {
-        Ok(context.clone())
-    }
+        .with_state(Arc::new(shared))
 }
 
 /// The parts of a path; what is not UTF-8 is refused as every other bad name.
@@ -171,10 +145,10 @@ impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T>
 /// The series that the path names.
 pub(super) struct Series(pub(super) Arc<Entry>);
 
-impl<S: Store> FromRequestParts<Context<S>> for Series {
+impl<S: Store> FromRequestParts<Arc<Shared<S>>> for Series {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, context: &Context<S>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, context: &Arc<Shared<S>>) -> Result<Self, Problem> {
         let Path(series) = Path::<String>::from_request_parts(parts, context).await?;
         context.series(&series).await.map(Self)
     }

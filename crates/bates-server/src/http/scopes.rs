@@ -6,7 +6,7 @@ use bates_api::{Peek, ScopeCursor, ScopePage};
 use bates_core::{ScopeKey, Store};
 
 use super::ask;
-use super::problem::{Answer, Problem};
+use super::problem::Answer;
 use super::query::{self, ListQuery};
 use super::routes::{Context, Series};
 
@@ -15,7 +15,7 @@ use super::routes::{Context, Series};
     params(("series" = String, Path, description = "The name of a series", example = "document"),
         ("after" = Option<String>, Query, description = "The `after` of the page before"),
         ("limit" = Option<usize>, Query, description = "How many; 100 unless said, at most 1,000")),
-    responses((status = 200, body = ScopePage), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series")))]
+    responses((status = 200, body = ScopePage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series")))]
 pub(super) async fn list<S: Store>(
     context: Context<S>,
     Series(entry): Series,
@@ -36,7 +36,7 @@ pub(super) async fn list<S: Store>(
 #[utoipa::path(get, path = "/v1/series/{series}/peek", tag = "numbers",
     params(("series" = String, Path, description = "The name of a series", example = "short"),
         ("date" = Option<String>, Query, description = "The business date; further parameters name the scope")),
-    responses((status = 200, body = Peek), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such scope")))]
+    responses((status = 200, body = Peek), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such scope")))]
 pub(super) async fn peek<S: Store>(context: Context<S>, Series(entry): Series, uri: Uri) -> Answer<Peek> {
     let ask = ask::read_numbers_query(uri.query().unwrap_or_default())?;
     let parameters: Vec<_> = ask.scope.iter().collect();

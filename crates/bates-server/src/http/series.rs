@@ -29,7 +29,7 @@ fn spell_series(entry: &Entry) -> Result<Series, Problem> {
         description,
         parameters: entry.parameters().map(str::to_owned).collect(),
         last: end - 1,
-        capacity: entry.numbers_in(end - start),
+        capacity: entry.capacity(),
         capacity_is_estimate: !entry.series().pattern().reject().is_empty(),
         origin: origin.to_owned(),
     })
@@ -73,7 +73,7 @@ pub(super) async fn all<S: Store>(context: Context<S>) -> Answer<SeriesList> {
 /// Describe a series
 #[utoipa::path(get, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of a series", example = "document")),
-    responses((status = 200, body = Series), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series")))]
+    responses((status = 200, body = Series), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series")))]
 pub(super) async fn one<S: Store>(_: Context<S>, routes::Series(entry): routes::Series) -> Answer<Series> {
     spell_series(&entry).map(Json)
 }
@@ -86,7 +86,7 @@ pub(super) async fn one<S: Store>(_: Context<S>, routes::Series(entry): routes::
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
     request_body = Description,
     responses((status = 201, body = Series, description = "It was made"), (status = 200, body = Series, description = "It was there"),
-        (status = "default", body = Problem, content_type = "application/problem+json", description = "It was refused")))]
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "It was refused")))]
 pub(super) async fn put<S: Store>(
     context: Context<S>,
     Path(series): Path<String>,
@@ -107,7 +107,7 @@ pub(super) async fn put<S: Store>(
 #[utoipa::path(patch, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
     request_body = Amendment,
-    responses((status = 200, body = Series), (status = "default", body = Problem, content_type = "application/problem+json", description = "It was refused")))]
+    responses((status = 200, body = Series), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "It was refused")))]
 pub(super) async fn patch<S: Store>(
     context: Context<S>,
     routes::Series(entry): routes::Series,
@@ -146,7 +146,7 @@ async fn check_clients<S: Store>(
 /// It issues nothing more. Its cursors stay for ever, and a series made again under its name goes on from them.
 #[utoipa::path(delete, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
-    responses((status = 200, body = Retirement), (status = "default", body = Problem, content_type = "application/problem+json", description = "It was refused")))]
+    responses((status = 200, body = Retirement), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "It was refused")))]
 pub(super) async fn retire<S: Store>(context: Context<S>, Path(series): Path<String>) -> Answer<Retirement> {
     let closed = context.machine.retire(&name(&series)?).await?;
     Ok(Json(Retirement { returned: closed.returned, gaps: closed.gaps }))

@@ -13,7 +13,7 @@ use super::routes::{Context, Path};
 #[utoipa::path(get, path = "/v1/series/{series}/validate/{id}", tag = "identifiers",
     params(("series" = String, Path, description = "The name of a series", example = "farmer"),
         ("id" = String, Path, description = "The text", example = "548126974596")),
-    responses((status = 200, body = Verdict), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such series")))]
+    responses((status = 200, body = Verdict), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series")))]
 pub(super) async fn validate<S: Store>(
     context: Context<S>,
     Path((series, id)): Path<(String, String)>,
@@ -31,7 +31,7 @@ pub(super) fn reasons(verdict: &bates_pattern::Verdict) -> Vec<Reason> {
 /// Trace an identifier to its series, scope and position
 #[utoipa::path(get, path = "/v1/ids/{id}", tag = "identifiers",
     params(("id" = String, Path, description = "The identifier", example = "PROJ-9012-1001")),
-    responses((status = 200, body = Trace), (status = "default", body = Problem, content_type = "application/problem+json", description = "It is no identifier of any series")))]
+    responses((status = 200, body = Trace), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "It is no identifier of any series")))]
 pub(super) async fn find<S: Store>(context: Context<S>, Path(id): Path<String>) -> Answer<Trace> {
     let matches: Vec<Match> = context.machine.find(&id).await?.into_iter().map(spell_match).collect();
     if matches.is_empty() {

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 
 use super::Protocol;
 
-/// All connections of a port.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     state: Mutex<State>,
@@ -22,7 +21,6 @@ struct State {
     connected: BTreeMap<u64, Client>,
 }
 
-/// What is shown of a connection.
 #[derive(Clone, Debug)]
 struct Client {
     address: Option<SocketAddr>,
@@ -31,16 +29,12 @@ struct Client {
     said: Said,
 }
 
-/// What a client says of itself.
+/// What a client says of itself: by `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said {
-    /// By `CLIENT SETNAME` or `HELLO … SETNAME`; empty if it has none.
     pub(super) name: String,
-    /// By `CLIENT SETINFO`.
     pub(super) library: String,
-    /// By `CLIENT SETINFO`.
     pub(super) library_version: String,
-    /// By `HELLO`.
     pub(super) protocol: Protocol,
 }
 
@@ -60,7 +54,6 @@ impl Clients {
         Seat { id, clients: self.clone() }
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.state().connected.len()
     }
@@ -98,22 +91,16 @@ impl Client {
 /// A place among the connections, given up when dropped.
 #[derive(Debug)]
 pub(super) struct Seat {
-    id: u64,
+    /// None is given twice while the server runs.
+    pub(super) id: u64,
     clients: Arc<Clients>,
 }
 
 impl Seat {
-    /// Its number; none is given twice while the server runs.
-    pub(super) fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// What the client says of itself.
     pub(super) fn said(&self) -> Said {
         self.clients.state().connected.get(&self.id).map(|client| client.said.clone()).unwrap_or_default()
     }
 
-    /// Notes what the client says of itself.
     pub(super) fn note(&self, note: impl FnOnce(&mut Said)) {
         if let Some(client) = self.clients.state().connected.get_mut(&self.id) {
             note(&mut client.said);
@@ -136,10 +123,10 @@ mod tests {
         let clients: Arc<Clients> = Arc::default();
         let (first, second) = (clients.enter(None, None), clients.enter(None, None));
         second.note(|said| said.name = "worker".to_owned());
-        assert_eq!((first.id(), second.id(), clients.count()), (1, 2, 2));
+        assert_eq!((first.id, second.id, clients.count()), (1, 2, 2));
         assert!(clients.lines(|id| id == 2).contains(" name=worker "));
         drop(second);
         assert_eq!(clients.lines(|_| true).lines().count(), 1);
-        assert_eq!(clients.enter(None, None).id(), 3);
+        assert_eq!(clients.enter(None, None).id, 3);
     }
 }

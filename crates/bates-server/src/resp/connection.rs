@@ -1,7 +1,5 @@
-//! One connection: bytes in, commands executed in their order, answers out in one write.
-//!
-//! Owns the two buffers and their bounds. Must never hold answers for a client that does not read them: when they
-//! outgrow their bound they are written before the next command is looked at.
+//! One connection: bytes in, commands executed in their order, answers out in one write. Must never hold answers for a
+//! client that does not read them: beyond their bound they are written before the next command is looked at.
 
 use std::io;
 use std::pin::pin;
@@ -15,24 +13,20 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::command::{self, Call, Outcome};
-use super::front::Front;
+use super::listener::Front;
 use super::session::Session;
 use super::{Progress, Reader, Reply};
 use crate::Caller;
 
 /// Read at once: a deep pipeline of short commands.
 const READ_BYTES: usize = 16 * 1024;
-
 /// Answers that wait for one write.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
-
 /// Commands that are looked ahead at when one has to wait. As many scopes are begun in one commit.
 const WARM_MAX: usize = 1_024;
-
 /// Who is turned away takes one line, or is left without it.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves a connection until the client leaves, breaks the protocol, or the server stops.
 pub(super) async fn serve<S: Store>(
     mut stream: TcpStream,
     machine: Arc<Machine<S>>,
@@ -74,7 +68,6 @@ pub(super) async fn serve<S: Store>(
     }
 }
 
-/// Tells a client that there is no room, and leaves it.
 pub(super) async fn refuse(mut stream: TcpStream) {
     let mut answer = Vec::new();
     Reply::new(&mut answer, super::Protocol::Resp2).error("ERR", "max number of clients reached");
@@ -83,7 +76,7 @@ pub(super) async fn refuse(mut stream: TcpStream) {
 }
 
 async fn stops(mut stopping: watch::Receiver<bool>) {
-    // Nobody left who could say it is as good as being told.
+    // A dropped sender also means shutdown.
     let _ = stopping.changed().await;
 }
 
@@ -137,13 +130,12 @@ impl<S: Store> Connection<S> {
         Ok(open)
     }
 
-    /// Executes the command at `at`, as far as that goes without waiting, and moves behind it. `None` if it has
-    /// not arrived whole.
+    /// Executes the command at `at` without waiting, and moves behind it. `None`: it has not arrived whole.
     fn step(&mut self, at: &mut usize) -> Option<Outcome> {
         let (consumed, outcome) = match self.reader.read(&self.input[*at..]) {
             Ok(Progress::Command(command)) => {
                 let (session, output) = (&mut self.session, &mut self.output);
-                let outcome = command::execute(Call { command, session, machine: &self.machine, output });
+                let outcome = command::execute(Call { command, session, output }, &self.machine);
                 (command.consumed(), outcome)
             }
             Ok(Progress::Empty { consumed }) => (consumed, Outcome::Answered),
@@ -200,7 +192,6 @@ impl<S: Store> Connection<S> {
         Ok(())
     }
 
-    /// Drops the bytes of the commands that were executed.
     fn forget(&mut self, executed: usize) {
         self.input.drain(..executed);
         if executed > 0 {

@@ -1,19 +1,15 @@
-//! One command from the front of a growing buffer: an array of bulk strings, or a line typed by hand. Owns
-//! how far the reader has come. Must never copy an argument of an array, reserve what was only announced, or
-//! read a byte twice that is not part of the length it waits in.
+//! One command from the front of a growing buffer: an array of bulk strings, or a line typed by hand. Must never copy an
+//! argument of an array, reserve what was only announced, or read a byte twice outside the length that it waits in.
 
 use super::error::ProtocolError;
 use super::limits::Limits;
 use super::{inline, length};
 
-/// Room for this many arguments is kept from one command to the next; 16 KiB a connection. What a longer
-/// command needed is given back.
+/// Room that is kept from one command to the next: this many arguments, 16 KiB a connection.
 const SPANS_KEPT: usize = 1024;
-
-/// Room for as many bytes of lines is kept.
+/// And this many bytes of lines.
 const TEXT_KEPT: usize = 4096;
 
-/// Where an argument is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) start: usize,
@@ -23,10 +19,9 @@ pub(super) struct Span {
 /// Reads commands from the front of a buffer that grows as bytes arrive, and remembers how far it came in
 /// the command it waits for.
 ///
-/// What it costs: a command that is there whole is read in one pass, so a pipeline costs its bytes. A call
-/// that finds a command incomplete goes on where the last one stopped, and reads again at most the 20 bytes of
-/// a length; a command that arrives byte by byte therefore costs a small constant a byte. Nothing is
-/// allocated once there is room for the arguments; room for 1024 is kept from one command to the next.
+/// A command that is there whole is read in one pass. A call that finds one incomplete goes on where the last one
+/// stopped, and reads again at most the 20 bytes of a length. Nothing is allocated once there is room for the
+/// arguments; room for 1024 is kept from one command to the next.
 ///
 /// ```
 /// use bates_server::resp::{Limits, Progress, Reader};
@@ -190,7 +185,6 @@ impl Reader {
         Ok(Progress::Command(Command { source: &self.text, spans: &self.spans, consumed }))
     }
 
-    /// Makes ready for the next command.
     #[inline]
     fn forget(&mut self) {
         self.at = 0;

@@ -53,8 +53,7 @@ fn take_word<'l>(line: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], Protoco
         match rest {
             // Fewer than C's spaces: in Redis, a vertical tab parts words only where a quote has ended one.
             [] | [b' ' | b'\t' | b'\n' | b'\r', ..] => return Ok(rest),
-            [b'"', quoted @ ..] => return take_double_quoted(quoted, text),
-            [b'\'', quoted @ ..] => return take_single_quoted(quoted, text),
+            [quote @ (b'"' | b'\''), quoted @ ..] => return take_quoted(*quote, quoted, text),
             [byte, tail @ ..] => {
                 text.push(*byte);
                 rest = tail;
@@ -63,28 +62,18 @@ fn take_word<'l>(line: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], Protoco
     }
 }
 
-fn take_double_quoted<'l>(quoted: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], ProtocolError> {
+/// Between single quotes nothing is escaped but such a quote.
+fn take_quoted<'l>(quote: u8, quoted: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], ProtocolError> {
+    let is_double = quote == b'"';
     let mut rest = quoted;
     loop {
         let (byte, tail) = match rest {
             [] => return Err(ProtocolError::UnbalancedQuotes),
-            [b'"', tail @ ..] => return closed(tail),
-            [b'\\', b'x', high, low, tail @ ..] if let Some(byte) = hex(*high, *low) => (byte, tail),
-            [b'\\', letter, tail @ ..] => (unescaped(*letter), tail),
-            [byte, tail @ ..] => (*byte, tail),
-        };
-        text.push(byte);
-        rest = tail;
-    }
-}
-
-fn take_single_quoted<'l>(quoted: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], ProtocolError> {
-    let mut rest = quoted;
-    loop {
-        let (byte, tail) = match rest {
-            [] => return Err(ProtocolError::UnbalancedQuotes),
-            [b'\'', tail @ ..] => return closed(tail),
-            [b'\\', b'\'', tail @ ..] => (b'\'', tail),
+            [byte, tail @ ..] if *byte == quote => return closed(tail),
+            [b'\\', b'x', high, low, tail @ ..] if is_double && let Some(byte) = hex(*high, *low) => {
+                (byte, tail)
+            }
+            [b'\\', letter, tail @ ..] if is_double || *letter == quote => (unescaped(*letter), tail),
             [byte, tail @ ..] => (*byte, tail),
         };
         text.push(byte);
@@ -112,13 +101,8 @@ fn unescaped(letter: u8) -> u8 {
 }
 
 fn hex(high: u8, low: u8) -> Option<u8> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    };
-    Some(digit(high)? * 16 + digit(low)?)
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
 #[cfg(test)]

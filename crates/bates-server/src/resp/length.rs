@@ -9,8 +9,7 @@ const DIGITS_MAX: usize = 18;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// The number at the front and how many bytes it took with its CRLF, or `None` where more bytes could make it
-/// whole.
+/// The number at the front and the bytes it took with its CRLF; `None` where more bytes could make it whole.
 #[inline]
 pub(super) fn read(bytes: &[u8]) -> Result<Option<(i64, usize)>, Malformed> {
     // Nearly every length of a real command has one digit or two.
@@ -69,28 +68,9 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused_at_its_first_wrong_byte() {
-        for text in [
-            "+",
-            " ",
-            "a",
-            "1a",
-            "1 ",
-            "1.",
-            "01",
-            "00",
-            "-0",
-            "--",
-            "-a",
-            "\r",
-            "\n",
-            "-\r",
-            "1\n",
-            "1\rx",
-            "0x",
-            "1234567890123456789",
-            "\0",
-            "\u{661}",
-        ] {
+        let words = ["+", " ", "a", "1a", "1 ", "1.", "01", "00", "-0", "--", "-a", "0x", "\0", "\u{661}"];
+        let breaks = ["\r", "\n", "-\r", "1\n", "1\rx"];
+        for text in words.into_iter().chain(breaks).chain(["1234567890123456789"]) {
             assert_eq!(read(text.as_bytes()), Err(Malformed), "{text:?}");
         }
     }

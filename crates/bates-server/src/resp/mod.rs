@@ -1,15 +1,13 @@
 //! The Redis protocol: every Redis client is a Bates client.
 //!
-//! The wire is pure, reads from a slice and appends to a `Vec`: [`Reader`], [`Reply`] and what they are made
-//! of know neither a socket nor what a command does. The rest turns commands into calls of the machine:
-//! `listener` → `connection` → `command`, one file a command.
+//! The wire is pure: [`Reader`] and [`Reply`] know neither a socket nor what a command does. The rest turns commands
+//! into calls of the machine: `listener` → `connection` → `command`, one file a command.
 
 mod clients;
 mod command;
 mod connection;
 mod error;
 mod frame;
-mod front;
 mod inline;
 mod length;
 mod limits;
@@ -19,7 +17,6 @@ mod session;
 
 pub use error::ProtocolError;
 pub use frame::{Command, Progress, Reader};
-pub use front::Settings;
 pub use limits::Limits;
-pub use listener::serve;
+pub use listener::{Settings, serve};
 pub use reply::{Protocol, Reply};

@@ -55,11 +55,25 @@ impl<'o> Reply<'o> {
         self.header(b':', value);
     }
 
+    /// An integer that is not negative; nothing counts beyond the largest one.
+    #[inline]
+    pub(super) fn count(&mut self, value: u64) {
+        self.integer(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
     /// `$5\r\nhello`: any bytes.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
         self.header(b'$', bytes.len());
         self.body(bytes);
+    }
+
+    /// Names and values, as a map has them.
+    pub(super) fn pairs<'t>(&mut self, pairs: impl IntoIterator<Item = (&'t str, &'t str)>) {
+        for (name, value) in pairs {
+            self.bulk(name.as_bytes());
+            self.bulk(value.as_bytes());
+        }
     }
 
     /// Nothing, where a string could stand.

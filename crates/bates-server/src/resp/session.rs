@@ -3,40 +3,25 @@
 use std::sync::Arc;
 
 use super::clients::Seat;
-use super::front::Front;
+use super::listener::Front;
 use super::{Limits, Protocol};
 use crate::Caller;
 
 /// Wrong secrets that a connection may send; then it is closed.
 const WRONG_SECRETS_MAX: u32 = 10;
 
-/// The state of a connection.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// The version that `HELLO` asked for.
     pub(super) protocol: Protocol,
     /// Room for the key of a scope, kept from one command to the next.
     pub(super) scope: String,
-    /// Its place among the connections.
     pub(super) seat: Seat,
-    /// What it shares with them.
     pub(super) front: Arc<Front>,
     /// Whoever is at the other end, as the socket says.
     stranger: Caller,
     /// Who it is, once the client was admitted.
     caller: Option<Caller>,
     wrong_secrets: u32,
-}
-
-/// What came of a secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It was right.
-    Admitted,
-    /// It was wrong.
-    Wrong,
-    /// It was wrong once too often.
-    WrongTooOften,
 }
 
 impl Session {
@@ -57,27 +42,28 @@ impl Session {
         self.caller.as_ref().unwrap_or(&self.stranger)
     }
 
-    /// What the client may send.
     pub(super) fn limits(&self) -> Limits {
         if self.is_admitted() { Limits::AUTHENTICATED } else { Limits::UNAUTHENTICATED }
     }
 
     /// Looks at a secret. A wrong one takes nothing away from a client that was admitted before. The user `default` is
-    /// what clients say that know no other: any secret is right for it.
-    pub(super) fn show_secret(&mut self, user: &[u8], secret: &[u8]) -> Verdict {
+    /// what clients say that know no other: any secret is right for it. Answers whether it was right.
+    pub(super) fn show_secret(&mut self, user: &[u8], secret: &[u8]) -> bool {
         // The digest is computed for any user, so that time does not tell which one is right.
         let caller = self.front.settings.access.admits(secret, &self.stranger);
         let is_meant =
             |caller: &Caller| user == b"default" || Some(user) == caller.token().map(str::as_bytes);
-        if let Some(caller) = caller.filter(is_meant) {
-            self.caller = Some(caller);
-            return Verdict::Admitted;
-        }
-        self.wrong_secrets += 1;
-        if self.wrong_secrets < WRONG_SECRETS_MAX { Verdict::Wrong } else { Verdict::WrongTooOften }
+        let caller = caller.filter(is_meant);
+        let is_right = caller.is_some();
+        self.caller = caller.or(self.caller.take());
+        self.wrong_secrets += u32::from(!is_right);
+        is_right
     }
 
-    /// Changes the version of the protocol.
+    pub(super) fn was_wrong_too_often(&self) -> bool {
+        self.wrong_secrets >= WRONG_SECRETS_MAX
+    }
+
     pub(super) fn speak(&mut self, protocol: Protocol) {
         self.protocol = protocol;
         self.seat.note(|said| said.protocol = protocol);

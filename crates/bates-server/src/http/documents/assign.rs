@@ -63,7 +63,6 @@ impl Sender {
         Ok(Some(Idempotency { caller: self.caller.owner().into(), key: key.as_str().into(), digest }))
     }
 
-    /// Numbers a document.
     pub(super) async fn number<S: Store>(
         &self,
         machine: &Machine<S>,
@@ -92,11 +91,9 @@ impl Sender {
     params(("series" = String, Path, description = "The name of a series", example = "document"),
         ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this request")),
     request_body(content((DocumentRequest = "application/json"), (String = "application/x-ndjson"))),
-    responses(
-        (status = 202, description = "It has a number and will be delivered", body = Assignment),
+    responses((status = 202, description = "It has a number and will be delivered", body = Assignment),
         (status = 200, description = "The same request had this number already; or an answer for each line", content((Assignment = "application/json"), (String = "application/x-ndjson"))),
-        (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json"),
-    ))]
+        (status = "default", description = "No number was issued", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(crate) async fn assign<S: Store>(
     context: Context<S>,
     Series(entry): Series,

@@ -23,17 +23,13 @@ use crate::http::routes::Context;
 
 /// Lines that are numbered together. They share commits.
 const LINES_AT_ONCE: usize = 2_048;
-
 /// Lines of all streams that are numbered together. Fewer than callers may wait for the store: whoever comes with a
 /// single document is not turned away because others come with many.
 pub(crate) const LINES_OF_ALL: usize = 4_096;
-
 /// Bytes of lines that are held together.
 const BYTES_AT_ONCE: usize = 16 * 1024 * 1024;
-
 /// Lines that are being numbered, or whose answers wait to be read.
 const SLOTS: usize = 2 * LINES_AT_ONCE;
-
 /// Answers that are sent together.
 const ANSWERS_AT_ONCE: usize = 512;
 
@@ -91,7 +87,6 @@ struct Answer {
     _slot: OwnedSemaphorePermit,
 }
 
-/// One answer, a line.
 async fn one<S: Store>(
     context: &Context<S>,
     entry: &Entry,
@@ -134,10 +129,6 @@ struct Line {
     held: [OwnedSemaphorePermit; 2],
 }
 
-/// A line of more bytes than a document may have.
-struct TooLong;
-
-/// Where the reading of lines has come to.
 struct Reading {
     body: BodyDataStream,
     patience: Duration,
@@ -186,14 +177,12 @@ impl Reading {
                 if line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty()) {
                     continue;
                 }
-                let too_long = format!("the line has more than {DOCUMENT_BYTES_MAX} bytes");
-                let text = line.map_err(|TooLong| Problem::new(Code::TOO_LARGE, too_long));
-                let bytes = text.as_ref().map_or(1, Bytes::len).min(BYTES_AT_ONCE);
+                let bytes = line.as_ref().map_or(1, Bytes::len).min(BYTES_AT_ONCE);
                 let room = self.room.clone().acquire_many_owned(u32::try_from(bytes).unwrap_or(1));
                 let room = room.await.map_err(io::Error::other)?;
                 let slot = self.slots.clone().acquire_owned().await.map_err(io::Error::other)?;
                 let turn = self.turns.clone().acquire_owned().await.map_err(io::Error::other)?;
-                return Ok(Some(Line { number: self.number, text, slot, held: [room, turn] }));
+                return Ok(Some(Line { number: self.number, text: line, slot, held: [room, turn] }));
             }
             if self.is_over {
                 return Ok(None);
@@ -203,7 +192,7 @@ impl Reading {
     }
 
     /// The next line out of the buffer.
-    fn cut(&mut self) -> Option<Result<Bytes, TooLong>> {
+    fn cut(&mut self) -> Option<Result<Bytes, Problem>> {
         let end = self.buffer[self.seen..].iter().position(|byte| *byte == b'\n').map(|at| self.seen + at);
         let line = match end {
             Some(end) => {
@@ -224,7 +213,8 @@ impl Reading {
         };
         self.seen = 0;
         let is_too_long = std::mem::take(&mut self.is_too_long) || line.len() > DOCUMENT_BYTES_MAX;
-        Some(if is_too_long { Err(TooLong) } else { Ok(line.freeze()) })
+        let too_long = || format!("the line has more than {DOCUMENT_BYTES_MAX} bytes");
+        Some(if is_too_long { Err(Problem::new(Code::TOO_LARGE, too_long())) } else { Ok(line.freeze()) })
     }
 
     async fn read(&mut self) -> io::Result<()> {

@@ -17,7 +17,7 @@ use crate::http::routes::{Context, Path};
 #[utoipa::path(get, path = "/v1/documents/{id}", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id", example = "PROJ-9012-1001"),
         ("series" = Option<String>, Query, description = "The series that the number is of")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document")))]
+    responses((status = 200, body = KnownDocument), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document")))]
 pub(crate) async fn document<S: Store>(
     context: Context<S>,
     Path(id): Path<String>,
@@ -89,7 +89,7 @@ fn state(text: &str) -> Result<DocumentState, Problem> {
         ("state" = Option<String>, Query, description = "Only those in this state", example = "dead"),
         ("after" = Option<String>, Query, description = "The `after` of the page before"),
         ("limit" = Option<usize>, Query, description = "How many; 100 unless said, at most 1,000")),
-    responses((status = 200, body = OutboxPage), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
+    responses((status = 200, body = OutboxPage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(crate) async fn outbox<S: Store>(context: Context<S>, uri: Uri) -> Answer<OutboxPage> {
     let mut query = ListQuery::of(&uri, query::SMALL)?;
     let after = query.after(|after| after.parse().ok())?;
@@ -101,7 +101,7 @@ pub(crate) async fn outbox<S: Store>(context: Context<S>, uri: Uri) -> Answer<Ou
 /// Count documents by series and state
 #[utoipa::path(get, path = "/v1/outbox/counts", tag = "documents",
     responses((status = 200, body = BTreeMap<String, BTreeMap<String, u64>>, description = "How many of each series are in each state"),
-        (status = "default", body = Problem, content_type = "application/problem+json", description = "The store fails")))]
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The store fails")))]
 pub(crate) async fn counts<S: Store>(context: Context<S>) -> Answer<OutboxCounts> {
     let mut counts = OutboxCounts::new();
     for (series, state, count) in context.machine.tally().await? {
@@ -113,7 +113,7 @@ pub(crate) async fn counts<S: Store>(context: Context<S>) -> Answer<OutboxCounts
 /// Deliver a dead document after all, or a pending one at once
 #[utoipa::path(post, path = "/v1/outbox/{id}/retry", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document, or it is neither dead nor pending")))]
+    responses((status = 200, body = KnownDocument), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document, or it is neither dead nor pending")))]
 pub(crate) async fn retry<S: Store>(context: Context<S>, Path(id): Path<String>) -> Answer<KnownDocument> {
     decide(&context, &id, Decision::Retry).await
 }
@@ -121,7 +121,7 @@ pub(crate) async fn retry<S: Store>(context: Context<S>, Path(id): Path<String>)
 /// Give up a document: its number is a gap from now on
 #[utoipa::path(post, path = "/v1/outbox/{id}/abandon", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such document, it is neither dead nor pending, or it is being delivered just now")))]
+    responses((status = 200, body = KnownDocument), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document, it is neither dead nor pending, or it is being delivered just now")))]
 pub(crate) async fn abandon<S: Store>(context: Context<S>, Path(id): Path<String>) -> Answer<KnownDocument> {
     decide(&context, &id, Decision::Abandon).await
 }
@@ -129,7 +129,7 @@ pub(crate) async fn abandon<S: Store>(context: Context<S>, Path(id): Path<String
 /// Deliver all dead documents after all, or those of a series
 #[utoipa::path(post, path = "/v1/outbox/retry", tag = "documents",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
-    responses((status = 200, body = DecisionCount), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
+    responses((status = 200, body = DecisionCount), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(crate) async fn retry_all<S: Store>(context: Context<S>, uri: Uri) -> Answer<DecisionCount> {
     decide_all(&context, &uri, Decision::Retry).await
 }
@@ -137,7 +137,7 @@ pub(crate) async fn retry_all<S: Store>(context: Context<S>, uri: Uri) -> Answer
 /// Give up all dead documents, or those of a series
 #[utoipa::path(post, path = "/v1/outbox/abandon", tag = "documents",
     params(("series" = Option<String>, Query, description = "Only those of this series")),
-    responses((status = 200, body = DecisionCount), (status = "default", body = Problem, content_type = "application/problem+json", description = "The query is wrong")))]
+    responses((status = 200, body = DecisionCount), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
 pub(crate) async fn abandon_all<S: Store>(context: Context<S>, uri: Uri) -> Answer<DecisionCount> {
     decide_all(&context, &uri, Decision::Abandon).await
 }

@@ -26,7 +26,7 @@ const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
     request_body(content = Option<ReservationRequest>),
     responses((status = 201, body = Reservation, description = "It is reserved"),
         (status = 200, body = Reservation, description = "The same request had this number already"),
-        (status = "default", description = "No number was issued", body = Problem, content_type = "application/problem+json")))]
+        (status = "default", description = "No number was issued", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(crate) async fn reserve<S: Store>(
     context: Context<S>,
     Series(entry): Series,
@@ -59,7 +59,7 @@ pub(crate) async fn reserve<S: Store>(
 /// The document of a reservation is saved
 #[utoipa::path(post, path = "/v1/reservations/{token}/confirm", tag = "documents",
     params(("token" = String, Path, description = "The token of the reservation")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was voided")))]
+    responses((status = 200, body = KnownDocument), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was voided")))]
 pub(crate) async fn confirm<S: Store>(
     context: Context<S>,
     Path(token): Path<String>,
@@ -70,7 +70,7 @@ pub(crate) async fn confirm<S: Store>(
 /// The document of a reservation will not be saved: its number is a gap from now on
 #[utoipa::path(post, path = "/v1/reservations/{token}/void", tag = "documents",
     params(("token" = String, Path, description = "The token of the reservation")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was confirmed")))]
+    responses((status = 200, body = KnownDocument), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was confirmed")))]
 pub(crate) async fn void<S: Store>(context: Context<S>, Path(token): Path<String>) -> Answer<KnownDocument> {
     decide(&context, by_token(&token)?, Decision::Void).await
 }

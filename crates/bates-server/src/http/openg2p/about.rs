@@ -128,7 +128,6 @@ pub(crate) async fn config<S: Store>(context: Context<S>) -> Answer<Config> {
 
 /// How long whoever asks waits for what is being fetched just now.
 const PATIENCE: Duration = Duration::from_secs(1);
-
 /// How often it is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
 

@@ -22,14 +22,12 @@ pub fn length(entry: &Entry) -> Option<usize> {
     is_one.then_some(digits)
 }
 
-/// All ID types, by name.
 pub(super) fn all<S: Store>(context: &Context<S>) -> BTreeMap<String, (Arc<Entry>, usize)> {
     let registry = context.machine.registry();
     let of = |entry: &Arc<Entry>| Some((entry.series().name().to_string(), (entry.clone(), length(entry)?)));
     registry.entries().filter_map(of).collect()
 }
 
-/// The ID type of that name.
 pub(super) async fn named<S: Store>(context: &Context<S>, name: &str) -> Result<Arc<Entry>, Failure> {
     let found = context.machine.named_anywhere(name).await;
     let unknown = || Failure::new(UNKNOWN_TYPE, format!("there is no ID type {name:?}"));

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::envelope::{Answer, Envelope, Failure, NONE_NOW};
 use super::id_type::{self, Named};
 use crate::Caller;
+use crate::http::ask;
 use crate::http::routes::Context;
 use crate::http::trace::reasons;
 
@@ -98,10 +99,8 @@ fn count(query: &str) -> Result<u64, Failure> {
         (Some((name, value)), None) if name == "count" => value,
         _ => return Err(Failure::of(Code::BAD_ARGUMENTS, "ask with ?count=n, and nothing else")),
     };
-    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
-    let count = value.parse().ok().filter(|count| digits && (1..=BATCH_MAX).contains(count));
     let bad = || Failure::of(Code::BAD_COUNT, format!("a count is a whole number from 1 to {BATCH_MAX}"));
-    count.ok_or_else(bad)
+    ask::whole(&value).filter(|count| (1..=BATCH_MAX).contains(count)).ok_or_else(bad)
 }
 
 /// Judge a text

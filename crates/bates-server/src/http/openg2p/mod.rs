@@ -6,6 +6,8 @@ mod envelope;
 mod id_type;
 mod issue;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::routing::get;
 use bates_core::{Code, Store};
@@ -13,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::openapi;
-use super::routes::Context;
+use super::routes::Shared;
 use envelope::Failure;
 
 pub(super) use about::Ready;
@@ -23,7 +25,7 @@ pub use id_type::length as id_length;
 pub(super) const BASE: &str = "/v1/idgenerator";
 
 /// The paths below [`BASE`], and their description.
-pub(super) fn routes<S: Store>() -> (Router<Context<S>>, utoipa::openapi::OpenApi) {
+pub(super) fn routes<S: Store>() -> (Router<Arc<Shared<S>>>, utoipa::openapi::OpenApi) {
     let (router, api) = OpenApiRouter::new()
         .routes(routes!(issue::issue))
         .routes(routes!(issue::batch))

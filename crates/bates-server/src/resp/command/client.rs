@@ -1,7 +1,5 @@
 //! `CLIENT`: who is connected, and under what name.
 
-use bates_core::Store;
-
 use super::super::session::Session;
 use super::{Call, Command, Reply, shown};
 
@@ -11,26 +9,26 @@ const TEXT_BYTES_MAX: usize = 64;
 pub(super) const NAME_RULE: &str =
     "Client names cannot contain spaces, newlines or special characters: up to 64 visible ones";
 
-pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
+pub(super) fn run(call: &mut Call<'_>) {
     let (command, session) = (call.command, &*call.session);
     let what = command.arg(1).unwrap_or_default().to_ascii_uppercase();
     let mut reply = Reply::new(call.output, session.protocol);
     match (what.as_slice(), command.arg_count()) {
-        (b"ID", 2) => reply.integer(i64::try_from(session.seat.id()).unwrap_or(i64::MAX)),
+        (b"ID", 2) => reply.count(session.seat.id),
         (b"GETNAME", 2) => match session.seat.said().name.as_str() {
             "" => reply.null(),
             name => reply.bulk(name.as_bytes()),
         },
         (b"SETNAME", 3) => set_name(command, session, &mut reply),
         (b"SETINFO", 4) => set_info(command, session, &mut reply),
-        (b"INFO", 2) => reply.verbatim(&session.front.clients.lines(|id| id == session.seat.id())),
+        (b"INFO", 2) => reply.verbatim(&session.front.clients.lines(|id| id == session.seat.id)),
         (b"LIST", _) => list(command, session, &mut reply),
         (b"NO-EVICT" | b"NO-TOUCH", 3) => switch(command, &mut reply),
-        (b"REPLY", _) => {
-            reply.error("ERR", "CLIENT REPLY is not supported: every command is answered");
+        (b"REPLY", _) => reply.error("ERR", "CLIENT REPLY is not supported: every command is answered"),
+        (b"ID" | b"GETNAME" | b"SETNAME" | b"SETINFO" | b"INFO" | b"NO-EVICT" | b"NO-TOUCH", _) => {
+            let what = shown(&what).to_lowercase();
+            reply.error("ERR", format_args!("wrong number of arguments for 'client|{what}' command"));
         }
-        (b"ID" | b"GETNAME" | b"SETNAME" | b"SETINFO" | b"INFO" | b"NO-EVICT" | b"NO-TOUCH", _) => reply
-            .error("ERR", format_args!("wrong number of arguments for 'client|{}' command", lower(&what))),
         _ => reply.error("ERR", format_args!("unknown subcommand '{}' of CLIENT", shown(&what))),
     }
 }
@@ -38,10 +36,6 @@ pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
 /// A name is listed in lines of words.
 pub(super) fn is_name(name: &[u8]) -> bool {
     name.len() <= TEXT_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
-}
-
-fn lower(what: &[u8]) -> String {
-    shown(what).to_lowercase()
 }
 
 fn set_name(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {

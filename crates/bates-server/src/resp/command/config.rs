@@ -1,14 +1,12 @@
 //! `CONFIG GET name …`: what tools ask of the configuration. Names may be patterns with a star at their end.
 
-use bates_core::Store;
-
 use super::Call;
 
 /// What `redis-benchmark` and monitoring ask for. Every answer is on disk before it is given, as with
 /// `appendonly`.
 const CONFIGURATION: [(&str, &str); 3] = [("save", ""), ("appendonly", "yes"), ("databases", "1")];
 
-pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
+pub(super) fn run(call: &mut Call<'_>) {
     let command = call.command;
     let mut reply = call.reply();
     if !command.arg(1).is_some_and(|what| what.eq_ignore_ascii_case(b"GET")) || command.arg_count() < 3 {
@@ -22,10 +20,7 @@ pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
             None => asked.eq_ignore_ascii_case(name.as_bytes()),
         })
     };
-    let found: Vec<_> = CONFIGURATION.iter().filter(|(name, _)| is_asked(name)).collect();
+    let found: Vec<_> = CONFIGURATION.into_iter().filter(|(name, _)| is_asked(name)).collect();
     reply.map(found.len());
-    for (name, value) in found {
-        reply.bulk(name.as_bytes());
-        reply.bulk(value.as_bytes());
-    }
+    reply.pairs(found);
 }

@@ -3,7 +3,7 @@
 use bates_core::{Entry, Peek};
 
 use super::Reply;
-use super::key::not_a_count;
+use super::request::not_a_count;
 
 pub(super) fn answer(reply: &mut Reply<'_>, entry: &Entry, peek: &Peek) {
     match peek.last {

@@ -1,15 +1,15 @@
 //! `HELLO [2|3 [AUTH user secret] [SETNAME name]]`: who a client is, and what it speaks.
 
-use bates_core::Store;
-
 use super::auth::admit;
 use super::client::{NAME_RULE, is_name};
 use super::{Call, Command, Outcome};
 use crate::resp::Protocol;
 
+const NOAUTH_RULE: &str =
+    "HELLO must be called with the client already authenticated, or as HELLO <proto> AUTH default <secret>";
+
 const AUTH_RULE: (&str, &str) = ("ERR", "syntax error in HELLO: AUTH needs a user and a secret");
 
-/// What follows the version in `HELLO`.
 #[derive(Default)]
 struct Options<'c> {
     protocol: Option<Protocol>,
@@ -18,13 +18,10 @@ struct Options<'c> {
 }
 
 /// Nothing changes unless all of it is good.
-pub(super) fn run<S: Store>(call: &mut Call<'_, S>) -> Outcome {
+pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     let options = match read(call.command) {
         Ok(options) => options,
-        Err((prefix, sentence)) => {
-            call.reply().error(prefix, sentence);
-            return Outcome::Answered;
-        }
+        Err((prefix, sentence)) => return call.fail(prefix, sentence),
     };
     if let Some((user, secret)) = options.credentials
         && let Err(outcome) = admit(user, secret, call)
@@ -32,11 +29,7 @@ pub(super) fn run<S: Store>(call: &mut Call<'_, S>) -> Outcome {
         return outcome;
     }
     if !call.session.is_admitted() {
-        call.reply().error(
-            "NOAUTH",
-            "HELLO must be called with the client already authenticated, or as HELLO <proto> AUTH default <secret>",
-        );
-        return Outcome::Answered;
+        return call.fail("NOAUTH", NOAUTH_RULE);
     }
     if let Some(name) = options.name {
         call.session.seat.note(|said| said.name = String::from_utf8_lossy(name).into());
@@ -69,24 +62,18 @@ fn read(command: Command<'_>) -> Result<Options<'_>, (&'static str, &'static str
     Ok(options)
 }
 
-/// Who we are.
-fn introduce<S: Store>(call: &mut Call<'_, S>) {
-    let (version, id) = (call.session.protocol.version(), call.session.seat.id());
+fn introduce(call: &mut Call<'_>) {
+    let (version, id) = (call.session.protocol.version(), call.session.seat.id);
     let mut reply = call.reply();
     reply.map(7);
-    for (name, value) in [
-        ("server", "bates"),
-        ("version", env!("CARGO_PKG_VERSION")),
-        ("mode", "standalone"),
-        ("role", "master"),
-    ] {
-        reply.bulk(name.as_bytes());
-        reply.bulk(value.as_bytes());
-    }
+    let version_of_bates = env!("CARGO_PKG_VERSION");
+    let texts =
+        [("server", "bates"), ("version", version_of_bates), ("mode", "standalone"), ("role", "master")];
+    reply.pairs(texts);
     reply.bulk(b"proto");
     reply.integer(version.into());
     reply.bulk(b"id");
-    reply.integer(i64::try_from(id).unwrap_or(i64::MAX));
+    reply.count(id);
     reply.bulk(b"modules");
     reply.array(0);
 }

@@ -1,28 +1,28 @@
 //! `INCR`: the next number of a scope, as an integer. Invariant: a number that is held in memory is answered without an
 //! allocation.
 
-use bates_core::{Store, Taken};
+use bates_core::{Machine, Store, Taken};
 
-use super::key::{KeyAction, not_a_count};
-use super::{Call, Outcome, Reply};
+use super::request::not_a_count;
+use super::{Action, Call, Outcome, Reply};
 
 /// Takes as many numbers that follow each other: `INCRBY` takes more than one.
-pub(super) fn run<S: Store>(count: u64, call: &mut Call<'_, S>) -> Outcome {
+pub(super) fn run<S: Store>(count: u64, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
     let Some(key) = call.key() else { return Outcome::Answered };
-    let Some(entry) = call.machine.of_key(key) else { return KeyAction::Take(count).later(key) };
+    let Some(entry) = machine.of_key(key) else { return Action::Take(count).later(key) };
     if !entry.counts_plainly() {
         not_a_count(&mut call.reply(), &entry);
         return Outcome::Answered;
     }
-    match call.machine.try_next_by_key(&entry, key, count, &mut call.session.scope) {
+    match machine.try_next_by_key(&entry, key, count, &mut call.session.scope) {
         Some(taken) => {
             answer(&mut call.reply(), &taken);
             Outcome::Answered
         }
-        None => KeyAction::Take(count).later(key),
+        None => Action::Take(count).later(key),
     }
 }
 
 pub(super) fn answer(reply: &mut Reply<'_>, taken: &Taken) {
-    reply.integer(i64::try_from(taken.last()).unwrap_or(i64::MAX));
+    reply.count(taken.last());
 }

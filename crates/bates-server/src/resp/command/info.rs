@@ -2,8 +2,6 @@
 
 use std::fmt::Write as _;
 
-use bates_core::{Machine, Store};
-
 use super::super::session::Session;
 use super::Call;
 
@@ -11,7 +9,7 @@ use super::Call;
 const REDIS_VERSION: &str = "7.0.0";
 
 /// Without a section, all of them. An unknown section is empty.
-pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
+pub(super) fn run(call: &mut Call<'_>, series_count: usize) {
     let command = call.command;
     let is_asked = |section: &str| {
         command.arg_count() == 1
@@ -22,7 +20,7 @@ pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
             })
     };
     let mut text = String::new();
-    for (section, lines) in sections(call.session, call.machine) {
+    for (section, lines) in sections(call.session, series_count) {
         if is_asked(section) {
             let between = if text.is_empty() { "" } else { "\r\n" };
             write!(text, "{between}# {section}\r\n").expect("a String takes all that is written to it");
@@ -36,7 +34,7 @@ pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
 
 type Section = (&'static str, Vec<(&'static str, String)>);
 
-fn sections<S: Store>(session: &Session, machine: &Machine<S>) -> [Section; 5] {
+fn sections(session: &Session, series_count: usize) -> [Section; 5] {
     let front = &session.front;
     let server = vec![
         ("server_name", "bates".to_owned()),
@@ -52,6 +50,6 @@ fn sections<S: Store>(session: &Session, machine: &Machine<S>) -> [Section; 5] {
         // Clients wait with their first command while a Redis loads.
         ("Persistence", vec![("loading", "0".to_owned()), ("aof_enabled", "1".to_owned())]),
         ("Replication", vec![("role", "master".to_owned()), ("connected_slaves", "0".to_owned())]),
-        ("Series", vec![("series", machine.registry().len().to_string())]),
+        ("Series", vec![("series", series_count.to_string())]),
     ]
 }

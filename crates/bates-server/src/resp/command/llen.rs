@@ -5,5 +5,5 @@ use bates_core::{Entry, Peek};
 use super::Reply;
 
 pub(super) fn answer(reply: &mut Reply<'_>, _: &Entry, peek: &Peek) {
-    reply.integer(i64::try_from(peek.left).unwrap_or(i64::MAX));
+    reply.count(peek.left);
 }

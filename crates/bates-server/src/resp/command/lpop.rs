@@ -1,22 +1,20 @@
 //! `LPOP` and `RPOP`, which are the same: the next numbers of a scope, as texts.
 
-use bates_core::{Numbers, Store};
+use bates_core::Numbers;
 
-use super::key::KeyAction;
-use super::{Call, Command, Outcome, Reply, whole};
+use super::{Action, Call, Command, Outcome, Reply, whole};
 
 /// What one list may hold. A client that does not read it makes us keep it: some megabytes.
 pub(super) const LIST_MAX: u64 = 100_000;
 
-pub(super) fn run<S: Store>(call: &mut Call<'_, S>) -> Outcome {
+pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     if call.command.arg_count() > 3 {
-        call.wrong_arguments();
-        return Outcome::Answered;
+        return call.wrong_arguments();
     }
     match call.command.arg(2).map(|_| call.count(2, 0, LIST_MAX)) {
         // The count is wrong, which is answered.
         Some(None) => Outcome::Answered,
-        count => call.key().map_or(Outcome::Answered, |key| KeyAction::Pop(count.flatten()).later(key)),
+        count => Action::Pop(count.flatten()).by_key(call),
     }
 }
 

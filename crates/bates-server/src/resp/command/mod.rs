@@ -13,14 +13,13 @@ mod hello;
 mod incr;
 mod incrby;
 mod info;
-mod key;
 mod llen;
 mod lpop;
-mod named;
 mod next;
 mod peek;
 mod ping;
 mod quit;
+mod request;
 mod reset;
 mod select;
 mod table;
@@ -29,26 +28,23 @@ mod r#type;
 mod unknown;
 mod validate;
 
+use std::fmt::Display;
+
 use bates_core::{Machine, Store};
 
 use super::session::Session;
 use super::{Command, Reply};
 
-use key::KeyRequest;
-use named::NamedRequest;
-use table::Verb;
+use request::{Action, Request};
+use table::Run;
 
-/// A command, and what it is run with.
-pub(super) struct Call<'c, S> {
+pub(super) struct Call<'c> {
     pub(super) command: Command<'c>,
     pub(super) session: &'c mut Session,
-    pub(super) machine: &'c Machine<S>,
     pub(super) output: &'c mut Vec<u8>,
 }
 
-/// How a command ended.
 pub(super) enum Outcome {
-    /// Its answer is written.
     Answered,
     /// Its answer needs the store.
     Later(Request),
@@ -58,71 +54,34 @@ pub(super) enum Outcome {
     Quit,
 }
 
-/// A command that has to wait for the store.
-pub(super) enum Request {
-    Key(KeyRequest),
-    Named(NamedRequest),
-}
-
-impl Request {
-    /// Waits for the store, and answers.
-    pub(super) async fn answer<S: Store>(
-        self,
-        session: &Session,
-        machine: &Machine<S>,
-        output: &mut Vec<u8>,
-    ) {
-        match self {
-            Self::Key(request) => request.answer(session, machine, output).await,
-            Self::Named(request) => request.answer(session, machine, output).await,
-        }
-    }
-}
-
 /// The longest name of a command; a longer one is unknown.
 const NAME_BYTES_MAX: usize = 16;
 
 /// Executes a command as far as that goes without waiting.
-pub(super) fn execute<S: Store>(mut call: Call<'_, S>) -> Outcome {
+pub(super) fn execute<S: Store>(mut call: Call<'_>, machine: &Machine<S>) -> Outcome {
     let mut name = [0; NAME_BYTES_MAX];
     let name = lower(call.command.name(), &mut name);
     let spec = table::find(name);
     if !call.session.is_admitted() && !spec.is_some_and(table::Spec::is_for_strangers) {
-        call.reply().error("NOAUTH", "Authentication required.");
-        return Outcome::Answered;
+        return call.fail("NOAUTH", "Authentication required.");
     }
     match spec {
         None => unknown::run(name, &mut call),
-        Some(spec) if spec.takes(call.command.arg_count()) => return run(spec.verb, &mut call),
+        Some(spec) if spec.takes(call.command.arg_count()) => run(spec.run, &mut call, machine),
         Some(_) => call.wrong_arguments(),
     }
-    Outcome::Answered
 }
 
-fn run<S: Store>(verb: Verb, call: &mut Call<'_, S>) -> Outcome {
-    match verb {
-        Verb::Incr => return incr::run(1, call),
-        Verb::IncrBy => return incrby::run(call),
-        Verb::Pop => return lpop::run(call),
-        Verb::Get => return call.look(get::answer),
-        Verb::Llen => return call.look(llen::answer),
-        Verb::Exists => return call.look(exists::answer),
-        Verb::Type => return call.look(r#type::answer),
-        Verb::Next => return next::run(call),
-        Verb::Peek => return peek::run(call),
-        Verb::Validate => return validate::run(call),
-        Verb::Auth => return auth::run(call),
-        Verb::Hello => return hello::run(call),
-        Verb::Reset => return reset::run(call),
-        Verb::Quit => return quit::run(call),
-        Verb::Ping => ping::run(call),
-        Verb::Echo => echo::run(call),
-        Verb::Select => select::run(call),
-        Verb::Time => time::run(call),
-        Verb::Client => client::run(call),
-        Verb::Command => commands::run(call),
-        Verb::Config => config::run(call),
-        Verb::Info => info::run(call),
+fn run<S: Store>(run: Run, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
+    match run {
+        Run::Incr => return incr::run(1, call, machine),
+        Run::IncrBy => return incrby::run(call, machine),
+        Run::Pop => return lpop::run(call),
+        Run::Look(answer) => return Action::Look(answer).by_key(call),
+        Run::Ask(run) | Run::Greet(run) => return run(call),
+        Run::Say(run) => run(call),
+        Run::Time => time::run(call, machine.now()),
+        Run::Info => info::run(call, machine.registry().len()),
     }
     Outcome::Answered
 }
@@ -132,9 +91,9 @@ fn run<S: Store>(verb: Verb, call: &mut Call<'_, S>) -> Outcome {
 pub(super) fn warm<S: Store>(command: Command<'_>, machine: &Machine<S>) -> bool {
     let mut name = [0; NAME_BYTES_MAX];
     let Some(spec) = table::find(lower(command.name(), &mut name)) else { return true };
-    let would_give = |key: &str| match spec.verb {
-        Verb::Incr => machine.of_key(key).is_some_and(|entry| entry.counts_plainly()),
-        Verb::Pop => lpop::would_give(command),
+    let would_give = |key: &str| match spec.run {
+        Run::Incr => machine.of_key(key).is_some_and(|entry| entry.counts_plainly()),
+        Run::Pop => lpop::would_give(command),
         _ => false,
     };
     if spec.takes(command.arg_count())
@@ -143,29 +102,31 @@ pub(super) fn warm<S: Store>(command: Command<'_>, machine: &Machine<S>) -> bool
     {
         machine.warm_by_key(key);
     }
-    !matches!(spec.verb, Verb::Auth | Verb::Hello | Verb::Reset | Verb::Quit)
+    !matches!(spec.run, Run::Greet(_))
 }
 
-impl<S: Store> Call<'_, S> {
+impl Call<'_> {
     fn reply(&mut self) -> Reply<'_> {
         Reply::new(self.output, self.session.protocol)
     }
 
-    fn wrong_arguments(&mut self) {
+    fn fail(&mut self, prefix: &str, sentence: impl Display) -> Outcome {
+        self.reply().error(prefix, sentence);
+        Outcome::Answered
+    }
+
+    fn wrong_arguments(&mut self) -> Outcome {
         let name = shown(self.command.name()).to_lowercase();
-        self.reply().error("ERR", format_args!("wrong number of arguments for '{name}' command"));
+        self.fail("ERR", format_args!("wrong number of arguments for '{name}' command"))
     }
 
     /// The argument at an index, as a count from `least` to `max`. `None`: it is something else, which is answered.
     fn count(&mut self, index: usize, least: u64, max: u64) -> Option<u64> {
-        let count = self.command.arg(index).and_then(whole);
-        match count {
+        match self.command.arg(index).and_then(whole) {
             Some(count) if (least..=max).contains(&count) => return Some(count),
-            Some(_) => {
-                self.reply().error("ERR", format_args!("value is out of range, must be 1 to {max}"));
-            }
-            None => self.reply().error("ERR", "value is not an integer or out of range"),
-        }
+            Some(_) => self.fail("ERR", format_args!("value is out of range, must be 1 to {max}")),
+            None => self.fail("ERR", "value is not an integer or out of range"),
+        };
         None
     }
 }

@@ -1,13 +1,12 @@
 //! `PING`: answers PONG, or with its argument.
 
-use bates_core::Store;
+use super::{Call, Outcome};
 
-use super::Call;
-
-pub(super) fn run<S: Store>(call: &mut Call<'_, S>) {
+pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     match (call.command.arg(1), call.command.arg_count()) {
         (None, _) => call.reply().simple("PONG"),
         (Some(text), 2) => call.reply().bulk(text),
-        _ => call.wrong_arguments(),
+        _ => return call.wrong_arguments(),
     }
+    Outcome::Answered
 }

@@ -1,10 +1,8 @@
 //! `QUIT`: ends the connection.
 
-use bates_core::Store;
-
 use super::{Call, Outcome};
 
-pub(super) fn run<S: Store>(call: &mut Call<'_, S>) -> Outcome {
+pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     call.reply().simple("OK");
     Outcome::Quit
 }

@@ -1,10 +1,16 @@
 //! The table of commands: what each is called, how many arguments it takes and whether it has a key. Dispatch,
 //! the check of arguments, the check of who may call, and all that `COMMAND` answers come from here.
 
-/// A command that is there.
-#[derive(Debug)]
+use bates_core::{Entry, Peek};
+
+use super::{
+    Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, next, peek, ping,
+    quit, reset, select, r#type, validate,
+};
+use Run::{Ask, Greet, Incr, IncrBy, Info, Look, Pop, Say, Time};
+
 pub(super) struct Spec {
-    pub(super) verb: Verb,
+    pub(super) run: Run,
     /// In lower case, as Redis names commands.
     pub(super) name: &'static str,
     /// How many arguments, the name among them; negative for a minimum.
@@ -18,30 +24,21 @@ pub(super) struct Spec {
 }
 
 /// What runs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
+#[derive(Clone, Copy)]
+pub(super) enum Run {
     Incr,
     IncrBy,
     Pop,
-    Get,
-    Llen,
-    Exists,
-    Type,
-    Next,
-    Peek,
-    Validate,
-    Ping,
-    Echo,
-    Hello,
-    Auth,
-    Select,
-    Reset,
-    Quit,
     Time,
-    Client,
-    Command,
-    Config,
     Info,
+    /// Looks at the scope of a key.
+    Look(fn(&mut Reply<'_>, &Entry, &Peek)),
+    /// Answers at once.
+    Say(fn(&mut Call<'_>)),
+    /// Answers at once or later.
+    Ask(fn(&mut Call<'_>) -> Outcome),
+    /// Changes who the client is, and so whether what follows may be run.
+    Greet(fn(&mut Call<'_>) -> Outcome),
 }
 
 const GIVES: &[&str] = &["write", "fast"];
@@ -50,48 +47,35 @@ const TALKS: &[&str] = &["noscript", "loading", "stale", "fast"];
 /// `no_auth`: may be called by a client that has not shown the secret.
 const GREETS: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth"];
 
+const HELLO: &str = "Chooses the version of the protocol, and may show the secret.";
+
 /// The hot ones first: they are looked for in this order.
 pub(super) static TABLE: [Spec; 23] = [
-    spec(Verb::Incr, "incr", 2, GIVES, "string", "The next number of a scope, as an integer."),
-    spec(Verb::Pop, "lpop", -2, GIVES, "list", "The next numbers of a scope, as texts."),
-    spec(
-        Verb::IncrBy,
-        "incrby",
-        3,
-        GIVES,
-        "string",
-        "The next numbers of a scope; answers with the last of them.",
-    ),
-    spec(Verb::Pop, "rpop", -2, GIVES, "list", "The same as LPOP: numbers have one order."),
-    spec(Verb::Get, "get", 2, LOOKS, "string", "The highest number that a scope has given."),
-    spec(Verb::Llen, "llen", 2, LOOKS, "list", "How many numbers a scope has left."),
-    spec(Verb::Exists, "exists", 2, LOOKS, "generic", "Whether a scope has given numbers."),
-    spec(Verb::Type, "type", 2, LOOKS, "generic", "As what Redis would know a scope."),
-    spec(Verb::Next, "bates.next", -2, GIVES, "bates", "The next numbers of a scope of a named series."),
-    spec(Verb::Peek, "bates.peek", -2, LOOKS, "bates", "What comes next in a scope, without taking it."),
-    spec(Verb::Validate, "bates.validate", 3, LOOKS, "bates", "What speaks against a text."),
-    spec(Verb::Ping, "ping", -1, TALKS, "connection", "Answers PONG, or with its argument."),
-    spec(Verb::Echo, "echo", 2, TALKS, "connection", "Answers with its argument."),
-    spec(
-        Verb::Hello,
-        "hello",
-        -1,
-        GREETS,
-        "connection",
-        "Chooses the version of the protocol, and may show the secret.",
-    ),
-    spec(Verb::Auth, "auth", -2, GREETS, "connection", "Shows the secret."),
-    spec(Verb::Reset, "reset", 1, GREETS, "connection", "Makes the connection as it was at first."),
-    spec(Verb::Quit, "quit", -1, GREETS, "connection", "Ends the connection."),
-    spec(Verb::Select, "select", 2, TALKS, "connection", "Chooses the database; there is one, 0."),
-    spec(Verb::Time, "time", 1, TALKS, "server", "The time of day."),
-    spec(Verb::Client, "client", -2, TALKS, "connection", "Who is connected, and under what name."),
-    spec(Verb::Command, "command", -1, TALKS, "server", "Tells of these commands."),
-    spec(Verb::Config, "config", -2, TALKS, "server", "What tools ask of the configuration."),
-    spec(Verb::Info, "info", -1, TALKS, "server", "How the server is."),
+    spec(Incr, "incr", 2, GIVES, "string", "The next number of a scope, as an integer."),
+    spec(Pop, "lpop", -2, GIVES, "list", "The next numbers of a scope, as texts."),
+    spec(IncrBy, "incrby", 3, GIVES, "string", "The next numbers of a scope; answers with the last of them."),
+    spec(Pop, "rpop", -2, GIVES, "list", "The same as LPOP: numbers have one order."),
+    spec(Look(get::answer), "get", 2, LOOKS, "string", "The highest number that a scope has given."),
+    spec(Look(llen::answer), "llen", 2, LOOKS, "list", "How many numbers a scope has left."),
+    spec(Look(exists::answer), "exists", 2, LOOKS, "generic", "Whether a scope has given numbers."),
+    spec(Look(r#type::answer), "type", 2, LOOKS, "generic", "As what Redis would know a scope."),
+    spec(Ask(next::run), "bates.next", -2, GIVES, "bates", "The next numbers of a scope of a named series."),
+    spec(Ask(peek::run), "bates.peek", -2, LOOKS, "bates", "What comes next in a scope, without taking it."),
+    spec(Ask(validate::run), "bates.validate", 3, LOOKS, "bates", "What speaks against a text."),
+    spec(Ask(ping::run), "ping", -1, TALKS, "connection", "Answers PONG, or with its argument."),
+    spec(Say(echo::run), "echo", 2, TALKS, "connection", "Answers with its argument."),
+    spec(Greet(hello::run), "hello", -1, GREETS, "connection", HELLO),
+    spec(Greet(auth::run), "auth", -2, GREETS, "connection", "Shows the secret."),
+    spec(Greet(reset::run), "reset", 1, GREETS, "connection", "Makes the connection as it was at first."),
+    spec(Greet(quit::run), "quit", -1, GREETS, "connection", "Ends the connection."),
+    spec(Say(select::run), "select", 2, TALKS, "connection", "Chooses the database; there is one, 0."),
+    spec(Time, "time", 1, TALKS, "server", "The time of day."),
+    spec(Say(client::run), "client", -2, TALKS, "connection", "Who is connected, and under what name."),
+    spec(Say(commands::run), "command", -1, TALKS, "server", "Tells of these commands."),
+    spec(Say(config::run), "config", -2, TALKS, "server", "What tools ask of the configuration."),
+    spec(Info, "info", -1, TALKS, "server", "How the server is."),
 ];
 
-/// The command of a name in lower case.
 #[inline]
 pub(super) fn find(name: &[u8]) -> Option<&'static Spec> {
     TABLE.iter().find(|spec| spec.name.as_bytes() == name)
@@ -112,16 +96,15 @@ impl Spec {
 }
 
 const fn spec(
-    verb: Verb,
+    run: Run,
     name: &'static str,
     arity: i8,
     flags: &'static [&'static str],
     group: &'static str,
     summary: &'static str,
 ) -> Spec {
-    use Verb::{Exists, Get, Incr, IncrBy, Llen, Pop, Type};
-    let has_key = matches!(verb, Incr | IncrBy | Pop | Get | Llen | Exists | Type);
-    Spec { verb, name, arity, has_key, flags, group, summary }
+    let has_key = matches!(run, Incr | IncrBy | Pop | Look(_));
+    Spec { run, name, arity, has_key, flags, group, summary }
 }
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
 //! `BATES.VALIDATE series text`: whether a text could be a number of the series, and everything that speaks against it.
 
-use bates_core::{Code, Entry, Store};
+use bates_core::{Code, Entry};
 
-use super::key::refuse;
-use super::named::{NamedAction, NamedRequest};
-use super::{Call, Outcome, Reply, Request};
+use super::request::refuse;
+use super::{Action, Call, Outcome, Reply};
 
-pub(super) fn run<S: Store>(call: &mut Call<'_, S>) -> Outcome {
-    let argument = |at: usize| call.command.arg(at).unwrap_or_default().into();
-    let (series, action) = (argument(1), NamedAction::Validate(argument(2)));
-    Outcome::Later(Request::Named(NamedRequest { series, parameters: Vec::new(), date: None, action }))
+pub(super) fn run(call: &mut Call<'_>) -> Outcome {
+    Action::Validate(call.command.arg(2).unwrap_or_default().into()).by_series(call)
 }
 
 pub(super) fn answer(reply: &mut Reply<'_>, entry: &Entry, text: &[u8]) {
