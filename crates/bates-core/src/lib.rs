@@ -67,5 +67,5 @@ pub use series::{
 };
 pub use store::{
     AuditStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore, MoveStore, NodeStore, PoolStore,
-    SeriesStore, Store, StoreError,
+    SeriesStore, Store, StoreError, StoreResult,
 };

@@ -2,7 +2,7 @@
 
 use bates_core::{
     CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Missing, Place, Reason,
-    ScopeKey, SeriesName,
+    ScopeKey, SeriesName, StoreResult,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, Params, Result, Row, Transaction, params};
@@ -11,14 +11,14 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::held;
 use crate::outbox::{event, strange};
-use crate::write::{self, Answer, Refusable, ScopeRef, bounded, execute, integer};
+use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer};
 
 impl LeaseStore for SqliteStore {
-    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> Answer<()> {
+    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> StoreResult<()> {
         self.write(move |transaction| put(transaction, &lease, &used)).await
     }
 
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Answer<LeaseEnd> {
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> StoreResult<LeaseEnd> {
         self.write(move |transaction| Ok(Ok(end(transaction, id, &unused)?))).await
     }
 
@@ -27,7 +27,7 @@ impl LeaseStore for SqliteStore {
         of: ClientLeaseFilter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Answer<Vec<ClientLease>> {
+    ) -> StoreResult<Vec<ClientLease>> {
         let condition = "id IN (
             SELECT DISTINCT id FROM client_lease
             WHERE (?1 IS NULL OR series_id = (SELECT id FROM series WHERE name = ?1)) AND (?2 IS NULL OR id > ?2)

@@ -66,6 +66,9 @@ pub enum StoreError {
     UnknownSeries(Box<str>),
 }
 
+/// What a store answers, or why it could not.
+pub type StoreResult<T> = Result<T, StoreError>;
+
 impl StoreError {
     /// The refusal of a definition that differs from the pinned one, if it does.
     pub fn of_difference(pinned: &Definition, asked: &Definition) -> Option<Self> {

@@ -17,7 +17,7 @@ mod series;
 pub use audit::AuditStore;
 pub use cursor::{Cursor, CursorStore};
 pub use document::DocumentStore;
-pub use error::StoreError;
+pub use error::{StoreError, StoreResult};
 pub use gap::GapStore;
 pub use lease::LeaseStore;
 pub(crate) use measured::Measured;

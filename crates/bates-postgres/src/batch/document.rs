@@ -14,6 +14,7 @@ use crate::outbox::millis;
 use crate::parameter::Parameter;
 use crate::session::Session;
 
+/// A document that takes a number.
 pub(crate) struct Numbered<'b> {
     pub(crate) assign: &'b Assign,
     pub(crate) assigned: &'b Assigned,
