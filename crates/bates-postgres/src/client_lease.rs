@@ -2,7 +2,7 @@
 
 use bates_core::{
     ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Missing, Place, ScopeKey, SeriesName,
-    StoreError,
+    StoreError, StoreResult,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
@@ -18,7 +18,7 @@ use crate::session::Session;
 
 impl LeaseStore for PostgresStore {
     /// Sent together: one round trip, and one to commit.
-    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> Result<(), StoreError> {
+    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> StoreResult<()> {
         let (lease, used) = (&lease, &used);
         self.done(|session| async move {
             let (began, ended, put, is_here) = tokio::join!(biased;
@@ -33,7 +33,7 @@ impl LeaseStore for PostgresStore {
     }
 
     /// A try that was committed and not answered is made again, and that one finds no lease.
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<LeaseEnd, StoreError> {
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> StoreResult<LeaseEnd> {
         let unused = &unused;
         self.done(|session| async move { session.transact(end(&session, id, unused)).await }).await
     }
@@ -43,7 +43,7 @@ impl LeaseStore for PostgresStore {
         of: ClientLeaseFilter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<ClientLease>, StoreError> {
+    ) -> StoreResult<Vec<ClientLease>> {
         let condition = "id IN (
             SELECT DISTINCT id FROM bates.client_lease
             WHERE ($1::text IS NULL OR series = $1) AND ($2::uuid IS NULL OR id > $2)

@@ -1,4 +1,7 @@
-//! The pool of connections, and what a server must be like before a number depends on it.
+//! The pool of connections, how much of PostgreSQL a node uses, and what a server must be like before a number depends
+//! on it.
+
+use std::time::Duration;
 
 use bates_connect::{Address, client_config, root_certificates};
 use deadpool_postgres::Pool;
@@ -6,10 +9,24 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Failed, OpenError};
 use crate::session::Session;
-use crate::settings::Settings;
 
-/// The first words of every piece of work are sent before anything is committed, so that a connection that does not
-/// answer them can be replaced.
+/// How a node uses its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Connections at the most, and so batches under way. A few are enough: calls that wait share a commit.
+    pub connections: usize,
+    /// How long a call is tried again while the database is away; then it fails. Also how long a lock is waited
+    /// for; a node that sleeps in a transaction holds others up for half as long.
+    pub patience: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { connections: 8, patience: Duration::from_secs(5) }
+    }
+}
+
+/// A connection that does not answer is replaced: the first statement is sent before anything is committed.
 pub(crate) fn pool(address: &Address, settings: Settings) -> Result<Pool, OpenError> {
     let pool = address.pool(connector(address)?, settings.connections.max(1));
     pool.map_err(|error| Failed::Passing(error.to_string().into()).into_open_error(address))

@@ -66,8 +66,7 @@ pub(crate) async fn write_off(
     change(session, &scopes.collect::<Vec<_>>()).await.map(drop)
 }
 
-/// Counts nodes that are silent for too long as crashed: what they hold of a series is uncertain from now on, and
-/// a node that comes back does not give back what was reported.
+/// Counts nodes that are silent for too long as crashed: they can no longer release what they hold.
 pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Result<(), Failed> {
     const SILENT: &str = "lease.series = $1 AND lease.crashed_at IS NULL AND NOT EXISTS (
         SELECT FROM bates.nodes WHERE nodes.id = lease.node AND nodes.seen_at > now() - $2 * interval '1 second')";

@@ -26,17 +26,15 @@ mod recall;
 mod retry;
 mod schema;
 mod session;
-mod settings;
-mod stop;
 mod store;
 mod truth;
 mod write;
 
 pub use bates_connect::Address;
+pub use connect::Settings;
 pub use error::OpenError;
 pub use id_pools::IdPools;
 pub use node::CRASHED_AFTER;
 pub use open::Opening;
 pub use schema::plan;
-pub use settings::Settings;
 pub use store::PostgresStore;

@@ -20,8 +20,7 @@ pub(crate) const CRASHED_AFTER_SECONDS: f64 = CRASHED_AFTER.as_secs_f64();
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) host: Box<str>,
-    /// The machine's boot, the process namespace, the process id and when it began: no other process has all four.
-    /// `None` where the system does not tell.
+    /// Boot, process namespace, process id and start: no other process has all four. `None` where it cannot be told.
     identity: Option<Box<str>>,
 }
 
@@ -44,8 +43,7 @@ fn identity(pid: u32) -> Option<Box<str>> {
     Some(format!("{} {pid} {}", machine()?, began(pid)?).into())
 }
 
-/// When a process began, in ticks since the boot; `None` if there is no such process. One that has ended and was not
-/// waited for counts as ended.
+/// When a process began, in ticks since the boot; `None` if there is no such process, or it is a zombie.
 fn began(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program stands in parentheses and may hold spaces.

@@ -9,13 +9,13 @@ use uuid::Uuid;
 use crate::PostgresStore;
 use crate::audit::Recorder;
 use crate::batch::Shared;
+use crate::connect::Settings;
 use crate::error::{Failed, OpenError};
 use crate::node::{self, Process};
 use crate::notice::Notices;
 use crate::recall::Recalls;
 use crate::retry::retried;
 use crate::session::Session;
-use crate::settings::Settings;
 use crate::truth::Truth;
 use crate::{cluster, connect, schema};
 

@@ -7,6 +7,7 @@
 use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange};
 use bates_core::{
     Lease, Missing, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling, StoreError,
+    StoreResult,
 };
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
@@ -21,7 +22,7 @@ use crate::session::Session;
 const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM bates.pool WHERE series = $1";
 
 impl PoolStore for PostgresStore {
-    async fn pool(&self, place: Place) -> Result<Pool, StoreError> {
+    async fn pool(&self, place: Place) -> StoreResult<Pool> {
         let place = &place;
         self.done(|session| async move {
             // Nearly always it is there, and nothing has to be written.
@@ -43,7 +44,7 @@ impl PoolStore for PostgresStore {
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Result<Vec<(ScopeKey, Pool)>, StoreError> {
+    ) -> StoreResult<Vec<(ScopeKey, Pool)>> {
         let (series, after) = (&series, after.as_ref());
         self.done(|session| async move { Ok(list(&session, series, after, limit).await?) }).await
     }
@@ -51,7 +52,7 @@ impl PoolStore for PostgresStore {
     /// A try that was committed and not answered is made again, and that one finds the epoch ended: by itself, but it
     /// answers `None` as if it was by others. That is safe: who does not know that it moved an epoch makes no list for
     /// it, and whoever looks at the pool next ends that epoch, too.
-    async fn renew_pool(&self, place: Place, renewal: Renewal) -> Result<Option<Pool>, StoreError> {
+    async fn renew_pool(&self, place: Place, renewal: Renewal) -> StoreResult<Option<Pool>> {
         let (place, renewal) = (&place, &renewal);
         self.done(|session| async move {
             let renewed = async {
@@ -66,7 +67,7 @@ impl PoolStore for PostgresStore {
         .await
     }
 
-    async fn settle_pool(&self, place: Place, settling: Settling) -> Result<(), StoreError> {
+    async fn settle_pool(&self, place: Place, settling: Settling) -> StoreResult<()> {
         let (place, settling) = (&place, &settling);
         self.done(|session| async move {
             let settled = async {
@@ -88,11 +89,7 @@ pub(crate) async fn forget_server(session: &Session, place: &Place) -> Result<()
 }
 
 fn read(row: &Row) -> Pool {
-    let (run, replication) = (row.get::<_, Option<&str>>(1), row.get::<_, Option<&str>>(2));
-    let server = run
-        .zip(replication)
-        .map(|(run, replication)| Server { run: run.into(), replication: replication.into() });
-    Pool { epoch: whole(row, 0), server }
+    Pool { epoch: whole(row, 0), server: Server::known(row.get(1), row.get(2)) }
 }
 
 async fn find(session: &Session, place: &Place, lock: &str) -> Result<Option<Pool>, Error> {

@@ -51,6 +51,17 @@ impl Patience {
     }
 }
 
+/// Waits for work, and not longer than this.
+pub(crate) async fn in_time<T, E: Into<Failed>>(
+    until: Instant,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, Failed> {
+    match tokio::time::timeout_at(until, work).await {
+        Ok(done) => done.map_err(Into::into),
+        Err(_) => Err(Failed::Passing("it did not answer in time".into())),
+    }
+}
+
 /// Does something that may be done twice, until it is done, cannot be, or patience ends.
 pub(crate) async fn retried<T, F>(patience: Duration, mut work: impl FnMut() -> F) -> Result<T, Failed>
 where
@@ -58,8 +69,7 @@ where
 {
     let mut left = Patience::new(patience);
     loop {
-        let tried = tokio::time::timeout_at(left.ends(), work()).await;
-        match tried.unwrap_or_else(|_| Err(Failed::Passing("it did not answer in time".into()))) {
+        match in_time(left.ends(), work()).await {
             Err(Failed::Passing(reason)) => {
                 if !left.pause().await {
                     return Err(Failed::Passing(reason));

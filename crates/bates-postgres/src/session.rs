@@ -7,9 +7,9 @@ use deadpool_postgres::{Object, Pool};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
+use crate::connect::Settings;
 use crate::error::Failed;
 use crate::parameter::Parameter;
-use crate::settings::Settings;
 
 /// A connection, closed when dropped unless it was given back.
 pub(crate) struct Session {

@@ -6,7 +6,7 @@ use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, CursorStore, Definition, Grant, GrantError, Holder, Lease, Missing, NodeStore, Pinned, Place,
     Promise, PromiseChange, Reason, Recall, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError,
-    Surrendered, Tail, Want,
+    StoreResult, Surrendered, Tail, Want,
 };
 use uuid::Uuid;
 
@@ -19,8 +19,7 @@ use crate::notice::Notices;
 use crate::recall::{self, Recalls};
 use crate::retry::retried;
 use crate::session::Session;
-use crate::stop;
-use crate::{cluster, read, write};
+use crate::{cluster, read, truth, write};
 
 /// Cursors in PostgreSQL, shared with other nodes.
 pub struct PostgresStore {
@@ -34,10 +33,10 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     /// Lets all nodes go on with the database as it is, after it was taken back. Answers with its timeline.
-    pub async fn accept(&self) -> Result<i64, StoreError> {
+    pub async fn accept(&self) -> StoreResult<i64> {
         self.done(|session| async move {
             cluster::pin(&session).await?;
-            stop::accept(&session).await
+            truth::accept(&session).await
         })
         .await
     }
@@ -60,13 +59,13 @@ impl PostgresStore {
     }
 
     /// Decides a request of an operator. It may be decided twice: what is raised or adopted stays so.
-    async fn operate(&self, place: Place, request: Request) -> Result<Outcome, StoreError> {
+    async fn operate(&self, place: Place, request: Request) -> StoreResult<Outcome> {
         let (place, request) = (&place, &request);
         self.done(|session| async move { write::operate(&session, place, request).await }).await
     }
 
     /// Does something that may be done twice, on a connection.
-    pub(crate) async fn done<T, F>(&self, work: impl Fn(Arc<Session>) -> F + Sync) -> Result<T, StoreError>
+    pub(crate) async fn done<T, F>(&self, work: impl Fn(Arc<Session>) -> F + Sync) -> StoreResult<T>
     where
         F: Future<Output = Result<T, Failed>>,
     {
@@ -83,10 +82,6 @@ impl PostgresStore {
     }
 }
 
-fn gone() -> StoreError {
-    StoreError::Unavailable("the store is closed".into())
-}
-
 impl SeriesStore for PostgresStore {
     fn identity(&self) -> Uuid {
         self.identity
@@ -96,7 +91,7 @@ impl SeriesStore for PostgresStore {
         true
     }
 
-    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<Pinned> {
         let (asked, key) = (&definition, fresh_key.as_deref());
         self.done(|session| async move { write::pin(&session, asked, key).await }).await
     }
@@ -106,7 +101,7 @@ impl SeriesStore for PostgresStore {
         series: SeriesName,
         before: Option<Box<str>>,
         description: Option<Box<str>>,
-    ) -> Result<bool, StoreError> {
+    ) -> StoreResult<bool> {
         let (series, before, text) = (&series, before.as_deref(), description.as_deref());
         self.done(
             |session| async move { session.transact(write::describe(&session, series, before, text)).await },
@@ -114,7 +109,7 @@ impl SeriesStore for PostgresStore {
         .await
     }
 
-    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+    async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>> {
         self.done(|session| async move { Ok(read::descriptions(&session).await?) }).await
     }
 
@@ -123,17 +118,17 @@ impl SeriesStore for PostgresStore {
         series: SeriesName,
         change: PromiseChange,
         described: Option<Redescription>,
-    ) -> Result<bool, StoreError> {
+    ) -> StoreResult<bool> {
         let (series, described) = (&series, described.as_ref());
         self.done(|session| async move { write::change_promise(&session, series, change, described).await })
             .await
     }
 
-    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
+    async fn promises(&self) -> StoreResult<Vec<(SeriesName, Promise)>> {
         self.done(|session| async move { Ok(read::promises(&session).await?) }).await
     }
 
-    async fn watch(&self) -> Result<u64, StoreError> {
+    async fn watch(&self) -> StoreResult<u64> {
         let seen = self.shared.truth.acceptances();
         let watched = self.done(|session| async move { self.shared.truth.watch(&session).await }).await;
         if let Err(StoreError::Poisoned(reason)) = &watched {
@@ -146,7 +141,7 @@ impl SeriesStore for PostgresStore {
         self.shared.truth.era()
     }
 
-    async fn probe(&self) -> Result<(), StoreError> {
+    async fn probe(&self) -> StoreResult<()> {
         self.watch().await?;
         let node = self.shared.truth.node;
         self.done(|session| async move { node::be_seen(&session, node, &self.process).await }).await
@@ -155,16 +150,14 @@ impl SeriesStore for PostgresStore {
 
 impl CursorStore for PostgresStore {
     async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
-        let asked = self.shared.ask(want.place.clone(), Request::Grant(want)).await;
-        asked.map_or_else(|| Err(gone().into()), Outcome::into_grant)
+        self.shared.ask(want.place.clone(), Request::Grant(want)).await?.into_grant()
     }
 
-    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        let asked = self.shared.ask(tail.place.clone(), Request::Release(tail)).await;
-        asked.map_or_else(|| Err(gone()), Outcome::into_release)
+    async fn surrender(&self, tail: Tail) -> StoreResult<Surrendered> {
+        self.shared.ask(tail.place.clone(), Request::Release(tail)).await?.into_release()
     }
 
-    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+    async fn cursor(&self, place: Place) -> StoreResult<Option<Cursor>> {
         let place = &place;
         self.done(|session| async move { Ok(read::cursor(&session, place).await?) }).await
     }
@@ -174,17 +167,17 @@ impl CursorStore for PostgresStore {
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+    ) -> StoreResult<Vec<(ScopeKey, Cursor)>> {
         let (series, after) = (&series, after.as_ref());
         self.done(|session| async move { Ok(read::scopes(&session, series, after, limit).await?) }).await
     }
 
-    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+    async fn ledger(&self, place: Place) -> StoreResult<Vec<Lease>> {
         let place = &place;
         self.done(|session| async move { Ok(read::ledger(&session, place).await?) }).await
     }
 
-    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> StoreResult<()> {
         let missing = |range| Missing { range, reason: Reason::Burned };
         let ranges: Vec<(&Place, Missing)> =
             burned.iter().map(|(place, range)| (place, missing(*range))).collect();
@@ -199,27 +192,27 @@ impl CursorStore for PostgresStore {
         .await
     }
 
-    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+    async fn raise_floor(&self, place: Place, floor: u64) -> StoreResult<Cursor> {
         self.operate(place, Request::RaiseFloor(floor)).await?.into_floor()
     }
 
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> StoreResult<u64> {
         self.operate(place, Request::Adopt(positions)).await?.into_adopted()
     }
 
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<u64>> {
         let place = &place;
         self.done(|session| async move { Ok(read::aside(&session, place, from, limit).await?) }).await
     }
 }
 
 impl NodeStore for PostgresStore {
-    async fn recall(&self, series: SeriesName) -> Result<u64, StoreError> {
+    async fn recall(&self, series: SeriesName) -> StoreResult<u64> {
         let series = &series;
         self.done(|session| async move { recall::recall(&session, series).await }).await
     }
 
-    async fn recalls(&self) -> Result<Vec<Recall>, StoreError> {
+    async fn recalls(&self) -> StoreResult<Vec<Recall>> {
         let (recalls, seen) = (&self.recalls, self.shared.truth.last_recall());
         if !recalls.are_read_to(seen) {
             self.done(|session| async move { recall::read(&session, recalls, seen).await }).await?;
@@ -232,7 +225,7 @@ impl NodeStore for PostgresStore {
         series: SeriesName,
         epoch: Option<u64>,
         unused: Vec<(ScopeKey, Lease)>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let (of, unused, node) = (&series, &*unused, self.node());
         self.done(|session| async move { holding::give_up(&session, node, of, epoch, unused).await }).await?;
         if let Some(epoch) = epoch {
@@ -241,17 +234,17 @@ impl NodeStore for PostgresStore {
         Ok(())
     }
 
-    async fn leave(&self) -> Result<(), StoreError> {
+    async fn leave(&self) -> StoreResult<()> {
         let node = self.node();
         self.done(|session| async move { recall::leave(&session, node).await }).await
     }
 
-    async fn holders(&self, series: SeriesName, epoch: u64) -> Result<Vec<Holder>, StoreError> {
+    async fn holders(&self, series: SeriesName, epoch: u64) -> StoreResult<Vec<Holder>> {
         let series = &series;
         self.done(|session| async move { recall::holders(&session, series, epoch).await }).await
     }
 
-    async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> Result<(), StoreError> {
+    async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> StoreResult<()> {
         let (series, nodes) = (&series, &*nodes);
         self.done(|session| async move { recall::write_off(&session, series, epoch, nodes).await }).await
     }

@@ -3,7 +3,7 @@
 //! PostgreSQL that was restored, or failed over to a standby that lagged, is an earlier state of itself. Its commits
 //! are a prefix of those that were made, so it holds all that this node committed if it holds the last commit of
 //! each of the node's lines. That is asked in the statement that each batch begins with.
-//! Must never let a batch commit on a database that was taken back.
+//! Must never let a batch commit on a database that was taken back. Invariant: nothing but an operator ends a stop.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,8 @@ use uuid::Uuid;
 use crate::batch::sql::whole;
 use crate::connect::check_disk;
 use crate::error::{Failed, OpenError};
+use crate::holding;
+use crate::moving::lock_unmarked;
 use crate::session::Session;
 
 /// What the database says of itself: columns that follow a `SELECT` or a `RETURNING`.
@@ -30,8 +32,7 @@ macro_rules! said_of_itself {
 
 const ASK: &str = concat!("SELECT ", said_of_itself!(), ", (SELECT floors FROM bates.store)");
 
-/// Writes down the batch that is about to be committed on a line, and counts the lines on which the last commit that
-/// the node knows of, or a later one, is there.
+/// Enters the batch on its line, and counts the lines that still have the last commit that the node knows of.
 const ENTER: &str = concat!(
     "INSERT INTO bates.last_commit (node, line, batch, number) VALUES ($1, $2, $3, $4)
      ON CONFLICT (node, line) DO UPDATE
@@ -111,8 +112,7 @@ impl Truth {
         Ok(())
     }
 
-    /// Compares what the database holds with what the node knew before it asked; refuses if it was stopped or taken
-    /// back. Answers whether an operator has accepted it since.
+    /// Refuses a database that was stopped or taken back. Answers whether an operator has accepted it since.
     fn is_accepted_since(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failed> {
         let judged = self.compare(row, known, lines);
         match &judged {
@@ -170,8 +170,7 @@ impl Truth {
         self.known.lock().era
     }
 
-    /// Looks whether the database still is what this node knew, without writing, and answers how often series were
-    /// described.
+    /// Checks the database without writing; answers how often series were described.
     pub(crate) async fn watch(&self, session: &Session) -> Result<u64, Failed> {
         let known = self.known.lock().clone();
         let (lines, numbers): (Vec<i32>, Vec<i64>) = known.numbers.into_iter().unzip();
@@ -235,6 +234,36 @@ fn judge(row: &Row) -> Result<(), Failed> {
         ));
     }
     check_disk(row.get(4), row.get(5)).map_err(Failed::Refused)
+}
+
+/// Stops all nodes, for a reason that each of them tells. One that is there already stays. Does nothing if an operator has
+/// accepted the database after the acceptance `seen`: what the node saw is what the operator accepted.
+pub(crate) async fn stop(session: &Session, reason: &str, seen: i64) -> Result<(), Failed> {
+    let sql = "UPDATE bates.store SET stopped = $1 WHERE stopped IS NULL AND acceptances <= $2";
+    session.begin().await?;
+    session.query(sql, &[&reason, &seen]).await?;
+    session.commit().await
+}
+
+/// Lets all nodes go on with the database as it is. Refused if it was left for another store, or is being filled from
+/// one. Answers with its timeline.
+/// Acceptances go by the clock: one after a restore must be above those that the restored database knows nothing of.
+pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
+    // Of what was taken back, something may be in a pool: each is begun anew.
+    let sql = "WITH pools AS (UPDATE bates.pool SET server_run = NULL, server_replication = NULL)
+               UPDATE bates.store SET
+                   acceptances = greatest(acceptances + 1, (extract(epoch FROM now()) * 1000000)::bigint),
+                   stopped = NULL,
+                   timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
+               RETURNING timeline";
+    session.begin().await?;
+    // A batch under way may have been granted a lease that the next statement does not see.
+    session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
+    lock_unmarked(session).await?;
+    let rows = session.query(sql, &[]).await?;
+    holding::write_off(session, "true", &[]).await?;
+    session.commit().await?;
+    rows.first().map(|row| row.get(0)).ok_or(Failed::Refused(OpenError::Emptied))
 }
 
 #[cfg(test)]

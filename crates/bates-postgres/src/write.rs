@@ -52,20 +52,21 @@ fn compared(
 /// Keeps the rules of a series. Of nodes that change them at once, one is the first, and the others find them changed.
 async fn keep_rules(session: &Session, kept: &Definition, rules: &str) -> Result<(), Failed> {
     let sql = "UPDATE bates.series SET rules = CASE WHEN rules IS NOT DISTINCT FROM $2 THEN $3 ELSE $4 END WHERE name = $1";
+    let of: [&dyn Parameter; 4] = [&kept.series.as_str(), &kept.rules, &rules, &Definition::RULES_CHANGED];
+    write_unmarked(session, sql, &of).await
+}
+
+async fn write_unmarked(session: &Session, sql: &str, of: &[&dyn Parameter]) -> Result<(), Failed> {
     session.begin().await?;
     lock_unmarked(session).await?;
-    session.query(sql, &[&kept.series.as_str(), &kept.rules, &rules, &Definition::RULES_CHANGED]).await?;
+    session.query(sql, of).await?;
     session.commit().await
 }
 
 /// Of a store from before promises were pinned, the first node pins it.
 async fn pin_first_promise(session: &Session, asked: &Definition) -> Result<(), Failed> {
     let sql = "UPDATE bates.series SET promise = $2 WHERE name = $1 AND promise IS NULL";
-    let promise = asked.promise.map(Promise::name);
-    session.begin().await?;
-    lock_unmarked(session).await?;
-    session.query(sql, &[&asked.series.as_str(), &promise]).await?;
-    session.commit().await
+    write_unmarked(session, sql, &[&asked.series.as_str(), &asked.promise.map(Promise::name)]).await
 }
 
 /// Changes the promise of a series if it is `from`, once no batch is under way that has not seen it.

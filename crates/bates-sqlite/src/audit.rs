@@ -1,7 +1,7 @@
 //! The audit in the embedded store: records written by the one writer, which commits for all who wait, and read by
 //! time, by position or by who it was.
 
-use bates_core::{AuditStore, How, Place, Record, RecordFilter, ScopeKey, SeriesName, Taking};
+use bates_core::{AuditStore, How, Place, Record, RecordFilter, ScopeKey, SeriesName, StoreResult, Taking};
 use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
@@ -10,10 +10,10 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::outbox::{event, strange};
 use crate::planted::{Bug, held_back, is_planted};
-use crate::write::{self, Answer, Refusable, bounded, execute, integer, whole};
+use crate::write::{self, Refusable, bounded, execute, integer, whole};
 
 impl AuditStore for SqliteStore {
-    async fn record(&self, records: Vec<Record>) -> Answer<()> {
+    async fn record(&self, records: Vec<Record>) -> StoreResult<()> {
         let records = if is_planted(Bug::AnswerBeforeRecord) { held_back(records) } else { records };
         self.write(move |transaction| record(transaction, &records)).await
     }
@@ -23,11 +23,11 @@ impl AuditStore for SqliteStore {
         of: RecordFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
-    ) -> Answer<Vec<Record>> {
+    ) -> StoreResult<Vec<Record>> {
         self.read(|connection| records(connection, &of, after, limit))
     }
 
-    async fn prune_records(&self, series: SeriesName, before: Timestamp, limit: usize) -> Answer<u64> {
+    async fn prune_records(&self, series: SeriesName, before: Timestamp, limit: usize) -> StoreResult<u64> {
         self.write(move |transaction| prune(transaction, &series, before, limit)).await
     }
 }
@@ -65,8 +65,7 @@ pub(crate) fn insert(transaction: &Transaction<'_>, series_id: i64, record: &Rec
     Ok(())
 }
 
-/// A filter as SQL. No two ranges of a scope overlap, so the one that covers a position is the last that begins at it
-/// or before.
+/// A filter as SQL. Ranges do not overlap, so a position is in the last one that begins at it or before.
 fn conditions(of: &RecordFilter, after: Option<(Timestamp, Uuid)>) -> (String, Vec<Value>) {
     let text = |text: &str| Value::Text(text.to_owned());
     let micros = |time: Timestamp| Value::Integer(time.as_microsecond());

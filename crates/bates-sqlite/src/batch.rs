@@ -1,14 +1,13 @@
 //! A batch of the writer: requests for numbers grouped by scope, and all other writes. Must never decide a rule: the
 //! ledger does.
 
-use bates_core::Place;
 use bates_core::ledger::{Decision, Keys, Outcome, Request, decide};
+use bates_core::{Place, StoreResult};
 use rusqlite::{Result, Transaction};
 use tokio::sync::oneshot;
 
 use crate::outbox::assign;
 use crate::scope::StoredScope;
-use crate::write::Answer;
 use crate::writer::Write;
 
 pub(crate) struct Call {
@@ -38,7 +37,7 @@ impl Call {
         (Self { place, request, now, outcome: None, answer }, receiver)
     }
 
-    fn answer(self, committed: &Answer<()>) {
+    fn answer(self, committed: &StoreResult<()>) {
         let outcome = match committed {
             Ok(()) => self.outcome.expect("what was committed was decided before"),
             Err(error) => self.request.failed(error.clone()),
@@ -71,7 +70,7 @@ impl Batch {
         self.writes.iter_mut().try_for_each(|write| write.apply(transaction))
     }
 
-    pub(crate) fn answer(&mut self, committed: &Answer<()>) {
+    pub(crate) fn answer(&mut self, committed: &StoreResult<()>) {
         self.calls.drain(..).for_each(|call| call.answer(committed));
         self.writes.drain(..).for_each(|write| write.answer(committed.clone()));
     }

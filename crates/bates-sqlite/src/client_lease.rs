@@ -1,6 +1,8 @@
 //! Leases of clients in the embedded store. Must never move a cursor.
 
-use bates_core::{ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Place, ScopeKey, SeriesName};
+use bates_core::{
+    ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Place, ScopeKey, SeriesName, StoreResult,
+};
 use jiff::Timestamp;
 use rusqlite::{Connection, Params, Result, Row, Transaction, params};
 use uuid::Uuid;
@@ -8,14 +10,14 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::held;
 use crate::outbox::{event, strange};
-use crate::write::{self, Answer, Refusable, ScopeRef, bounded, execute, integer};
+use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer};
 
 impl LeaseStore for SqliteStore {
-    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> Answer<()> {
+    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> StoreResult<()> {
         self.write(move |transaction| put(transaction, &lease, &used)).await
     }
 
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> Answer<LeaseEnd> {
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> StoreResult<LeaseEnd> {
         self.write(move |transaction| Ok(Ok(end(transaction, id, &unused)?))).await
     }
 
@@ -24,7 +26,7 @@ impl LeaseStore for SqliteStore {
         of: ClientLeaseFilter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Answer<Vec<ClientLease>> {
+    ) -> StoreResult<Vec<ClientLease>> {
         let condition = "id IN (
             SELECT DISTINCT id FROM client_lease
             WHERE (?1 IS NULL OR series_id = (SELECT id FROM series WHERE name = ?1)) AND (?2 IS NULL OR id > ?2)

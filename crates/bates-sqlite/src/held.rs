@@ -7,8 +7,7 @@ use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::write::{self, ScopeRef, integer};
 
-/// What a run holds of a scope: from here up to the cursor, but for what is in the ledger, or went to a pool or
-/// a client.
+/// What a run holds of a scope: from here up to the cursor, but for what other tables have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) from: u64,

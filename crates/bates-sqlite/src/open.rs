@@ -28,8 +28,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Statements are prepared once; there are about a dozen.
 const STATEMENTS_MAX: usize = 64;
 
-/// Memory for pages of each connection, in KiB: those of a million cursors. Without it each grant would read its
-/// page from the file again. What is not used is not taken.
+/// Page cache of each connection: a million cursors. Without it each grant would read its page from the file.
 const CACHE_KIB_MAX: i32 = 64 * 1024;
 
 pub(crate) struct Opened {
@@ -74,8 +73,7 @@ impl SqliteStore {
         Ok(false)
     }
 
-    /// Takes a reservation back, and removes the folder if nothing else is in it. Does nothing if another run of the move
-    /// uses the folder by now.
+    /// Takes a reservation back, and removes an empty folder, unless another run of the move uses it by now.
     pub fn unreserve(path: &Path) -> Result<(), OpenError> {
         let folder = match Folder::open(path, Opening::First) {
             Err(OpenError::InUse(_) | OpenError::InUseHere(_)) => return Ok(()),
@@ -230,8 +228,7 @@ fn create(folder: &Folder, content: Content) -> Result<StateFile, OpenError> {
     Ok(state)
 }
 
-/// What every opening writes: claims of the process before end, and the time in which the store was closed does not
-/// count.
+/// What every opening writes: earlier claims end, and the time while the store was closed does not count.
 fn begin_run(connection: &mut Connection, now: i64) -> rusqlite::Result<(i64, u64)> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let Progress { commits, seen_at } = progress::read(&transaction)?;

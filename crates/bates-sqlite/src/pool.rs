@@ -4,19 +4,21 @@
 //! became of it.
 
 use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange};
-use bates_core::{Lease, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling};
+use bates_core::{
+    Lease, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling, StoreResult,
+};
 use rusqlite::{Connection, Result, Row, Transaction, params};
 
 use crate::SqliteStore;
 use crate::held::{self, Held};
 use crate::outbox::strange;
-use crate::write::{self, Answer, Refusable, ScopeRef, bounded, execute, integer, whole};
+use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer, whole};
 
 const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM pool
     WHERE series_id = (SELECT id FROM series WHERE name = ?)";
 
 impl PoolStore for SqliteStore {
-    async fn pool(&self, place: Place) -> Answer<Pool> {
+    async fn pool(&self, place: Place) -> StoreResult<Pool> {
         // Nearly always it is there, and nothing has to be written.
         if let Some(pool) = self.read(|connection| find(connection, &place))? {
             return Ok(pool);
@@ -29,15 +31,15 @@ impl PoolStore for SqliteStore {
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Answer<Vec<(ScopeKey, Pool)>> {
+    ) -> StoreResult<Vec<(ScopeKey, Pool)>> {
         self.read(|connection| list(connection, &series, after.as_ref(), limit))
     }
 
-    async fn renew_pool(&self, place: Place, renewal: Renewal) -> Answer<Option<Pool>> {
+    async fn renew_pool(&self, place: Place, renewal: Renewal) -> StoreResult<Option<Pool>> {
         self.write(move |transaction| renew(transaction, &place, &renewal)).await
     }
 
-    async fn settle_pool(&self, place: Place, settling: Settling) -> Answer<()> {
+    async fn settle_pool(&self, place: Place, settling: Settling) -> StoreResult<()> {
         self.write(move |transaction| settle(transaction, &place, &settling)).await
     }
 }
@@ -87,11 +89,8 @@ pub(crate) fn forget_server(transaction: &Transaction<'_>, at: ScopeRef<'_>) -> 
 }
 
 fn read(row: &Row<'_>) -> Result<Pool> {
-    let (run, replication) = (row.get::<_, Option<String>>(1)?, row.get::<_, Option<String>>(2)?);
-    let server = run
-        .zip(replication)
-        .map(|(run, replication)| Server { run: run.into(), replication: replication.into() });
-    Ok(Pool { epoch: whole(row.get(0)?), server })
+    let (run, replication) = (row.get_ref(1)?.as_str_or_null()?, row.get_ref(2)?.as_str_or_null()?);
+    Ok(Pool { epoch: whole(row.get(0)?), server: Server::known(run, replication) })
 }
 
 fn find(connection: &Connection, place: &Place) -> Result<Option<Pool>> {

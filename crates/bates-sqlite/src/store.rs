@@ -9,7 +9,7 @@ use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, CursorStore, Definition, Grant, GrantError, Lease, Mark, NodeStore, Pinned, Place, ProcessGuard,
     Promise, PromiseChange, Reason, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError,
-    Surrendered, Tail, Want,
+    StoreResult, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction};
@@ -84,7 +84,7 @@ impl SqliteStore {
     /// were issued by commits that are missing come again, unless the cursors were raised above them before.
     ///
     /// Answers whether any were missing.
-    pub fn accept_loss(&self) -> Result<bool, StoreError> {
+    pub fn accept_loss(&self) -> StoreResult<bool> {
         if !self.state.is_stopped() {
             return Ok(false);
         }
@@ -94,7 +94,7 @@ impl SqliteStore {
         accepted.map(|()| true).map_err(failed)
     }
 
-    pub(crate) fn check_complete(&self) -> Result<(), StoreError> {
+    pub(crate) fn check_complete(&self) -> StoreResult<()> {
         if self.state.is_stopped() {
             return Err(StoreError::Poisoned(Damage::NotAccepted.to_string().into()));
         }
@@ -104,30 +104,27 @@ impl SqliteStore {
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl Fn(&Transaction<'_>) -> Refusable<T> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> StoreResult<T> {
         let (awaited, answer) = Awaited::new(work);
         self.send(Job::Write(Box::new(awaited)))?;
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
     /// Has the ledger decide a request, together with those that wait just now.
-    pub(crate) async fn ask(&self, place: Place, request: Request) -> Result<Outcome, StoreError> {
+    pub(crate) async fn ask(&self, place: Place, request: Request) -> StoreResult<Outcome> {
         let (call, answer) = Call::new(place, request, self.steady.now());
         self.send(Job::Call(Box::new(call)))?;
         answer.await.map_err(|_| gone())
     }
 
-    fn send(&self, job: Job) -> Result<(), StoreError> {
+    fn send(&self, job: Job) -> StoreResult<()> {
         if self.process.is_forked() {
             return Err(StoreError::Forked);
         }
         self.writes.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
     }
 
-    pub(crate) fn read<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> StoreResult<T> {
         if self.process.is_forked() {
             return Err(StoreError::Forked);
         }
@@ -164,7 +161,7 @@ impl SeriesStore for SqliteStore {
         self.identity
     }
 
-    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<Pinned> {
         self.write(move |transaction| pin::pin(transaction, &definition, fresh_key.as_deref())).await
     }
 
@@ -173,14 +170,14 @@ impl SeriesStore for SqliteStore {
         series: SeriesName,
         before: Option<Box<str>>,
         description: Option<Box<str>>,
-    ) -> Result<bool, StoreError> {
+    ) -> StoreResult<bool> {
         self.write(move |transaction| {
             write::describe(transaction, &series, before.as_deref(), description.as_deref())
         })
         .await
     }
 
-    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
+    async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>> {
         self.read(read::descriptions)
     }
 
@@ -189,16 +186,16 @@ impl SeriesStore for SqliteStore {
         series: SeriesName,
         change: PromiseChange,
         described: Option<Redescription>,
-    ) -> Result<bool, StoreError> {
+    ) -> StoreResult<bool> {
         self.write(move |transaction| pin::change_promise(transaction, &series, change, described.as_ref()))
             .await
     }
 
-    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
+    async fn promises(&self) -> StoreResult<Vec<(SeriesName, Promise)>> {
         self.read(pin::promises)
     }
 
-    async fn probe(&self) -> Result<(), StoreError> {
+    async fn probe(&self) -> StoreResult<()> {
         self.write(write::probe).await
     }
 }
@@ -209,11 +206,11 @@ impl CursorStore for SqliteStore {
         self.ask(want.place.clone(), Request::Grant(want)).await?.into_grant()
     }
 
-    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
+    async fn surrender(&self, tail: Tail) -> StoreResult<Surrendered> {
         self.ask(tail.place.clone(), Request::Release(tail)).await?.into_release()
     }
 
-    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
+    async fn cursor(&self, place: Place) -> StoreResult<Option<Cursor>> {
         self.read(|connection| read::cursor(connection, &place))
     }
 
@@ -222,15 +219,15 @@ impl CursorStore for SqliteStore {
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+    ) -> StoreResult<Vec<(ScopeKey, Cursor)>> {
         self.read(|connection| read::scopes(connection, &series, after.as_ref(), limit))
     }
 
-    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+    async fn ledger(&self, place: Place) -> StoreResult<Vec<Lease>> {
         self.read(|connection| read::ledger(connection, &place))
     }
 
-    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> StoreResult<()> {
         self.write(move |transaction| {
             for (place, range) in &burned {
                 let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(place))) };
@@ -241,15 +238,15 @@ impl CursorStore for SqliteStore {
         .await
     }
 
-    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
+    async fn raise_floor(&self, place: Place, floor: u64) -> StoreResult<Cursor> {
         self.ask(place, Request::RaiseFloor(floor)).await?.into_floor()
     }
 
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> StoreResult<u64> {
         self.ask(place, Request::Adopt(positions)).await?.into_adopted()
     }
 
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<u64>> {
         self.read(|connection| aside::read(connection, &place, from, limit))
     }
 }

@@ -3,8 +3,6 @@
 use bates_core::{Cursor, Lease, Place, SeriesName, StoreError};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, Transaction, params};
 
-pub(crate) type Answer<T> = std::result::Result<T, StoreError>;
-
 /// An answer that is part of the numbering, inside an outcome that is part of the database.
 pub(crate) type Refusable<T, E = StoreError> = Result<std::result::Result<T, E>>;
 
@@ -96,8 +94,7 @@ impl<'s> ScopeRef<'s> {
     }
 }
 
-/// Enters positions in the ledger. What joins the last range makes it longer, so that the ledger grows with the
-/// number of gaps, not of numbers.
+/// Enters positions in the ledger. Neighbours join, so that it grows with the number of gaps, not of numbers.
 pub(crate) fn enter(transaction: &Transaction<'_>, at: ScopeRef<'_>, lease: Lease) -> Result<()> {
     let join = "UPDATE ledger SET last = ?4 WHERE series_id = ?1 AND scope = ?2 AND last = ?3 - 1 AND first =
                     (SELECT max(first) FROM ledger WHERE series_id = ?1 AND scope = ?2)";

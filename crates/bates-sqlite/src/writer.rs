@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use bates_core::StoreError;
+use bates_core::{StoreError, StoreResult};
 use rusqlite::config::DbConfig;
 use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -20,27 +20,26 @@ use crate::outbox::Steady;
 use crate::planted::{self, Bug};
 use crate::progress;
 use crate::state_file::{Phase, StateFile};
-use crate::write::{self, Answer, Refusable};
+use crate::write::{self, Refusable};
 
-/// Writes that share one commit. A sync costs as much as some hundred rows, so more would make the first of
-/// them wait for the last without saving much.
+/// Max writes in one commit. A sync costs as much as some hundred rows: more would delay the first for little.
 const BATCH_MAX: usize = 4_096;
 
 /// A write: what it does within a transaction, and whom it tells once that is committed.
 pub(crate) trait Write: Send {
     fn apply(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()>;
 
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+    fn answer(self: Box<Self>, committed: StoreResult<()>);
 }
 
 pub(crate) struct Awaited<T, W> {
     work: W,
-    outcome: Option<Answer<T>>,
-    answer: oneshot::Sender<Answer<T>>,
+    outcome: Option<StoreResult<T>>,
+    answer: oneshot::Sender<StoreResult<T>>,
 }
 
 impl<T, W: Fn(&Transaction<'_>) -> Refusable<T>> Awaited<T, W> {
-    pub(crate) fn new(work: W) -> (Self, oneshot::Receiver<Answer<T>>) {
+    pub(crate) fn new(work: W) -> (Self, oneshot::Receiver<StoreResult<T>>) {
         let (answer, receiver) = oneshot::channel();
         (Self { work, outcome: None, answer }, receiver)
     }
@@ -52,7 +51,7 @@ impl<T: Send, W: Fn(&Transaction<'_>) -> Refusable<T> + Send> Write for Awaited<
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: Answer<()>) {
+    fn answer(self: Box<Self>, committed: StoreResult<()>) {
         let Self { outcome, answer, .. } = *self;
         let outcome = committed.and_then(|()| outcome.expect("what was committed was applied before"));
         // Who no longer waits loses what it asked for: its range becomes a gap.
@@ -97,8 +96,7 @@ impl Writer {
         Some(self)
     }
 
-    /// Closes the database. Each step leaves a store that opens: the log is in the database before the state file says
-    /// so, and is removed afterwards.
+    /// Closes the database. Each step leaves a store that opens: checkpoint, then state file, then the log goes.
     pub(crate) fn close(mut self, folder: &Folder) {
         // What cannot be done now is done by the next opening, as after a crash.
         let (mut closing, (probe, _)) = (Batch::default(), Awaited::new(write::probe));
@@ -121,9 +119,8 @@ impl Writer {
         Ok(())
     }
 
-    /// On a full disk the log may be what fills it. What is in it is then written into the database, which gives its
-    /// room back, and the batch is tried once more: nothing of it was committed.
-    fn commit_making_room(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
+    /// On a full disk the log is written into the database, which makes room, and the batch is tried once more.
+    fn commit_making_room(&mut self, batch: &mut Batch) -> StoreResult<()> {
         let committed = match self.commit(batch) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
                 // If there is no room for that either, the second try says so.
@@ -157,9 +154,8 @@ impl Writer {
     }
 }
 
-/// A reader in the way or no room changes nothing: all is still in the log. After any other failure it is not known what
-/// is on disk.
-fn known<T>(outcome: Result<T, CheckpointError>) -> Result<(), StoreError> {
+/// A reader in the way or no room changes nothing. After any other failure it is not known what is on disk.
+fn known<T>(outcome: Result<T, CheckpointError>) -> StoreResult<()> {
     match outcome {
         Err(error) if error.is_of_disk() => Err(StoreError::Poisoned(error.to_string().into())),
         _ => Ok(()),

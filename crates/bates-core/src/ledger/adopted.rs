@@ -47,8 +47,7 @@ impl Default for AdoptedPositions {
 }
 
 impl AdoptedPositions {
-    /// The adopted positions that these requests need, not read yet. `adopted_to` is the first position past all adopted
-    /// ones of the scope.
+    /// The positions that these requests need, not read yet. `adopted_to` lies past all adopted ones of the scope.
     pub fn needed<'r>(
         cursor: Cursor,
         adopted_to: u64,
@@ -113,8 +112,7 @@ impl AdoptedPositions {
         known(Lease::new(next, to), known_end, end)
     }
 
-    /// Positions from `next` on, of which at most `count` are free, below `end`; and those that are not free. The last
-    /// one is free. `None` if none is.
+    /// Positions from `next` on, the last one free and at most `count` in all, below `end`; and those not free.
     pub(super) fn free_span(
         &self,
         next: u64,

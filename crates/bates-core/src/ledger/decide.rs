@@ -13,8 +13,7 @@ use crate::scope::Place;
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
 
-/// Decides the requests of one scope. `keys` are those of the whole batch: a key that a request uses here is known to
-/// the scopes that are decided afterwards.
+/// Decides the requests of one scope. A key that is used here is known to the scopes decided afterwards.
 pub fn decide<'r>(
     before: &ScopeBefore,
     place: &Place,

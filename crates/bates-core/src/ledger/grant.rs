@@ -23,16 +23,13 @@ pub struct Want {
     pub scopes_max: u64,
     /// What becomes of them.
     pub purpose: Purpose,
-    /// What the series promises, as far as this process knows: a store that several share refuses what is outdated.
-    /// `None` where it does not matter.
+    /// What this process believes that the series promises: a shared store refuses what is outdated.
     pub promise: Option<Promise>,
-    /// For a lease: the first position of the scope that the holder still holds of those before. What lies below it
-    /// was handed out.
+    /// For a lease: the first position that the holder still holds. What lies below was handed out.
     pub held_from: Option<u64>,
 }
 
-/// Of what is left of a space, a lease is at most one in so many, or what is waited for: what nodes hold, and a crash
-/// skips, gets small before the end, and the last positions go one by one to whoever asks for them.
+/// A grant takes at most 1/64 of the remaining space, or what is waited for: what a crash skips shrinks near the end.
 const SHARES: u64 = 64;
 
 impl Want {

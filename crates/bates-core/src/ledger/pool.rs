@@ -23,6 +23,13 @@ pub struct Server {
     pub replication: Box<str>,
 }
 
+impl Server {
+    /// A server of which both are known.
+    pub fn known(run: Option<&str>, replication: Option<&str>) -> Option<Self> {
+        Some(Self { run: run?.into(), replication: replication?.into() })
+    }
+}
+
 /// A pool that begins again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewal {

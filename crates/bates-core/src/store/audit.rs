@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::StoreError;
+use super::StoreResult;
 use crate::audit::{Record, RecordFilter};
 use crate::series::SeriesName;
 
@@ -14,7 +14,7 @@ pub trait AuditStore: Send + Sync + 'static {
     /// Writes records down. Calls that wait together share one commit.
     ///
     /// Invariant: when it answers, they are on disk. A call that was cancelled or failed may have written them.
-    async fn record(&self, records: Vec<Record>) -> Result<(), StoreError>;
+    async fn record(&self, records: Vec<Record>) -> StoreResult<()>;
 
     /// Records in the order of their times and ids, after `after`, at most `limit`.
     async fn records(
@@ -22,13 +22,8 @@ pub trait AuditStore: Send + Sync + 'static {
         of: RecordFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
-    ) -> Result<Vec<Record>, StoreError>;
+    ) -> StoreResult<Vec<Record>>;
 
     /// Removes records of a series from before a moment, at most `limit`; answers how many.
-    async fn prune_records(
-        &self,
-        series: SeriesName,
-        before: Timestamp,
-        limit: usize,
-    ) -> Result<u64, StoreError>;
+    async fn prune_records(&self, series: SeriesName, before: Timestamp, limit: usize) -> StoreResult<u64>;
 }

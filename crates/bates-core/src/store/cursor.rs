@@ -1,6 +1,6 @@
 //! The cursors of a store: moved, durably, before anything is handed out.
 
-use super::StoreError;
+use super::StoreResult;
 use crate::ledger::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::range::Lease;
 use crate::scope::{Place, ScopeKey};
@@ -17,10 +17,10 @@ pub trait CursorStore: Send + Sync + 'static {
     async fn grant(&self, want: Want) -> Result<Grant, GrantError>;
 
     /// Gives the unused end of a lease back, if nothing was granted since: otherwise it remains a gap.
-    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError>;
+    async fn surrender(&self, tail: Tail) -> StoreResult<Surrendered>;
 
     /// Where a cursor stands. Never creates one.
-    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError>;
+    async fn cursor(&self, place: Place) -> StoreResult<Option<Cursor>>;
 
     /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
     async fn scopes(
@@ -28,26 +28,26 @@ pub trait CursorStore: Send + Sync + 'static {
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError>;
+    ) -> StoreResult<Vec<(ScopeKey, Cursor)>>;
 
     /// The ranges that were issued one by one in a gapless scope, ascending, neighbours joined.
-    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError>;
+    async fn ledger(&self, place: Place) -> StoreResult<Vec<Lease>>;
 
     /// Writes down that positions which were granted to this process, or handed out by it, reached no caller: they are
     /// gaps, `burned`. May be called twice without harm.
-    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError>;
+    async fn burn(&self, burned: Vec<(Place, Lease)>) -> StoreResult<()>;
 
     /// Raises a cursor to `floor`, creating it if need be; a cursor that is higher stays. Ranges that were granted
     /// before lie below the floor: recall them afterwards.
-    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError>;
+    async fn raise_floor(&self, place: Place, floor: u64) -> StoreResult<Cursor>;
 
     /// Sets positions of a scope aside, creating it if need be: another system gave their numbers out, and no grant
     /// holds them from now on. Answers how many of them the cursor had passed before. Ranges that were granted before
     /// may hold them: recall those afterwards.
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError>;
+    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> StoreResult<u64>;
 
     /// The positions of a scope that were set aside, ascending, from `from` on, at most `limit`.
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError>;
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<u64>>;
 }
 
 /// A durable place in a scope: the first position not yet granted, and how often it was written.

@@ -6,7 +6,7 @@ use std::future::Future;
 
 use uuid::Uuid;
 
-use super::StoreError;
+use super::StoreResult;
 use crate::range::Lease;
 use crate::recall::{Holder, Recall};
 use crate::scope::ScopeKey;
@@ -16,12 +16,12 @@ use crate::series::SeriesName;
 pub trait NodeStore: Send + Sync + 'static {
     /// Raises the epoch of a series and returns it: from now on every process gives up what it was granted of the
     /// series before. A store that is not shared has no other processes.
-    fn recall(&self, _series: SeriesName) -> impl Future<Output = Result<u64, StoreError>> + Send {
+    fn recall(&self, _series: SeriesName) -> impl Future<Output = StoreResult<u64>> + Send {
         async { Ok(0) }
     }
 
     /// The recalls that this process has not answered with [`NodeStore::give_up`].
-    fn recalls(&self) -> impl Future<Output = Result<Vec<Recall>, StoreError>> + Send {
+    fn recalls(&self) -> impl Future<Output = StoreResult<Vec<Recall>>> + Send {
         async { Ok(Vec::new()) }
     }
 
@@ -33,12 +33,12 @@ pub trait NodeStore: Send + Sync + 'static {
         _series: SeriesName,
         _epoch: Option<u64>,
         _unused: Vec<(ScopeKey, Lease)>,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+    ) -> impl Future<Output = StoreResult<()>> + Send {
         async { Ok(()) }
     }
 
     /// Reports that this process holds nothing any more: what is left of its ranges was handed out.
-    fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
+    fn leave(&self) -> impl Future<Output = StoreResult<()>> + Send {
         async { Ok(()) }
     }
 
@@ -47,7 +47,7 @@ pub trait NodeStore: Send + Sync + 'static {
         &self,
         _series: SeriesName,
         _epoch: u64,
-    ) -> impl Future<Output = Result<Vec<Holder>, StoreError>> + Send {
+    ) -> impl Future<Output = StoreResult<Vec<Holder>>> + Send {
         async { Ok(Vec::new()) }
     }
 
@@ -58,7 +58,7 @@ pub trait NodeStore: Send + Sync + 'static {
         _series: SeriesName,
         _epoch: u64,
         _nodes: Vec<Uuid>,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+    ) -> impl Future<Output = StoreResult<()>> + Send {
         async { Ok(()) }
     }
 }

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::StoreError;
+use super::StoreResult;
 use crate::series::{Definition, Pinned, Promise, PromiseChange, Redescription, SeriesName};
 
 /// Keeps series, for ever: a series that was retired keeps its definition and its cursors.
@@ -18,7 +18,7 @@ pub trait SeriesStore: Send + Sync + 'static {
 
     /// Pins what decides the text of a series on its first use, and compares it ever after. Answers with the
     /// permutation key that the series was pinned with, which is `fresh_key` the first time.
-    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError>;
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<Pinned>;
 
     /// Keeps the description of a series that was made at run time, or with `None` retires it: then it is no
     /// longer listed, and its pin and its cursors stay for ever. Answers `false`, and changes nothing, unless the store
@@ -28,10 +28,10 @@ pub trait SeriesStore: Send + Sync + 'static {
         series: SeriesName,
         before: Option<Box<str>>,
         description: Option<Box<str>>,
-    ) -> Result<bool, StoreError>;
+    ) -> StoreResult<bool>;
 
     /// The series that were made at run time and not retired, by name, each with its description.
-    async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError>;
+    async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>>;
 
     /// Changes the promise of a series, durably, if it is `change.from`; answers whether it is `change.to` now. A series that becomes
     /// gapless is so from where each of its cursors stands; that is kept with the cursor. A series that was made at run
@@ -41,14 +41,14 @@ pub trait SeriesStore: Send + Sync + 'static {
         series: SeriesName,
         change: PromiseChange,
         described: Option<Redescription>,
-    ) -> Result<bool, StoreError>;
+    ) -> StoreResult<bool>;
 
     /// What each series promises, by name, where that was pinned.
-    async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError>;
+    async fn promises(&self) -> StoreResult<Vec<(SeriesName, Promise)>>;
 
     /// Looks whether the store still is what it was: one that was taken back is poisoned. Answers with a number that
     /// changes whenever a series is described or retired. What is not shared has no others.
-    fn watch(&self) -> impl Future<Output = Result<u64, StoreError>> + Send {
+    fn watch(&self) -> impl Future<Output = StoreResult<u64>> + Send {
         async { Ok(0) }
     }
 
@@ -59,5 +59,5 @@ pub trait SeriesStore: Send + Sync + 'static {
     }
 
     /// Writes something that means nothing, durably: whether the store can be written just now.
-    async fn probe(&self) -> Result<(), StoreError>;
+    async fn probe(&self) -> StoreResult<()>;
 }

@@ -6,7 +6,8 @@ mod recorder;
 use std::borrow::Cow;
 
 use bates_core::{
-    AuditStore, How, Lease, Place, Record, RecordFilter, ScopeKey, SeriesName, StoreError, Taking,
+    AuditStore, How, Lease, Place, Record, RecordFilter, ScopeKey, SeriesName, StoreError, StoreResult,
+    Taking,
 };
 use jiff::Timestamp;
 use tokio_postgres::{Error, Row};
@@ -54,7 +55,7 @@ const PRUNE: &str = "
         ORDER BY taken_at, id LIMIT $3 FOR UPDATE SKIP LOCKED)";
 
 impl AuditStore for PostgresStore {
-    async fn record(&self, records: Vec<Record>) -> Result<(), StoreError> {
+    async fn record(&self, records: Vec<Record>) -> StoreResult<()> {
         self.recorder.record(&self.shared, records).await
     }
 
@@ -63,18 +64,13 @@ impl AuditStore for PostgresStore {
         of: RecordFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
-    ) -> Result<Vec<Record>, StoreError> {
+    ) -> StoreResult<Vec<Record>> {
         let of = &of;
         self.done(|session| async move { records(&session, of, after, limit).await }).await
     }
 
     /// Asked again after a lost answer, what was removed before is not counted.
-    async fn prune_records(
-        &self,
-        series: SeriesName,
-        before: Timestamp,
-        limit: usize,
-    ) -> Result<u64, StoreError> {
+    async fn prune_records(&self, series: SeriesName, before: Timestamp, limit: usize) -> StoreResult<u64> {
         let series = &series;
         self.done(|session| async move { prune(&session, series, before, limit).await }).await
     }

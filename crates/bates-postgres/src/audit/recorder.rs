@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use bates_core::{Record, StoreError};
+use bates_core::{Record, StoreResult};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::batch::Shared;
+use crate::batch::{Shared, closed};
 use crate::error::Failed;
 use crate::moving::check_not_left;
 use crate::retry::retried;
@@ -30,12 +30,12 @@ struct Waiting {
 
 struct Call {
     records: Vec<Record>,
-    answer: oneshot::Sender<Result<(), StoreError>>,
+    answer: oneshot::Sender<StoreResult<()>>,
 }
 
 impl Recorder {
     /// Writes records, together with whoever waits just now.
-    pub(crate) async fn record(&self, shared: &Arc<Shared>, records: Vec<Record>) -> Result<(), StoreError> {
+    pub(crate) async fn record(&self, shared: &Arc<Shared>, records: Vec<Record>) -> StoreResult<()> {
         if records.is_empty() {
             return Ok(());
         }
@@ -48,7 +48,7 @@ impl Recorder {
         if begins {
             tokio::spawn(write_all(self.clone(), shared.clone()));
         }
-        receiver.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))
+        receiver.await.unwrap_or_else(|_| Err(closed()))
     }
 
     /// What is written next; `None` if nobody waits, and then nobody writes any more.

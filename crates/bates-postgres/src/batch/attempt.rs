@@ -2,10 +2,10 @@
 //! may be.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use bates_core::Place;
 use bates_core::ledger::{AdoptedPositions, Decision, Key, KeyState, KeyUse, Keys, ScopeBefore, decide};
+use tokio::time::Instant;
 
 use super::queue::Group;
 use super::sql::LockedSeries;
@@ -13,6 +13,7 @@ use super::writes::{Uncommitted, Writes};
 use super::{Job, Shared, document, sql};
 use crate::error::Failed;
 use crate::read;
+use crate::retry::in_time;
 use crate::session::Session;
 use crate::truth::Entry;
 
@@ -44,12 +45,13 @@ pub(crate) async fn attempt(
     makes: bool,
 ) -> Result<Decisions, Broken> {
     let patience = shared.settings.patience;
-    let session = in_time(patience, Session::take(&shared.pool, shared.settings)).await?;
+    let soon = || Instant::now() + patience;
+    let session = in_time(soon(), Session::take(&shared.pool, shared.settings)).await?;
     let entry = shared.truth.entry(line);
-    let mut found = in_time(patience, load(shared, &session, entry, groups, makes)).await?;
+    let mut found = in_time(soon(), load(shared, &session, entry, groups, makes)).await?;
     board(shared, groups);
     let mut decisions = decide_all(&mut found, groups, makes);
-    in_time(patience, learn_holders(shared, &session, groups, &mut decisions)).await?;
+    in_time(soon(), learn_holders(shared, &session, groups, &mut decisions)).await?;
     if decisions.iter().flatten().all(|decision| decision.change.is_empty()) {
         // Nothing is written, whatever becomes of it; where it is not answered, the connection is closed.
         if let Ok(Ok(())) = tokio::time::timeout(patience, session.batch_execute("ROLLBACK")).await {
@@ -69,17 +71,6 @@ pub(crate) async fn attempt(
         }
         Err(Uncommitted::Surely(failed)) => Err(Broken::Failed(failed)),
         Err(Uncommitted::Perhaps(reason)) => Err(Broken::Unknown { entry, decisions, reason }),
-    }
-}
-
-/// Work that a caller waits for, and not for ever.
-async fn in_time<T, E: Into<Failed>>(
-    patience: Duration,
-    work: impl Future<Output = Result<T, E>>,
-) -> Result<T, Failed> {
-    match tokio::time::timeout(patience, work).await {
-        Ok(done) => done.map_err(Into::into),
-        Err(_) => Err(Failed::Passing("it did not answer in time".into())),
     }
 }
 

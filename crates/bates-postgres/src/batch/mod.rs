@@ -13,17 +13,16 @@ mod writes;
 use std::sync::Arc;
 
 use bates_core::ledger::{Outcome, Request};
-use bates_core::{Content, Place, StoreError};
+use bates_core::{Content, Place, StoreError, StoreResult};
 use deadpool_postgres::Pool;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::connect::Settings;
 use crate::error::{Failed, OpenError};
 use crate::retry::{Patience, retried};
 use crate::session::Session;
-use crate::settings::Settings;
-use crate::stop;
-use crate::truth::{TAKEN_BACK, Truth};
+use crate::truth::{self, TAKEN_BACK, Truth};
 use attempt::{Broken, Decisions, attempt};
 use queue::{Batch, Call, Group, Queue};
 use writes::GRANTED_BEFORE;
@@ -104,15 +103,15 @@ impl Shared {
         Self { pool, settings, truth, queue }
     }
 
-    /// Asks, together with whoever asks just now. `None` if the batch was dropped with its runtime.
-    pub(crate) async fn ask(self: &Arc<Self>, place: Place, request: Request) -> Option<Outcome> {
+    /// Asks, together with whoever asks just now. Fails if the batch was dropped with its runtime.
+    pub(crate) async fn ask(self: &Arc<Self>, place: Place, request: Request) -> StoreResult<Outcome> {
         let (answer, receiver) = oneshot::channel();
         let era = self.truth.era();
         let batch = self.queue.lock().push(place, Job { request, era, answer });
         if let Some(batch) = batch {
             tokio::spawn(run(self.clone(), batch));
         }
-        receiver.await.ok()
+        receiver.await.map_err(|_| closed())
     }
 
     /// Lets the other nodes know what this one has seen: they may have nothing to see it by. What the database says of
@@ -124,13 +123,17 @@ impl Shared {
         }
         let noted = retried(self.settings.patience, || async {
             let session = Session::take(&self.pool, self.settings).await?;
-            stop::stop(&session, reason, seen).await?;
+            truth::stop(&session, reason, seen).await?;
             session.give_back();
             Ok(())
         });
         // This node refuses in any case.
         let _ = noted.await;
     }
+}
+
+pub(crate) fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".into())
 }
 
 /// Serves batch after batch on a line, as long as calls wait.

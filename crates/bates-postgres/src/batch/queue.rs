@@ -11,8 +11,7 @@ use bates_core::Place;
 /// Scopes in one batch. More would hold the locks of many for longer without making a commit much cheaper.
 const PLACES_MAX: usize = 1_000;
 
-/// What the documents of one batch weigh at the most: what a node sends, and PostgreSQL keeps in memory, before a
-/// commit. The last one may be over it, so that each is served.
+/// Max bytes of documents in one batch, which PostgreSQL keeps in memory; the last one may exceed it.
 const BYTES_MAX: usize = 8 << 20;
 
 pub(crate) trait Call {
@@ -67,9 +66,7 @@ impl<J: Call> Queue<J> {
         self.next()
     }
 
-    /// Calls that came after their batch was made join it. Several nodes take turns at a busy scope: who had to wait
-    /// for the others' turns takes along all that came meanwhile, so that a turn serves everybody who waits.
-    /// Who may not join waits for the next one.
+    /// Calls that came after their batch was made join it, so that one turn at a busy scope serves all who wait.
     pub(crate) fn board(&mut self, groups: &mut [Group<J>]) {
         let taken: usize = groups.iter().flat_map(|group| &group.jobs).map(Call::bytes).sum();
         let mut room = BYTES_MAX.saturating_sub(taken);

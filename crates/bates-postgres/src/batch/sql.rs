@@ -63,8 +63,7 @@ pub(crate) async fn lock_cursors(session: &Session, places: &[&Place]) -> Result
     Ok(rows.iter().map(read).collect())
 }
 
-/// Moves cursors, all of them locked or new. A cursor that goes back takes the position from which its scope is gapless
-/// along: what lies above was never handed out.
+/// Moves cursors, locked or new. One that goes back lowers `gapless_from`: what lies above was never handed out.
 pub(crate) async fn move_cursors(session: &Session, moved: &[(&Place, Cursor)]) -> Result<(), Error> {
     let sql = "INSERT INTO bates.cursor (series, scope, next, version) SELECT * FROM UNNEST($1, $2, $3, $4)
                ON CONFLICT (series, scope) DO UPDATE SET next = excluded.next, version = excluded.version,
@@ -97,27 +96,23 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    const fn insert(self) -> &'static str {
-        match self {
+    fn insert(self) -> String {
+        let (table, end) = match self {
+            // A recall waits for this batch, so the epoch is the one that it began with.
             Self::Lease => {
-                // A recall waits for this batch, so the epoch is the one that it began with.
-                "INSERT INTO bates.lease (series, scope, first, last, node, batch, epoch)
-                 SELECT r.*, $5, $6, (SELECT epoch FROM bates.series WHERE name = r.series)
-                 FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)"
+                return "INSERT INTO bates.lease (series, scope, first, last, node, batch, epoch)
+                        SELECT r.*, $5, $6, (SELECT epoch FROM bates.series WHERE name = r.series)
+                        FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)"
+                    .to_owned();
             }
-            Self::Pooled => {
-                "INSERT INTO bates.pooled (series, scope, first, last, node, batch)
-                 SELECT r.*, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r"
-            }
-            Self::Ledger => {
-                "INSERT INTO bates.ledger (series, scope, first, last, node, batch)
-                 SELECT r.*, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r"
-            }
-            Self::Burned => {
-                "INSERT INTO bates.burned (series, scope, first, last, node, batch)
-                 SELECT r.*, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r ON CONFLICT DO NOTHING"
-            }
-        }
+            Self::Pooled => ("pooled", ""),
+            Self::Ledger => ("ledger", ""),
+            Self::Burned => ("burned", "ON CONFLICT DO NOTHING"),
+        };
+        format!(
+            "INSERT INTO bates.{table} (series, scope, first, last, node, batch)
+             SELECT r.*, $5, $6 FROM UNNEST($1, $2, $3, $4) AS r {end}"
+        )
     }
 }
 
@@ -143,7 +138,7 @@ pub(crate) async fn write_ranges(
     let first: Vec<i64> = ranges.iter().map(|(_, lease)| integer(lease.from())).collect();
     let last: Vec<i64> = ranges.iter().map(|(_, lease)| integer(lease.to() - 1)).collect();
     let of: [&dyn Parameter; 6] = [&series, &scopes, &first, &last, &by.node, &by.batch];
-    session.query(table.insert(), &of).await.map(drop)
+    session.query(&table.insert(), &of).await.map(drop)
 }
 
 /// Takes what a node was granted in these scopes, below a position, out of the leases: it holds nothing of it any more.

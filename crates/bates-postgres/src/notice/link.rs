@@ -21,9 +21,8 @@ use uuid::Uuid;
 
 use super::board::Board;
 use super::speak::speak;
-use crate::connect;
+use crate::connect::{self, Settings};
 use crate::error::{Failed, OpenError};
-use crate::settings::Settings;
 
 const CHANNEL: &str = "bates_outbox";
 

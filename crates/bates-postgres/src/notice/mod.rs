@@ -16,8 +16,8 @@ use bates_core::SeriesName;
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
+use crate::connect::Settings;
 use crate::error::OpenError;
-use crate::settings::Settings;
 use board::Board;
 use link::Link;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bates_core::ledger::Request;
 use bates_core::{
     Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, DocumentStore, Filter,
-    SeriesName, Settlement, State, StoreError, StoreResult,
+    SeriesName, Settlement, State, StoreResult,
 };
 use uuid::Uuid;
 
@@ -29,8 +29,7 @@ impl DocumentStore for PostgresStore {
         check(&assign)?;
         let series = assign.place.series.clone();
         let asked = self.shared().ask(assign.place.clone(), Request::Assign(Box::new(assign))).await;
-        let closed = || StoreError::Unavailable("the store is closed".into());
-        let assigned = asked.ok_or_else(closed)?.into_assign()?;
+        let assigned = asked?.into_assign()?;
         if assigned.is_new && assigned.state == State::Pending {
             self.notices().wrote(Some(&series));
         }
