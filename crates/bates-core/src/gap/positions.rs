@@ -42,9 +42,7 @@ impl SavedPositions {
         let ranges = self.scopes.entry(scope).or_default();
         let lease = Lease::new(position, position + 1);
         match (ranges.last_mut(), lease) {
-            (Some(last), Some(lease)) if last.to() == lease.from() => {
-                *last = last.joined(lease).unwrap_or(*last);
-            }
+            (Some(last), Some(lease)) if let Some(joined) = last.joined(lease) => *last = joined,
             (_, lease) => ranges.extend(lease),
         }
     }
