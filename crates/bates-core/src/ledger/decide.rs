@@ -65,7 +65,7 @@ impl Scope<'_> {
             _ => self.adopted().free_run(next, want.count, want.end)?.map(|run| (run, vec![])),
         };
         let left = free.as_ref().map_or(0, |(range, _)| range.count());
-        let fits = matches!(want.purpose, Purpose::Lease | Purpose::Pool) || want.count == left;
+        let fits = !want.purpose.is_all_or_none() || want.count == left;
         let Some((range, adopted)) = free.filter(|_| fits) else {
             if want.purpose == Purpose::Lease {
                 self.change.spent_to = Some(want.held_from.unwrap_or(next));

@@ -49,6 +49,12 @@ pub enum Purpose {
     Issue,
 }
 
+impl Purpose {
+    pub const fn is_all_or_none(self) -> bool {
+        matches!(self, Self::HandOut | Self::Issue)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub lease: Lease,
