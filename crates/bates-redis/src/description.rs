@@ -10,10 +10,10 @@ use crate::RedisPool;
 
 const SIZE_MAX: u64 = 100_000_000;
 
-/// A pool is low when so much of its size is left, unless it says otherwise.
+/// Default of `refill_at`, in percent of `size`.
 const REFILL_AT: u8 = 25;
 
-/// The pools of a series. `size` with `refill_at`, or `low` with `batch`.
+/// Either `size` with `refill_at`, or `low` with `batch`.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
@@ -36,45 +36,39 @@ enum Share {
     Text(Box<str>),
 }
 
-/// Pools that were refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// An address that is none.
     #[error("redis: {0}")]
     Address(Box<str>),
-    /// A key that is none.
     #[error(transparent)]
     Key(#[from] KeyTemplateError),
-    /// Sizes that do not fit together.
     #[error("{0}")]
     Size(&'static str),
-    /// A share that is none.
     #[error("refill_at: {0:?} is no share: write 1% to 99%")]
     Share(Box<str>),
-    /// What a list cannot hold.
     #[error("value: {0:?} is not known; there is id, seq")]
     Value(Box<str>),
 }
 
 impl Description {
-    /// Whether the address can be used, and what it is, without a password.
+    /// The address without its password, if it is valid.
     pub fn address(&self) -> Result<String, PoolError> {
         self.open(Uuid::nil()).map(|pool| pool.describe())
     }
 
-    /// The pools of a store. Whether the server is there shows when they are filled.
+    /// Does not connect yet.
     pub fn open(&self, store: Uuid) -> Result<RedisPool, PoolError> {
         RedisPool::new(&self.redis, store)
     }
 
-    /// Whether both are on the same server, as far as their addresses tell.
+    /// Whether both addresses name the same server and database.
     pub fn is_beside(&self, other: &Self) -> bool {
         let address = |of: &Self| of.open(Uuid::nil()).map(|pool| pool.address()).ok();
         address(self) == address(other)
     }
 
-    /// How they are kept; what a list of the series holds otherwise is `value`.
+    /// `value` is the default of what a list holds.
     pub fn settings(&self, value: Value) -> Result<PoolSettings, PoolError> {
         let (low, amount) = self.sizes()?;
         let value = match self.value.as_deref() {
@@ -91,9 +85,7 @@ impl Description {
         let too_long = |size: u64| size == 0 || size > SIZE_MAX;
         match (self.size, self.low, self.batch) {
             (Some(size), None, None) if too_long(size) => Err(PoolError::Size("size: 1 to 100,000,000")),
-            (Some(size), None, None) => {
-                Ok((size / 100 * self.share()? + size % 100 * self.share()? / 100, Amount::UpTo(size)))
-            }
+            (Some(size), None, None) => Ok((size * self.share()? / 100, Amount::UpTo(size))),
             (None, Some(low), Some(batch)) if too_long(batch) || low.saturating_add(batch) > SIZE_MAX => {
                 Err(PoolError::Size("low and batch: together at most 100,000,000"))
             }

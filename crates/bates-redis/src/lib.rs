@@ -1,8 +1,7 @@
 //! Shared pools in Redis: lists that any program may `LPOP` from, pushed by Bates.
 //!
-//! Owns how a list, its marker and its lock lie in Redis, and that a chunk is pushed once or not at all. When a pool
-//! is filled, and from which positions, is the core's affair. Must never be the only place where a number's fate is
-//! known: Redis may forget everything at any time.
+//! Owns the keys of a list, its marker and its lock, and that a chunk is pushed once or not at all. The core decides when
+//! a pool is filled. Must never be the only place that knows what became of a number: Redis may forget everything.
 
 mod description;
 mod planted;

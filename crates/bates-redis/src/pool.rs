@@ -1,4 +1,4 @@
-//! Pools on one Redis server. Decides nothing: asks, within a time, and reads the answer.
+//! Pools on one Redis server. Decides nothing: sends commands, each with a timeout, and reads the replies.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -14,29 +14,28 @@ use crate::push::Keys;
 use crate::reply::{error, judged, server, strange, text, whole};
 use crate::{push, scripts};
 
-/// Longer than any answer takes from a server that is well.
+/// Longer than any reply of a healthy server takes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const LOOK_COMMANDS: usize = 4;
 
-/// Pools on a server. It need not be there: each question finds out anew.
+/// The server may be down: each call tries again.
 pub struct RedisPool {
     client: Client,
-    /// Made with the first question, because it needs a runtime.
+    /// Made with the first call, because it needs a runtime.
     connection: OnceLock<ConnectionManager>,
-    /// The store whose numbers the lists hold, as markers name it.
+    /// The id of the store, as markers name it.
     store: Box<str>,
 }
 
 impl RedisPool {
-    /// Pools of a store on the server of this address.
     pub fn new(address: &str, store: Uuid) -> Result<Self, PoolError> {
         let refused = |problem: redis::RedisError| PoolError::Address(problem.to_string().into());
         let (client, store) = (Client::open(address).map_err(refused)?, store.to_string().into());
         Ok(Self { client, connection: OnceLock::new(), store })
     }
 
-    /// Which database of which server, without a password.
+    /// The server and its database, without a password.
     pub(crate) fn address(&self) -> (String, i64) {
         let info = self.client.get_connection_info();
         (info.addr().to_string(), info.redis_settings().db())
@@ -50,8 +49,8 @@ impl RedisPool {
             .set_connection_timeout(Some(PATIENCE))
             .set_response_timeout(Some(PATIENCE))
             .set_number_of_retries(0);
-        let made = ConnectionManager::new_lazy_with_config(self.client.clone(), config);
-        let made = made.map_err(|error| error.to_string())?;
+        let made = ConnectionManager::new_lazy_with_config(self.client.clone(), config)
+            .map_err(|error| error.to_string())?;
         Ok(self.connection.get_or_init(|| made).clone())
     }
 
@@ -92,10 +91,10 @@ impl RedisPool {
         let store = field(2).and_then(text);
         ListLook {
             is_foreign: store.is_some_and(|store| *store != *self.store),
-            // What is no list has none of our numbers, and a push will say so.
+            // A key that is not a list has none of our numbers, and a push will say so.
             level: list.first().and_then(whole).unwrap_or_default(),
             head: list.get(1).and_then(text).map(Into::into),
-            // A marker that names no store is of an earlier version: the list is begun anew.
+            // A marker without a store is of an earlier version: the list is renewed.
             epoch: marker(0).filter(|_| store.is_some()),
             pushed_to: marker(1),
             is_other: matches!(list.get(2), Some(Value::ServerError(_)))
@@ -103,7 +102,12 @@ impl RedisPool {
         }
     }
 
-    /// Runs a script on the lock of a pool; answers whether it did what it does.
+    fn epoch_script(&self, text: &str, keys: &[&str], epoch: u64, server: &Server) -> Cmd {
+        let mut command = push::script(text, keys);
+        command.arg(epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store).take()
+    }
+
+    /// Runs a script on the lock of a pool; answers whether it succeeded.
     async fn locked(
         &self,
         script: &str,
@@ -146,10 +150,8 @@ impl SharedPool for RedisPool {
         Box::pin(async move {
             let mut commands = Pipeline::with_capacity(lists.len());
             for (key, epoch) in lists {
-                let keys = Keys::of(key);
-                let mut command = push::script(scripts::DISCARD, &[keys.list, &keys.marker]);
-                command.arg(*epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store);
-                commands.add_command(command);
+                let Keys { list, marker, .. } = Keys::of(key);
+                commands.add_command(self.epoch_script(scripts::DISCARD, &[list, &marker], *epoch, server));
             }
             let replies = self.all(&commands).await?;
             replies.iter().find_map(error).map_or(Ok(()), Err)
@@ -158,9 +160,8 @@ impl SharedPool for RedisPool {
 
     fn renew<'a>(&'a self, key: &'a str, epoch: u64, server: &'a Server) -> Asking<'a, Result<(), Refusal>> {
         Box::pin(async move {
-            let keys = Keys::of(key);
-            let mut command = push::script(scripts::RENEW, &[keys.list, &keys.marker, &keys.stage]);
-            command.arg(epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store);
+            let Keys { list, marker, stage, .. } = Keys::of(key);
+            let command = self.epoch_script(scripts::RENEW, &[list, &marker, &stage], epoch, server);
             judged(&self.one(&command).await?)
         })
     }
@@ -172,7 +173,7 @@ impl SharedPool for RedisPool {
 
     fn describe(&self) -> String {
         // Without a password.
-        self.client.get_connection_info().addr().to_string()
+        self.address().0
     }
 }
 

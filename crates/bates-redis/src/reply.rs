@@ -1,4 +1,4 @@
-//! What Redis answered, read.
+//! Reads the replies of Redis.
 
 use bates_core::{Refusal, Server};
 use redis::Value;
@@ -29,7 +29,7 @@ pub(crate) fn strange(value: &Value) -> Box<str> {
     error(value).unwrap_or_else(|| format!("Redis answered what was not expected: {value:?}").into())
 }
 
-/// What a script that compares has answered.
+/// The reply of a script that compares the marker.
 pub(crate) fn judged(value: &Value) -> Result<Result<(), Refusal>, Box<str>> {
     let Value::Array(parts) = value else { return Err(strange(value)) };
     let part = |at: usize| parts.get(at).and_then(text).unwrap_or_default();
@@ -44,7 +44,7 @@ pub(crate) fn judged(value: &Value) -> Result<Result<(), Refusal>, Box<str>> {
     }
 }
 
-/// Which memory the server has, by the two sections of what it tells about itself.
+/// From the sections `server` and `replication` of `INFO`.
 pub(crate) fn server(about_server: &Value, about_replication: &Value) -> Result<Server, Box<str>> {
     let field = |value: &Value, name: &str| -> Result<Box<str>, Box<str>> {
         let lines = text(value).ok_or_else(|| strange(value))?.lines();

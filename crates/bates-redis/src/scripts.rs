@@ -1,12 +1,11 @@
-//! What Redis runs as one step. Each script names the memory of the server that it is for: a server that restarted,
-//! took over or follows another history has another one, and its lists may be old.
+//! Lua scripts. Each checks the memory of the server that it is for: after a restart or a failover the server has another
+//! one, and its lists may be old.
 
-/// Before a push. Keys: list, marker, stage, lock. Arguments: epoch, run, replication, fence, from, to, token,
-/// store.
+/// Before a push. Keys: list, marker, stage, lock. Arguments: epoch, run, replication, fence, from, to, token, store.
 ///
-/// Moves the marker and puts the list on the stage, where the numbers that follow are appended; what is refused leaves
-/// the stage empty, and numbers are appended to nothing. The marker is written first: where Redis has no memory left,
-/// that is what fails, and nothing else has happened. A list that a push left on the stage is brought back first.
+/// Moves the marker and puts the list on the stage, where the numbers that follow are appended; a refusal leaves the stage
+/// empty. The marker is written first: if Redis has no memory left, that fails and nothing else has happened. A list that
+/// a push left on the stage is moved back first.
 pub(crate) const OPEN: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 and redis.call('EXISTS', KEYS[3]) == 1 then
   redis.call('RENAME', KEYS[3], KEYS[1])
@@ -30,15 +29,15 @@ redis.call('HSET', KEYS[2], 'fence', ARGV[4], 'to', ARGV[6])
 if kind == 'list' then redis.call('RENAME', KEYS[1], KEYS[3]) else redis.call('RPUSH', KEYS[3], '') end
 return {'open'}";
 
-/// The same, without any comparison: a bug that tests must find.
+/// `OPEN` without any comparison: a bug that tests must find.
 pub(crate) const OPEN_UNFENCED: &str = "
 redis.call('DEL', KEYS[3])
 if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('RENAME', KEYS[1], KEYS[3])
 else redis.call('RPUSH', KEYS[3], '') end
 return {'open'}";
 
-/// Behind a push: brings the list back from the stage. Keys: list, stage. An empty text holds the place of a list that
-/// was empty; no number is empty.
+/// After a push: moves the list back from the stage. Keys: list, stage. An empty text stands for a list that was empty; no
+/// number is empty.
 pub(crate) const CLOSE: &str = "
 if redis.call('LINDEX', KEYS[2], 0) == '' then redis.call('LPOP', KEYS[2]) end
 if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('RENAME', KEYS[2], KEYS[1]) end
@@ -59,8 +58,7 @@ redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
 redis.call('HSET', KEYS[2], 'epoch', ARGV[1], 'fence', 0, 'to', 0, 'store', ARGV[4])
 return {'open'}";
 
-/// Empties a list that is of this epoch or an older one, or of none. Keys: list, marker. Arguments: epoch, run,
-/// replication, store.
+/// Empties a list of this epoch, an older one or none. Keys: list, marker. Arguments: epoch, run, replication, store.
 pub(crate) const DISCARD: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
@@ -72,8 +70,8 @@ if epoch and (tonumber(epoch) or 0) > tonumber(ARGV[1]) then return 0 end
 if redis.call('TYPE', KEYS[1])['ok'] ~= 'list' then return redis.call('DEL', KEYS[2]) end
 return redis.call('UNLINK', KEYS[1], KEYS[2])";
 
-/// Keys: lock. Arguments: token, milliseconds. A lock of another memory is nobody's: it came back with an old state of
-/// the server, and its filler asks another one by now, or this one anew.
+/// Keys: lock. Arguments: token, milliseconds. A lock of another memory is stale: it came back with an old state of the
+/// server, and does not count.
 pub(crate) const LOCK: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local found = redis.call('GET', KEYS[1])

@@ -1,7 +1,7 @@
-//! Where documents go: one module a sink.
+//! Where documents go: one module per sink.
 //!
 //! Owns what a delivery looks like outside, and what each sink must have done before a document counts as delivered.
-//! Must never take an address from a request: sinks are described by whoever runs Bates. Must never show a secret.
+//! Must never take an address from a request: only the configuration describes sinks. Must never show a secret.
 
 mod description;
 mod object;

@@ -1,18 +1,16 @@
 //! What is delivered: a document with its number, as JSON. Owns the shape, which is the same for every sink. Must never
-//! change what the document itself says: its text is passed on as it came.
+//! change the text of the document.
 
 use bates_core::{Delivery, ScopeKey, Undelivered};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The document and where its number is from: what an object holds.
-///
-/// It is the same for every try, so that a second delivery writes the same again.
+/// The content of an object. It is the same for every try, so that a second delivery writes the same again.
 pub(crate) fn data(delivery: &Delivery) -> Result<Vec<u8>, Undelivered> {
     write(&Data::of(delivery, None)?)
 }
 
-/// The same as an event, with the try: what a webhook gets.
+/// The body of a webhook request, which also names the try.
 pub(crate) fn event(delivery: &Delivery) -> Result<Vec<u8>, Undelivered> {
     let data = Data::of(delivery, Some(delivery.attempt))?;
     write(&Event { kind: "document.numbered", timestamp: data.created_at.clone(), data })

@@ -1,5 +1,4 @@
-//! The documents that a user has in a PostgreSQL of their own: the numbers that a query of theirs gives. Must never
-//! write there.
+//! The user's own documents in a PostgreSQL database: a query of the user gives their numbers. Must never write there.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -10,12 +9,11 @@ use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 
 use crate::description::SinkError;
-use crate::postgres::{connector, parse, reason};
-use crate::secret::{self, Secret};
+use crate::postgres::{connector, parse, read_password, reason};
+use crate::secret::Secret;
 
 const URL: &str = "documents.url";
 
-/// Where a user's own documents are.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentsDescription {
@@ -24,24 +22,20 @@ pub struct DocumentsDescription {
     /// A file with the password instead.
     #[serde(default)]
     pub password_file: Option<PathBuf>,
-    /// What gives the number of each document, as its first column.
+    /// Its first column is the number of each document.
     pub query: String,
 }
 
 impl DocumentsDescription {
-    /// Where they are, without the password.
+    /// Without the password.
     pub fn describe(&self) -> Result<String, SinkError> {
         Ok(parse(&self.url, URL)?.to_string())
     }
 
-    /// The documents. Nothing is connected to yet.
+    /// Does not connect yet.
     pub fn open(&self) -> Result<Box<dyn Saved>, SinkError> {
         let mut address = parse(&self.url, URL)?;
-        if let Some(password) =
-            secret::given(None, self.password_file.as_deref(), URL, "documents.password_file")?
-        {
-            address.config.password(password.reveal());
-        }
+        read_password(&mut address, self.password_file.as_deref(), URL, "documents.password_file")?;
         let tls = connector(&address, URL)?;
         if self.query.trim().is_empty() {
             return Err(SinkError::new("documents.query", "it is empty"));
@@ -63,10 +57,9 @@ impl Saved for Table {
                 self.address.config.connect(self.tls.clone()).await.map_err(|error| reason(&error))?;
             let running = tokio::spawn(connection);
             let read = async {
-                // Whatever the query is, it changes nothing.
+                // The query must not change anything.
                 client.batch_execute("BEGIN READ ONLY").await?;
-                let rows = client.query_raw::<_, &str, _>(&self.query, []).await?;
-                let mut rows = pin!(rows);
+                let mut rows = pin!(client.query_raw::<_, &str, _>(&self.query, []).await?);
                 while let Some(row) = rows.try_next().await? {
                     if let Some(number) = row.try_get::<_, Option<&str>>(0)? {
                         take(number);

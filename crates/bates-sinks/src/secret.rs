@@ -1,5 +1,5 @@
-//! What must not be shown: secrets, and addresses that may hold one. Owns reading them from a file. Must never print
-//! what it holds, not even in the error of a value that could not be read.
+//! Secrets, and addresses that may hold one. Owns reading them from a file. Must never print a value, not even in the
+//! error of one that could not be read.
 
 use std::path::Path;
 use std::{fmt, fs};
@@ -10,12 +10,11 @@ use zeroize::Zeroizing;
 
 use crate::description::SinkError;
 
-/// A text that is never shown, and wiped when it is dropped.
+/// Never shown, and wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// A secret of this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
@@ -76,7 +75,7 @@ fn not_a_text<E: Error>() -> E {
     E::custom("this has to be a text; write it in quotes")
 }
 
-/// The secret that is given itself or as a file, or neither; a line break at the end of a file is none of it.
+/// The secret itself, or the content of the file without the line break at its end; `None` if neither is given.
 pub(crate) fn given(
     secret: Option<&Secret>,
     file: Option<&Path>,

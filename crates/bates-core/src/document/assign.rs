@@ -1,4 +1,4 @@
-//! A number for a document: what is asked of a store, and what it answers.
+//! Requests to number a document, and what a store answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,45 +14,38 @@ use crate::scope::Place;
 use crate::series::Promise;
 use crate::store::StoreError;
 
-/// Rules that reject so many positions in a row will hardly accept the next one soon.
+/// Positions that the rules may reject in a row before a request fails.
 const REJECTED_MAX: u64 = 1_000_000;
 
-/// A document that is to be numbered.
 #[derive(Clone)]
 pub struct Assign {
-    /// Where.
     pub place: Place,
     /// Where a new scope begins.
     pub start: u64,
     /// The first position past the space.
     pub end: u64,
-    /// How many scopes the series may have.
     pub scopes_max: u64,
-    /// What the series promises, as far as this process knows. `None` where it does not matter.
+    /// What this process knows the series to promise; `None` is not checked.
     pub promise: Option<Promise>,
-    /// What renders its number.
+    /// Renders its number.
     pub scope: Arc<Scope>,
-    /// Its id for ever, if the request is new.
+    /// The id of the document, if the request is new.
     pub event: Uuid,
-    /// By what the same request is known when it comes again.
     pub idempotency: Option<Idempotency>,
-    /// What is numbered.
     pub content: Content,
-    /// Who asks, how and when, where the series is audited: recorded in the same commit, if the request is new.
+    /// If the series is audited: recorded in the same commit, if the request is new.
     pub audit: Option<Taking>,
 }
 
-/// What is numbered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// A document to be delivered.
+    /// The body, to be delivered.
     Document(Box<str>),
-    /// One that somebody else saves, and confirms within this time.
+    /// The caller saves the document itself, and confirms within this time.
     Reservation(Duration),
 }
 
 impl Content {
-    /// The state that it begins in.
     pub const fn state(&self) -> State {
         match self {
             Self::Document(_) => State::Pending,
@@ -61,43 +54,35 @@ impl Content {
     }
 }
 
-/// By what a request is known when it comes again: keys belong to a caller and a series.
+/// Identifies a repeated request. Keys belong to a caller and a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
-    /// Who asks.
     pub caller: Box<str>,
-    /// What the caller calls the request.
     pub key: Box<str>,
-    /// Of everything that is asked: the same key with another digest is refused.
+    /// Of the whole request: the same key with another digest is refused.
     pub digest: [u8; 32],
 }
 
-/// A number that was assigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assigned {
-    /// The id of the document.
     pub event: Uuid,
-    /// The position of its number.
     pub position: u64,
-    /// Its number.
     pub number: Box<str>,
-    /// What became of it: the same request may come long after the first.
+    /// The current state: the same request may come long after the first.
     pub state: State,
     /// Whether this request was the first.
     pub is_new: bool,
 }
 
-/// A document that a request has numbered, as it is written.
+/// A request, and the number that it got.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered<'r> {
-    /// The request.
     pub assign: &'r Assign,
-    /// Its number.
     pub assigned: &'r Assigned,
 }
 
 impl Numbered<'_> {
-    /// Who took the number, where the series is audited.
+    /// The audit record, if the series is audited.
     pub fn record(&self) -> Option<Record> {
         let Self { assign, assigned } = self;
         let taking = assign.audit.as_ref()?;
@@ -105,25 +90,19 @@ impl Numbered<'_> {
     }
 }
 
-/// A number that was not assigned. Nothing was written.
+/// Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssignError {
-    /// No position was granted.
     #[error(transparent)]
     Grant(#[from] GrantError),
-    /// The key was used for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
-    /// The store cannot keep the key, ever.
+    /// Permanent.
     #[error("the idempotency key cannot be kept: {0}")]
     BadKey(Box<str>),
-    /// The rules reject whatever comes next.
     #[error("the rules of the series reject each of the next {positions} positions")]
-    AllRejected {
-        /// How many were tried.
-        positions: u64,
-    },
+    AllRejected { positions: u64 },
 }
 
 impl From<StoreError> for AssignError {
@@ -156,7 +135,7 @@ impl Assign {
 
 impl fmt::Debug for Assign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A document may hold what a log must not.
+        // The content may hold what a log must not.
         f.debug_struct("Assign")
             .field("place", &self.place)
             .field("event", &self.event)

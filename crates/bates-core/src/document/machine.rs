@@ -1,8 +1,7 @@
-//! Numbers for documents and reservations, and what becomes of them.
+//! Numbers for documents and reservations, and decisions about them.
 //!
-//! What could go wrong, and why it does not: a document takes its number from the cursor itself, past what is held in
-//! memory. In an ordered series whoever asks afterwards would get a smaller number out of memory; so from its first
-//! document on an ordered series holds nothing in memory, and its order is that of commits.
+//! A document takes its number from the cursor, past the ranges held in memory. In an ordered series a later caller would
+//! get a smaller number from memory: so from its first document on, an ordered series holds nothing in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,35 +21,26 @@ use crate::store::{Store, StoreError};
 
 const TIDY_AT_ONCE: usize = 10_000;
 
-/// Why a document was not numbered. Nothing was written, unless the store failed.
+/// Nothing was written, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssignRefused {
-    /// The scope is none of the series.
     #[error(transparent)]
     Scope(#[from] ScopeRefused),
-    /// No number was issued.
     #[error(transparent)]
     Issue(#[from] IssueError),
-    /// Documents of the series go nowhere.
     #[error("series {0:?} has no sink: its documents could not be delivered")]
     NoSink(Box<str>),
-    /// The key was used for another request.
     #[error("idempotency key {0:?} was used in this series for another request")]
     KeyReused(Box<str>),
-    /// The store cannot keep the key, ever.
+    /// Permanent.
     #[error("the idempotency key cannot be kept: {0}")]
     BadKey(Box<str>),
-    /// The rules reject whatever comes next.
     #[error("the rules of the series reject each of the next {positions} positions")]
-    AllRejected {
-        /// How many were tried.
-        positions: u64,
-    },
+    AllRejected { positions: u64 },
 }
 
 impl AssignRefused {
-    /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {
             Self::Scope(refused) => refused.code(),
@@ -64,7 +54,7 @@ impl AssignRefused {
 }
 
 impl<S: Store> Machine<S> {
-    /// Numbers a document, or reserves a number, for somebody.
+    /// Numbers a document, or reserves a number.
     pub async fn assign(
         &self,
         entry: &Entry,
@@ -76,12 +66,12 @@ impl<S: Store> Machine<S> {
         if !entry.series.is_retired() {
             let numbered = self.number(entry, name, content, idempotency, who).await;
             if matches!(&numbered, Err(AssignRefused::Issue(error)) if error.is_outdated()) {
-                // The caller is told to try again; the next call finds the promise that the series has now.
+                // The caller should try again: the next call finds the promise that the series has now.
                 let _ = Box::pin(self.follow()).await;
             }
             return numbered;
         }
-        // It was changed since the caller found it: the entry in its place numbers it.
+        // The series was changed since the caller found it: number with its current entry.
         match self.in_place_of(&entry.series).await {
             Some(current) => Box::pin(self.number(&current, name, content, idempotency, who)).await,
             None => Err(self.dispenser.refusal(&entry.series, self.open_scope(entry, name)?.key()).into()),
@@ -128,7 +118,7 @@ impl<S: Store> Machine<S> {
         Ok(assigned)
     }
 
-    /// Documents by their ids, ascending, after `after`, at most `limit`.
+    /// See [`DocumentStore::documents`](crate::DocumentStore::documents).
     pub async fn documents(
         &self,
         filter: Filter,
@@ -138,7 +128,6 @@ impl<S: Store> Machine<S> {
         self.store().documents(filter, after, limit).await
     }
 
-    /// Decides about a document.
     pub async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
         let decided = self.store().decide(event, decision).await?;
         if let (Decision::Retry, Decided::Done(document)) = (decision, &decided) {
@@ -147,7 +136,7 @@ impl<S: Store> Machine<S> {
         Ok(decided)
     }
 
-    /// Decides about all documents that it can be decided about so; answers about how many.
+    /// Decides about every document whose state allows it; answers how many.
     pub async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
         let decided = self.store().decide_all(filter, decision).await?;
         if decision == Decision::Retry {
@@ -161,15 +150,11 @@ impl<S: Store> Machine<S> {
         self.store().tally().await
     }
 
-    /// Voids reservations whose time is over, and removes what was delivered or confirmed so long ago: some of each.
-    /// Answers how many.
+    /// Voids expired reservations, and removes documents that were delivered or confirmed longer than `retention` ago: at
+    /// most 10,000 of each. Answers how many.
     pub async fn tidy(&self, retention: Duration) -> Result<(u64, u64), StoreError> {
         let voided = self.store().expire(TIDY_AT_ONCE).await?;
         Ok((voided, self.store().prune(retention, TIDY_AT_ONCE).await?))
-    }
-
-    pub(crate) fn calls_under_way(&self) -> usize {
-        self.dispenser.calls_under_way()
     }
 
     fn wake(&self, of: impl Fn(&Entry) -> bool) {

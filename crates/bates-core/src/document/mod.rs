@@ -1,8 +1,5 @@
-//! Documents: numbers that are assigned to something, and what becomes of it.
-//!
-//! A document gets its number, its row in the ledger and its place in the outbox in one commit: there is no moment in
-//! which a number is taken and not written. A reservation is the same without a body: somebody else saves the
-//! document, and says so in time.
+//! Documents: a document gets its number, its row in the ledger and its place in the outbox in one commit.
+//! A reservation is a document without a body: the caller saves it elsewhere, and confirms in time.
 
 mod assign;
 mod machine;

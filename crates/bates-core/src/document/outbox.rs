@@ -1,4 +1,4 @@
-//! What is asked of the outbox: which documents, who delivers them, what became of a try, what a person decides.
+//! Requests to the outbox: filters, claims, verdicts on tries, and decisions of operators.
 
 use std::time::Duration;
 
@@ -8,77 +8,59 @@ use super::{Delivery, Document, State};
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
 
-/// Which documents. What is `None` does not matter.
+/// `None` matches every document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// The one with this id.
     pub event: Option<Uuid>,
-    /// Those of a series.
     pub series: Option<SeriesName>,
-    /// Those of a scope of any series.
     pub scope: Option<ScopeKey>,
-    /// Those in a state.
     pub state: Option<State>,
-    /// Those with this number.
     pub number: Option<Box<str>>,
 }
 
-/// Documents that a relay wants to deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Of this series.
     pub series: SeriesName,
-    /// At most so many.
     pub limit: usize,
-    /// Until so many bytes of bodies are reached: one more than fits, so that a large one is claimed too.
+    /// The claim ends with the document whose body reaches this size, so that a large one is claimed too.
     pub bytes: usize,
-    /// For so long.
     pub lasts: Duration,
 }
 
-/// A document that was claimed; the attempt is what its verdict must name.
+/// A claimed document; its verdict must name the attempt.
 pub type Claimed = Delivery;
 
-/// What became of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
-    /// The document.
     pub event: Uuid,
-    /// The try that claimed it.
     pub attempt: u32,
-    /// What became of it.
     pub verdict: Verdict,
 }
 
-/// What became of a try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was delivered.
     Delivered,
-    /// It failed, and is tried again after this time.
+    /// It failed; the next try is due after this time.
     Again(Duration, Box<str>),
     /// It failed for the last time.
     Dead(Box<str>),
-    /// It failed, and the sink may have taken the document all the same. It is tried again after this time, or was
-    /// tried for the last time.
+    /// The sink may have taken the document. The next try is due after this time; `None` if this was the last one.
     Unanswered(Option<Duration>, Box<str>),
 }
 
-/// What is written of a claim that is settled. The claim ends with it, and what was delivered needs no body any more.
+/// What a store writes for a verdict. The claim ends, and a delivered document needs no body any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled<'v> {
-    /// The state of the document.
     pub state: State,
-    /// After which time the next try is due.
+    /// When the next try is due.
     pub after: Option<Duration>,
-    /// What went wrong.
     pub error: Option<&'v str>,
-    /// Whether the sink may have taken the document although it was not settled as delivered. Once so, it stays so.
+    /// Whether the sink may have taken the document without answering. Once set, it stays.
     pub in_doubt: bool,
 }
 
 impl Verdict {
-    /// What is written of it, if the document is pending, claimed, and this was its last try.
+    /// For a document that is pending, claimed, and whose latest try this was.
     pub fn settled(&self) -> Settled<'_> {
         let (state, after, error) = match self {
             Self::Delivered => (State::Delivered, None, None),
@@ -91,48 +73,40 @@ impl Verdict {
     }
 }
 
-/// What somebody decides about a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// A reservation's document was saved.
+    /// The document of a reservation was saved.
     Confirm,
-    /// It was not, and will not be.
+    /// The document of a reservation will not be saved.
     Void,
-    /// A dead document is delivered after all, or a pending one at once. Its tries begin again, unless one is under
-    /// way: that one counts no more, and the next has another number.
+    /// Deliver a dead document, or a pending one at once. Its tries begin again, unless one is under way: that one counts
+    /// no more, and the next has another number.
     Retry,
-    /// A pending or dead document is not delivered. Not while a try is under way, which may deliver it.
+    /// Do not deliver a pending or dead document. Refused while a try is under way, which may deliver it.
     Abandon,
 }
 
-/// How a decision changes a document, as a store maps it to one statement. A claim ends with it: a try that is under way
-/// leaves the document in doubt.
+/// How a decision changes a document, in one statement. Its claim ends: a try under way leaves the document in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecisionRule {
-    /// The states in which it can be made.
     pub from: &'static [State],
-    /// The state that it leads to.
     pub to: State,
-    /// When it can be made.
     pub when: DecisionTime,
-    /// Whether the document is due at once, and its tries begin again. They do not while one is under way: its verdict must
-    /// not be taken for that of the next one. Otherwise nothing is due any more.
+    /// Whether the document is due at once and its tries begin again; otherwise nothing is due any more. Tries do not begin
+    /// again while one is under way: its verdict must not count for the next one.
     pub tries_again: bool,
 }
 
-/// When a decision can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionTime {
-    /// At any time.
     Always,
-    /// Before the document is due: a reservation whose time is over cannot be confirmed, even if it was not voided yet.
+    /// An expired reservation cannot be confirmed, even if it was not voided yet.
     BeforeDue,
-    /// Unless a claim lasts: a try that is under way may deliver the document.
+    /// A try that is under way may deliver the document.
     Unclaimed,
 }
 
 impl Decision {
-    /// What it does.
     pub const fn rule(self) -> DecisionRule {
         let (from, to, when): (&[_], _, _) = match self {
             Self::Confirm => (&[State::Reserved], State::Confirmed, DecisionTime::BeforeDue),
@@ -143,16 +117,16 @@ impl Decision {
         DecisionRule { from, to, when, tries_again: matches!(self, Self::Retry) }
     }
 
-    /// What came of it: the document as it is afterwards, if there is one, and whether the decision changed it.
+    /// `document` is as it is afterwards; `is_changed` says whether the decision changed it.
     pub fn decided(self, document: Option<Document>, is_changed: bool) -> Decided {
         let rule = self.rule();
         match document {
             None => Decided::Unknown,
-            // Twice is once.
+            // A decision made twice.
             Some(document) if is_changed || document.state == rule.to && !rule.tries_again => {
                 Decided::Done(document)
             }
-            // Of a pending one only a try that is under way keeps it from being abandoned.
+            // Only a try that is under way keeps a pending document from being abandoned.
             Some(document) if self == Self::Abandon && document.state == State::Pending => {
                 Decided::UnderWay(document)
             }
@@ -161,16 +135,14 @@ impl Decision {
     }
 }
 
-/// What came of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decided {
-    /// It is so now, or was already.
+    /// Now, or before.
     Done(Document),
-    /// It is in a state in which it cannot be decided so, or a reservation's time is over.
+    /// Its state does not allow the decision, or the reservation has expired.
     Refused(Document),
-    /// A try is under way, and may deliver it. Its claim ends when the document is due.
+    /// A try is under way, and may deliver it. Its claim ends when `due` is reached.
     UnderWay(Document),
-    /// There is no such document.
     Unknown,
 }
 

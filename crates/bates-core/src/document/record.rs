@@ -8,56 +8,44 @@ use uuid::Uuid;
 use crate::gap::Reason;
 use crate::scope::Place;
 
-/// A document, or a reservation.
+/// A document or a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Its id for ever, also for whoever it is delivered to: the same for every try.
+    /// The same for every try, also at the sink.
     pub event: Uuid,
-    /// Where its number is from.
     pub place: Place,
-    /// The position of its number.
     pub position: u64,
-    /// Its number.
     pub number: Box<str>,
-    /// What became of it.
     pub state: State,
-    /// How often its delivery was begun.
+    /// Tries that were begun.
     pub tries: u32,
-    /// Why the last try failed.
     pub last_error: Option<Box<str>>,
-    /// When it was numbered.
     pub created: Timestamp,
     /// When its state, or the outcome of a try, was last written.
     pub updated: Timestamp,
-    /// While it is pending, when the next try is due, or the claim of the one under way ends; while it is reserved, when
-    /// it is voided.
+    /// Pending: when the next try is due, or the claim of the current one ends. Reserved: when it is voided.
     pub due: Option<Timestamp>,
-    /// Whether a try may have reached the sink although its outcome is not known: its claim ended before anyone settled
-    /// it, or the sink did not answer.
+    /// Whether a try may have reached the sink: its claim ended before it was settled, or the sink did not answer.
     pub in_doubt: bool,
 }
 
-/// What became of a document or a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// It will be delivered.
     Pending,
-    /// It was.
     Delivered,
-    /// All tries failed; somebody has to decide.
+    /// All tries failed; an operator has to decide.
     Dead,
-    /// Somebody decided that it is not delivered.
+    /// An operator decided not to deliver it.
     Abandoned,
-    /// A number whose document somebody else saves.
+    /// The caller saves the document itself.
     Reserved,
-    /// It was saved.
+    /// The reserved document was saved.
     Confirmed,
-    /// It was not, or not in time.
+    /// The reserved document was not saved, or not in time.
     Voided,
 }
 
 impl State {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Pending,
         Self::Delivered,
@@ -68,7 +56,6 @@ impl State {
         Self::Voided,
     ];
 
-    /// As users and stores write it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -81,12 +68,11 @@ impl State {
         }
     }
 
-    /// The state of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Why nobody has the number of a document in this state, if nobody has.
+    /// Why the number of a document in this state is missing, if it is.
     pub const fn reason(self) -> Option<Reason> {
         match self {
             Self::Dead => Some(Reason::OutboxDlq),
@@ -96,7 +82,7 @@ impl State {
         }
     }
 
-    /// The state in which a document that is in this one is removed at last: what its idempotency key then stands for.
+    /// The state of the document when it is removed: its idempotency key then answers with it.
     #[must_use]
     pub const fn pruned_as(self) -> Self {
         match self {

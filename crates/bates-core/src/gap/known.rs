@@ -1,5 +1,5 @@
-//! What a store knows of the positions of a scope, range by range, and what that means for its account and for a store
-//! that takes the scope over. Pure: a store loads the ranges and decides nothing about them.
+//! What a store knows of the positions of a scope, and what that means for its account and for a move to another store.
+//! Pure: a store loads the ranges and decides nothing about them.
 
 use super::{Account, Missing, Reason};
 use crate::document::State;
@@ -8,63 +8,53 @@ use crate::range::{Lease, Ranges};
 use crate::scope::ScopeKey;
 use crate::store::Cursor;
 
-/// What a store knows of a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownScope {
-    /// The scope.
     pub scope: ScopeKey,
-    /// Its cursor.
     pub cursor: Cursor,
-    /// Past the last position that was set aside.
+    /// The first position past all adopted ones.
     pub aside_to: u64,
     /// The first position since which it is gapless; 0 if it always was.
     pub gapless_from: u64,
-    /// Its positions. Ranges of several kinds may overlap.
+    /// Ranges of several kinds may overlap.
     pub ranges: Vec<KnownRange>,
 }
 
-/// For what a store is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnownFor {
-    /// An account: with documents that are open or were not delivered. Nodes that are silent count as crashed from then on.
+    /// Includes documents that are open or were not delivered. Silent nodes count as crashed from then on.
     Account,
-    /// A move, for which documents do not matter.
+    /// Without documents.
     Move,
 }
 
-/// Positions, and what a store knows of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownRange {
-    /// Which positions.
     pub range: Lease,
-    /// What is known.
     pub kind: RangeKind,
 }
 
-/// What a store knows of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeKind {
-    /// They are in the ledger.
+    /// In the ledger.
     Issued,
-    /// A process that lives holds them in memory.
+    /// A live process holds them in memory.
     Held,
     /// A process that crashed held them.
     Crashed,
-    /// A process that lives pushes them to a shared pool.
+    /// A live process pushes them to a shared pool.
     Filling,
     /// A process that crashed was to push them to a shared pool.
     FillerCrashed,
-    /// They are in a shared pool.
+    /// In a shared pool.
     Pushed,
-    /// A client holds them, or has used them.
+    /// A client holds or has used them.
     WithClient,
-    /// The same, of a client that was silent for too long.
+    /// The same, and the client was silent for too long.
     ClientSilent,
-    /// Nobody has them, for this reason.
     Lost(Reason),
-    /// They are a document's, in this state.
     Document(State),
-    /// The same, and a try may have reached the sink although its outcome is not known.
+    /// A document, and a try may have reached the sink although its outcome is unknown.
     InDoubt(State),
 }
 
@@ -90,7 +80,7 @@ impl RangeKind {
 }
 
 impl KnownScope {
-    /// The account of the scope. Who crashed or fell silent may have used what it held.
+    /// Processes and clients that crashed or fell silent may have used what they held.
     pub fn account(self) -> (ScopeKey, Account) {
         let Self { scope, cursor, aside_to, gapless_from, ranges } = self;
         let mut account = Account { next: cursor.next, aside_to, gapless_from, ..Account::default() };
@@ -117,9 +107,8 @@ impl KnownScope {
         (scope, account)
     }
 
-    /// The scope as another store takes it over. What processes held is uncertain from here on, whether they live or not:
-    /// they may hand it out until they look at the store. What a shared pool holds is lost, as if it was begun anew. What
-    /// clients hold moves with their leases.
+    /// The scope as another store takes it over. What processes held becomes uncertain, even if they live: they may hand it
+    /// out until they look at the store. What a shared pool holds is lost. What clients hold moves with their leases.
     pub fn leaving(self) -> Adopted {
         let of = |wanted: &[RangeKind]| {
             let found = self.ranges.iter().filter(|known| wanted.contains(&known.kind));

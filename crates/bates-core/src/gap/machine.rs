@@ -11,37 +11,34 @@ use crate::series::{Entry, Promise, SeriesName};
 use crate::store::{Store, StoreError};
 
 const SCOPES_AT_ONCE: usize = 1_000;
-
 const ASIDE_AT_ONCE: usize = 10_000;
 
-/// What a reconciliation found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
-    /// Scopes that were looked at.
     pub scopes: u64,
-    /// Gaps, each a range.
+    /// Ranges.
     pub gaps: u64,
-    /// Positions in them.
+    /// Positions in gaps that leave no doubt.
     pub missing: u64,
     /// Positions that a crashed process may have used.
     pub uncertain: u64,
-    /// Texts among the user's documents that are no numbers of their series.
+    /// Texts of the user's documents that are not numbers of their series.
     pub strangers: u64,
 }
 
 impl<S: Store> Machine<S> {
-    /// From now on the documents of a user are looked at when a series is reconciled. Only the first call counts.
+    /// Sets where the user's documents are, which reconciliation reads. Only the first call counts.
     pub fn know_documents(&self, saved: HashMap<SeriesName, Box<dyn Saved>>) {
         let _ = self.saved.set(saved);
     }
 
-    /// Reconciles a series, or all of them, and writes down what is missing.
+    /// Reconciles a series, or all of them, and writes what is missing.
     pub async fn reconcile(&self, only: Option<&SeriesName>) -> Result<Reconciled, StoreError> {
         let (mut found, mut unread) = (Reconciled::default(), None);
         let entries: Vec<_> = self.registry().entries().cloned().collect();
         for entry in entries.iter().filter(|entry| only.is_none_or(|only| entry.series.name() == only)) {
             match self.reconcile_series(entry, &mut found).await {
-                // Documents that cannot be read keep no other series from being looked at.
+                // The other series are reconciled all the same.
                 Err(error @ StoreError::Documents(_)) => unread = Some(error),
                 reconciled => reconciled?,
             }
@@ -49,8 +46,7 @@ impl<S: Store> Machine<S> {
         unread.map_or(Ok(found), Err)
     }
 
-    /// Page by page, or, where the user's documents are looked at, all accounts first and then the documents: one that is
-    /// saved meanwhile is not missed.
+    /// Reads the user's documents after all accounts, so that a document which is saved meanwhile is not missed.
     async fn reconcile_series(&self, entry: &Entry, found: &mut Reconciled) -> Result<(), StoreError> {
         let name = entry.series.name();
         let saved = self.saved.get().and_then(|saved| saved.get(name));
@@ -90,7 +86,7 @@ impl<S: Store> Machine<S> {
         self.store().put_gaps(entry.series.name().clone(), scopes).await
     }
 
-    /// What was set aside, as far as it lies in what could be missing.
+    /// Reads the adopted positions that lie in ranges which could be missing.
     async fn know_aside(
         &self,
         entry: &Entry,
@@ -122,7 +118,7 @@ impl<S: Store> Machine<S> {
         Ok(())
     }
 
-    /// The gaps that the last reconciliation found, in the order of their places and positions.
+    /// See [`GapStore::gaps`](crate::GapStore::gaps).
     pub async fn gaps(
         &self,
         of: GapFilter,
@@ -144,7 +140,7 @@ impl Reconciled {
 }
 
 impl Entry {
-    /// What is missing of a scope: positions that the rules reject are no gaps.
+    /// Positions that the rules reject are not gaps.
     fn missing(&self, key: ScopeKey, account: &Account, saved: Option<&Ranges>) -> (ScopeKey, Vec<Missing>) {
         let missing = account.missing(self.series.promise(), self.series.start().value(), saved);
         let accepted = AcceptedPositions::of(self, &key);

@@ -1,4 +1,4 @@
-//! Gaps: positions that were granted and are no document's, each with a reason. Owns the account of a scope:
+//! Gaps: positions that were granted and belong to no document, each with a reason. Owns the account of a scope:
 //! granted = issued + held + gaps + uncertain + rejected, and no position is in two of them.
 
 mod account;
@@ -20,35 +20,35 @@ pub use machine::Reconciled;
 pub(crate) use positions::{AcceptedPositions, SavedPositions};
 pub use positions::{Reading, Saved};
 
-/// Why nobody has a number.
+/// Why a number is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// Its document could not be delivered, and nobody has decided yet.
+    /// Its document could not be delivered, and no operator has decided yet.
     OutboxDlq,
-    /// Somebody decided that its document is not delivered.
+    /// An operator decided not to deliver its document.
     Abandoned,
-    /// It was reserved, and not confirmed in time, or given up.
+    /// Its reservation was given up, or not confirmed in time.
     Voided,
-    /// It was issued, and no document is known that has it.
+    /// It was issued, and no known document has it.
     UntrackedLoss,
-    /// It was held by a process that crashed: whether it was used is not known.
+    /// A process that crashed held it, and may have used it.
     CrashSkip,
-    /// It was held in memory, by a node or by a client, and given up unused.
+    /// A node or a client held it in memory, and gave it up unused.
     LeaseLost,
-    /// It was granted by a commit whose outcome was learned too late: nobody was given it.
+    /// The outcome of its commit was learned too late: no caller got it.
     Burned,
     /// An operator raised the cursor past it.
     FloorRaised,
-    /// It was granted for a shared pool and never pushed: another filler was faster, or the server refused it.
+    /// It was granted for a shared pool and never pushed: another filler was faster, or the server refused.
     FillFenced,
-    /// It was in a shared pool whose server forgot what was taken: whether somebody has it is not known.
+    /// It was in a shared pool whose server forgot what was taken: a caller may have it.
     PoolInvalidated,
-    /// Its document is dead or abandoned, and the outcome of a try is not known: the sink may have taken it.
+    /// Its document is dead or abandoned, and the outcome of a try is unknown: the sink may have taken it.
     DeliveryUnknown,
 }
 
 impl Reason {
-    /// All of them, those that leave no doubt first: where two are said of a position, the first counts.
+    /// Those that leave no doubt first: where two apply to a position, the first counts.
     pub const ALL: [Self; 11] = [
         Self::OutboxDlq,
         Self::Abandoned,
@@ -63,7 +63,6 @@ impl Reason {
         Self::DeliveryUnknown,
     ];
 
-    /// As users and stores write it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::OutboxDlq => "outbox_dlq",
@@ -80,12 +79,11 @@ impl Reason {
         }
     }
 
-    /// The reason of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
-    /// Whether somebody may have the number all the same.
+    /// Whether the number may have been used.
     pub const fn is_uncertain(self) -> bool {
         matches!(self, Self::CrashSkip | Self::PoolInvalidated | Self::DeliveryUnknown)
     }
@@ -97,50 +95,49 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Positions of which nobody has the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Missing {
-    /// Which.
     pub range: Lease,
-    /// Why.
     pub reason: Reason,
 }
 
 impl Missing {
-    /// Ranges that are missing for one reason.
     pub fn all(ranges: impl IntoIterator<Item = Lease>, reason: Reason) -> impl Iterator<Item = Self> {
         ranges.into_iter().map(move |range| Self { range, reason })
     }
 
-    /// The same, ascending, and each position once: where two things are said of it, the one that leaves no doubt.
+    /// The same, ascending, each position once, for the first of its reasons in [`Reason::ALL`].
     pub fn each_once(missing: &[Self]) -> Vec<Self> {
-        let (mut each, mut taken) = (Vec::new(), Ranges::default());
-        for (reason, found) in account::by_reason(missing) {
-            let new = found.without(&taken);
-            each.extend(new.iter().map(|range| Self { range, reason }));
-            taken = taken.and(&new);
-        }
+        let mut each = Vec::new();
+        Self::add_new(&mut each, &mut Ranges::default(), missing);
         each.sort_unstable();
         each
     }
+
+    /// Adds the known positions that are not taken yet, and takes them.
+    fn add_new(missing: &mut Vec<Self>, taken: &mut Ranges, known: &[Self]) {
+        for reason in Reason::ALL {
+            let found = known.iter().filter(|known| known.reason == reason).map(|known| known.range);
+            let new = Ranges::of(found).without(taken);
+            if !new.is_empty() {
+                missing.extend(Self::all(new.iter(), reason));
+                *taken = taken.and(&new);
+            }
+        }
+    }
 }
 
-/// A gap as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Where.
     pub place: Place,
-    /// Which positions, and why.
     pub missing: Missing,
-    /// When it was first seen.
+    /// When a reconciliation first found it.
     pub seen: Timestamp,
 }
 
-/// Which gaps. What is `None` does not matter.
+/// `None` matches every gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GapFilter {
-    /// Those of a series.
     pub series: Option<SeriesName>,
-    /// Those of a scope of any series.
     pub scope: Option<ScopeKey>,
 }

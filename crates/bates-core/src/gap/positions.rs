@@ -1,5 +1,4 @@
-//! Which positions are numbers, and which of those the user's own documents have. Owns the port to these documents, wherever
-//! they are.
+//! Which positions are numbers, and which of those the user's own documents have. Owns the port to these documents.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -11,27 +10,26 @@ use crate::range::{Lease, Ranges};
 use crate::scope::ScopeKey;
 use crate::series::Entry;
 
-/// The documents that a user has.
+/// The user's own documents.
 pub trait Saved: Send + Sync + 'static {
-    /// Hands over the number of each, in any order.
+    /// Calls `take` with the number of each document, in any order.
     fn numbers<'a>(&'a self, take: &'a mut (dyn FnMut(&str) + Send)) -> Reading<'a>;
 }
 
-/// A reading under way; it ends with why it broke off, if it did.
+/// Ends with why the reading failed, if it did.
 pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), Box<str>>> + Send + 'a>>;
 
 #[derive(Default)]
 pub(crate) struct SavedPositions {
     scopes: HashMap<ScopeKey, Vec<Lease>>,
-    /// Texts that are no numbers of the series.
+    /// Texts that are not numbers of the series.
     pub(crate) strangers: u64,
 }
 
 impl SavedPositions {
-    /// Takes a number down. What comes in ascending order takes the room of its ranges alone.
+    /// Numbers that come in ascending order need memory only for their ranges.
     pub(crate) fn add(&mut self, pattern: &Pattern, number: &str) {
-        let parsed = pattern.parse(number).ok();
-        let found = parsed.and_then(|parsed| {
+        let found = pattern.parse(number).ok().and_then(|parsed| {
             let scope = ScopeKey::new(parsed.parameters(), parsed.period()).ok()?;
             Some((scope, parsed.position().value()))
         });
@@ -40,11 +38,8 @@ impl SavedPositions {
             return;
         };
         let ranges = self.scopes.entry(scope).or_default();
-        let lease = Lease::new(position, position + 1);
-        match (ranges.last_mut(), lease) {
-            (Some(last), Some(lease)) if last.to() == lease.from() => {
-                *last = last.joined(lease).unwrap_or(*last);
-            }
+        match (ranges.last_mut(), Lease::new(position, position + 1)) {
+            (Some(last), Some(lease)) if let Some(joined) = last.joined(lease) => *last = joined,
             (_, lease) => ranges.extend(lease),
         }
     }
@@ -54,12 +49,12 @@ impl SavedPositions {
     }
 }
 
-/// A range of more positions is not walked: each counts as a number.
+/// In a longer range, every position counts as a number.
 const WALK_MAX: u64 = 1_000_000;
 
 pub(crate) struct AcceptedPositions {
-    /// `None` if each position counts as a number: no rule rejects any, the rules were others when some were issued, or
-    /// what a number shows depends on the day on which it was issued.
+    /// `None` if each position counts as a number: no rule rejects any, the rules have changed, or what a number shows
+    /// depends on the day on which it was issued.
     scope: Option<Scope>,
 }
 

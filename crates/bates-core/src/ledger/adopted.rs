@@ -5,27 +5,25 @@ use crate::document::{Assign, AssignError};
 use crate::range::Lease;
 use crate::store::{Cursor, StoreError};
 
-/// Rows that are read first; then ten times as many, up to `PAGE_MAX`.
+/// Rows of the first page; each later page has ten times as many, up to `PAGE_MAX`.
 const PAGE_MIN: usize = 1_000;
 const PAGE_MAX: usize = 100_000;
 
-/// Free positions that are known ahead of documents: more than a batch needs, unless rules reject nearly everything.
+/// Free positions to know ahead of documents: more than a batch needs, unless rules reject nearly everything.
 const FREE_MIN: u64 = 100_000;
 
 /// Max adopted positions inside one lease: each is kept in memory.
 const BETWEEN_MAX: usize = 16_384;
 
-/// The adopted positions of a scope, as far as a batch has to know them.
-///
 /// Invariant: they are complete from where the cursor may stand during the batch, also after a release.
 #[derive(Clone, Debug)]
 pub struct AdoptedPositions {
     /// Ascending.
     positions: Vec<u64>,
-    /// Below this position, all are known.
+    /// Every adopted position below this one is known.
     known_to: u64,
     from: u64,
-    /// How many free positions have to be known.
+    /// Number of free positions that must be known.
     free: u64,
     page_rows: usize,
 }
@@ -33,13 +31,10 @@ pub struct AdoptedPositions {
 /// A page of adopted positions that the store has to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdoptedPage {
-    /// From this position on.
     pub from: u64,
-    /// At most this many.
     pub limit: usize,
 }
 
-/// There are none.
 impl Default for AdoptedPositions {
     fn default() -> Self {
         Self { positions: Vec::new(), known_to: u64::MAX, from: 0, free: 0, page_rows: PAGE_MIN }
@@ -47,7 +42,7 @@ impl Default for AdoptedPositions {
 }
 
 impl AdoptedPositions {
-    /// The positions that these requests need, not read yet. `adopted_to` lies past all adopted ones of the scope.
+    /// What these requests need, not read yet. `adopted_to` is the first position past all adopted ones of the scope.
     pub fn needed<'r>(
         cursor: Cursor,
         adopted_to: u64,
@@ -94,7 +89,6 @@ impl AdoptedPositions {
         self.page_rows = (self.page_rows * 10).min(PAGE_MAX);
     }
 
-    /// Adds positions that are adopted in this batch.
     pub(super) fn insert(&mut self, positions: &[u64]) {
         self.positions.extend(positions);
         self.positions.sort_unstable();
@@ -112,7 +106,7 @@ impl AdoptedPositions {
         known(Lease::new(next, to), known_end, end)
     }
 
-    /// Positions from `next` on, the last one free and at most `count` in all, below `end`; and those not free.
+    /// A range from `next` on, below `end`, with at most `count` free positions, the last one free; and those not free.
     pub(super) fn free_span(
         &self,
         next: u64,
@@ -161,7 +155,7 @@ impl AdoptedPositions {
     }
 }
 
-/// If no free position is known and the scope does not end there, a later request finds the cursor further on.
+/// An error if no free position is known and the scope goes on: a later request finds the cursor further on.
 fn known<T>(free: Option<T>, known_end: u64, end: u64) -> Result<Option<T>, StoreError> {
     if free.is_none() && known_end < end { Err(too_many()) } else { Ok(free) }
 }

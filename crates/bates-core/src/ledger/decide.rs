@@ -1,6 +1,6 @@
 //! The decision for one scope: requests that wait together are served in their order, each as if it came alone.
 //!
-//! Invariant: no position is given to two of them.
+//! Invariant: no position is given to two requests.
 
 use super::{
     AdoptedPositions, Decision, Grant, GrantError, Keys, Outcome, Purpose, Request, ScopeBefore, ScopeChange,
@@ -13,7 +13,7 @@ use crate::scope::Place;
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
 
-/// Decides the requests of one scope. A key that is used here is known to the scopes decided afterwards.
+/// `keys` are those of the whole batch: a key that a request uses here is known to the scopes that are decided later.
 pub fn decide<'r>(
     before: &ScopeBefore,
     place: &Place,
@@ -31,7 +31,6 @@ pub fn decide<'r>(
     Decision { outcomes, change: scope.change }
 }
 
-/// A scope while its requests are decided.
 struct Scope<'b> {
     place: &'b Place,
     before: &'b ScopeBefore,
@@ -54,7 +53,7 @@ impl Scope<'_> {
                 Outcome::Change(Ok(()))
             }
             Request::WriteOff => Outcome::Change(self.write_off()),
-            Request::Fence => Outcome::Change(self.fence()),
+            Request::Fence => Outcome::Change(self.fence().map(drop)),
         }
     }
 
@@ -62,7 +61,7 @@ impl Scope<'_> {
         self.check_promise(want.promise)?;
         let next = self.next(want.scopes_max, want.start)?;
         let free = match want.purpose {
-            Purpose::Lease => self.adopted().free_span(next, want.at_most(next), want.end)?,
+            Purpose::Lease => self.adopted().free_span(next, want.lease_count(next), want.end)?,
             _ => self.adopted().free_run(next, want.count, want.end)?.map(|run| (run, vec![])),
         };
         let left = free.as_ref().map_or(0, |(range, _)| range.count());
@@ -89,8 +88,8 @@ impl Scope<'_> {
         Ok(Grant { lease: range, version, aside: adopted })
     }
 
-    /// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: it may
-    /// have come back to the same place after another release.
+    /// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: another
+    /// release may have brought it back to the same place.
     fn release(&mut self, tail: &Tail) -> Result<Surrendered, StoreError> {
         if self.cursor.is_none() && self.before.series.is_none() {
             return Err(self.unknown_series());
@@ -108,7 +107,7 @@ impl Scope<'_> {
         Ok(Surrendered::Returned)
     }
 
-    /// A key that was used before gets the same answer, whatever became of the scope since, and no position.
+    /// A request whose key was used before gets the same answer, even if the scope is exhausted now, and no position.
     fn assign(&mut self, assign: &Assign, keys: &mut Keys) -> Result<Assigned, AssignError> {
         self.check_promise(assign.promise)?;
         if let Some(known) = keys.answer(assign) {
@@ -136,20 +135,18 @@ impl Scope<'_> {
         Ok(self.move_to(floor))
     }
 
-    /// Invariant: the version rises, so that a range which was granted before and may hold adopted positions is not
-    /// released.
+    /// Invariant: the version rises, so a range that was granted before and may hold adopted positions is not released.
     fn adopt(&mut self, positions: &[u64]) -> Result<u64, StoreError> {
         self.change.forgets_pool_server = true;
-        let next = self.next_of_pinned()?;
-        self.move_to(next);
+        let next = self.fence()?.next;
         self.change.adopted.extend(positions);
         let adopted = self.newly_adopted.get_or_insert_with(|| self.before.adopted.clone());
         adopted.insert(positions);
         Ok(positions.iter().filter(|position| **position < next).count() as u64)
     }
 
-    /// Invariant: a position that the holder does not hold is not lost. In a store that was restored from a backup,
-    /// another holder may have been granted it.
+    /// Invariant: only positions that the holder holds are lost. In a store that was restored from a backup, another
+    /// holder may have been granted the others.
     fn give_up(&mut self, unused: &[Lease]) {
         let held = &self.before.held;
         let kept = held.without(&Ranges::of(unused.iter().copied()));
@@ -168,17 +165,16 @@ impl Scope<'_> {
     }
 
     /// Raises the version of the cursor, which a release compares.
-    fn fence(&mut self) -> Result<(), StoreError> {
+    fn fence(&mut self) -> Result<Cursor, StoreError> {
         let next = self.next_of_pinned()?;
-        self.move_to(next);
-        Ok(())
+        Ok(self.move_to(next))
     }
 
     fn adopted(&self) -> &AdoptedPositions {
         self.newly_adopted.as_ref().unwrap_or(&self.before.adopted)
     }
 
-    /// Refuses a request of a node that does not know yet what the series promises.
+    /// Refuses a node that does not know yet what the series promises.
     fn check_promise(&self, asked: Option<Promise>) -> Result<(), GrantError> {
         match (asked, self.before.promise) {
             (Some(asked), Some(pinned)) if asked != pinned => {
@@ -192,10 +188,9 @@ impl Scope<'_> {
     /// The first position that is not granted; a new scope begins at `start`.
     fn next(&self, scopes_max: u64, start: u64) -> Result<u64, GrantError> {
         match (self.cursor, self.before.series) {
-            (Some(cursor), _) => Ok(cursor.next),
-            (None, None) => Err(self.unknown_series().into()),
             (None, Some(series)) if series.scopes >= scopes_max => Err(GrantError::TooManyScopes(scopes_max)),
             (None, Some(_)) => Ok(start),
+            _ => Ok(self.next_of_pinned()?),
         }
     }
 
@@ -212,11 +207,9 @@ impl Scope<'_> {
         StoreError::UnknownSeries(self.place.series.as_str().into())
     }
 
-    /// Invariant: every move of a cursor has a version of its own, so that only the range of the last one can be
-    /// released.
+    /// Invariant: every move of a cursor has a version of its own, so only the range of the last one can be released.
     fn move_to(&mut self, next: u64) -> Cursor {
-        let version = self.cursor.map_or(0, |cursor| cursor.version) + 1;
-        let moved = Cursor { next, version };
+        let moved = Cursor { next, version: self.cursor.map_or(0, |cursor| cursor.version) + 1 };
         if self.change.cursor.is_none() {
             self.change.is_new = self.cursor.is_none();
             self.change.lose(self.before.crashed.iter(), Reason::CrashSkip);

@@ -14,43 +14,36 @@ use crate::store::StoreError;
 /// An idempotency key. Every batch inserts its keys in their order, so that no two batches wait for each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
-    /// Whose key it is.
     pub caller: Box<str>,
-    /// For which series.
     pub series: SeriesName,
-    /// The key itself.
     pub text: Box<str>,
 }
 
-/// What a key stands for.
+/// The request that a key belongs to, and the id of its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyUse {
-    /// The digest of the request.
     pub digest: [u8; 32],
-    /// The id of the document that the request has numbered.
     pub event: Uuid,
 }
 
-/// A key in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyState {
     /// It is new, and no other batch can use it before this one ends.
     New,
     /// A request with this digest has used it.
     Used([u8; 32], Assigned),
-    /// It was used, and its document is missing: an operator has removed it.
+    /// It was used, and an operator has removed its document.
     Lost,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// That of the first request with the key, under which a store may insert it before the batch is decided.
+    /// The first request with the key: a store may insert the key for it before the batch is decided.
     inserted: KeyUse,
     is_new: bool,
     taken: Option<([u8; 32], Assigned)>,
 }
 
-/// The keys of a batch.
 #[derive(Debug, Default)]
 pub struct Keys(BTreeMap<Key, Entry>);
 
@@ -61,7 +54,6 @@ impl Key {
 }
 
 impl Keys {
-    /// The keys of all requests of a batch.
     pub fn of<'r>(requests: impl IntoIterator<Item = &'r Request>) -> Self {
         let mut keys = Self::default();
         for request in requests {
@@ -72,7 +64,6 @@ impl Keys {
         keys
     }
 
-    /// Whether no request has a key.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -90,7 +81,7 @@ impl Keys {
         self.0.iter().map(|(key, entry)| (key, entry.inserted)).collect()
     }
 
-    /// Adds what the store has of each key, in their order. `None` if one is missing: then nothing may be decided.
+    /// Adds what the store has of each key, in their order. `None` if one is missing: then decide nothing.
     pub fn learn(mut self, known: Vec<KeyState>) -> Option<Self> {
         if known.len() != self.0.len() {
             return None;
@@ -135,7 +126,7 @@ impl Keys {
         self.0.iter().filter(|(_, entry)| entry.is_new && entry.taken.is_none()).map(|(key, _)| key).collect()
     }
 
-    /// New keys that another request used than the first with the key, which was refused or no longer waits.
+    /// New keys whose first request was refused or no longer waits, so that a later request used them.
     pub fn reused(&self) -> Vec<(&Key, KeyUse)> {
         let reused = self.0.iter().filter_map(|(key, entry)| {
             let (digest, assigned) = entry.taken.as_ref().filter(|_| entry.is_new)?;

@@ -5,30 +5,24 @@ use crate::lease::ClientLease;
 use crate::range::{Lease, Ranges};
 use crate::scope::Place;
 
-/// What came of ending a lease of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseEnd {
-    /// It has ended.
     Ended {
-        /// Where its positions are.
         place: Place,
-        /// Those that are lost.
         lost: Ranges,
     },
     /// A range that was returned as unused is not wholly within the lease. The lease stays open.
     Outside {
-        /// The range.
         returned: Lease,
-        /// What the lease holds, ascending.
         leased: Vec<Lease>,
     },
-    /// There is no such lease, or it has ended before.
+    /// No such lease, or it has ended before.
     Unknown,
 }
 
 impl LeaseEnd {
-    /// Ends a lease, of which these positions were not used: they are lost, and all others were used. A store writes
-    /// something only if it has ended: it removes the lease, and adds what is missing.
+    /// Ends a lease: the `unused` positions are lost, all others were used. Only if it has ended, the store writes: it
+    /// removes the lease and adds what is missing.
     pub fn decide(lease: Option<ClientLease>, unused: &[Lease]) -> Self {
         let Some(ClientLease { place, ranges: leased, .. }) = lease else { return Self::Unknown };
         let held = Ranges::of(leased.iter().copied());
@@ -39,14 +33,10 @@ impl LeaseEnd {
         }
     }
 
-    /// The gaps of a lease that has ended, and where they are.
+    /// The gaps of a lease that has ended, and their scope.
     pub fn missing(&self) -> Option<(&Place, Vec<Missing>)> {
-        match self {
-            Self::Ended { place, lost } => {
-                Some((place, Missing::all(lost.iter(), Reason::LeaseLost).collect()))
-            }
-            Self::Outside { .. } | Self::Unknown => None,
-        }
+        let Self::Ended { place, lost } = self else { return None };
+        Some((place, Missing::all(lost.iter(), Reason::LeaseLost).collect()))
     }
 }
 

@@ -4,7 +4,6 @@
 //! same transaction. Must never know a database, a clock or randomness.
 
 mod adopted;
-mod change;
 mod decide;
 mod grant;
 mod keys;
@@ -12,22 +11,20 @@ mod lease;
 mod pool;
 
 use crate::document::{Assign, AssignError, Assigned, Numbered};
+use crate::gap::{Missing, Reason};
 use crate::range::{Lease, Ranges};
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
 
 pub use adopted::{AdoptedPage, AdoptedPositions};
-pub use change::ScopeChange;
 pub use decide::decide;
 pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use keys::{Key, KeyState, KeyUse, Keys};
 pub use lease::LeaseEnd;
 pub use pool::{Pool, PoolBefore, PoolChange, PoolState, PooledRange, Renewal, Server, Settling};
 
-/// A request for one scope.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// Grant positions.
     Grant(Want),
     /// Take back the unused end of a range.
     Release(Tail),
@@ -35,24 +32,21 @@ pub enum Request {
     Assign(Box<Assign>),
     /// Raise the cursor to this position; a higher cursor stays.
     RaiseFloor(u64),
-    /// Grant these positions to no one: another system has issued their numbers.
+    /// Never grant these positions: another system has issued their numbers.
     Adopt(Vec<u64>),
     /// The holder gives these positions up unused; only those that it holds are lost.
     GiveUp(Vec<Lease>),
     /// The holders count as crashed: whether they used what they hold is not known.
     WriteOff,
-    /// Let no range that was granted before be released.
+    /// Refuse later releases of ranges that were granted before.
     Fence,
 }
 
-/// What a request gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The range, or why there is none.
     Grant(Result<Grant, GrantError>),
     /// Whether the cursor went back.
     Release(Result<Surrendered, StoreError>),
-    /// The number, or why there is none.
     Assign(Result<Assigned, AssignError>),
     /// Where the cursor stands afterwards.
     RaiseFloor(Result<Cursor, StoreError>),
@@ -75,7 +69,7 @@ impl Request {
         }
     }
 
-    /// The document that this request has numbered, if its outcome says so.
+    /// The document that this request has numbered, unless an earlier request had.
     pub fn new_document<'r>(&'r self, outcome: &'r Outcome) -> Option<Numbered<'r>> {
         match (self, outcome) {
             (Self::Assign(assign), Outcome::Assign(Ok(assigned))) if assigned.is_new => {
@@ -89,49 +83,94 @@ impl Request {
 /// A scope as the store has it before a batch.
 #[derive(Clone, Debug, Default)]
 pub struct ScopeBefore {
-    /// Its cursor; `None` for a new scope.
+    /// `None` for a new scope.
     pub cursor: Option<Cursor>,
-    /// Its series. A scope that has a cursor may leave it out.
+    /// A store may leave it out if the scope has a cursor.
     pub series: Option<SeriesBefore>,
-    /// What the series promises. A store that is not shared leaves it out.
+    /// A store that is not shared leaves it out.
     pub promise: Option<Promise>,
-    /// Its adopted positions, from where the cursor may stand during the batch. See [`AdoptedPositions::needed`].
+    /// From where the cursor may stand during the batch: see [`AdoptedPositions::needed`].
     pub adopted: AdoptedPositions,
     /// The first position that this process still holds. A store with several nodes leaves it out.
     pub held_from: Option<u64>,
     /// Positions that a crashed process held and that are not reported as lost yet.
     pub crashed: Ranges,
-    /// For [`Request::GiveUp`] and [`Request::WriteOff`]: the positions that the holders hold. What became of others that
-    /// they were granted is known.
+    /// For [`Request::GiveUp`] and [`Request::WriteOff`]: the positions that the holders hold.
     pub held: Ranges,
 }
 
-/// A series as the store has it before a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesBefore {
-    /// How many scopes it has.
     pub scopes: u64,
     /// Where its scopes begin.
     pub start: u64,
 }
 
-/// What a batch does to one scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// What each request gets, in the order of the requests.
     pub outcomes: Vec<Outcome>,
-    /// What the store writes.
     pub change: ScopeChange,
 }
 
+/// What the store writes for one scope, all in one transaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScopeChange {
+    pub cursor: Option<Cursor>,
+    /// The series has one more scope.
+    pub is_new: bool,
+    /// For the ledger; adjacent ranges are joined.
+    pub issued: Vec<Lease>,
+    /// Ranges that this process holds from now on.
+    pub leased: Vec<Lease>,
+    /// Ranges that this process holds for a pool.
+    pub pooled: Vec<Lease>,
+    /// Ranges that callers have, for a store that keeps what a process holds as one range.
+    pub handed_out: Vec<Lease>,
+    /// This process has handed out all that it held below this position.
+    pub used_to: Option<u64>,
+    /// As `used_to`, because the scope is exhausted: see [`Decision::know_holders`].
+    pub spent_to: Option<u64>,
+    /// This process holds nothing below this position any more, except what `leased` adds.
+    pub released_to: Option<u64>,
+    /// The first position that this process holds afterwards, for a store that keeps it with the cursor.
+    pub held_from: Option<u64>,
+    /// Positions that the holders of [`ScopeBefore::held`] no longer hold.
+    pub given_up: Ranges,
+    pub lost: Vec<Missing>,
+    pub adopted: Vec<u64>,
+    /// Whether the scope's pool must be checked against its Redis server again.
+    pub forgets_pool_server: bool,
+}
+
+impl ScopeChange {
+    pub fn is_empty(&self) -> bool {
+        self.cursor.is_none()
+            && self.used_to.is_none()
+            && self.released_to.is_none()
+            && self.lost.is_empty()
+            && !self.forgets_pool_server
+    }
+
+    fn issue(&mut self, range: Lease) {
+        match self.issued.last_mut() {
+            Some(last) if let Some(joined) = last.joined(range) => *last = joined,
+            _ => self.issued.push(range),
+        }
+    }
+
+    fn lose(&mut self, ranges: impl IntoIterator<Item = Lease>, reason: Reason) {
+        self.lost.extend(Missing::all(ranges, reason));
+    }
+}
+
 impl Decision {
-    /// Whether a request was told that the scope is exhausted.
+    /// Whether a request found the scope exhausted.
     pub fn is_exhausted(&self) -> bool {
         self.outcomes.iter().any(|outcome| matches!(outcome.exhausted(), Some(GrantError::Exhausted { .. })))
     }
 
-    /// For a scope that is exhausted: `holds_spent` says whether this node has leases in the store, and `elsewhere`
-    /// whether other nodes have.
+    /// For an exhausted scope: `holds_spent` if this node has leases in the store, `elsewhere` if other nodes have.
     pub fn know_holders(&mut self, holds_spent: bool, elsewhere: bool) {
         let Self { outcomes, change } = self;
         change.used_to = change.used_to.max(change.spent_to.filter(|_| holds_spent));
@@ -147,34 +186,28 @@ impl Decision {
     }
 }
 
-/// What a request of each kind gets. Invariant: an outcome is of the kind of its request.
+/// Invariant: an outcome is of the kind of its request.
 impl Outcome {
-    /// Of a [`Request::Grant`].
     pub fn into_grant(self) -> Result<Grant, GrantError> {
         if let Self::Grant(grant) = self { grant } else { unreachable!("{self:?} is not of a grant") }
     }
 
-    /// Of a [`Request::Release`].
     pub fn into_release(self) -> Result<Surrendered, StoreError> {
         if let Self::Release(release) = self { release } else { unreachable!("{self:?} is not of a release") }
     }
 
-    /// Of a [`Request::Assign`].
     pub fn into_assign(self) -> Result<Assigned, AssignError> {
         if let Self::Assign(assign) = self { assign } else { unreachable!("{self:?} is not of a document") }
     }
 
-    /// Of a [`Request::RaiseFloor`].
     pub fn into_floor(self) -> Result<Cursor, StoreError> {
         if let Self::RaiseFloor(floor) = self { floor } else { unreachable!("{self:?} is not of a floor") }
     }
 
-    /// Of a [`Request::Adopt`].
     pub fn into_adopted(self) -> Result<u64, StoreError> {
         if let Self::Adopt(adopted) = self { adopted } else { unreachable!("{self:?} is not of an adoption") }
     }
 
-    /// Of a request that only changes the store.
     pub fn into_change(self) -> Result<(), StoreError> {
         if let Self::Change(change) = self { change } else { unreachable!("{self:?} is not of a change") }
     }

@@ -5,7 +5,6 @@
 use crate::gap::{Missing, Reason};
 use crate::range::{Lease, Ranges};
 
-/// How a pool stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
     /// Raised whenever what the pool holds can no longer be trusted.
@@ -14,7 +13,7 @@ pub struct Pool {
     pub server: Option<Server>,
 }
 
-/// Which memory a server has: another one after it restarted, failed over or was restored.
+/// The memory of a Redis server: another one after it restarted, failed over or was restored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Server {
     /// Made anew by each start of the process.
@@ -30,56 +29,47 @@ impl Server {
     }
 }
 
-/// A pool that begins again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewal {
-    /// The epoch that ends.
     pub seen: u64,
-    /// Where the next one begins.
     pub server: Server,
 }
 
 /// What became of positions that were granted to a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settling {
-    /// The epoch in which it was seen.
     pub epoch: u64,
-    /// These were pushed: the pool holds them, unless it was renewed since, which lost them.
+    /// The pool holds these, unless it was renewed since, which lost them.
     pub pushed: Option<Lease>,
     /// These were not pushed and never will be: they are lost, `fill_fenced`.
     pub unused: Option<Lease>,
-    /// Below this position, the pool holds nothing any more: it was popped. Does not count if it was renewed since.
+    /// Everything below this position was popped. Does not count if the pool was renewed since.
     pub popped_to: Option<u64>,
 }
 
-/// Where positions are that were granted to a pool.
+/// Where the positions of a pool are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolState {
     /// With the process that asked for them.
     Granted,
     /// In the list.
     Pushed,
-    /// Handed out. Kept only while [`PoolBefore::held_from`] does not tell that they are not held.
+    /// Handed out. Kept only while [`PoolBefore::held_from`] does not show that they are not held.
     Popped,
 }
 
-/// A row of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PooledRange<H> {
-    /// Which positions.
     pub range: Lease,
-    /// Where they are.
     pub state: PoolState,
-    /// To whom they were granted, as the store knows it.
+    /// The process that they were granted to, as the store knows it.
     pub holder: H,
 }
 
 /// A pool as the store has it before a change.
 #[derive(Clone, Debug)]
 pub struct PoolBefore<H> {
-    /// How it stands.
     pub pool: Pool,
-    /// Its rows.
     pub rows: Vec<PooledRange<H>>,
     /// The first position of the scope that this process holds, for a store that keeps it with the cursor.
     pub held_from: Option<u64>,
@@ -88,20 +78,17 @@ pub struct PoolBefore<H> {
 /// What the store writes for a pool, all in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolChange<H> {
-    /// How the pool stands afterwards.
     pub pool: Pool,
     /// The first positions of rows that go, before others are added.
     pub removed: Vec<u64>,
-    /// New rows.
     pub added: Vec<PooledRange<H>>,
-    /// Ranges that are gaps from now on.
     pub lost: Vec<Missing>,
 }
 
 impl<H: Clone + PartialEq> PoolBefore<H> {
-    /// Ends an epoch and begins the next: what was pushed before is lost. `None` if another one was seen.
+    /// Ends an epoch and begins the next: what was pushed before is lost. `None` if the epoch is another one.
     ///
-    /// Invariant: of all who saw an epoch, one ends it.
+    /// Invariant: of all nodes that saw an epoch, one ends it.
     pub fn renew(self, renewal: Renewal) -> Option<PoolChange<H>> {
         if self.pool.epoch != renewal.seen {
             return None;
@@ -112,7 +99,7 @@ impl<H: Clone + PartialEq> PoolBefore<H> {
         Some(rows.change(&self.rows, Pool { epoch: renewal.seen + 1, server: Some(renewal.server) }))
     }
 
-    /// Decides what becomes of positions that were granted to the pool. Settled again, it changes nothing.
+    /// Decides what becomes of positions that were granted to the pool. A second call changes nothing.
     pub fn settle(self, settling: &Settling) -> PoolChange<H> {
         let is_current = self.pool.epoch == settling.epoch;
         let mut rows = Rows::of(&self.rows);
@@ -135,7 +122,6 @@ impl<H: Clone + PartialEq> PoolBefore<H> {
     }
 }
 
-/// The rows of a pool while a change is decided.
 struct Rows<H> {
     rows: Vec<PooledRange<H>>,
     lost: Vec<Missing>,
@@ -146,7 +132,7 @@ impl<H: Clone + PartialEq> Rows<H> {
         Self { rows: rows.to_vec(), lost: Vec::new() }
     }
 
-    /// Takes positions out that are in this state; parts of rows that lie outside stay.
+    /// Takes out the wanted positions that are in this state; other parts of their rows stay.
     fn take(&mut self, state: PoolState, wanted: &Ranges) -> Vec<PooledRange<H>> {
         let (mut taken, mut kept) = (Vec::new(), Vec::new());
         for row in self.rows.drain(..) {
@@ -169,17 +155,13 @@ impl<H: Clone + PartialEq> Rows<H> {
         self.lost.extend(Missing::all(ranges.iter(), reason));
     }
 
-    /// Joins what was popped, so that there are no more rows than leases, and forgets what nothing is held below.
+    /// Joins popped ranges, so that there are no more rows than leases, and forgets those with nothing held below.
     fn forget_popped(&mut self, held_from: Option<u64>) {
         let popped = self.take(PoolState::Popped, &Ranges::of(Lease::new(0, u64::MAX)));
-        let Some(PooledRange { holder, .. }) = popped.first() else { return };
+        let Some(first) = popped.first() else { return };
         let joined = Ranges::of(popped.iter().map(|row| row.range));
         let needed = joined.iter().filter(|range| held_from.is_some_and(|from| range.to() > from));
-        self.rows.extend(needed.map(|range| PooledRange {
-            range,
-            state: PoolState::Popped,
-            holder: holder.clone(),
-        }));
+        self.rows.extend(needed.map(|range| PooledRange { range, ..first.clone() }));
     }
 
     fn change(self, before: &[PooledRange<H>], pool: Pool) -> PoolChange<H> {
@@ -291,17 +273,14 @@ mod tests {
     #[test]
     fn what_was_popped_is_kept_while_something_is_held_below_it() {
         let row = |from, to, state| PooledRange { range: Lease::new(from, to).unwrap(), state, holder: 0 };
-        let rows = vec![
-            row(2, 4, PoolState::Popped),
-            row(10, 20, PoolState::Pushed),
-            row(20, 22, PoolState::Popped),
-        ];
+        let (pushed, popped) = (PoolState::Pushed, PoolState::Popped);
+        let rows = vec![row(2, 4, popped), row(10, 20, pushed), row(20, 22, popped)];
         let settled = |held_from| {
             let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from };
             before.settle(&Settling { epoch: 1, popped_to: Some(20), ..Settling::default() })
         };
         let change = settled(Some(5));
-        assert_eq!((change.removed, change.added), (vec![2, 10, 20], vec![row(10, 22, PoolState::Popped)]));
+        assert_eq!((change.removed, change.added), (vec![2, 10, 20], vec![row(10, 22, popped)]));
         assert_eq!(settled(None).added, []);
     }
 }

@@ -1,4 +1,4 @@
-//! Everything of the old store, copied page by page in its order.
+//! Copies everything of the old store, page by page.
 
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ const PAGE_MAX: usize = 1_000;
 /// Adopted positions that are copied in one commit: there may be millions, and each is one integer.
 const ASIDE_MAX: usize = 10_000;
 
-/// A page of documents ends when their bodies reach this size. A body has up to a mebibyte, so a page has less than two.
+/// A page of documents ends when their bodies reach 1 MiB. A body has up to 1 MiB, so a page has less than 2.
 const PAGE_BYTES: usize = 1 << 20;
 
 pub(super) struct Copying<'m, A, B> {
@@ -35,11 +35,11 @@ impl<A: Store, B: Store> Copying<'_, A, B> {
         let scopes = async |after| from.leaving(series.clone(), after, PAGE_MAX).await;
         let page = |page| Page::Scopes(series.clone(), page);
         self.pages(scopes, |last| Some(last.scope.clone()), page).await?;
-        // Behind the scopes: each of them has a cursor by then, which is told where they end.
+        // After the scopes: the cursor of each scope says where its adopted positions end.
         let aside = async |after| from.all_aside(series.clone(), after, ASIDE_MAX).await;
         let last = |last: &SetAside| Some((last.scope.clone(), *last.positions.last()?));
         self.pages(aside, last, |page| Page::Aside(series.clone(), page)).await?;
-        // Without their servers: what a list holds is lost, and the new store begins it anew.
+        // Without their servers: what a pool holds is lost, and the new store renews it.
         let pools = async |after| from.pools(series.clone(), after, PAGE_MAX).await;
         let page = |page: Vec<(ScopeKey, Pool)>| {
             let epochs = page.into_iter().map(|(scope, pool)| (scope, pool.epoch)).collect();
@@ -69,7 +69,6 @@ impl<A: Store, B: Store> Copying<'_, A, B> {
         self.pages(leases, |last| Some(last.id), Page::ClientLeases).await
     }
 
-    /// Copies all pages of a kind: each is read after the last of the one before.
     async fn pages<K, T>(
         &mut self,
         read: impl AsyncFn(Option<K>) -> Result<Vec<T>, StoreError>,

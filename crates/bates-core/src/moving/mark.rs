@@ -2,28 +2,24 @@
 
 use uuid::Uuid;
 
-/// Why a store is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It was left for another one.
+    /// Left for another store.
     Left(Move),
-    /// It is being filled from another one.
+    /// Being filled from another store.
     Arriving(Move),
 }
 
-/// What a store does when its mark is to be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkChange {
-    /// Nothing: it has the new mark already. The answer to an earlier try may have been lost.
+    /// The store has the new mark already: the answer to an earlier try may have been lost.
     Done,
-    /// Nothing: it has not the mark that was expected, or has series of its own and was to be filled.
+    /// The store has another mark than was expected, or has series and cannot be filled.
     Refused,
-    /// It writes the new mark.
     Write,
 }
 
 impl Mark {
-    /// As stores write it.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Left(_) => "left",
@@ -31,26 +27,21 @@ impl Mark {
         }
     }
 
-    /// The mark of this kind.
     pub fn new(kind: &str, of: Move) -> Self {
         if kind == "left" { Self::Left(of) } else { Self::Arriving(of) }
     }
 
-    /// The move that it names.
     pub const fn of(&self) -> &Move {
         match self {
             Self::Left(of) | Self::Arriving(of) => of,
         }
     }
 
-    /// Whether a store with this mark takes pages of a run.
     pub fn takes_pages_of(&self, run: Uuid) -> bool {
         matches!(self, Self::Arriving(arriving) if arriving.run == run)
     }
 
-    /// Decides a change of the mark that a store has, `found`.
-    ///
-    /// Invariant: a store that was not being filled begins to be only while it has no series.
+    /// Decides how the mark `found` changes. Invariant: a store is marked as arriving only while it has no series.
     pub fn change(
         found: Option<&Self>,
         expected: Option<&Self>,
@@ -68,14 +59,13 @@ impl Mark {
     }
 }
 
-/// A move, as the mark of a store names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Its id, the same in both stores and however often it is begun again.
+    /// The same in both stores and in every run.
     pub id: Uuid,
-    /// The run of the command that moves: begun again, another one takes over.
+    /// The run of the command that moves: a later run takes over.
     pub run: Uuid,
-    /// The name of the other store.
+    /// Name of the other store.
     pub other: Box<str>,
 }
 

@@ -1,10 +1,9 @@
-//! Moving everything from one store to another, so that numbering goes on there and nowhere else.
+//! Moving everything from one store to another. Must never let both stores serve.
 //!
-//! What could go wrong, and why it does not: two stores serve. The old store is marked as left before the new one is
-//! made, and the new one as arriving until everything is there; a store with a mark is not served. Both marks hold the id
-//! of the move and are set by compare-and-set, so of two moves from one store the second is refused. A move that was
-//! interrupted is begun again: the new run writes its own id into both marks, what is copied twice is the same, and the
-//! new store takes no page of the run before, nor any once it serves.
+//! The old store is marked as left before the new one is made, and the new one as arriving until everything is there; a
+//! store with a mark is not served. Both marks hold the id of the move and are set by compare-and-set, so of two moves
+//! from one store the second is refused. After an interruption a new run writes its own id into both marks, copying
+//! twice changes nothing, and the new store takes no page of an earlier run, nor any once it serves.
 
 mod copy;
 mod mark;
@@ -23,38 +22,32 @@ use copy::Copying;
 pub use mark::{Mark, MarkChange, Move};
 pub use page::{Adopted, Kept, Page, Request, SetAside};
 
-/// What a series was pinned with, and its permutation key.
+/// A series and its permutation key.
 pub type Pinning = (Definition, Option<Vec<u8>>);
 
 /// An old store that is marked as left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// The id of the move.
     pub id: Uuid,
-    /// The run that moves.
     pub run: Uuid,
-    /// Whether it was marked just now, and not by an earlier try.
+    /// Whether this run marked it, and not an earlier one.
     pub is_new: bool,
 }
 
 impl Departure {
-    /// The move as the mark of a store names it.
     pub fn toward(&self, other: &str) -> Move {
         Move { id: self.id, run: self.run, other: other.into() }
     }
 }
 
-/// A store, and the name that the mark of the other one has for it.
+/// A store, and its name in the mark of the other one.
 #[derive(Debug)]
 pub struct NamedStore<'s, S> {
-    /// The store.
     pub store: &'s S,
-    /// Its name.
     pub name: &'s str,
 }
 
 impl<'s, S> NamedStore<'s, S> {
-    /// A store and its name.
     pub fn new(store: &'s S, name: &'s str) -> Self {
         Self { store, name }
     }
@@ -68,71 +61,49 @@ impl<S> Clone for NamedStore<'_, S> {
 
 impl<S> Copy for NamedStore<'_, S> {}
 
-/// What was moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Series.
     pub series: u64,
-    /// Scopes of all series.
     pub scopes: u64,
-    /// Documents and reservations.
+    /// With reservations.
     pub documents: u64,
     /// Idempotency keys.
     pub keys: u64,
-    /// Records of the audit.
+    /// Of the audit.
     pub records: u64,
 }
 
-/// A move that was refused, or failed on the way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MoveError {
-    /// The old store went elsewhere before.
     #[error("{from} was left for {to} before")]
-    LeftBefore {
-        /// The old store.
-        from: Box<str>,
-        /// Where it went.
-        to: Box<str>,
-    },
-    /// The old store is itself not complete.
+    LeftBefore { from: Box<str>, to: Box<str> },
     #[error("{store} is being filled from {from}: finish that first")]
-    Arriving {
-        /// The old store.
-        store: Box<str>,
-        /// What it is filled from.
-        from: Box<str>,
-    },
-    /// Another run of the same move has finished it, or the new store belongs to another move.
+    Arriving { store: Box<str>, from: Box<str> },
     #[error("{0} takes no more pages of this move: another run has finished it, or another move has begun")]
     Overtaken(Box<str>),
-    /// The new store is in use.
     #[error("{0} has series of its own: numbers could come twice")]
     NotEmpty(Box<str>),
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Marks the old store as left for another one, or takes over from an earlier run. From then on nothing is granted from it.
+/// Marks the old store as left, or takes over from an earlier run. From then on it grants nothing.
 pub async fn leave_store<A: Store>(
     runtime: &dyn Runtime,
     NamedStore { store: from, name: from_name }: NamedStore<'_, A>,
     to_name: &str,
 ) -> Result<Departure, MoveError> {
-    let (id, run) = (runtime.new_id(), runtime.new_id());
-    if from.mark(None, Some(Mark::Left(Move { id, run, other: to_name.into() }))).await? {
-        return Ok(Departure { id, run, is_new: true });
+    let departure = Departure { id: runtime.new_id(), run: runtime.new_id(), is_new: true };
+    if from.mark(None, Some(Mark::Left(departure.toward(to_name)))).await? {
+        return Ok(departure);
     }
     match from.marked().await? {
         Some(Mark::Left(found)) if *found.other == *to_name => {
-            let id = found.id;
-            let ours = Mark::Left(Move { id, run, other: to_name.into() });
-            if from.mark(Some(Mark::Left(found)), Some(ours)).await? {
-                Ok(Departure { id, run, is_new: false })
-            } else {
-                Err(MoveError::Overtaken(from_name.into()))
-            }
+            let departure = Departure { id: found.id, is_new: false, ..departure };
+            let ours = Mark::Left(departure.toward(to_name));
+            let is_ours = from.mark(Some(Mark::Left(found)), Some(ours)).await?;
+            is_ours.then_some(departure).ok_or_else(|| MoveError::Overtaken(from_name.into()))
         }
         Some(Mark::Left(found)) => Err(MoveError::LeftBefore { from: from_name.into(), to: found.other }),
         Some(Mark::Arriving(found)) => {
@@ -143,8 +114,7 @@ pub async fn leave_store<A: Store>(
 }
 
 /// Has every node give up what it holds of a store that was left, and waits for them, at most `wait`. Answers with the
-/// nodes that stayed silent, each with a series: they may hand out numbers until they see that the store was left, and a
-/// floor in the new store would not know of them.
+/// nodes that stayed silent: they may hand out numbers until they see that the store was left.
 pub async fn release_nodes<A: Store>(
     runtime: &dyn Runtime,
     from: &A,
@@ -171,7 +141,7 @@ pub async fn release_nodes<A: Store>(
     }
 }
 
-/// Takes the mark of a departure back, if this run made it: the new store was refused, and has nothing.
+/// Removes the mark of a departure, if this run made it: the new store was refused, and has nothing.
 pub async fn stay_in_store<A: Store>(
     from: &A,
     to_name: &str,
@@ -183,8 +153,7 @@ pub async fn stay_in_store<A: Store>(
     Ok(())
 }
 
-/// Moves everything from a store that was left to another one, each with the name that the marks have. Tells `progress`
-/// how far it has come.
+/// Moves everything from a store that was left to another one.
 pub async fn move_store<A: Store, B: Store>(
     NamedStore { store: from, name: from_name }: NamedStore<'_, A>,
     NamedStore { store: to, name: to_name }: NamedStore<'_, B>,
@@ -192,9 +161,7 @@ pub async fn move_store<A: Store, B: Store>(
     mut progress: impl FnMut(Moved),
 ) -> Result<Moved, MoveError> {
     let arriving = Mark::Arriving(departure.toward(from_name));
-    if !arrive(to, departure, &arriving).await? {
-        return Err(refusal(from_name, NamedStore::new(to, to_name), departure).await?);
-    }
+    arrive(from_name, NamedStore::new(to, to_name), departure, &arriving).await?;
     let run = departure.run;
     let mut copying = Copying { from, to, to_name, run, moved: Moved::default(), progress: &mut progress };
     copying.write(Page::Identity(from.identity())).await?;
@@ -211,27 +178,24 @@ pub async fn move_store<A: Store, B: Store>(
 }
 
 /// Marks the new store, or takes it over from an earlier run of the same move.
-async fn arrive<B: Store>(to: &B, departure: &Departure, arriving: &Mark) -> Result<bool, StoreError> {
-    if to.mark(None, Some(arriving.clone())).await? {
-        return Ok(true);
-    }
-    match to.marked().await? {
-        Some(Mark::Arriving(found)) if found.id == departure.id => {
-            to.mark(Some(Mark::Arriving(found)), Some(arriving.clone())).await
-        }
-        _ => Ok(false),
-    }
-}
-
-/// Why the new store could not be marked.
-async fn refusal<B: Store>(
+async fn arrive<B: Store>(
     from_name: &str,
     NamedStore { store: to, name: to_name }: NamedStore<'_, B>,
     departure: &Departure,
-) -> Result<MoveError, StoreError> {
-    Ok(match to.marked().await? {
+    arriving: &Mark,
+) -> Result<(), MoveError> {
+    if to.mark(None, Some(arriving.clone())).await? {
+        return Ok(());
+    }
+    if let Some(Mark::Arriving(found)) = to.marked().await?
+        && found.id == departure.id
+        && to.mark(Some(Mark::Arriving(found)), Some(arriving.clone())).await?
+    {
+        return Ok(());
+    }
+    Err(match to.marked().await? {
         Some(Mark::Arriving(found)) => MoveError::Arriving { store: to_name.into(), from: found.other },
-        // Everything had arrived: the new store may have issued since, and nothing of it may be written over.
+        // Everything had arrived: the new store may have issued since, and must not be overwritten.
         None if !departure.is_new => MoveError::LeftBefore { from: from_name.into(), to: to_name.into() },
         Some(Mark::Left(_)) | None => MoveError::NotEmpty(to_name.into()),
     })

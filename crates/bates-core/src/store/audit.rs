@@ -1,5 +1,4 @@
-//! The port to the audit: records written before anything of them is answered, read in pages, and removed when they
-//! are old. What every store must do is tested in one place, `bates_testkit::claims`.
+//! The port to the audit: records are written before their numbers are answered, and removed when they are old.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -8,12 +7,11 @@ use super::StoreResult;
 use crate::audit::{Record, RecordFilter};
 use crate::series::SeriesName;
 
-/// A durable keeper of records.
 #[trait_variant::make(Send)]
 pub trait AuditStore: Send + Sync + 'static {
-    /// Writes records down. Calls that wait together share one commit.
+    /// Writes records. Calls that wait together share one commit.
     ///
-    /// Invariant: when it answers, they are on disk. A call that was cancelled or failed may have written them.
+    /// Invariant: when it answers, the records are on disk. A call that was cancelled or failed may have written them.
     async fn record(&self, records: Vec<Record>) -> StoreResult<()>;
 
     /// Records in the order of their times and ids, after `after`, at most `limit`.
@@ -24,6 +22,6 @@ pub trait AuditStore: Send + Sync + 'static {
         limit: usize,
     ) -> StoreResult<Vec<Record>>;
 
-    /// Removes records of a series from before a moment, at most `limit`; answers how many.
+    /// Removes records of a series that are older than `before`, at most `limit`; answers how many.
     async fn prune_records(&self, series: SeriesName, before: Timestamp, limit: usize) -> StoreResult<u64>;
 }

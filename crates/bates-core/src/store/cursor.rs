@@ -1,4 +1,4 @@
-//! The cursors of a store: moved, durably, before anything is handed out.
+//! The port to the cursors: a store moves them durably before it hands out positions.
 
 use super::StoreResult;
 use crate::ledger::{Grant, GrantError, Surrendered, Tail, Want};
@@ -6,20 +6,20 @@ use crate::range::Lease;
 use crate::scope::{Place, ScopeKey};
 use crate::series::SeriesName;
 
-/// Keeps cursors. Each call that moves one loads the scope, lets [`crate::ledger::decide`] decide, and writes the change,
-/// in one transaction.
+/// Each call that moves a cursor loads the scope, lets [`crate::ledger::decide`] decide, and writes the change, in one
+/// transaction.
 ///
-/// Invariant: when a call answers with a grant, the cursor past it is on disk. A call that was cancelled or
-/// failed may have moved a cursor all the same: its range is then lost, never granted again.
+/// Invariant: when a call answers with a grant, the cursor past it is on disk. A call that was cancelled or failed may
+/// have moved the cursor: then its range is lost, never granted again.
 #[trait_variant::make(Send)]
 pub trait CursorStore: Send + Sync + 'static {
     /// Moves a cursor and answers with the range passed over. Calls that wait together share one commit.
     async fn grant(&self, want: Want) -> Result<Grant, GrantError>;
 
-    /// Gives the unused end of a lease back, if nothing was granted since: otherwise it remains a gap.
+    /// Gives the unused end of a lease back, if nothing was granted since; otherwise it becomes a gap.
     async fn surrender(&self, tail: Tail) -> StoreResult<Surrendered>;
 
-    /// Where a cursor stands. Never creates one.
+    /// Reads a cursor. Never creates one.
     async fn cursor(&self, place: Place) -> StoreResult<Option<Cursor>>;
 
     /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
@@ -33,28 +33,26 @@ pub trait CursorStore: Send + Sync + 'static {
     /// The ranges that were issued one by one in a gapless scope, ascending, neighbours joined.
     async fn ledger(&self, place: Place) -> StoreResult<Vec<Lease>>;
 
-    /// Writes down that positions which were granted to this process, or handed out by it, reached no caller: they are
-    /// gaps, `burned`. May be called twice without harm.
+    /// Writes that positions which were granted to this process, or which it handed out, reached no caller: they become
+    /// gaps, `burned`. A second call changes nothing.
     async fn burn(&self, burned: Vec<(Place, Lease)>) -> StoreResult<()>;
 
-    /// Raises a cursor to `floor`, creating it if need be; a cursor that is higher stays. Ranges that were granted
-    /// before lie below the floor: recall them afterwards.
+    /// Raises a cursor to `floor`, or creates it there; a higher cursor stays. Ranges that were granted before lie below
+    /// the floor: recall them afterwards.
     async fn raise_floor(&self, place: Place, floor: u64) -> StoreResult<Cursor>;
 
-    /// Sets positions of a scope aside, creating it if need be: another system gave their numbers out, and no grant
-    /// holds them from now on. Answers how many of them the cursor had passed before. Ranges that were granted before
-    /// may hold them: recall those afterwards.
+    /// Adopts positions of a scope, creating it if it is new: another system has issued their numbers, so no later grant
+    /// holds them. Answers how many the cursor had passed. Earlier ranges may hold them: recall those afterwards.
     async fn set_aside(&self, place: Place, positions: Vec<u64>) -> StoreResult<u64>;
 
-    /// The positions of a scope that were set aside, ascending, from `from` on, at most `limit`.
+    /// The adopted positions of a scope, ascending, from `from` on, at most `limit`.
     async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<u64>>;
 }
 
-/// A durable place in a scope: the first position not yet granted, and how often it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The first position not yet granted.
     pub next: u64,
-    /// Raised by every write, so that a holder that slept cannot mistake a new cursor for the one it knew.
+    /// Raised by every write, so that a holder that slept does not mistake a new cursor for the one it knew.
     pub version: u64,
 }

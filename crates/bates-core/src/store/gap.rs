@@ -1,4 +1,4 @@
-//! The port to what a store knows of positions, and to the gaps that were found in it.
+//! The port to what a store knows of positions, and to the gaps that reconciliation found.
 
 use super::StoreResult;
 use crate::gap::{Account, Gap, GapFilter, KnownFor, KnownScope, Missing};
@@ -6,7 +6,6 @@ use crate::moving::Adopted;
 use crate::scope::{Place, ScopeKey};
 use crate::series::SeriesName;
 
-/// A store that can be reconciled. What every one must do is tested in one place, `bates_testkit::claims`.
 #[trait_variant::make(Send)]
 pub trait GapStore: Send + Sync + 'static {
     /// What is known of the scopes of a series, in the order of their keys, after `after`, at most `limit`.
@@ -18,7 +17,7 @@ pub trait GapStore: Send + Sync + 'static {
         purpose: KnownFor,
     ) -> StoreResult<Vec<KnownScope>>;
 
-    /// The accounts of a series, scope by scope in the order of their keys, after `after`, at most `limit`.
+    /// The accounts of the scopes of a series, in the order of their keys, after `after`, at most `limit`.
     async fn accounts(
         &self,
         series: SeriesName,
@@ -29,7 +28,7 @@ pub trait GapStore: Send + Sync + 'static {
         async { Ok(known.await?.into_iter().map(KnownScope::account).collect()) }
     }
 
-    /// The scopes of a series in the order of their keys, after `after`, at most `limit`, as another store adopts them.
+    /// The scopes of a series, in the order of their keys, after `after`, at most `limit`, as another store adopts them.
     async fn leaving(
         &self,
         series: SeriesName,
@@ -40,7 +39,7 @@ pub trait GapStore: Send + Sync + 'static {
         async { Ok(known.await?.into_iter().map(KnownScope::leaving).collect()) }
     }
 
-    /// Writes down the gaps of scopes: these and no others. One that was there keeps the time when it was first seen.
+    /// Replaces the gaps of scopes. A gap that was there before keeps the time when it was first seen.
     async fn put_gaps(&self, series: SeriesName, scopes: Vec<(ScopeKey, Vec<Missing>)>) -> StoreResult<()>;
 
     /// Gaps in the order of their places and positions, after `after`, at most `limit`.

@@ -1,4 +1,4 @@
-//! A store and what was measured of it: how often it grants, how often it fails, how long it takes.
+//! A store whose calls for numbers are measured: how often it grants or fails, and how long it takes.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use crate::ledger::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::runtime::Runtime;
 use crate::series::SeriesName;
 
-/// A store whose calls for numbers are measured. All other calls go to the store itself.
+/// All calls that are not measured go to the store itself.
 pub(crate) struct Measured<S> {
     store: Arc<S>,
     runtime: Arc<dyn Runtime>,
@@ -42,7 +42,7 @@ impl<S> Measured<S> {
         }
     }
 
-    /// The counts of a series, which are the same however often it is retired and made again.
+    /// A series keeps its counts when it is retired and made again.
     pub(crate) fn counts(&self, series: &SeriesName) -> Arc<Counts> {
         self.counts.write().entry(series.clone()).or_default().clone()
     }
@@ -92,9 +92,7 @@ impl<S: Store> Measured<S> {
         }
         surrendered
     }
-}
 
-impl<S: Store> Measured<S> {
     pub(crate) async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
         self.timed(self.store.assign(assign)).await
     }

@@ -1,6 +1,4 @@
-//! The port behind which a database stands, one trait for each thing that it keeps.
-//!
-//! What every store must do is tested in one place, `bates_testkit::claims`.
+//! The port to the database, one trait for each thing that it keeps. `bates_testkit::claims` tests what every store must do.
 
 mod audit;
 mod cursor;
@@ -26,7 +24,6 @@ pub use node::NodeStore;
 pub use pool::PoolStore;
 pub use series::SeriesStore;
 
-/// A database that numbers are issued from.
 pub trait Store:
     SeriesStore
     + CursorStore

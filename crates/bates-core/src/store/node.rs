@@ -1,6 +1,4 @@
-//! The processes that issue from a store: what each holds, and how it is asked to give that up.
-//!
-//! A store that is not shared has one process, and keeps the defaults.
+//! The port to the processes that issue from a store: what each holds, and how the store recalls it.
 
 use std::future::Future;
 
@@ -12,10 +10,9 @@ use crate::recall::{Holder, Recall};
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
 
-/// Knows which process holds what.
+/// A store that is not shared has one process, and keeps the defaults.
 pub trait NodeStore: Send + Sync + 'static {
-    /// Raises the epoch of a series and returns it: from now on every process gives up what it was granted of the
-    /// series before. A store that is not shared has no other processes.
+    /// Raises the epoch of a series and returns it: every process then gives up what it was granted of the series before.
     fn recall(&self, _series: SeriesName) -> impl Future<Output = StoreResult<u64>> + Send {
         async { Ok(0) }
     }
@@ -25,9 +22,8 @@ pub trait NodeStore: Send + Sync + 'static {
         async { Ok(Vec::new()) }
     }
 
-    /// Reports ranges of a series that this process gave up unused: those that it was granted are lost, `lease_lost`.
-    /// With an epoch it also reports that it holds nothing that was granted before that epoch: all else was handed out.
-    /// May be called twice without harm.
+    /// Reports ranges that this process gave up unused: those that it was granted are lost, `lease_lost`. With an epoch it
+    /// also reports that it has handed out all else that it was granted before that epoch. A second call changes nothing.
     fn give_up(
         &self,
         _series: SeriesName,
@@ -37,7 +33,7 @@ pub trait NodeStore: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Reports that this process holds nothing any more: what is left of its ranges was handed out.
+    /// Reports that this process holds nothing any more: it has handed out the rest of its ranges.
     fn leave(&self) -> impl Future<Output = StoreResult<()>> + Send {
         async { Ok(()) }
     }
@@ -51,8 +47,8 @@ pub trait NodeStore: Send + Sync + 'static {
         async { Ok(Vec::new()) }
     }
 
-    /// Counts these processes as crashed: what they hold of a series granted before an epoch is uncertain from now
-    /// on, and they can no longer give it back.
+    /// Counts these processes as crashed: what they were granted of a series before an epoch and still hold becomes
+    /// uncertain, and they can no longer give it back.
     fn write_off(
         &self,
         _series: SeriesName,

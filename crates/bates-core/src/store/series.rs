@@ -1,14 +1,14 @@
-//! The series of a store: what decides how their numbers read, and whether the store can be trusted.
+//! The port to the series: what decides how their numbers read, and whether the store can be trusted.
 
 use uuid::Uuid;
 
 use super::StoreResult;
 use crate::series::{Definition, Pinned, Promise, PromiseChange, Redescription, SeriesName};
 
-/// Keeps series, for ever: a series that was retired keeps its definition and its cursors.
+/// A series that was retired keeps its definition and its cursors for ever.
 #[trait_variant::make(Send)]
 pub trait SeriesStore: Send + Sync + 'static {
-    /// Which store this is: made with it, the same after a move, and for all nodes.
+    /// The id of the store: made with it, the same for all nodes and after a move.
     fn identity(&self) -> Uuid;
 
     /// Whether other nodes issue from the same cursors: then no lease in memory keeps an order.
@@ -16,13 +16,12 @@ pub trait SeriesStore: Send + Sync + 'static {
         false
     }
 
-    /// Pins what decides the text of a series on its first use, and compares it ever after. Answers with the
-    /// permutation key that the series was pinned with, which is `fresh_key` the first time.
+    /// Pins what decides the text of a series on its first use, and compares it from then on. Answers with the permutation
+    /// key that the series was pinned with, which is `fresh_key` the first time.
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<Pinned>;
 
-    /// Keeps the description of a series that was made at run time, or with `None` retires it: then it is no
-    /// longer listed, and its pin and its cursors stay for ever. Answers `false`, and changes nothing, unless the store
-    /// has the description `before`, or this one already. The series must have been pinned.
+    /// Keeps the description of a pinned series that was made at run time, or with `None` retires it: then it is no longer
+    /// listed. Answers `false`, and changes nothing, unless the store has the description `before`, or this one already.
     async fn describe(
         &self,
         series: SeriesName,
@@ -33,9 +32,9 @@ pub trait SeriesStore: Send + Sync + 'static {
     /// The series that were made at run time and not retired, by name, each with its description.
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>>;
 
-    /// Changes the promise of a series, durably, if it is `change.from`; answers whether it is `change.to` now. A series that becomes
-    /// gapless is so from where each of its cursors stands; that is kept with the cursor. A series that was made at run
-    /// time is described anew in the same commit, and nothing is changed if its description is another one by now.
+    /// Changes the promise of a series, durably, if it is `change.from`; answers whether it is `change.to` now. A series
+    /// becomes gapless from where each of its cursors stands, which is kept with the cursor. A series that was made at run
+    /// time is described anew in the same commit; if its description is no longer the expected one, nothing changes.
     async fn change_promise(
         &self,
         series: SeriesName,
@@ -43,21 +42,21 @@ pub trait SeriesStore: Send + Sync + 'static {
         described: Option<Redescription>,
     ) -> StoreResult<bool>;
 
-    /// What each series promises, by name, where that was pinned.
+    /// The pinned promise of each series, in the order of their names.
     async fn promises(&self) -> StoreResult<Vec<(SeriesName, Promise)>>;
 
-    /// Looks whether the store still is what it was: one that was taken back is poisoned. Answers with a number that
-    /// changes whenever a series is described or retired. What is not shared has no others.
+    /// Checks the store: one that was restored from a backup, or lost commits in a failover, is poisoned. Answers with a
+    /// number that changes whenever a series is described or retired.
     fn watch(&self) -> impl Future<Output = StoreResult<u64>> + Send {
         async { Ok(0) }
     }
 
-    /// A number that changes whenever the store, as far as this process knows, no longer vouches for what it granted
-    /// before: it was taken back. Nothing of an earlier era may be handed out or given back.
+    /// Changes when this process learns that the store was restored or lost commits, and no longer vouches for what it
+    /// granted. Nothing of an earlier era may be handed out or given back.
     fn era(&self) -> u64 {
         0
     }
 
-    /// Writes something that means nothing, durably: whether the store can be written just now.
+    /// Makes a durable write without meaning, to check that the store can be written.
     async fn probe(&self) -> StoreResult<()>;
 }

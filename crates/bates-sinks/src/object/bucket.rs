@@ -1,5 +1,5 @@
-//! A bucket of S3, or of something that speaks like it: an object for each document. Owns the client. Must never take
-//! credentials from a description: they come from the environment, or from the machine.
+//! An S3 bucket, or one with the same protocol: an object for each document. Owns the client. Must never take credentials
+//! from a description: they come from the environment, or from the machine.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const BATCH_MAX: usize = 256;
 const CONCURRENCY: usize = 32;
 const PREFIX_BYTES_MAX: usize = 200;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// There is one more try, and both must end before the claim of a document does.
+/// Of one request. There is one retry, and both must end before the claim of a document does.
 const TIMEOUT: Duration = Duration::from_secs(12);
 
 pub(super) struct Bucket {
@@ -44,7 +44,7 @@ impl Bucket {
         if prefix.as_ref().len() > PREFIX_BYTES_MAX {
             return Err(wrong(format!("its path has more than {PREFIX_BYTES_MAX} bytes")));
         }
-        // One more try here; when the next one is due is for whoever keeps the document.
+        // One retry here; the relay decides when the next try is due.
         let retry = RetryConfig { max_retries: 1, retry_timeout: TIMEOUT, ..RetryConfig::default() };
         let builder = builder.with_bucket_name(bucket).with_retry(retry).with_http_connector(Connector);
         let store = builder.build().map_err(|error| wrong(error.to_string()))?;
@@ -76,7 +76,7 @@ impl Sink for Bucket {
     }
 }
 
-/// Whatever a bucket says against an object, it says against all: that it is not there, or not ours, or full.
+/// What a bucket refuses for one object it refuses for all: it is missing, not ours, or full.
 fn undelivered(error: &Error) -> Undelivered {
     match error {
         Error::InvalidPath { .. } => Undelivered::Refused(error.to_string().into()),
@@ -86,17 +86,12 @@ fn undelivered(error: &Error) -> Undelivered {
 }
 
 fn is_unanswered(error: &Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        if let Some(http) = error.downcast_ref::<HttpError>() {
-            return http.kind() != HttpErrorKind::Connect;
-        }
-        source = error.source();
-    }
-    false
+    let mut sources = std::iter::successors(std::error::Error::source(error), |&error| error.source());
+    let http = sources.find_map(|error| error.downcast_ref::<HttpError>());
+    http.is_some_and(|http| http.kind() != HttpErrorKind::Connect)
 }
 
-/// Clients whose TLS is ours: by itself `object_store` would take a provider from the process.
+/// Gives clients our TLS settings: by default `object_store` takes a provider from the process.
 #[derive(Debug)]
 struct Connector;
 
@@ -134,7 +129,7 @@ mod tests {
 
     type Objects = Arc<Mutex<Vec<(String, Bytes)>>>;
 
-    /// Takes what is signed, except into `full`, where there is no room.
+    /// Takes signed requests, except into `full`, where there is no room.
     async fn put(
         State(objects): State<Objects>,
         method: Method,
@@ -157,7 +152,6 @@ mod tests {
         Delivery { number: "N-1".into(), ..payload::tests::delivery("project=a/b", body) }
     }
 
-    /// It speaks as much of S3 as a sink needs; no test here needs an account.
     #[tokio::test]
     async fn an_object_is_put_under_its_path_and_a_bucket_that_takes_nothing_is_unavailable() {
         let objects = Objects::default();

@@ -1,8 +1,7 @@
 //! A folder: a file for each document. Owns that a file appears whole or not at all, and that a batch is on disk before
 //! any of it counts as delivered.
 //!
-//! Files are written by us and not through `object_store`, whose local store syncs every file by itself or none at all:
-//! see `docs/adr/0001-dependencies.md`.
+//! Does not use `object_store`, whose local store syncs each file or none: see `docs/adr/0001-dependencies.md`.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -19,13 +18,13 @@ use super::{FIELD, path};
 use crate::description::SinkError;
 use crate::payload;
 
-/// A batch costs two syncs whatever its size. With more, memory grows and little is saved.
+/// A batch of any size costs two syncs. Larger ones need more memory and save little.
 const BATCH_MAX: usize = 5_000;
 const THREADS_MAX: usize = 8;
-/// Fewer are not worth another thread.
+/// Fewer documents are not worth another thread.
 const PER_THREAD_MIN: usize = 32;
 
-/// A folder that takes documents. Several processes may share it.
+/// Several processes may share the folder.
 pub(super) struct Folder(Arc<Inner>);
 
 struct Inner {
@@ -44,7 +43,7 @@ struct Staged {
 type Answer<T> = Result<T, Undelivered>;
 
 impl Folder {
-    /// A folder that is there: one that is missing may be a disk that is not mounted.
+    /// The folder must exist: a missing one may be a disk that is not mounted.
     pub(super) fn open(root: &Path) -> Result<Self, SinkError> {
         let wrong = |error: io::Error| SinkError::new(FIELD, format!("{}: {error}", root.display()));
         if !fs::metadata(root).map_err(wrong)?.is_dir() {
@@ -78,7 +77,7 @@ impl Sink for Folder {
 }
 
 impl Inner {
-    /// Contents reach the disk before names do: a crash between the two leaves no name with half a file behind it.
+    /// Contents reach the disk before names do: a crash between the two leaves no name with half a file.
     fn deliver(&self, deliveries: &[Delivery]) -> Vec<Answer<()>> {
         let staged = in_threads(deliveries, |part| self.stage(part));
         if let Err(undelivered) = self.sync(staged.iter().flatten().map(|staged| &*staged.written)) {
@@ -90,7 +89,7 @@ impl Inner {
         let there = there.filter_map(|(staged, _)| staged.as_ref().ok());
         match self.sync(there.map(|staged| &*staged.target)) {
             Ok(()) => named,
-            // The files have their names, and may keep them.
+            // The files have their names, and may keep them after a crash.
             Err(undelivered) => {
                 vec![Err(Undelivered::Unanswered(undelivered.to_string().into())); deliveries.len()]
             }
@@ -107,7 +106,7 @@ impl Inner {
         let written = self.staging.path(&self.written.fetch_add(1, Ordering::Relaxed).to_string());
         let folder = path::folder(delivery);
         let target_folder = self.root.join(&folder);
-        // Folders come second: below a root that is gone, nothing is made in its place.
+        // Folders come second: if the root is gone, nothing is created in its place.
         let staged = fs::write(&written, content)
             .and_then(|()| if made.contains(&folder) { Ok(()) } else { fs::create_dir_all(&target_folder) });
         match staged {
@@ -135,12 +134,12 @@ fn name(staged: &Answer<Staged>) -> Answer<()> {
     })
 }
 
-/// What cannot be removed now is removed at the next start.
+/// The next start removes what cannot be removed now.
 fn discard(written: &Path) {
     drop(fs::remove_file(written));
 }
 
-/// A disk that is full or away takes nothing; something in the way of one path is about that document.
+/// A full or missing disk fails every document; a path that is taken fails only its own.
 fn undelivered(error: &io::Error) -> Undelivered {
     use io::ErrorKind::{AlreadyExists, InvalidFilename, IsADirectory, NotADirectory};
     let reason = error.to_string().into();
@@ -150,7 +149,7 @@ fn undelivered(error: &io::Error) -> Undelivered {
     }
 }
 
-/// The same work on parts of a whole, answers in its order.
+/// Works on parts of `whole` in parallel; answers in its order.
 fn in_threads<T: Sync, R: Send>(whole: &[T], work: impl Fn(&[T]) -> Vec<R> + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let size = whole.len().div_ceil(threads).max(PER_THREAD_MIN);

@@ -1,7 +1,7 @@
-//! Where a document lies: a path that depends on its number alone, so that a second delivery overwrites the first.
+//! The path of a document, which depends on its number alone, so that a second delivery overwrites the first.
 //!
-//! Invariant: no two places and numbers share a path, and no part of one is empty, `.`, `..`, hidden or long. What was
-//! encoded holds no `~`, which marks what was cut; and a folder has no `.` in its name, so none is named like a file.
+//! Invariant: no two places and numbers share a path, and no part of one is empty, `.`, `..`, hidden or long. An encoded
+//! part holds no `~`, which marks a cut; a folder has no `.` in its name, so none is named like a file.
 
 use std::fmt::Write as _;
 
@@ -9,9 +9,9 @@ use bates_core::{Delivery, ScopeKey};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
-/// File systems end at 255.
+/// File systems allow 255.
 const PART_BYTES_MAX: usize = 200;
-/// With a prefix of 200, a series of 64 and a number of 205 this stays below the 1,024 that a bucket takes.
+/// With a prefix of 200, a series of 64 and a number of 205 bytes, below the 1,024 that a bucket allows.
 const SCOPE_BYTES_MAX: usize = 500;
 const CUT_BYTES: usize = 120;
 

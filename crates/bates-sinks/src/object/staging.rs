@@ -1,5 +1,5 @@
-//! Where files are written before they have their names, `.staging/ID` below the root, one for each process; and how they
-//! outlast a crash. Owns that what a crash left there goes away. Must never touch what a living process is writing.
+//! Where files are written before they have their names: `.staging/ID` below the root, one for each process. Owns syncing,
+//! and removing what a crash left. Must never touch the files of a live process.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use uuid::Uuid;
 
-/// No series begins with a dot.
+/// The name of a series never begins with a dot.
 const NAME: &str = ".staging";
 
-/// A folder of this process alone, gone with it.
 pub(super) struct Staging {
     path: PathBuf,
-    /// Locked as long as it is in use; the system unlocks it however the process ends.
+    /// Held while the folder is in use; the system unlocks it when the process ends.
     _lock: File,
 }
 
@@ -23,7 +22,7 @@ impl Staging {
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         let all = root.join(NAME);
         fs::create_dir_all(&all)?;
-        // Held until this one is locked: nobody takes it for one that was left.
+        // Held until our folder is locked, so that no other process takes it for a leftover.
         let opening = File::open(&all)?;
         flock(&opening, FlockOperation::LockExclusive)?;
         for entry in fs::read_dir(&all)? {
@@ -36,7 +35,6 @@ impl Staging {
         Ok(Self { path, _lock: lock })
     }
 
-    /// A path for something that is written. No two calls in a process have the same name.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -44,7 +42,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // If it stays, whoever opens the folder next removes it.
+        // If it stays, the next process that opens the root removes it.
         drop(fs::remove_dir_all(&self.path));
     }
 }
@@ -58,13 +56,11 @@ fn remove_left(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns once everything that was written below the root is on disk.
+/// Returns once everything that was written below the root is on disk. One sync of the file system is much cheaper than
+/// one for each of a thousand files; where that is unsupported, each of `files` is synced.
 ///
-/// One call for the file system costs what its unwritten data costs, whoever wrote it; one for each of a thousand files
-/// costs a thousand commits of the journal. `files` are what was written, for file systems that cannot do the former.
-///
-/// Invariant: the root was opened before anything was written. Linux tells of a write that failed only to those who
-/// had something open by then.
+/// Invariant: the root was opened before anything was written. Linux reports a failed write only to file handles that
+/// were open by then.
 pub(super) fn sync_all<'a>(
     root: &File,
     root_path: &Path,
@@ -86,7 +82,7 @@ fn sync_whole(_: &File) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Files, and every folder that leads to them: a name is on disk when its folder is.
+/// Syncs files, and every folder above them: a name is on disk when its folder is.
 fn sync_each<'a>(root: &Path, files: impl Iterator<Item = &'a Path>) -> io::Result<()> {
     let mut folders = BTreeSet::new();
     for file in files {

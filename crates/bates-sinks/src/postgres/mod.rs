@@ -1,11 +1,11 @@
-//! A table of PostgreSQL: a row for each document. Owns the description and the pool. Must never make or change a table,
-//! and never keep state in a session.
+//! A PostgreSQL table: a row for each document. Owns the pool. Must never make or change a table, nor keep state in a
+//! session.
 
 mod rows;
 mod table;
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bates_connect::{Address, AddressError, client_config, root_certificates};
@@ -23,14 +23,13 @@ use crate::secret::{self, Secret};
 
 const URL: &str = "postgres.url";
 
-/// One statement; far past this the arrays cost more than the round trips that they save.
+/// Rows of one statement; far larger arrays cost more than the round trips that they save.
 const BATCH_MAX: usize = 1_000;
-/// One for a batch under way and some for the next; a database has few to give.
+/// Few, because a database has few to give.
 const CONNECTIONS: usize = 4;
-/// A server gives up by itself first; one that does not answer even then is not there.
+/// Added to the timeout, so that the server gives up first.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A table as it is described.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresDescription {
@@ -39,9 +38,8 @@ pub struct PostgresDescription {
     /// A file with the password instead.
     #[serde(default)]
     pub password_file: Option<PathBuf>,
-    /// The table, with its schema or without.
+    /// With or without its schema.
     pub table: String,
-    /// How long a statement may last.
     #[serde(default = "timeout_ms")]
     pub timeout_ms: u64,
 }
@@ -52,9 +50,7 @@ pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkE
     if password_file.is_some() && address.has_password() {
         return Err(SinkError::new("postgres.password_file", "the url already holds a password"));
     }
-    if let Some(password) = secret::given(None, password_file.as_deref(), URL, "postgres.password_file")? {
-        address.config.password(password.reveal());
-    }
+    read_password(&mut address, password_file.as_deref(), URL, "postgres.password_file")?;
     let table = Table::parse(table).map_err(|problem| SinkError::new("postgres.table", problem))?;
     check_timeout("postgres.timeout_ms", *timeout_ms)?;
     let pool = address.pool(connector(&address, URL)?, CONNECTIONS);
@@ -71,7 +67,19 @@ pub(crate) fn parse(url: &Secret, field: &'static str) -> Result<Address, SinkEr
     Address::parse(url.reveal()).map_err(|AddressError(problem)| SinkError::new(field, problem))
 }
 
-/// A system without root certificates is told by the first connection: addresses that need no TLS work without them.
+pub(crate) fn read_password(
+    address: &mut Address,
+    file: Option<&Path>,
+    field: &'static str,
+    file_field: &'static str,
+) -> Result<(), SinkError> {
+    if let Some(password) = secret::given(None, file, field, file_field)? {
+        address.config.password(password.reveal());
+    }
+    Ok(())
+}
+
+/// Missing root certificates fail the first connection, not this call: addresses that need no TLS work without them.
 pub(crate) fn connector(address: &Address, field: &'static str) -> Result<MakeRustlsConnect, SinkError> {
     let config = root_certificates(&address.trust).and_then(client_config);
     config.map(MakeRustlsConnect::new).map_err(|problem| SinkError::new(field, problem))
@@ -85,7 +93,7 @@ struct Postgres {
 }
 
 impl Postgres {
-    /// Halves what fails because of one of its documents until each that can go is there.
+    /// Halves a batch that fails because of one document, until every other document is inserted.
     async fn insert_each(&self, deliveries: &[Delivery], outcomes: &Outcomes) {
         let tell = |part: Range<usize>, outcome: Result<(), Undelivered>| {
             part.for_each(|at| outcomes.tell(at, outcome.clone()));
@@ -100,15 +108,15 @@ impl Postgres {
                     left.extend([middle..part.end, part.start..middle]);
                 }
                 Err(Failed::Document(reason)) => tell(part, Err(Undelivered::Refused(reason))),
-                // Nor would it take the rest: each part would wait for a timeout of its own.
+                // The rest is not tried: each part would wait for a timeout of its own.
                 Err(Failed::Sink(reason)) => {
                     let away = Err(Undelivered::Unavailable(reason));
                     left.drain(..).chain([part]).for_each(|part| tell(part, away.clone()));
                 }
                 Err(Failed::Commit(reason)) => {
-                    let away = Err(Undelivered::Unavailable(reason.clone()));
+                    tell(part, Err(Undelivered::Unanswered(reason.clone())));
+                    let away = Err(Undelivered::Unavailable(reason));
                     left.drain(..).for_each(|part| tell(part, away.clone()));
-                    tell(part, Err(Undelivered::Unanswered(reason)));
                 }
             }
         }
@@ -120,7 +128,7 @@ impl Postgres {
         let client = timeout_at(deadline, self.pool.get()).await.map_err(|_| Failed::Sink(late.into()))?;
         let mut client = client.map_err(|error| Failed::Sink(reason(&error)))?;
         match timeout_at(deadline, self.insert.run(&mut client, deliveries)).await {
-            // An answer may still come that nobody waits for.
+            // The connection may still get the late answer.
             Err(_) => {
                 drop(Object::take(client));
                 Err(Failed::Commit(late.into()))
@@ -140,6 +148,6 @@ impl Sink for Postgres {
     }
 
     fn describe(&self) -> String {
-        format!("table {} in {}", self.insert.table(), self.address)
+        format!("table {} in {}", self.insert.table, self.address)
     }
 }

@@ -1,5 +1,5 @@
-//! Documents into rows: one statement a batch. Owns the statement, and whom a failure is about. Must never answer before
-//! the commit is on the server's disk, as far as the server can be asked for that.
+//! Inserts a batch with one statement. Owns the statement, and what a failure means. Must never answer before the commit
+//! is on the disk of the server, as far as its settings allow.
 
 use bates_core::Delivery;
 use deadpool_postgres::{Client, Transaction};
@@ -9,16 +9,16 @@ use tokio_postgres::types::Type;
 use super::table::Table;
 
 pub(super) enum Failed {
-    /// One of the documents.
+    /// The server does not take one of the documents.
     Document(Box<str>),
-    /// The table, the database, or the way there.
+    /// The table, the database or the connection failed.
     Sink(Box<str>),
-    /// The way there, when the rows may have been committed.
+    /// The connection failed, and the rows may have been committed.
     Commit(Box<str>),
 }
 
 pub(super) struct Insert {
-    table: Table,
+    pub(super) table: Table,
     settings: String,
     sql: String,
 }
@@ -34,12 +34,10 @@ const TYPES: [Type; 7] = [
 ];
 
 impl Insert {
-    /// A row that is there stays: what belongs to an event never changes, and an update would only make the table grow.
-    ///
-    /// The server gives up by itself when the time is over: one that nobody waits for any more would go on waiting for a
-    /// lock, and each try would leave another.
+    /// An existing row stays: what belongs to an event never changes, and an update would only make the table grow. The
+    /// timeout is the server's: otherwise an abandoned statement would go on waiting for a lock, one more with each try.
     pub(super) fn into(table: Table, timeout_ms: u64) -> Self {
-        // Where commits are not waited for, these are.
+        // The commit waits for the disk even where the server is set not to.
         let settings = format!(
             "SELECT set_config('statement_timeout', '{timeout_ms}', true); \
              SELECT set_config('synchronous_commit', 'on', true) \
@@ -55,13 +53,9 @@ impl Insert {
         Self { table, settings, sql }
     }
 
-    pub(super) fn table(&self) -> &Table {
-        &self.table
-    }
-
     pub(super) async fn run(&self, client: &mut Client, deliveries: &[Delivery]) -> Result<(), Failed> {
         let transaction = self.inserted(client, deliveries).await.map_err(|error| self.judge(&error))?;
-        // Without a word of the server, it may have committed all the same.
+        // A server that sent no error may have committed.
         let judge = |error: tokio_postgres::Error| match error.code() {
             Some(_) => self.judge(&error),
             None => Failed::Commit(reason(&error)),
@@ -99,7 +93,7 @@ impl Insert {
             let definition = self.table.definition();
             return Failed::Sink(format!("{}; the table is made by: {definition}", reason(error)).into());
         }
-        // Data that is not taken, a constraint, a limit of the program, and what a trigger raised.
+        // Bad data, a constraint, a limit of the program, and errors raised by a trigger.
         if ["22", "23", "54", "P0"].contains(&&code.code()[..2]) {
             Failed::Document(reason(error))
         } else {
@@ -108,12 +102,9 @@ impl Insert {
     }
 }
 
-/// What the server said, without what it quotes of the rows.
+/// The message of the server, without the details that quote rows.
 pub(crate) fn reason(error: &(dyn std::error::Error + 'static)) -> Box<str> {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
+    let innermost = std::iter::successors(Some(error), |&error| error.source()).last().unwrap_or(error);
     match innermost.downcast_ref::<tokio_postgres::error::DbError>() {
         Some(told) => format!("{} ({})", told.message(), told.code().code()).into(),
         None => innermost.to_string().into(),

@@ -1,16 +1,16 @@
-//! The table: its name, and what it has to look like. Must never put a name into a statement that is not quoted.
+//! The name and the definition of a table. Must never put a name into a statement unquoted.
 
 use std::fmt;
 
-/// PostgreSQL cuts longer names off, and two of them would become one.
+/// PostgreSQL cuts longer names, and two of them would become one.
 const NAME_BYTES_MAX: usize = 63;
 
-/// The name of a table, quoted as a statement needs it.
+/// Quoted as a statement needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table(String);
 
 impl Table {
-    /// Reads `table` or `schema.table`. Names are taken as they are, upper case and all.
+    /// Reads `table` or `schema.table`, and keeps upper case.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         // Invariant: no part holds a quote.
         if text.split('.').count() <= 2 && text.split('.').all(is_name) {

@@ -1,18 +1,18 @@
-//! What an answer means for a document. Owns which statuses are worth another try. Must never read more of a body than
-//! a person would, and never show the address, which may hold a token.
+//! What an answer means for a document. Owns which statuses are worth another try. Must never read a whole body, and never
+//! show the address, which may hold a token.
 
 use std::error::Error as _;
 
 use bates_core::Undelivered;
 use reqwest::{Response, StatusCode};
 
-/// Enough for any message to a person; the rest of the body is not waited for.
+/// Enough for any message to a person; the rest of the body is not read.
 const BODY_BYTES_MAX: usize = 4_096;
 const SHOWN_CHARS_MAX: usize = 200;
 
 pub(super) async fn judge(mut response: Response) -> Result<(), Undelivered> {
     let status = response.status();
-    // The status decides. A body is read even if nobody needs it: a connection whose answer was read is used again.
+    // The status decides. The body is read all the same, so that the connection can be used again.
     let body = opening(&mut response).await;
     if status.is_success() {
         return Ok(());
@@ -22,7 +22,7 @@ pub(super) async fn judge(mut response: Response) -> Result<(), Undelivered> {
         shown => format!("HTTP {status}: {shown}"),
     };
     let undelivered = match status {
-        // Between us and the receiver: it got no answer, and the receiver may have taken the document.
+        // From a gateway that got no answer: the receiver may have taken the document.
         StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => Undelivered::Unanswered,
         status if is_final(status) => Undelivered::Refused,
         _ => Undelivered::Unavailable,
@@ -30,25 +30,19 @@ pub(super) async fn judge(mut response: Response) -> Result<(), Undelivered> {
     Err(undelivered(reason.into()))
 }
 
-/// A request that got no answer.
 pub(super) fn unreached(error: reqwest::Error) -> Undelivered {
     let error = error.without_url();
-    // What was not connected to has received nothing.
+    // Without a connection the receiver got nothing.
     let is_sent = !error.is_connect() && !error.is_builder();
     let undelivered = if is_sent { Undelivered::Unanswered } else { Undelivered::Unavailable };
     if error.is_timeout() {
         return undelivered("it did not answer in time".into());
     }
-    let mut reason = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        reason = format!("{reason}: {error}");
-        source = error.source();
-    }
-    undelivered(reason.into())
+    let sources = std::iter::successors(error.source(), |&error| error.source());
+    undelivered(sources.fold(error.to_string(), |reason, source| format!("{reason}: {source}")).into())
 }
 
-/// A redirect is not final: it says nothing of the document, and somebody may put the address right.
+/// A redirect is not final: it says nothing of the document, and an operator may correct the address.
 fn is_final(status: StatusCode) -> bool {
     let again =
         [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS].contains(&status);

@@ -1,15 +1,14 @@
-//! Which addresses a webhook may be at. Owns the list of what is not the internet.
+//! Which addresses a webhook may have. Owns the list of private networks.
 //!
-//! Invariant: what is checked is what is connected to. The guard is the resolver of the client, so a name that
-//! resolves to something else a moment later is checked then; and an address that is written out needs no resolver,
-//! cannot change and is checked when the sink is opened.
+//! Invariant: the address that is checked is the one that is connected to. The guard is the resolver of the client, so a
+//! name is checked each time it is resolved; a literal address needs no resolver, and is checked when the sink is opened.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// A resolver that answers with no private address unless that is allowed.
+/// A resolver that refuses private addresses unless they are allowed.
 pub(super) struct Guard {
     pub(super) allow_private: bool,
 }
@@ -23,7 +22,7 @@ impl Resolve for Guard {
         let allow_private = self.allow_private;
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            // One of several would be chosen by whoever answers for the name, so one is enough to refuse.
+            // The owner of the name could choose which of several is used, so one is enough to refuse.
             if !allow_private && found.iter().any(|address| is_private(address.ip())) {
                 return Err(Private.into());
             }
@@ -32,14 +31,13 @@ impl Resolve for Guard {
     }
 }
 
-/// Whether the address is written out, and private.
 pub(super) fn is_private_literal(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     host.parse().is_ok_and(is_private)
 }
 
-/// Whether only this machine, this network or this provider is there.
+/// Whether only this machine, this network or this provider reaches the address.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_private_v4(address),
@@ -48,8 +46,7 @@ fn is_private(address: IpAddr) -> bool {
 }
 
 fn is_private_v4(address: Ipv4Addr) -> bool {
-    // Of networks that are not the internet by IANA's register of special purposes, and Azure's host service,
-    // which has a public address that only its own machines reach.
+    // IANA's register of special purposes, and Azure's host service, whose public address only its own machines reach.
     matches!(
         address.octets(),
         [0 | 10 | 127 | 224..=255, ..]
@@ -70,11 +67,11 @@ fn is_private_v6(address: Ipv6Addr) -> bool {
     let embedded =
         |high: u16, low: u16| is_private_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
-        // IPv4 in other clothes: mapped, by a translator, and 6to4.
+        // Embedded IPv4: mapped, by a translator, and 6to4.
         [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => embedded(high, low),
-        // Tunnels, tests and documentation within what is otherwise the internet.
+        // Tunnels, tests and documentation.
         [0x2001, 0..=0x1ff | 0xdb8, ..] => true,
         [0x3fff, second, ..] if second < 0x1000 => true,
         [first, ..] => first & 0xe000 != 0x2000,

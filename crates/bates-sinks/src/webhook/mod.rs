@@ -1,16 +1,14 @@
-//! A webhook: a signed request for each document. Owns the description and the deliveries. Must never follow a
-//! redirect, and never wait without an end.
+//! A webhook: a signed request for each document. Must never follow a redirect, and never wait without an end.
 
 mod answer;
 mod guard;
 mod signature;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bates_connect::{Trust, client_config, root_certificates};
-use bates_core::{DeliveringEach, Delivery, Outcomes, Runtime, Sink, Undelivered};
+use bates_core::{DeliveringEach, Delivery, Outcomes, Runtime as _, Sink, SystemRuntime, Undelivered};
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url, redirect};
@@ -18,46 +16,40 @@ use serde::Deserialize;
 
 use self::guard::Guard;
 use self::signature::Signer;
-use crate::description::{SinkError, check_timeout, timeout_ms};
+use crate::description::{SinkError, check_timeout, parse_url, timeout_ms};
 use crate::payload;
 use crate::secret::{self, Secret};
 
 const CONCURRENCY_MAX: usize = 256;
-/// A server that is not there at all is not waited for any longer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A webhook as it is described.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookDescription {
-    /// Where requests go. It may hold a token and is shown without its path, if at all.
+    /// May hold a token in its path, which is never shown.
     pub url: Secret,
-    /// `whsec_` and base64; several with spaces between them while one takes over from another.
+    /// `whsec_` and base64; several, with spaces between them, while one replaces another.
     #[serde(default)]
     pub secret: Option<Secret>,
     /// A file with the secret instead.
     #[serde(default)]
     pub secret_file: Option<PathBuf>,
-    /// Whether it may be at an address that only this network reaches, and without TLS.
+    /// Whether the address may be private, and without TLS.
     #[serde(default)]
     pub allow_private: bool,
-    /// How long a request may last, with its answer.
+    /// Of a request, with its answer.
     #[serde(default = "timeout_ms")]
     pub timeout_ms: u64,
-    /// How many requests are under way at once.
     #[serde(default = "concurrency")]
     pub concurrency: usize,
 }
 
-/// Requests under way at once if nobody says otherwise.
+/// Default number of concurrent requests.
 const fn concurrency() -> usize {
     16
 }
 
-pub(crate) fn open(
-    description: &WebhookDescription,
-    clock: Arc<dyn Runtime>,
-) -> Result<impl Sink, SinkError> {
+pub(crate) fn open(description: &WebhookDescription) -> Result<impl Sink, SinkError> {
     let WebhookDescription { secret, secret_file, allow_private, timeout_ms, concurrency, .. } = description;
     let url = address(description)?;
     let given =
@@ -71,17 +63,12 @@ pub(crate) fn open(
     }
     let client = client(*allow_private, Duration::from_millis(*timeout_ms))
         .map_err(|problem| SinkError::new("webhook.url", problem))?;
-    Ok(Webhook { client, url, signer, concurrency: *concurrency, clock })
+    Ok(Webhook { client, url, signer, concurrency: *concurrency })
 }
 
 fn address(description: &WebhookDescription) -> Result<Url, SinkError> {
     let wrong = |problem: &str| SinkError::new("webhook.url", problem);
-    // The error of the parser tells the reason and nothing of the address.
-    let url = Url::parse(description.url.reveal())
-        .map_err(|error| SinkError::new("webhook.url", format!("this is no address: {error}")))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("it holds a user or a password; requests are signed instead"));
-    }
+    let url = parse_url(&description.url, "webhook.url", "requests are signed instead")?;
     match url.scheme() {
         "https" => {}
         "http" if description.allow_private => {}
@@ -99,7 +86,7 @@ fn origin(url: &Url) -> String {
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
-/// A client that reads nothing from the environment: a proxy would connect to what the guard never saw.
+/// Ignores proxies of the environment: a proxy would connect to addresses that the guard never saw.
 fn client(allow_private: bool, timeout: Duration) -> Result<Client, Box<str>> {
     let builder = Client::builder()
         .tls_backend_preconfigured(root_certificates(&Trust::System).and_then(client_config)?)
@@ -117,14 +104,13 @@ struct Webhook {
     url: Url,
     signer: Signer,
     concurrency: usize,
-    clock: Arc<dyn Runtime>,
 }
 
 impl Webhook {
     async fn post(&self, delivery: &Delivery) -> Result<(), Undelivered> {
         let body = payload::event(delivery)?;
         let id = delivery.event.to_string();
-        let timestamp = self.clock.now().as_second();
+        let timestamp = SystemRuntime.now().as_second();
         let signature = self.signer.sign(&id, timestamp, &body);
         let request = self
             .client
@@ -149,7 +135,7 @@ impl Sink for Webhook {
         }))
     }
 
-    /// As many as are under way at once: a server that hangs holds up a batch for one timeout, not for several.
+    /// Equal to the concurrency, so that a server that hangs holds up a batch for one timeout, not for several.
     fn batch_max(&self) -> usize {
         self.concurrency
     }

@@ -1,7 +1,4 @@
-//! Signatures as Standard Webhooks 1.0 has them: HMAC-SHA256 over id, time and body. Owns how a secret is spelled. Must
-//! never sign what is not sent.
-
-use std::fmt::Write as _;
+//! Signatures of Standard Webhooks 1.0: HMAC-SHA256 over id, time and body. Must never sign what is not sent.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,12 +9,12 @@ use zeroize::Zeroizing;
 use crate::secret::Secret;
 
 const PREFIX: &str = "whsec_";
-/// What the specification asks of a secret.
+/// Length of a secret, from the specification.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-/// One, its successor, and one more to be safe; each costs every request a signature.
+/// Each costs every request a signature.
 const SECRETS_MAX: usize = 4;
 
-/// Signs with every secret that is valid now.
+/// Signs with every key.
 pub(super) struct Signer(Vec<Zeroizing<Vec<u8>>>);
 
 impl Signer {
@@ -32,20 +29,17 @@ impl Signer {
 
     /// The header `webhook-signature`: a signature for each secret, with spaces between them.
     pub(super) fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
-        let mut header = String::new();
-        for key in &self.0 {
+        let signatures = self.0.iter().map(|key| {
             let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
             mac.update(format!("{id}.{timestamp}.").as_bytes());
             mac.update(body);
-            let space = if header.is_empty() { "" } else { " " };
-            let signature = STANDARD.encode(mac.finalize().into_bytes());
-            write!(header, "{space}v1,{signature}").expect("writing to a text does not fail");
-        }
-        header
+            format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+        });
+        signatures.collect::<Vec<_>>().join(" ")
     }
 }
 
-/// None of the problems quotes the secret.
+/// The problems must not quote the secret.
 fn key(text: &str) -> Result<Zeroizing<Vec<u8>>, Box<str>> {
     let encoded = text.strip_prefix(PREFIX).ok_or("a secret begins with whsec_")?;
     let bytes = STANDARD.decode(encoded).map_err(|_| "what follows whsec_ is base64, and this is not")?;
@@ -63,7 +57,7 @@ mod tests {
 
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-    /// The example that the libraries of the specification share; `openssl dgst -mac HMAC` says the same.
+    /// The example that the libraries of the specification share.
     #[test]
     fn the_example_of_the_specification_is_signed_as_there() {
         let signed = Signer::new(&Secret::new(SECRET)).unwrap().sign(

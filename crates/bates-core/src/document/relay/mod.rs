@@ -1,11 +1,8 @@
-//! The relay: takes documents of one series out of the outbox and to their sink, at least once.
+//! The relay: delivers documents of one series from the outbox to their sink, at least once.
 //!
-//! What could go wrong, and why it does not: a relay that crashes, or sleeps through its claim, leaves its documents
-//! to whoever claims them next, and its late verdict is refused. A document that fails waits longer each time and is
-//! dead in the end; others are not held up, because those with the fewest tries are claimed first. A sink that takes
-//! nothing is left alone and tried with one document now and then. One that is too slow for a batch within its claim
-//! gets smaller ones, and what it has taken by then counts; one that panics has failed like any other: a relay never
-//! ends by itself.
+//! When a relay crashes, or sleeps through its claim, another node claims its documents, and its late verdict is refused.
+//! A document that fails waits longer each time and is dead in the end; it holds no others up, because those with the
+//! fewest tries are claimed first. A relay never ends by itself: a panic of the sink is a failure like any other.
 
 mod pace;
 
@@ -27,30 +24,29 @@ use pace::{Breaker, JITTER, Pace, Poll};
 
 const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 
+/// With more calls for numbers under way than this, deliveries wait.
 const FLOOD: usize = 500;
 
-/// How long a claim lasts. A sink must answer earlier by itself, or nothing is known of what it was doing.
+/// How long a claim lasts. A sink must answer earlier, or the outcome is unknown.
 pub const CLAIM_LASTS: Duration = Duration::from_secs(30);
 
-/// How much longer the store keeps a claim, so that no other node takes it before its outcome is written.
+/// How much longer the store keeps a claim, so that its outcome is written before another node takes it.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// How long a lane lets a flood go first; then it has a turn all the same.
+/// How long a lane waits for a flood to pass before it takes its turn.
 const YIELD: Duration = Duration::from_secs(2);
 
-/// How documents are delivered.
 #[derive(Clone, Copy, Debug)]
 pub struct RelaySettings {
-    /// A document that failed so often is dead.
+    /// A document that failed this often is dead.
     pub tries_max: u32,
-    /// How long a claim lasts; what takes longer may be delivered twice.
+    /// A delivery that takes longer may happen twice.
     pub claim_lasts: Duration,
-    /// How long a batch that is under way may take once the relay is told to stop. After that its outcome is unknown.
+    /// How long a batch may take after a stop was asked for. After that its outcome is unknown.
     pub stop_lasts: Duration,
-    /// Batches that are under way together.
+    /// Concurrent batches.
     pub lanes: usize,
-    /// How long nobody looks whether something is due that this node was not told of: written by another node, or
-    /// failed before. Longer while others tell what they write.
+    /// How often to look for documents that other nodes wrote or that failed before. Less often while notices arrive.
     pub poll: Duration,
 }
 
@@ -66,7 +62,6 @@ impl Default for RelaySettings {
     }
 }
 
-/// Delivers the documents of one series.
 pub struct Relay<S> {
     machine: Arc<Machine<S>>,
     entry: Arc<Entry>,
@@ -75,12 +70,11 @@ pub struct Relay<S> {
     breaker: Mutex<Breaker>,
     pace: Mutex<Pace>,
     poll: Mutex<Poll>,
-    /// Who tries a sink that took nothing does so alone.
+    /// Held by the one lane that probes a sink which took nothing.
     probing: tokio::sync::Mutex<()>,
 }
 
 impl<S: Store> Relay<S> {
-    /// A relay that has not begun.
     pub fn new(
         machine: Arc<Machine<S>>,
         entry: Arc<Entry>,
@@ -92,7 +86,7 @@ impl<S: Store> Relay<S> {
         Self { machine, entry, sink, settings, breaker, pace, poll, probing }
     }
 
-    /// Delivers until it is told to stop; then what is under way is ended and settled.
+    /// Delivers until a stop is asked for; then ends and settles the batches under way.
     pub async fn run(self, stopped: watch::Receiver<bool>) {
         let relay = Arc::new(self);
         let lanes = (0..relay.settings.lanes.max(1)).map(|_| {
@@ -101,15 +95,15 @@ impl<S: Store> Relay<S> {
             runtime.spawn_for(async move { relay.lane(stopped).await })
         });
         for lane in lanes.collect::<Vec<_>>() {
-            // A lane that panicked has said so; the others go on.
+            // The panic hook has reported a panic; the other lanes go on.
             let _ = lane.await;
         }
     }
 
     async fn lane(&self, mut stopped: watch::Receiver<bool>) {
         while !*stopped.borrow() {
-            // Callers wait for numbers, and nobody waits for a delivery: in a flood numbers go first.
-            if self.machine.calls_under_way() > FLOOD {
+            // Callers wait for numbers, not for deliveries: in a flood numbers go first.
+            if self.machine.dispenser.calls_under_way() > FLOOD {
                 self.runtime().sleep(YIELD).await;
             }
             let pause = self.breaker.lock().pause();
@@ -148,12 +142,12 @@ impl<S: Store> Relay<S> {
         let _alone = self.probing.lock().await;
         if self.breaker.lock().pause().is_some() {
             self.runtime().sleep(self.runtime().jittered(pause, JITTER)).await;
-            // A store that fails is asked again after the next pause.
+            // After an error of the store, the next pause and probe follow.
             let _ = self.round(1, stopped).await;
         }
     }
 
-    /// Claims, delivers, settles. Answers whether there was anything to deliver.
+    /// Answers whether there was anything to deliver.
     async fn round(&self, limit: usize, stopped: watch::Receiver<bool>) -> Result<bool, StoreError> {
         let lasts = self.settings.claim_lasts + SETTLING;
         let claim = Claim { series: self.entry.series().name().clone(), limit, bytes: BYTES_AT_ONCE, lasts };
@@ -174,8 +168,8 @@ impl<S: Store> Relay<S> {
         Ok(true)
     }
 
-    /// What takes longer than the claim was not answered: another node may be at it by then. Nor is what takes longer
-    /// than a stop waits. What the sink has told of before counts.
+    /// A delivery that takes longer than its claim, or than a stop waits, counts as unanswered: another node may have
+    /// claimed it by then. Outcomes that the sink reported before count.
     async fn deliver(
         &self,
         claimed: &[Claimed],
@@ -196,16 +190,16 @@ impl<S: Store> Relay<S> {
         })
     }
 
-    /// Ends when a stop was asked for and has waited long enough. A sender that is gone asked for one, too.
+    /// Waits for a stop, then for `stop_lasts`. A dropped sender also means a stop.
     async fn stop_is_over(&self, mut stopped: watch::Receiver<bool>) {
         let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
         self.runtime().sleep(self.settings.stop_lasts).await;
     }
 
-    /// Whether the sink ended the batch; if not, it panicked, which has been said.
+    /// Answers `false` if the sink panicked.
     async fn ended(&self, claimed: &[Claimed], outcomes: &Outcomes) -> bool {
         let mut delivering = Box::pin(async { self.sink.deliver_each(claimed, outcomes).await });
-        // What it was doing is dropped, and a sink has nothing that half a delivery could break for the next one.
+        // The delivery is dropped: a sink keeps no state that half a delivery could break for the next one.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {
             Ok(poll) => poll.map(|()| true),
             Err(_) => task::Poll::Ready(false),

@@ -1,8 +1,8 @@
-//! When a relay asks its sink or its store, and with how much. Pure: no clock, no task.
+//! When a relay asks its sink or its store, and with how many documents. Pure: no clock, no task.
 //!
-//! A sink that takes nothing of a batch is left alone for a time that grows. One that does not end a batch in time gets fewer
-//! documents at once, and more again after one that it does. A relay that nobody wakes sleeps longer while others tell what
-//! they write, but not while it waits for what it failed to deliver itself, of which nobody tells.
+//! A sink that takes nothing of a batch gets pauses that grow. One that does not end a batch in time gets smaller batches,
+//! and larger ones once it keeps up. A relay polls less often while notices of other nodes arrive, except while it waits
+//! for its own retries, for which no notice comes.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -20,12 +20,12 @@ pub(super) struct Breaker {
 }
 
 impl Breaker {
-    /// How long to wait, give or take, before it is tried with one document; `None` while it takes documents.
+    /// The pause before the sink is tried with one document; `None` while it takes documents.
     pub(super) fn pause(&self) -> Option<Duration> {
         self.pause
     }
 
-    /// What became of a batch. A document that was refused says nothing about the sink.
+    /// A sink that refuses a document is not away.
     pub(super) fn saw(&mut self, outcomes: &[Result<(), Undelivered>]) {
         let is_away = |outcome: &Result<(), Undelivered>| {
             matches!(outcome, Err(Undelivered::Unavailable(_) | Undelivered::Unanswered(_)))
@@ -54,8 +54,8 @@ impl Pace {
         batch_max.min(self.most).max(1)
     }
 
-    /// What became of a batch. It falls fast, so that the pace is found within fewer tries than kill a document, and
-    /// rises slowly, because too much costs all of a batch a try.
+    /// Falls fast, to find the pace within fewer tries than kill a document; rises slowly, because a batch that is too
+    /// large costs each of its documents a try.
     pub(super) fn saw(&mut self, given: usize, was_ended: bool) {
         if !was_ended {
             self.most = (given / 4).max(1);
@@ -65,8 +65,8 @@ impl Pace {
     }
 }
 
-/// How many times longer it sleeps while it is told. What is found this late is what a node wrote, or was to try
-/// again, and died; or word that got lost.
+/// How many times longer the relay sleeps while notices arrive. Only documents of nodes that died, or whose notice got
+/// lost, are found this late.
 const LONGER: u32 = 5;
 
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Poll {
     }
 
     pub(super) fn pause(&self, is_told: bool, now: Duration) -> Duration {
-        // One more look, behind the last retry.
+        // One more look, after the last retry.
         let has_retries = self.retries_until.is_some_and(|until| now.saturating_sub(until) < self.each);
         if is_told && !has_retries { self.each.saturating_mul(LONGER) } else { self.each }
     }
