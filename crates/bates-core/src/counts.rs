@@ -1,6 +1,5 @@
-//! What happened, counted: numbers issued, waits, refills, and how long the store took.
-//!
-//! Counting must cost a hot path next to nothing: each thread counts for itself, and only who reads adds up.
+//! Counts numbers issued, waits, refills and store latency. Counting must cost the hot path almost nothing, so each
+//! thread has its own counter and the reader adds them up.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -8,10 +7,9 @@ use std::time::Duration;
 
 use crate::reach::Reach;
 
-/// Threads that count in different places. Few: a series has one of these, and there may be thousands.
+/// Counters per series. Few, because there may be thousands of series.
 const STRIPES: usize = 4;
 
-/// The bounds of the histogram of store latency, in microseconds.
 pub const LATENCY_BOUNDS_MICROS: [u64; 10] =
     [250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000];
 
@@ -25,7 +23,7 @@ pub struct Counts {
     reach: Reach,
 }
 
-/// A counter on a line of the cache of its own.
+/// A counter on its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Stripe(AtomicU64);
@@ -37,7 +35,6 @@ thread_local! {
 }
 
 impl Counts {
-    /// Numbers that were answered.
     pub fn issued(&self) -> u64 {
         self.issued.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum()
     }
@@ -47,17 +44,14 @@ impl Counts {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Grants of the store.
     pub fn refills(&self) -> u64 {
         self.refills.load(Ordering::Relaxed)
     }
 
-    /// Grants that the store refused or failed to make.
     pub fn refill_errors(&self) -> u64 {
         self.refill_errors.load(Ordering::Relaxed)
     }
 
-    /// How far its scopes have come.
     pub(crate) fn reach(&self) -> &Reach {
         &self.reach
     }
@@ -77,16 +71,15 @@ impl Counts {
     }
 }
 
-/// How long the store took for its grants.
 #[derive(Debug, Default)]
 pub struct Latency {
-    /// Grants within each bound and above the one before; the last are beyond all.
+    /// Grants within each bound and above the one before; the last are above all bounds.
     buckets: [AtomicU64; LATENCY_BOUNDS_MICROS.len() + 1],
     sum_micros: AtomicU64,
 }
 
 impl Latency {
-    /// How many took no longer than each bound; the last count is of all.
+    /// How many took no longer than each bound; the last counts all.
     pub fn cumulative(&self) -> [u64; LATENCY_BOUNDS_MICROS.len() + 1] {
         let mut sum = 0;
         std::array::from_fn(|at| {
@@ -95,7 +88,6 @@ impl Latency {
         })
     }
 
-    /// How long all of them took together.
     pub fn sum(&self) -> Duration {
         Duration::from_micros(self.sum_micros.load(Ordering::Relaxed))
     }

@@ -1,21 +1,18 @@
-//! How far a series has come: the highest cursor that this node has seen in any of its scopes. All scopes of a series
-//! end alike, so the one that is furthest is the one that runs out first. Nothing is kept for a scope; one figure for a
-//! series, or for each of a few periods where it starts again.
+//! The highest cursor that this node has seen in a series. All scopes of a series end alike, so the furthest runs out
+//! first. Kept per series, or per period where the numbering starts again; never per scope.
 
 use parking_lot::Mutex;
 
-/// Periods of a series that are remembered. Who numbers by date is mostly in this period and the ones beside it; of
-/// those before, the earliest are forgotten.
+/// Periods remembered; the earliest are forgotten first.
 const PERIODS_MAX: usize = 16;
 
-/// The furthest cursor of each period; of a series that never starts again there is one, without a name.
+/// The furthest cursor of each period; one without a name where the series never starts again.
 #[derive(Debug, Default)]
 pub(crate) struct Reach(Mutex<Vec<Furthest>>);
 
 #[derive(Debug)]
 struct Furthest {
     period: Box<str>,
-    /// The first position that was not granted.
     next: u64,
 }
 
@@ -30,15 +27,13 @@ impl Reach {
         }
         all.push(Furthest { period: period.into(), next });
         if all.len() > PERIODS_MAX {
-            // The names of periods ascend as they do.
             let earliest = all.iter().enumerate().min_by(|a, b| a.1.period.cmp(&b.1.period));
             let earliest = earliest.map(|(at, _)| at);
             all.swap_remove(earliest.unwrap_or_default());
         }
     }
 
-    /// A tail was given back: the cursor that stood at `from` stands at `to` again. Where another scope was between
-    /// the two, it is seen with its next grant.
+    /// A tail was returned: the cursor goes back. A scope in between is seen with its next grant.
     pub(crate) fn draw_back(&self, period: Option<&str>, from: u64, to: u64) {
         let period = period.unwrap_or_default();
         let mut all = self.0.lock();
@@ -47,7 +42,7 @@ impl Reach {
         }
     }
 
-    /// The first position that no scope of the period has come to; `None` if this node was granted nothing in it.
+    /// `None` if this node was granted nothing in the period.
     pub(crate) fn next(&self, period: Option<&str>) -> Option<u64> {
         let period = period.unwrap_or_default();
         self.0.lock().iter().find(|known| *known.period == *period).map(|known| known.next)

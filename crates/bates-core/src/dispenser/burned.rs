@@ -1,5 +1,5 @@
-//! Positions that were taken and reached no caller: it stopped waiting, or what had to be written first was not. They are
-//! never handed out again, and the store writes them down as gaps.
+//! Positions taken that reached no caller: it stopped waiting, or a write that must come first failed. They are never
+//! handed out again, and the store records them as gaps.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,12 +16,12 @@ use crate::range::Lease;
 use crate::scope::Place;
 use crate::store::{Store, StoreError};
 
-/// Burned positions that the store has not written down yet.
+/// Burned positions that the store has not recorded yet.
 #[derive(Default)]
 pub(super) struct Burned(Mutex<Vec<(Place, Lease)>>);
 
 impl<S: Store> Dispenser<S> {
-    /// Has the store write down, in the background, that positions reached no caller. What fails is tried again later.
+    /// Has the store record, in the background, that positions reached no caller. Failures are retried later.
     pub(crate) fn burn(&self, place: &Place, ranges: impl IntoIterator<Item = Lease>) {
         if !self.is_forked() {
             self.inner.burn(place, ranges);
@@ -48,7 +48,7 @@ impl<S: Store> Inner<S> {
     }
 }
 
-/// Ranges on their way to the store. They go back to the others if the report fails or is cancelled.
+/// Ranges on their way to the store. They return to the list if the report fails or is cancelled.
 struct Reporting<'b> {
     burned: &'b Burned,
     ranges: Vec<(Place, Lease)>,
@@ -62,7 +62,7 @@ impl Drop for Reporting<'_> {
     }
 }
 
-/// Waits for positions of a cell. If the caller stops waiting when they have just been sent, they are burned.
+/// Waits for positions of a cell. Positions already sent are burned if the caller stops waiting.
 pub(super) struct Awaited<'d, S: Store> {
     pub(super) inner: &'d Arc<Inner<S>>,
     pub(super) place: Place,
@@ -83,7 +83,7 @@ impl<S: Store> Drop for Awaited<'_, S> {
 
 type Granting = Pin<Box<dyn Future<Output = Result<Grant, GrantError>> + Send>>;
 
-/// A grant for one call. If the caller stops waiting, the grant goes on in a task, and what it brings is burned.
+/// A grant for one call. If the caller stops waiting, a task finishes the grant and burns it.
 pub(super) struct DirectGrant<S: Store> {
     inner: Arc<Inner<S>>,
     place: Place,

@@ -1,7 +1,6 @@
-//! What a scope holds: positions granted and not handed out, ascending. Mostly one range, so two integers; what
-//! does not join it lies apart.
+//! Positions granted to a scope and not handed out, ascending: mostly one range, the rest apart.
 //!
-//! Invariant: a position leaves once, and never comes back unless nobody saw it.
+//! Invariant: a position leaves once, and never comes back unless no caller saw it.
 
 mod run;
 
@@ -10,26 +9,24 @@ use std::collections::VecDeque;
 use super::Wanted;
 use crate::range::{Lease, Taken};
 
-/// Positions granted and not handed out.
 #[derive(Default)]
 pub(super) struct Held {
     /// The range in use, empty if `from == to`. Invariant: it is empty only if nothing is held.
     from: u64,
     to: u64,
-    /// What comes behind it and does not join it.
+    /// Ranges that do not adjoin it.
     behind: Option<Box<Behind>>,
 }
 
 struct Behind {
     /// Never empty.
     runs: VecDeque<Run>,
-    /// How many positions they have.
     count: u64,
 }
 
 struct Run {
     lease: Lease,
-    /// Whether nothing but positions that were set aside lies between it and the one before.
+    /// Whether only adopted positions lie between it and the range before.
     is_bridged: bool,
 }
 
@@ -44,7 +41,6 @@ impl Held {
         self.from == self.to
     }
 
-    /// The first position that is held.
     pub(super) fn first(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.from)
     }
@@ -53,7 +49,7 @@ impl Held {
     #[inline]
     pub(super) fn take(&mut self, wanted: Wanted) -> Option<Taken> {
         let count = wanted.count();
-        // One is always left in the range, so that it need not be asked what comes behind it.
+        // One always stays in the range, so that this path need not look at what comes behind it.
         if self.to - self.from > count {
             let first = Lease::new(self.from, self.from + count)?;
             self.from += count;
@@ -76,13 +72,12 @@ impl Held {
         Some(taken)
     }
 
-    /// The same; where no order is promised, a run may lie behind others.
+    /// Like `take`; where no order is promised, a run may lie behind others.
     pub(super) fn take_anywhere(&mut self, wanted: Wanted, is_unique: bool) -> Option<Taken> {
         let taken = self.take(wanted);
         if taken.is_none() && is_unique && wanted.is_run() { self.take_behind(wanted.count()) } else { taken }
     }
 
-    /// Takes from the first range only.
     fn take_front(&mut self, count: u64) -> Option<Lease> {
         let (taken, rest) = Lease::new(self.from, self.to)?.split(count);
         match rest {
@@ -92,7 +87,7 @@ impl Held {
         taken
     }
 
-    /// The range in use is used up: the next one comes to the front.
+    /// Brings the next range to the front.
     fn advance(&mut self) {
         self.from = self.to;
         if let Some(behind) = &mut self.behind {
@@ -106,7 +101,7 @@ impl Held {
         }
     }
 
-    /// Holds a lease that was granted behind all that is held, but for what of it was set aside, ascending.
+    /// Adds a lease granted behind all that is held, without its adopted positions (`aside`, ascending).
     pub(super) fn hold(&mut self, lease: Lease, aside: &[u64]) {
         let mut is_bridged = self.end() == Some(lease.from());
         let mut from = lease.from();
@@ -119,7 +114,6 @@ impl Held {
         }
     }
 
-    /// Past the last position that is held.
     fn end(&self) -> Option<u64> {
         let last = self.behind.as_ref().and_then(|behind| behind.runs.back()).map(|run| run.lease.to());
         last.or((!self.is_empty()).then_some(self.to))
@@ -148,7 +142,7 @@ impl Held {
             None => (self.from, self.to) = (lease.from(), lease.to()),
             Some(front) if lease.joined(front).is_some() => self.from = lease.from(),
             Some(front) => {
-                // Whether the two were bridged is not known any more, so they are not.
+                // Whether the two were bridged is no longer known, so they are not.
                 let behind = self.apart();
                 behind.count += front.count();
                 behind.runs.push_front(Run { lease: front, is_bridged: false });
@@ -157,7 +151,7 @@ impl Held {
         }
     }
 
-    /// Everything, ascending; what was set aside lies within a range if nothing else lies between its parts.
+    /// Takes everything, ascending. Adopted positions lie within a range if nothing else lies between its parts.
     pub(super) fn take_all(&mut self) -> Vec<Lease> {
         let mut all: Vec<Lease> = Lease::new(self.from, self.to).into_iter().collect();
         for Run { lease, is_bridged } in self.behind.take().into_iter().flat_map(|behind| behind.runs) {
@@ -189,7 +183,7 @@ mod tests {
         let mut held = Held::default();
         held.hold(lease(1, 10), &[1, 4, 5]);
         assert_eq!(held.count(), 6);
-        // The next one begins with some that were set aside; one after it does not join.
+        // The next lease begins with adopted positions; the one after does not adjoin.
         held.hold(lease(10, 20), &[10, 11, 15]);
         held.hold(lease(30, 33), &[30]);
         let taken: Vec<u64> = held.take(Wanted::Any(3)).unwrap().positions().collect();
@@ -197,8 +191,7 @@ mod tests {
         assert_eq!(held.take_all(), [lease(7, 20), lease(31, 33)]);
     }
 
-    /// What can happen to what is held. Grants ascend, with or without a hole before them, and with positions in them
-    /// that were set aside.
+    /// Grants ascend, with or without a hole before them, and with adopted positions.
     #[derive(Clone, Debug)]
     enum Step {
         Grant {
@@ -215,7 +208,6 @@ mod tests {
         prop_oneof![
             (0_u64..3, 1_u64..20, prop::collection::btree_set(0_u64..19, 0..8)).prop_map(
                 |(hole, count, aside)| {
-                    // The last one is free.
                     let aside = aside.into_iter().filter(|at| at + 1 < count).collect();
                     Step::Grant { hole, count, aside }
                 }

@@ -1,6 +1,6 @@
-//! The scopes in memory, by place: sixty-four tables with a lock each, so that callers seldom meet.
+//! The scopes in memory: sixty-four tables with a lock each, so that callers seldom meet.
 //!
-//! Invariant: a cell is only seen under the lock of its shard, so nobody holds one that was removed.
+//! Invariant: a cell is only seen under the lock of its shard, so no caller holds one that was removed.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -18,12 +18,12 @@ pub(super) struct Shards {
     shards: Box<[Shard]>,
 }
 
-/// In a line of the cache by itself, so that two processors do not fight for it without need.
+/// On its own cache line, to avoid false sharing.
 #[derive(Default)]
 #[repr(align(64))]
 struct Shard(Mutex<HashTable<Cell>>);
 
-/// A place that is asked for without being built.
+/// A place, without building one.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     pub(super) series: &'a Series,
@@ -38,19 +38,18 @@ impl At<'_> {
 }
 
 impl Shards {
-    /// The seed keeps callers from choosing scopes that meet in one shard.
+    /// The seed keeps callers from choosing scopes that share a shard.
     pub(super) fn new(seed: u64) -> Self {
         Self { hasher: FixedState::with_seed(seed), shards: (0..SHARDS).map(|_| Shard::default()).collect() }
     }
 
-    /// Looks at the cell of a place, if it is there.
     #[inline]
     pub(super) fn look<R>(&self, at: At<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
         let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
         self.shard(hash).lock().find_mut(hash, |cell| at.is(cell)).map(look)
     }
 
-    /// Looks at the cell of a place, which is made if `may_make` says so. It is removed if it is void afterwards.
+    /// Visits the cell of a place, made if `may_make` allows it. Removes it if it is void afterwards.
     pub(super) fn look_or_make<R>(
         &self,
         at: At<'_>,
@@ -74,7 +73,7 @@ impl Shards {
         Some(seen)
     }
 
-    /// Looks at the cell of a place, if it is there. It is removed if it is void afterwards.
+    /// Visits the cell of a place, if it is there. Removes it if it is void afterwards.
     pub(super) fn look_and_tidy<R>(&self, at: At<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
         let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
         let mut shard = self.shard(hash).lock();
@@ -86,7 +85,6 @@ impl Shards {
         Some(seen)
     }
 
-    /// Looks at every cell, one shard after the other.
     pub(super) fn each(&self, mut look: impl FnMut(&Cell)) {
         for shard in &self.shards {
             shard.0.lock().iter().for_each(&mut look);
@@ -97,12 +95,12 @@ impl Shards {
         self.shards.iter().any(|shard| shard.0.lock().iter().any(&is_one))
     }
 
-    /// Removes the cells for which `remove` says so; it is asked under the shard's lock.
+    /// Removes the cells that `remove` selects; called under the shard's lock.
     pub(super) fn sweep(&self, mut remove: impl FnMut(&mut Cell) -> bool) {
         for shard in &self.shards {
             let mut cells = shard.0.lock();
             cells.retain(|cell| !remove(cell));
-            // What many scopes needed once must not stay as room for ever.
+            // Give back the room that many scopes needed once.
             if cells.len() < cells.capacity() / 4 {
                 let room = cells.len() * 2;
                 cells.shrink_to(room, |cell| hash(&self.hasher, cell.series(), cell.scope()));
@@ -116,8 +114,7 @@ impl Shards {
 
     #[inline]
     fn shard(&self, hash: u64) -> &Mutex<HashTable<Cell>> {
-        // The tables use the low bits of the hash for their own buckets and the seven highest to tell cells
-        // apart; these lie between them.
+        // The tables use the low bits for buckets and the highest seven to tell cells apart; these lie between.
         &self.shards[(hash >> 48) as usize % SHARDS].0
     }
 }
@@ -150,7 +147,7 @@ mod tests {
         let scopes: Vec<String> = (0..2_000).map(|n| format!("name={}{n}", "x".repeat(n % 40))).collect();
         for name in ["a", "b", "a"] {
             let take = |cell: &mut Cell| cell.take(Wanted::Any(1), false).map(drop);
-            // A series that is described anew has the scopes of its name.
+            // A redescribed series has the scopes of its name.
             let series = series(name);
             for scope in &scopes {
                 let made = shards.look_or_make(At { series: &series, scope }, || true, take);

@@ -1,5 +1,4 @@
-//! Positions for one call: out of memory, or granted by the store for this very call where what is held in memory could
-//! not keep the promise of the series.
+//! Positions for one call: from memory, or granted for this call where memory could not keep the promise.
 
 use tokio::sync::SemaphorePermit;
 
@@ -14,19 +13,17 @@ use crate::scope::{Place, ScopeKey};
 use crate::series::{Promise, Series};
 use crate::store::{Store, StoreError};
 
-/// How many calls that are granted one by one may be on their way to the store together. They share commits, so
-/// more would only wait in memory.
+/// Max calls on their way to the store together. They share commits, so more would only wait in memory.
 pub(super) const CALLS_MAX: usize = 10_000;
 
 /// Adopted numbers that one call skips before it is refused. Each costs three commits.
 const CUTS_MAX: usize = 64;
 
-/// Positions that a call wants.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted {
-    /// This many, in any number of ranges.
+    /// In any number of ranges.
     Any(u64),
-    /// A run: this many, in one range. `INCRBY` answers with the last position, and the caller owns all of them.
+    /// In one range: `INCRBY` answers with the last position, and the caller owns all of them.
     Run(u64),
 }
 
@@ -43,7 +40,6 @@ impl Wanted {
     }
 }
 
-/// A call for positions of a scope.
 #[derive(Clone, Copy)]
 struct Call<'a> {
     series: &'a Series,
@@ -62,19 +58,15 @@ impl Call<'_> {
 }
 
 impl<S: Store> Dispenser<S> {
-    /// The next `count` positions of a scope: all of them, or an error.
-    ///
-    /// A caller that stops waiting may leave its positions behind as a gap, never for somebody else to repeat.
-    /// Panics on a count of 0, which no answer could be.
+    /// The next `count` positions of a scope: all of them, or an error. Panics if `count` is 0. A caller that stops
+    /// waiting may leave a gap, never positions that another caller gets again.
     pub async fn take(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
         self.take_wanted(series, scope, Wanted::Any(count)).await
     }
 
-    /// The same for whatever is wanted.
-    ///
-    /// What could go wrong with a run, and why it does not: a number twice, if it reached over positions of another
-    /// caller. Memory gives a run from one range alone, and the store grants one range. A number that falls: in an
-    /// ordered series what lies before a run is given up, and the store records it as lost, before the run is taken.
+    /// Invariant: memory gives a run from one range, and the store grants one range, so a run never includes positions
+    /// of another caller. In an ordered series the store records what lies before a run as lost before the run is
+    /// taken.
     pub(crate) async fn take_wanted(
         &self,
         series: &Series,
@@ -92,7 +84,7 @@ impl<S: Store> Dispenser<S> {
             return answer;
         }
         match self.issue_once(call, Purpose::HandOut).await {
-            // The space may be at its end, or an adopted number may follow too soon: a lease reaches over those.
+            // The space may be at its end, or an adopted number may follow too soon: a lease reaches past those.
             Err(exhausted @ (IssueError::Exhausted { .. } | IssueError::HeldElsewhere { .. })) => {
                 self.take_held(call, true).await.unwrap_or(Err(exhausted))
             }
@@ -100,10 +92,9 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
-    /// Positions out of memory, or out of the next lease. `None` if the store should be asked for a run alone; never
-    /// with `is_patient`.
+    /// `None` if the store should be asked for a run alone; never with `is_patient`.
     async fn take_held(&self, call: Call<'_>, is_patient: bool) -> Option<Result<Taken, IssueError>> {
-        // Asked under the shard's lock: once what is closed was swept out of a shard, nothing of it comes into it.
+        // Asked under the shard's lock: once a closed series was swept from a shard, nothing of it is added again.
         let may_make = || self.may_hold(call.series);
         let take = |cell: &mut Cell| cell.take(call.wanted, is_patient);
         let Some(seen) = self.inner.shards.look_or_make(call.at(), may_make, take) else {
@@ -126,13 +117,12 @@ impl<S: Store> Dispenser<S> {
         })
     }
 
-    /// The next `count` positions of a scope if they are held in memory and nobody waits for them, without
-    /// waiting and without building a key: for the hot path. `None` means: ask [`Dispenser::take`].
+    /// The hot path: takes held positions without waiting or building a key. `None` means: ask [`Dispenser::take`].
     pub fn try_take(&self, series: &Series, scope: &str, count: u64) -> Option<Taken> {
         self.try_take_wanted(series, scope, Wanted::Any(count))
     }
 
-    /// The same for whatever is wanted; a run only from the range in use.
+    /// Takes a run only from the range in use.
     #[inline]
     pub(crate) fn try_take_wanted(&self, series: &Series, scope: &str, wanted: Wanted) -> Option<Taken> {
         if wanted.count() == 0 || !self.may_hold(series) {
@@ -150,8 +140,8 @@ impl<S: Store> Dispenser<S> {
         Err(IssueError::Store { place: call.place(), error: StoreError::Forked })
     }
 
-    /// How a call is granted by the store itself, where no lease in memory could keep the promise: the order of
-    /// calls to several nodes is that of commits.
+    /// Why the store itself grants each call: no lease in memory could keep the promise, because commits order the
+    /// calls to several nodes.
     pub(crate) fn direct(&self, series: &Series) -> Option<Purpose> {
         match series.promise() {
             Promise::Gapless => Some(Purpose::Issue),
@@ -162,9 +152,9 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
-    /// From now on the calls of a series are granted by the store itself. When it answers, nothing of it is held.
+    /// From now on the store grants each call of the series. On return, nothing of it is held.
     pub(crate) async fn leave_memory(&self, series: &Series) {
-        // In a fork the store refuses the call that comes next.
+        // In a fork the store refuses the next call.
         if self.is_forked() {
             return;
         }
@@ -172,18 +162,15 @@ impl<S: Store> Dispenser<S> {
         series.memory().leave(close).await;
     }
 
-    /// One of the calls that may be on their way to the store together.
     pub(crate) fn permit(&self, place: &Place) -> Result<SemaphorePermit<'_>, IssueError> {
         let busy = |_| IssueError::Busy { place: place.clone(), waiting: CALLS_MAX };
         self.inner.direct_calls.try_acquire().map_err(busy)
     }
 
-    /// How many of them are on their way.
     pub(crate) fn calls_under_way(&self) -> usize {
         CALLS_MAX - self.inner.direct_calls.available_permits()
     }
 
-    /// Why a call is not begun.
     pub(crate) fn refusal(&self, series: &Series, scope: &ScopeKey) -> IssueError {
         if self.is_closing() {
             return IssueError::Stopping;
@@ -191,8 +178,8 @@ impl<S: Store> Dispenser<S> {
         IssueError::Retired { place: series.place(scope) }
     }
 
-    /// What the store grants for this very call. Where an adopted number follows too soon for a run, what lies before it
-    /// is given up; in a gapless series the call is refused instead.
+    /// Asks the store for this call alone. Where an adopted number follows too soon for a run, the positions before it
+    /// are given up; a gapless series refuses instead.
     async fn issue(&self, call: Call<'_>, purpose: Purpose) -> Result<Taken, IssueError> {
         let mut answer = self.issue_once(call, purpose).await;
         let mut cuts = 0;
@@ -208,7 +195,6 @@ impl<S: Store> Dispenser<S> {
         answer
     }
 
-    /// One durable grant; calls that wait together share a commit.
     async fn issue_once(&self, call: Call<'_>, purpose: Purpose) -> Result<Taken, IssueError> {
         let Call { series, scope, wanted } = call;
         if self.is_closing() || series.is_retired() {
@@ -240,7 +226,7 @@ impl<S: Store> Dispenser<S> {
         }
         let granted = store.grant(series.want(place.clone(), left, Purpose::Lease)).await;
         let Ok(Grant { lease, .. }) = granted else { return Ok(false) };
-        // No cursor has this version, so it stays where it is and the positions are written down as lost.
+        // No cursor has this version, so the cursor stays and the positions are recorded as lost.
         let tail = Tail { place: place.clone(), lease, version: 0, lost: Vec::new() };
         store.surrender(tail).await.map_err(failed)?;
         Ok(true)

@@ -1,5 +1,5 @@
-//! Numbers of a scope, as many as are asked for: positions taken until there are, and those that the rules reject passed
-//! over. On their way to the caller they are burned if they do not arrive.
+//! Takes numbers of a scope until there are enough, skipping rejected positions. Numbers that do not reach the caller
+//! are burned.
 
 use super::{Machine, NextError, Numbers};
 use crate::dispenser::Wanted;
@@ -8,26 +8,26 @@ use crate::scope::Place;
 use crate::series::OpenScope;
 use crate::store::Store;
 
-/// Numbers that are taken and rendered in one go.
+/// Numbers taken and rendered in one go.
 const CHUNK: u64 = 4_096;
 
-/// Rules that reject so many positions in a row will hardly accept the next one soon.
+/// Gives up after this many rejected positions in a row.
 const REJECTED_MAX: u64 = 1_000_000;
 
-/// Numbers that were taken, and where they came from if that has to be written down.
+/// Numbers taken, and the ranges they came from where these must be recorded.
 pub(crate) struct Drawn {
     pub(crate) numbers: Numbers,
     pub(crate) pieces: Vec<Piece>,
 }
 
-/// A range, and which of all numbers came from it.
+/// A range, and the indexes of the numbers that came from it.
 pub(crate) struct Piece {
     pub(crate) range: Lease,
     pub(crate) numbers: std::ops::Range<usize>,
 }
 
 impl Drawn {
-    /// Notes what was taken, of which the numbers from `begin` on came. A range that goes on is one.
+    /// Notes the ranges of `taken`, whose numbers start at `begin`. Adjoining ranges become one.
     fn note(&mut self, taken: &Taken, mut begin: usize) {
         for range in taken.leases() {
             let of_range = self.numbers.positions_from(begin).take_while(|position| *position < range.to());
@@ -44,7 +44,7 @@ impl Drawn {
 }
 
 impl<S: Store> Machine<S> {
-    /// Takes numbers, and notes from where if the series is audited, or in any case with `is_noted`.
+    /// Takes numbers, and notes their ranges if the series is audited or `is_noted` is set.
     pub(crate) async fn draw<'m>(
         &'m self,
         open: &'m OpenScope<'_>,
@@ -66,12 +66,12 @@ impl<S: Store> Machine<S> {
                         drawn.note(&taken, before);
                     }
                 }
-                // The last few are given to whoever asks for more.
+                // A caller that asks for more than is left gets the last few.
                 Err(error) if error.left() > 0 => {
                     asked = error.left().min(asked);
                     continue;
                 }
-                // What was taken is given, not burned.
+                // Numbers already taken are given, not burned.
                 Err(_) if unclaimed.len() > 0 => break,
                 Err(error) => return Err(error.into()),
             }
@@ -81,7 +81,7 @@ impl<S: Store> Machine<S> {
             }
             asked = (count - unclaimed.len()).min(CHUNK);
             if asked > 0 {
-                // Other callers of this thread come in between.
+                // Lets other tasks of this thread run.
                 tokio::task::yield_now().await;
             }
         }
@@ -89,21 +89,20 @@ impl<S: Store> Machine<S> {
     }
 }
 
-/// Something that was taken and that the caller does not have yet. It is burned if it is dropped: the caller stopped
-/// waiting, or what had to be written before was not.
+/// Positions taken that the caller does not have yet. Burned on drop: the caller stopped waiting, or a write that
+/// must come first failed.
 pub(crate) struct Unclaimed<'m, S: Store, T: Positions> {
     machine: &'m Machine<S>,
     place: &'m Place,
     what: Option<T>,
 }
 
-/// Something whose positions can be told.
 pub(crate) trait Positions {
     fn ranges(&self) -> Ranges;
 }
 
 impl Positions for Drawn {
-    /// Positions that the rules reject are not among them: they are no gaps.
+    /// Without rejected positions: they are no gaps.
     fn ranges(&self) -> Ranges {
         Ranges::of(self.numbers.positions_from(0).filter_map(|at| Lease::new(at, at + 1)))
     }
@@ -128,7 +127,7 @@ impl<'m, S: Store, T: Positions> Unclaimed<'m, S, T> {
         self.what.as_mut().expect("it is there until it is claimed")
     }
 
-    /// From here on it is the caller's. Nothing may be waited for afterwards.
+    /// The caller owns it from here on; nothing may be awaited afterwards.
     pub(crate) fn claim(mut self) -> T {
         self.what.take().expect("it is there until it is claimed")
     }

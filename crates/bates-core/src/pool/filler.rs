@@ -1,5 +1,5 @@
-//! The filler: watches the pools of one series, fills those that are low and begins those anew whose server forgot.
-//! Never in the way of a request.
+//! The filler: watches the pools of one series, fills those that are low and renews those that their server forgot.
+//! Never delays a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,29 +18,26 @@ use crate::scope::ScopeKey;
 use crate::series::Entry;
 use crate::store::Store;
 
-/// How often lists are looked at that change, and those that do not.
+/// How often changing lists, and idle lists, are read.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Between two tries to reach a server that is away: soon, because who takes from it directly may be given numbers
-/// again until the filler has seen that it restarted.
+/// Between two tries to reach a server. Short, because programs that take from it directly may get numbers again until
+/// the filler has seen that it restarted.
 const AWAY: Duration = Duration::from_millis(100);
 
-/// How often it is looked which scopes there are.
+/// How often the scopes are read.
 const SCOPES_EVERY: Duration = Duration::from_secs(10);
 
-/// Pools that are filled together.
 const FILLS_MAX: usize = 4;
 
-/// Lists that are looked at together.
 const PAGE: usize = 1_000;
 
-/// A pool that could not be filled is left alone for this time.
+/// How long a pool that could not be filled is left alone.
 const FAILED: Duration = Duration::from_secs(5);
 
-/// What a filler has to tell people.
+/// Reports messages for people.
 pub type Telling = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Keeps the pools of one series.
 pub struct Filler<S> {
     pub(super) machine: Arc<Machine<S>>,
     pub(super) entry: Arc<Entry>,
@@ -52,7 +49,7 @@ pub struct Filler<S> {
 }
 
 impl<S: Store> Filler<S> {
-    /// A filler that has not begun. `None` if the series has no pools.
+    /// `None` if the series has no pools.
     pub fn new(machine: Arc<Machine<S>>, entry: Arc<Entry>, tell: Telling) -> Option<Self> {
         let kept = machine.kept(entry.series().name())?.clone();
         Some(Self {
@@ -65,7 +62,7 @@ impl<S: Store> Filler<S> {
         })
     }
 
-    /// Watches and fills until it is told to stop; what is under way is then ended.
+    /// Watches and fills until it is stopped; fillings under way then end.
     pub async fn run(self, mut stopped: watch::Receiver<bool>) {
         let filler = Arc::new(self);
         let (mut all, mut fills, mut trouble) = (All::new(), Fills::new(), None);
@@ -77,7 +74,7 @@ impl<S: Store> Filler<S> {
                 Ok(true) => PAUSES.0,
                 Ok(false) => (pause * 2).min(PAUSES.1),
                 Err(_) => {
-                    // Nobody knows how they stand.
+                    // The levels are unknown.
                     filler.kept.levels.lock().clear();
                     AWAY
                 }
@@ -85,7 +82,7 @@ impl<S: Store> Filler<S> {
             filler.tell_once(&mut trouble, looked.err());
             tokio::select! {
                 biased;
-                // First: callers that ask all the time must not keep ended fillings from being collected.
+                // First: frequent requests must not keep ended fillings from being collected.
                 Some(ended) = fills.next(), if !fills.is_empty() => filler.ended(&mut all, ended),
                 () = filler.machine.runtime.sleep(pause) => {}
                 () = filler.kept.asked.notified() => scopes_at = Duration::ZERO,
@@ -95,7 +92,7 @@ impl<S: Store> Filler<S> {
         while fills.next().await.is_some() {}
     }
 
-    /// One look at everything. Answers whether anything changed.
+    /// Looks at all lists once. Returns whether any changed.
     async fn turn(
         self: &Arc<Self>,
         all: &mut All,
@@ -103,7 +100,7 @@ impl<S: Store> Filler<S> {
         fills: &mut Fills,
     ) -> Result<bool, Box<str>> {
         let (now, generation) = (self.machine.elapsed(), self.machine.generation());
-        // A floor was raised, or numbers were adopted: lists that hold them are known by no server any more.
+        // A floor was raised, or numbers were adopted: lists that hold them belong to no server any more.
         if now >= *scopes_at || self.generation.swap(generation, Ordering::Relaxed) != generation {
             self.read_scopes(all).await.map_err(|error| error.to_string())?;
             *scopes_at = now + SCOPES_EVERY;
@@ -120,7 +117,7 @@ impl<S: Store> Filler<S> {
         Ok(has_changed || !fills.is_empty())
     }
 
-    /// Compares lists with what is known of their pools, and starts what has to be done.
+    /// Compares lists with what is known of their pools, and starts fillings.
     async fn compare(
         self: &Arc<Self>,
         all: &mut All,
@@ -130,7 +127,7 @@ impl<S: Store> Filler<S> {
     ) -> Result<bool, Box<str>> {
         let is_strange = |(scope, list): (&ScopeKey, &ListLook)| !all[scope].is_trusted(&server, list);
         if scopes.iter().zip(&lists).any(is_strange) {
-            // Somebody else may have begun them anew.
+            // Another process may have renewed them.
             self.read_pools(all).await.map_err(|error| error.to_string())?;
             self.discard(all, scopes, &server).await?;
         }
@@ -155,10 +152,10 @@ impl<S: Store> Filler<S> {
         Ok(has_changed)
     }
 
-    /// Empties lists that the server has from another memory, at once and before anything else: who takes from them
+    /// Empties lists that the server has from another memory, before anything else: programs that take from them
     /// directly would get numbers again.
     async fn discard(&self, all: &All, scopes: &[ScopeKey], server: &Server) -> Result<(), Box<str>> {
-        // Invariant: a pool that was begun anew on this server has a later epoch, and is left alone.
+        // Invariant: a pool renewed on this server has a later epoch, and is left alone.
         let is_stale =
             |watched: &&Watched| watched.pool.epoch > 0 && watched.pool.server.as_ref() != Some(server);
         let stale = scopes.iter().filter_map(|scope| all.get(scope)).filter(is_stale);
@@ -167,8 +164,8 @@ impl<S: Store> Filler<S> {
         if stale.is_empty() { Ok(()) } else { self.kept.list.discard(&stale, server).await }
     }
 
-    /// Empties lists whose markers went back within their epoch: the server has an old memory again, without having
-    /// restarted. They are begun anew with the next look.
+    /// Empties lists whose markers went back within their epoch: the server has an old memory again without having
+    /// restarted. The next look renews them.
     async fn discard_rewound(
         &self,
         all: &mut All,
@@ -190,14 +187,13 @@ impl<S: Store> Filler<S> {
         if rewound.is_empty() { Ok(()) } else { self.kept.list.discard(&rewound, server).await }
     }
 
-    /// A filling has ended: the pool may be filled again, now or after a while.
     fn ended(
         &self,
         all: &mut All,
         ended: Result<(ScopeKey, Result<Filled, FillError>), oneshot::error::RecvError>,
     ) {
         let Ok((scope, filled)) = ended else {
-            // It panicked, and has said so: nobody knows which it was.
+            // It panicked, so which pool it was is unknown.
             let later = self.machine.elapsed() + FAILED;
             for watched in all.values_mut() {
                 watched.not_before = watched.not_before.min(later);
@@ -216,7 +212,7 @@ impl<S: Store> Filler<S> {
                 }
                 now
             }
-            // Whoever fills it needs some time.
+            // The other filler needs some time.
             Ok(Filled::Elsewhere)
             | Err(FillError::Refused(Refusal::Epoch(_) | Refusal::Server(_) | Refusal::Fenced)) => {
                 now + PAUSES.0
@@ -234,7 +230,7 @@ impl<S: Store> Filler<S> {
         format!("the pools of series {:?} at {}", self.entry.series().name().as_str(), self.kept.describe())
     }
 
-    /// Many are begun anew together when a server restarts: one stands for all.
+    /// A server restart renews many pools: report one for all.
     fn tell_renewed(&self, key: &str, now: Duration) {
         let mut told = self.renewed_told.lock();
         if told.is_none_or(|told| now.saturating_sub(told) > SCOPES_EVERY) {
@@ -246,7 +242,7 @@ impl<S: Store> Filler<S> {
         }
     }
 
-    /// Trouble is told when it begins, and when it ends.
+    /// Reports trouble when it begins and when it ends.
     fn tell_once(&self, trouble: &mut Option<Box<str>>, now: Option<Box<str>>) {
         match (&now, &*trouble) {
             (Some(now), None) => (self.tell)(&format!("{} cannot be watched: {now}", self.name())),

@@ -9,44 +9,35 @@ use tokio::sync::Notify;
 use super::{FillError, Filled, PoolSettings, SharedPool};
 use crate::scope::ScopeKey;
 
-/// The pools of a series, and where they are.
 pub struct KeptPools {
     pub(crate) list: Box<dyn SharedPool>,
     pub(crate) settings: PoolSettings,
-    /// Those that are being filled by this process.
     pub(crate) under_way: Mutex<HashSet<ScopeKey>>,
-    /// Told when a pool was asked for.
     pub(crate) asked: Notify,
-    /// How the lists stood when they were last looked at.
     pub(crate) levels: Mutex<BTreeMap<ScopeKey, u64>>,
-    /// Whether the server answered when it was last asked.
     pub(crate) is_up: AtomicBool,
     pushed: AtomicU64,
     renewed: AtomicU64,
     failed: AtomicU64,
 }
 
-/// How the pools of a series stand, for whoever looks on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolTally {
-    /// Pools that are kept.
     pub pools: u64,
     /// Numbers in all of them.
     pub level: u64,
-    /// Those that are at their watermark or below.
+    /// Pools at or below their watermark.
     pub low: u64,
     /// Numbers that this process pushed.
     pub pushed: u64,
-    /// Pools that it began anew.
+    /// Pools that this process renewed.
     pub renewed: u64,
-    /// Fillings that failed.
     pub failed: u64,
-    /// Whether their server answered when it was last asked.
+    /// Whether the server answered the last request.
     pub is_up: bool,
 }
 
 impl KeptPools {
-    /// Pools with these settings on a server.
     pub fn new(list: Box<dyn SharedPool>, settings: PoolSettings) -> Self {
         Self {
             list,
@@ -61,24 +52,21 @@ impl KeptPools {
         }
     }
 
-    /// How the pools are kept.
     pub fn settings(&self) -> &PoolSettings {
         &self.settings
     }
 
-    /// Where they are, for people.
     pub fn describe(&self) -> String {
         self.list.describe()
     }
 
-    /// The key of the list of a scope; `None` if a parameter holds what keys cannot.
+    /// `None` if a parameter holds what keys cannot.
     pub fn key(&self, scope: &ScopeKey) -> Option<Box<str>> {
         let value_of =
             |wanted: &str| scope.parts().0.find(|(name, _)| *name == wanted).map(|(_, value)| value);
         self.settings.key.write(value_of).map(Into::into)
     }
 
-    /// How they stand.
     pub fn tally(&self) -> PoolTally {
         let levels = self.levels.lock();
         PoolTally {

@@ -1,35 +1,29 @@
-//! How the shared pools of a series are kept, as a configuration says it.
+//! The configuration of the shared pools of a series.
 
 use crate::scope::is_value;
 use crate::scope::{KeyTemplate, ScopeKey};
 use crate::series::Value;
 
-/// How the pools of a series are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// What the list of a scope is called.
     pub key: KeyTemplate,
-    /// What it holds of each number.
     pub value: Value,
-    /// At this level it is filled.
+    /// A pool at or below this level is filled.
     pub low: u64,
-    /// With how many.
     pub amount: Amount,
-    /// Which scopes have a pool without being asked for.
+    /// The scopes that have a pool without being asked for.
     pub scopes: Vec<ScopeMatch>,
 }
 
-/// How much is pushed at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// Up to this level.
     UpTo(u64),
-    /// So many more, whatever the level.
+    /// This many more, whatever the level.
     Batch(u64),
 }
 
 impl PoolSettings {
-    /// How many numbers a pool of this level lacks; 0 as long as it is not low.
+    /// How many numbers a pool at this level lacks; 0 unless it is low.
     pub fn lacks(&self, level: u64) -> u64 {
         match self.amount {
             _ if level > self.low => 0,
@@ -43,22 +37,19 @@ impl PoolSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeMatch(Vec<(Box<str>, Box<str>)>);
 
-/// Any value.
 const ANY: &str = "*";
 
 impl ScopeMatch {
-    /// These parameters.
     pub fn new(parameters: impl IntoIterator<Item = (Box<str>, Box<str>)>) -> Self {
         Self(parameters.into_iter().collect())
     }
 
-    /// The parameters, if it is one scope and no other.
+    /// The parameters, if it matches exactly one scope.
     pub fn one(&self) -> Option<Vec<(&str, &str)>> {
         let is_one = self.0.iter().all(|(_, value)| **value != *ANY);
         is_one.then(|| self.names_and_values().collect())
     }
 
-    /// Whether a scope is meant.
     pub fn matches(&self, scope: &ScopeKey) -> bool {
         let (parameters, _) = scope.parts();
         let parameters: Vec<(&str, &str)> = parameters.collect();
@@ -68,13 +59,12 @@ impl ScopeMatch {
         parameters.len() == self.0.len() && self.names_and_values().all(is_met)
     }
 
-    /// A value that no key of a list could hold, if there is one.
+    /// The first value that no key of a list could hold.
     pub fn strange(&self) -> Option<&str> {
         let is_strange = |value: &str| value != ANY && !is_value(value);
         self.names_and_values().map(|(_, value)| value).find(|value| is_strange(value))
     }
 
-    /// The names of the parameters.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| &**name)
     }

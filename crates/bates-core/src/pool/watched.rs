@@ -1,4 +1,4 @@
-//! The pools that a filler watches: which there are, and what was last known of each.
+//! The pools that a filler watches.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,13 +7,10 @@ use super::{Filler, ListLook, Pool, ScopeMatch, Server};
 use crate::scope::{ScopeKey, each_page};
 use crate::store::{Store, StoreError};
 
-/// Pools that a process keeps for a series.
 const POOLS_MAX: usize = 10_000;
 
-/// Scopes that are read together.
 const PAGE: usize = 1_000;
 
-/// A pool that is watched.
 #[derive(Default)]
 pub(super) struct Watched {
     pub(super) key: Box<str>,
@@ -22,14 +19,12 @@ pub(super) struct Watched {
     pub(super) level: u64,
     /// The epoch in which its list was last seen, and how far it was pushed.
     pub(super) pushed_to: (u64, u64),
-    /// Not to be filled before this time.
     pub(super) not_before: Duration,
-    /// Whether somebody was told that it cannot be filled.
+    /// Whether it was reported that it cannot be filled.
     pub(super) is_told: bool,
 }
 
 impl Watched {
-    /// Whether its list is the one that the store knows.
     pub(super) fn is_trusted(&self, server: &Server, list: &ListLook) -> bool {
         self.pool.server.as_ref() == Some(server) && list.epoch == Some(self.pool.epoch) && !list.is_foreign
     }
@@ -38,12 +33,12 @@ impl Watched {
 pub(super) type All = BTreeMap<ScopeKey, Watched>;
 
 impl<S: Store> Filler<S> {
-    /// The scopes that have a pool: those that were asked for, those that are listed, and those that match.
+    /// The scopes that have a pool: asked for, listed, or matching.
     pub(super) async fn read_scopes(&self, all: &mut All) -> Result<(), StoreError> {
         let name = self.entry.series().name();
         self.read_pools(all).await?;
         for parameters in self.kept.settings.scopes.iter().filter_map(ScopeMatch::one) {
-            // One that is no scope of the series was refused with the configuration.
+            // The configuration check refuses parameters that are no scope.
             let Some(scope) = self.machine.pool_scope(&self.entry, &parameters) else { continue };
             self.watch(all, scope, None);
         }
@@ -59,7 +54,6 @@ impl<S: Store> Filler<S> {
         .await
     }
 
-    /// The pools as the store knows them.
     pub(super) async fn read_pools(&self, all: &mut All) -> Result<(), StoreError> {
         let read = |after| self.machine.pools_of(&self.entry, after, PAGE);
         each_page(read, |scope, pool| self.watch(all, scope, Some(pool))).await

@@ -1,7 +1,7 @@
-//! A series recalled: every process gives up what it holds of it, before a floor is raised or numbers are adopted.
+//! Recalls a series: every process gives up what it holds before a floor is raised or numbers are adopted.
 //!
-//! What could go wrong, and why it does not: a process that was stopped hands out adopted numbers when it goes on. So
-//! the caller is told which processes have not answered, and nothing is assumed of them.
+//! A stopped process could hand out adopted numbers when it continues, so the caller learns which processes have not
+//! answered, and nothing is assumed about them.
 
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ use crate::store::{Store, StoreError};
 /// How long a change of a promise waits for processes that hold numbers.
 const HOLDERS_WAIT: Duration = Duration::from_secs(10);
 
-/// What a recall came to.
 #[derive(Debug)]
 pub struct Recalled {
     series: SeriesName,
@@ -25,9 +24,8 @@ pub struct Recalled {
 }
 
 impl<S: Store> Machine<S> {
-    /// Has every process give up what it holds of a series, and waits until all have answered, at most `wait`.
-    /// Processes that are known to have ended are written off. Does nothing in a store that has stopped: no process
-    /// issues from it until it is accepted, and then all of them give up everything.
+    /// Has every process give up what it holds of a series, and waits for the answers, at most `wait`. Writes off ended
+    /// processes. Does nothing in a stopped store: all processes give up everything before it issues again.
     pub async fn recall(&self, series: &SeriesName, wait: Duration) -> Result<Recalled, StoreError> {
         let store = self.dispenser.store();
         let mut recalled = Recalled { series: series.clone(), epoch: 0, silent: Vec::new() };
@@ -51,8 +49,8 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// Changes what a series promises, once no process holds numbers that were granted under the old promise. The one
-    /// that describes the series has to be changed with it.
+    /// Changes the promise of a series, once no process holds numbers granted under the old one. The description must
+    /// be changed too.
     pub async fn change_promise(&self, series: &SeriesName, to: Promise) -> Result<(), MachineError> {
         let entry = self.named(series.as_str()).ok_or_else(|| MachineError::Unknown(series.clone()))?;
         SeriesSpec { promise: to, ..entry.spec.clone() }.check()?;
@@ -73,8 +71,8 @@ impl<S: Store> Machine<S> {
         self.keep_order(series).await
     }
 
-    /// Waits until no process holds numbers that were granted before the promise of a series was changed. Asked for also
-    /// where the promise stays: an earlier change may have been broken off at this point.
+    /// Waits until no process holds numbers granted before the promise of a series was changed. Also called where the
+    /// promise stays: an earlier change may have been interrupted here.
     pub(crate) async fn keep_order(&self, series: &SeriesName) -> Result<(), MachineError> {
         self.recall_all(series, |holders| MachineError::StillHeld { series: series.clone(), holders }).await
     }
@@ -92,7 +90,7 @@ impl<S: Store> Machine<S> {
         Err(held(holders.join(", ").into()))
     }
 
-    /// Writes off the processes that stayed silent: what they hold is uncertain, and they may still hand it out.
+    /// Writes off the silent processes: what they hold is uncertain, and they may still hand it out.
     pub async fn write_off(&self, recalled: &Recalled) -> Result<(), StoreError> {
         let nodes: Vec<Uuid> = recalled.silent.iter().map(|holder| holder.node).collect();
         self.store().write_off(recalled.series.clone(), recalled.epoch, nodes).await

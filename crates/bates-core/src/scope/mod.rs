@@ -1,4 +1,4 @@
-//! Where a cursor stands: a series and one of its scopes.
+//! What has a cursor: a series and one of its scopes.
 
 mod key_template;
 mod name;
@@ -15,35 +15,31 @@ pub(crate) use key_template::is_value;
 pub use key_template::{KeyTemplate, KeyTemplateError};
 pub use name::{ScopeName, ScopeRefused};
 
-/// No scope has a longer key: sixteen parameters of 64 bytes, their names, and a period.
+/// Sixteen parameters of 64 bytes, their names, and a period.
 const BYTES_MAX: usize = 2_200;
 
-/// The identity of a scope within its series: every parameter, shown in the pattern or not, in the order of
-/// their names, and the period. `project=PROJ type=9012 @2026`. Cheap to clone.
+/// The identity of a scope within its series: every parameter, shown in the pattern or not, by name, and the period.
+/// `project=PROJ type=9012 @2026`. Cheap to clone.
 ///
-/// It is what stores keep, so it never changes its form: another spelling would be another cursor.
+/// Stores keep it, so its form never changes: another spelling would be another cursor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScopeKey(Arc<str>);
 
-/// Parameters that make no scope key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScopeKeyError {
-    /// A name or value with a character that would make the key ambiguous.
     #[error(
         "parameter {0:?} cannot be part of a scope: its name or value is empty or holds what is not visible ASCII"
     )]
     Ambiguous(Box<str>),
-    /// A parameter given twice.
     #[error("parameter {0:?} is given twice")]
     Twice(Box<str>),
-    /// A key that is too long.
     #[error("the scope has {0} bytes; the limit is 2200")]
     TooLong(usize),
 }
 
 impl ScopeKey {
-    /// The key of these parameters and period. Their order does not matter.
+    /// The order of the parameters does not matter.
     pub fn new<'a>(
         parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
         period: Option<Period>,
@@ -51,7 +47,6 @@ impl ScopeKey {
         Self::named(parameters, period.map(|period| period.to_string()).as_deref())
     }
 
-    /// The key of these parameters and the period of this name.
     pub fn named<'a>(
         parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
         period: Option<&str>,
@@ -78,19 +73,18 @@ impl ScopeKey {
         if key.len() > BYTES_MAX { Err(ScopeKeyError::TooLong(key.len())) } else { Ok(Self(key.into())) }
     }
 
-    /// A key as a store kept it.
     pub fn from_store(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// The parameters, by name, and the name of the period.
+    /// The parameters by name, and the name of the period.
     pub fn parts(&self) -> (impl Iterator<Item = (&str, &str)>, Option<&str>) {
-        // No value holds a space and no name begins with @, so the last word alone may be a period.
+        // No value holds a space and no name begins with @, so only the last word can be a period.
         let period = self.0.rsplit(' ').next().and_then(|word| word.strip_prefix('@'));
         (self.0.split(' ').filter_map(|word| word.split_once('=')), period)
     }
 
-    /// The key as a store keeps it; empty for a series with one scope.
+    /// Empty for a series with one scope.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -105,9 +99,7 @@ impl fmt::Display for ScopeKey {
 /// A series and one of its scopes: what has a cursor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The series.
     pub series: SeriesName,
-    /// The scope.
     pub scope: ScopeKey,
 }
 
@@ -120,7 +112,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Reads what a store keeps of scopes page by page, however many there are.
+/// Reads what a store keeps of scopes, page by page.
 pub(crate) async fn each_page<T, F: Future<Output = Result<Vec<(ScopeKey, T)>, StoreError>>>(
     read: impl Fn(Option<ScopeKey>) -> F,
     mut each: impl FnMut(ScopeKey, T),

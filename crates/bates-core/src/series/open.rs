@@ -1,4 +1,4 @@
-//! A series from its description: judged, pinned in the store, and only then used.
+//! Opens a series: checks its description, pins it in the store, and only then uses it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,13 +10,11 @@ use super::{Definition, Entry, Limits, MachineError, Memory, Origin, Promise, Re
 use crate::runtime::Runtime;
 use crate::store::{Measured, Store, StoreError};
 
-/// Rules that accept less than one in so many are not made up for by larger leases.
+/// Rules that accept fewer numbers than this are not compensated by larger leases.
 const POSITIONS_A_NUMBER_MAX: u64 = 1_000;
 
-/// The bytes of a permutation key that the machine makes.
 const PERMUTATION_KEY_BYTES: usize = 32;
 
-/// Opens the series that a configuration describes.
 pub(crate) async fn open_all<S: Store>(
     store: &Measured<S>,
     specs: Vec<SeriesSpec>,
@@ -32,7 +30,7 @@ pub(crate) async fn open_all<S: Store>(
     Ok(registry)
 }
 
-/// Opens a series. `memory` is that of the ordered series of its name before it.
+/// `memory` is that of the ordered series of its name before it.
 pub(crate) async fn open_series<S: Store>(
     store: &Measured<S>,
     spec: SeriesSpec,
@@ -55,7 +53,7 @@ pub(crate) async fn open_series<S: Store>(
     let memory = match spec.promise {
         Promise::Unique => Arc::default(),
         Promise::Ordered if !store.is_shared() => memory,
-        // Each number is granted by the store: nothing that another series of its name left in memory is taken.
+        // The store grants each number: nothing that another series of its name left in memory is used.
         Promise::Ordered | Promise::Gapless => Arc::new(Memory::left()),
     };
     let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits).sharing(memory);
@@ -74,8 +72,7 @@ pub(crate) async fn open_series<S: Store>(
     })
 }
 
-/// Judges a description, and counts what its rules accept, which may take a second: not on a thread that others
-/// wait for.
+/// Checks a description and counts what its rules accept. That may take a second, so it runs off the async threads.
 async fn weigh(
     runtime: &dyn Runtime,
     spec: SeriesSpec,
@@ -91,19 +88,19 @@ async fn weigh(
     weighed.await.unwrap_or(Err(MachineError::Stopping))
 }
 
-/// What a description amounts to, once nothing speaks against it.
+/// A checked description.
 pub(crate) struct Judged {
-    /// With a key that is none of the store's, if it is shuffled.
+    /// Compiled with a placeholder key if it is shuffled.
     pub(crate) pattern: Pattern,
     time_zone: TimeZone,
     definition: Definition,
     pub(crate) start: Position,
 }
 
-/// Judges a description before anything is written.
+/// Checks a description before anything is written.
 pub(crate) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
     let order = if spec.shuffled {
-        // Any key tells whether the pattern can be shuffled at all.
+        // Any key shows whether the pattern can be shuffled.
         Order::Shuffled(Key::new(&[0; 16]).expect("a key of sixteen bytes is one"))
     } else {
         Order::Counting
@@ -135,7 +132,7 @@ pub(crate) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
     Ok(Judged { pattern, time_zone, definition, start })
 }
 
-/// Rules that read the same reject the same.
+/// Equal texts mean equal rules.
 fn rules_text(rules: &Reject) -> Box<str> {
     let digits = rules.digit_rules().map(|digits| (digits.reading().name(), digits.limits()));
     format!("rejects {digits:?} {:?}", rules.restricted().collect::<BTreeSet<_>>()).into()
@@ -150,7 +147,7 @@ fn compile(spec: &SeriesSpec, order: Order) -> Result<Pattern, MachineError> {
     })
 }
 
-/// Promises that could not be kept, or not in a time that anybody waits.
+/// Refuses promises that could not be kept.
 fn check_promise(spec: &SeriesSpec) -> Result<(), MachineError> {
     let problem = match spec.promise {
         Promise::Ordered | Promise::Gapless if spec.shuffled => {
@@ -182,7 +179,7 @@ fn accepted(pattern: &Pattern) -> (u64, u64) {
     (pattern.capacity().map_or(positions, bates_pattern::Capacity::count).min(positions), positions)
 }
 
-/// Limits are meant in numbers, and leases hold positions: under rejection it takes several for one.
+/// Limits count numbers and leases hold positions: with rejection, one number takes several positions.
 fn in_accepted(limits: Limits, (accepted, positions): (u64, u64)) -> Limits {
     let several = (positions / accepted.max(1)).clamp(1, POSITIONS_A_NUMBER_MAX);
     Limits {
@@ -192,8 +189,7 @@ fn in_accepted(limits: Limits, (accepted, positions): (u64, u64)) -> Limits {
     }
 }
 
-/// The parameters of a scope, sorted: those of the key, which has all that the pattern shows; without a key,
-/// those of the pattern.
+/// The parameters of a scope, sorted: those of the key, which names all that the pattern shows, else the pattern's.
 pub(crate) fn parameters(spec: &SeriesSpec, pattern: &Pattern) -> Vec<String> {
     let mut names: Vec<String> = match &spec.key {
         Some(key) => key.parameters().map(str::to_owned).collect(),

@@ -14,20 +14,16 @@ pub enum Promise {
     Gapless,
 }
 
-/// A promise in the place of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromiseChange {
-    /// The one that the series must have.
+    /// What the series must promise now.
     pub from: Promise,
-    /// The new one.
     pub to: Promise,
 }
 
 impl Promise {
-    /// Every promise.
     pub const ALL: [Self; 3] = [Self::Unique, Self::Ordered, Self::Gapless];
 
-    /// The name in a configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unique => "unique",
@@ -37,7 +33,6 @@ impl Promise {
     }
 }
 
-/// A text that is no promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no promise: expected unique, ordered or gapless")]
 pub struct PromiseError(Box<str>);

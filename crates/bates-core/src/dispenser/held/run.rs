@@ -9,7 +9,7 @@ impl Held {
         let behind = self.behind.as_mut().filter(|_| count > 0)?;
         let at = behind.runs.iter().position(|run| run.lease.count() >= count)?;
         let (first, rest) = behind.runs[at].lease.split(count);
-        // What was taken lies between the neighbours now, so they are no longer bridged.
+        // The taken run lies between its neighbours now, so they are no longer bridged.
         match rest {
             Some(lease) => behind.runs[at] = Run { lease, is_bridged: false },
             None => drop(behind.runs.remove(at)),
@@ -24,20 +24,19 @@ impl Held {
         first.map(Taken::from)
     }
 
-    /// How long the longest run is.
     pub(in super::super) fn longest_run(&self) -> u64 {
         let behind = self.behind.iter().flat_map(|behind| &behind.runs).map(|run| run.lease.count());
         behind.fold(self.to - self.from, u64::max)
     }
 
-    /// Takes everything, if it lies apart: what has to be given up before a run of `count`, and the rest, which ends
-    /// where everything ends. The rest begins with the run, or with the last range if no range holds it.
+    /// Takes everything if it lies apart: what must be given up before a run of `count`, and the rest up to the end.
+    /// The rest begins with the run, or with the last range if no range holds it.
     pub(in super::super) fn give_up_before_run(&mut self, count: u64) -> Option<(Vec<Lease>, Lease)> {
         let behind = self.behind.take()?;
         let front = Lease::new(self.from, self.to).map(|lease| Run { lease, is_bridged: false });
         self.from = self.to;
         let mut runs: Vec<Run> = front.into_iter().chain(behind.runs).collect();
-        // Only what reaches to the end without anything of another's in between can be granted again.
+        // Only ranges up to the end, with nothing granted to others in between, can be granted again.
         let joined = runs.iter().rposition(|run| !run.is_bridged).unwrap_or(0);
         let last = runs.len().checked_sub(1)?;
         let at = (joined..last).find(|at| runs[*at].lease.count() >= count).unwrap_or(last);
