@@ -23,7 +23,6 @@ mod machine;
 mod moving;
 mod pool;
 mod range;
-mod reach;
 mod recall;
 mod runtime;
 mod scope;

@@ -1,19 +1,18 @@
 //! What has a cursor: a series and one of its scopes.
 
 mod key_template;
-mod name;
 
 use std::fmt;
 use std::sync::Arc;
 
-use bates_pattern::Period;
+use bates_pattern::{Date, Period};
 
+use crate::code::Code;
 use crate::series::SeriesName;
 use crate::store::StoreError;
 
 pub(crate) use key_template::is_value;
 pub use key_template::{KeyTemplate, KeyTemplateError};
-pub use name::{ScopeName, ScopeRefused};
 
 /// Sixteen parameters of 64 bytes, their names, and a period.
 const BYTES_MAX: usize = 2_200;
@@ -108,6 +107,45 @@ impl fmt::Display for Place {
         match self.scope.as_str() {
             "" => write!(f, "series {:?}", self.series.as_str()),
             scope => write!(f, "series {:?} in scope {scope}", self.series.as_str()),
+        }
+    }
+}
+
+/// All parameters of the series, and the business date where the series has one; by default today's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScopeName<'a> {
+    pub parameters: &'a [(&'a str, &'a str)],
+    pub date: Option<Date>,
+}
+
+impl<'a, const N: usize> From<&'a [(&'a str, &'a str); N]> for ScopeName<'a> {
+    fn from(parameters: &'a [(&'a str, &'a str); N]) -> Self {
+        Self { parameters, date: None }
+    }
+}
+
+impl<'a> From<&'a [(&'a str, &'a str)]> for ScopeName<'a> {
+    fn from(parameters: &'a [(&'a str, &'a str)]) -> Self {
+        Self { parameters, date: None }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScopeRefused {
+    #[error(transparent)]
+    Pattern(#[from] bates_pattern::ScopeError),
+    #[error(transparent)]
+    Key(#[from] ScopeKeyError),
+    #[error("the scope has the parameters {given:?}; it needs exactly {expected:?}")]
+    Parameters { given: Box<str>, expected: Box<str> },
+}
+
+impl ScopeRefused {
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Pattern(bates_pattern::ScopeError::Year { .. }) => Code::BAD_DATE,
+            _ => Code::BAD_SCOPE,
         }
     }
 }

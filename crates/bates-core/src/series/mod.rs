@@ -6,7 +6,6 @@ mod entry;
 mod follow;
 mod name;
 mod open;
-mod promise;
 mod registry;
 mod spec;
 
@@ -20,14 +19,13 @@ use crate::ledger::{Purpose, Want};
 use crate::scope::{Place, ScopeKey};
 
 pub use change::{Made, SERIES_MAX};
-pub use definition::{Definition, Pinned, Redescription};
+pub use definition::{Definition, Pinned, Promise, PromiseChange, Redescription};
 pub(crate) use entry::OpenScope;
 pub use entry::{Entry, Origin, Value};
 pub(crate) use follow::Follower;
 pub use follow::{Followed, ReadSpec};
 pub use name::{NameError, SeriesName};
 pub(crate) use open::open_all;
-pub use promise::{Promise, PromiseChange};
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};
 

@@ -1,7 +1,8 @@
-//! Numbers in advance: positions that a client takes at once and hands out from its own memory.
+//! Client leases: positions that a client takes in advance and hands out from its own memory.
 //!
-//! Nothing comes back, or a number that a client used could be granted again: unused numbers are gaps. Only unique
-//! series have leases, because several clients hand out at the same time.
+//! A client lease moves no cursor, and its positions never return, or a number that a client used could be granted again:
+//! unused numbers are gaps, and what a crashed client held is uncertain. Only unique series have leases, because several
+//! clients hand out at the same time.
 
 use std::time::Duration;
 
@@ -9,7 +10,6 @@ use bates_pattern::Date;
 use jiff::{Timestamp, Unit};
 use uuid::Uuid;
 
-use super::{ClientLease, ClientLeaseFilter, LeaseEnd};
 use crate::audit::{By, Taking};
 use crate::code::Code;
 use crate::dispenser::Wanted;
@@ -20,6 +20,29 @@ use crate::range::{Lease, Ranges, Taken};
 use crate::scope::{Place, ScopeName};
 use crate::series::{Entry, OpenScope, Promise, SeriesName};
 use crate::store::{Store, StoreError};
+
+pub use crate::ledger::LeaseEnd;
+
+/// After this time without word, a client has crashed or is cut off: what it used is unknown. Clients give back what
+/// they have held for half of it.
+pub const CLIENT_LEASE_SPAN: Duration = Duration::from_hours(24);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientLease {
+    pub id: Uuid,
+    pub place: Place,
+    /// Ascending, including positions that the rules reject.
+    pub ranges: Vec<Lease>,
+    /// The name of a token, or an address.
+    pub who: Box<str>,
+    /// To the millisecond.
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientLeaseFilter {
+    pub series: Option<SeriesName>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
