@@ -5,6 +5,7 @@ use crate::ledger::GrantError;
 use crate::scope::Place;
 use crate::store::StoreError;
 
+/// Nothing was taken, unless the variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssueError {

@@ -100,14 +100,12 @@ impl<S: Store> Machine<S> {
 
     /// Also finds a series that another node has just made.
     pub async fn named_anywhere(&self, name: &str) -> Option<Arc<Entry>> {
-        match self.named(name) {
-            None => {
-                // If the store cannot be asked, this node knows as much as it can. Others may have followed meanwhile.
-                let _ = self.follow().await;
-                self.named(name)
-            }
-            found => found,
+        if let found @ Some(_) = self.named(name) {
+            return found;
         }
+        // If the store cannot be asked, this node knows as much as it can. Others may have followed meanwhile.
+        let _ = self.follow().await;
+        self.named(name)
     }
 
     /// No key belongs to two series.

@@ -88,10 +88,7 @@ impl Ranges {
         let mut joined: Vec<Lease> = Vec::with_capacity(sorted.len());
         for lease in sorted {
             match joined.last_mut() {
-                Some(last) if lease.from() <= last.to() => {
-                    let to = lease.to().max(last.to());
-                    *last = Lease::new(last.from(), to).unwrap_or(*last);
-                }
+                Some(last) if lease.from <= last.to => last.to = last.to.max(lease.to),
                 _ => joined.push(lease),
             }
         }
@@ -117,26 +114,14 @@ impl Ranges {
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         let mut left = Vec::new();
-        let mut others = other.0.iter().peekable();
         for range in &self.0 {
-            let mut from = range.from();
-            while let Some(taken) = others.peek() {
-                if taken.to() <= from {
-                    others.next();
-                    continue;
-                }
-                if taken.from() >= range.to() {
-                    break;
-                }
-                left.extend(Lease::new(from, taken.from()));
-                from = taken.to();
-                // A range that reaches into the next one is compared again there.
-                if taken.to() > range.to() {
-                    break;
-                }
-                others.next();
+            let mut from = range.from;
+            let first = other.0.partition_point(|taken| taken.to <= from);
+            for taken in other.0[first..].iter().take_while(|taken| taken.from < range.to) {
+                left.extend(Lease::new(from, taken.from));
+                from = taken.to;
             }
-            left.extend(Lease::new(from, range.to()));
+            left.extend(Lease::new(from, range.to));
         }
         Self(left)
     }

@@ -81,11 +81,6 @@ impl Cell {
     }
 
     #[inline]
-    pub(super) fn series(&self) -> &Series {
-        &self.series
-    }
-
-    #[inline]
     pub(super) fn scope(&self) -> &[u8] {
         self.scope.as_bytes()
     }
@@ -150,8 +145,7 @@ impl Cell {
                 self.serve();
                 let (place, end) = (self.place(), self.series.end());
                 for waiter in self.line.take().into_iter().flat_map(|line| line.waiting) {
-                    let refusal = IssueError::of_grant(&place, waiter.wanted.count(), end, error.clone());
-                    waiter.refuse(refusal);
+                    waiter.refuse(&place, end, error.clone());
                 }
                 // A store that failed is asked again with the next call, not in a loop.
                 return None;
@@ -196,14 +190,6 @@ impl Cell {
     pub(super) fn is_void(&self) -> bool {
         let is_idle = self.refill == Refill::None && self.line.is_none() && self.held.is_empty();
         is_idle && (self.version == 0 || self.is_exhausted)
-    }
-
-    pub(super) fn held_count(&self) -> u64 {
-        self.held.count()
-    }
-
-    pub(super) fn first_held(&self) -> Option<u64> {
-        self.held.first()
     }
 
     pub(super) fn place(&self) -> Place {
@@ -252,8 +238,7 @@ impl Cell {
     fn fetch(&mut self, count: u64, least: u64) -> Fetch {
         let held_from = self.held.first();
         (self.refill, self.held_when_asked) = (Refill::UnderWay, held_from.is_some());
-        let (place, series) = (self.place(), self.series.clone());
-        Fetch { place, series, count, least, held_from, give_back: None }
+        Fetch { place: self.place(), series: self.series.clone(), count, least, held_from, give_back: None }
     }
 
     /// In an ordered series, positions before a run must not be handed out after it. Takes everything from memory: the

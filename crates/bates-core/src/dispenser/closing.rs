@@ -38,7 +38,7 @@ impl<S: Store> Dispenser<S> {
                 // Only the task that gave back has ended, which says nothing about refills.
                 continue;
             }
-            if !self.inner.shards.any(|cell| of.is_none_or(|series| cell.series().name() == series)) {
+            if !self.inner.shards.any(|cell| of.is_none_or(|series| cell.series.name() == series)) {
                 return closed;
             }
             // A cell that could not be sealed has a refill under way: wait for its end.
@@ -54,13 +54,12 @@ impl<S: Store> Dispenser<S> {
 impl<S: Store> Inner<S> {
     pub(super) fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<Sealed> {
         let mut sealed = Vec::new();
-        let is_of = |cell: &Cell| of.is_none_or(|series| cell.series().name() == series);
-        self.shards.sweep(|cell| match is_of(cell).then(|| cell.seal(only_idle)).flatten() {
-            Some(cell) => {
-                sealed.push(cell);
-                true
-            }
-            None => false,
+        let is_of = |cell: &Cell| of.is_none_or(|series| cell.series.name() == series);
+        self.shards.sweep(|cell| {
+            let ended = if is_of(cell) { cell.seal(only_idle) } else { None };
+            let is_sealed = ended.is_some();
+            sealed.extend(ended);
+            is_sealed
         });
         sealed
     }

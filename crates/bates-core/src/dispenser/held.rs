@@ -90,15 +90,13 @@ impl Held {
     /// Brings the next range to the front.
     fn advance(&mut self) {
         self.from = self.to;
-        if let Some(behind) = &mut self.behind {
-            if let Some(Run { lease: next, .. }) = behind.runs.pop_front() {
-                (self.from, self.to) = (next.from(), next.to());
-                behind.count -= next.count();
-            }
-            if behind.runs.is_empty() {
-                self.behind = None;
-            }
+        if let Some(behind) = &mut self.behind
+            && let Some(Run { lease: next, .. }) = behind.runs.pop_front()
+        {
+            (self.from, self.to) = (next.from(), next.to());
+            behind.count -= next.count();
         }
+        self.behind.take_if(|behind| behind.runs.is_empty());
     }
 
     /// Adds a lease granted behind all that is held, without its adopted positions (`aside`, ascending).
@@ -127,9 +125,7 @@ impl Held {
                 let behind = self.apart();
                 behind.count += lease.count();
                 match behind.runs.back_mut() {
-                    Some(last) if last.lease.joined(lease).is_some() => {
-                        last.lease = last.lease.joined(lease).unwrap_or(last.lease);
-                    }
+                    Some(last) if let Some(joined) = last.lease.joined(lease) => last.lease = joined,
                     _ => behind.runs.push_back(Run { lease, is_bridged }),
                 }
             }

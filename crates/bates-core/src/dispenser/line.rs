@@ -8,6 +8,7 @@ use super::Wanted;
 use super::cell::{Answer, Cell, Fetch, Outcome};
 use crate::error::IssueError;
 use crate::ledger::GrantError;
+use crate::scope::Place;
 
 #[derive(Default)]
 pub(super) struct Line {
@@ -41,9 +42,9 @@ impl Line {
 }
 
 impl Waiter {
-    pub(super) fn refuse(self, refusal: IssueError) {
+    pub(super) fn refuse(self, place: &Place, end: u64, error: GrantError) {
         // The caller may no longer wait.
-        let _ = self.answer.send(Err(refusal));
+        let _ = self.answer.send(Err(IssueError::of_grant(place, self.wanted.count(), end, error)));
     }
 }
 
@@ -89,9 +90,7 @@ impl Cell {
             }
             if let Some(waiter) = line.pop_front() {
                 let left = if waiter.wanted.is_run() { self.held.longest_run() } else { self.held.count() };
-                let exhausted = GrantError::Exhausted { left, elsewhere };
-                let (wanted, end) = (waiter.wanted.count(), self.series.end());
-                waiter.refuse(IssueError::of_grant(&self.place(), wanted, end, exhausted));
+                waiter.refuse(&self.place(), self.series.end(), GrantError::Exhausted { left, elsewhere });
             }
             self.line.take_if(|line| line.waiting.is_empty());
         }

@@ -124,16 +124,16 @@ impl<S: Store> Dispenser<S> {
     /// `None` if the scope is not in memory. Never creates one.
     pub fn level(&self, series: &Series, scope: &ScopeKey) -> Option<Level> {
         let at = At { series, scope: scope.as_str() };
-        self.inner.shards.look(at, |cell| Level { scopes: 1, held: cell.held_count() })
+        self.inner.shards.look(at, |cell| Level { scopes: 1, held: cell.held.count() })
     }
 
     /// How much each series holds in memory. Walks all scopes there.
     pub fn levels(&self) -> HashMap<SeriesName, Level> {
         let mut levels: HashMap<SeriesName, Level> = HashMap::new();
         self.inner.shards.each(|cell| {
-            let level = levels.entry(cell.series().name().clone()).or_default();
+            let level = levels.entry(cell.series.name().clone()).or_default();
             level.scopes += 1;
-            level.held += cell.held_count();
+            level.held += cell.held.count();
         });
         levels
     }
@@ -144,7 +144,7 @@ impl<S: Store> Dispenser<S> {
             return Err(StoreError::Forked);
         }
         let at = At { series, scope: scope.as_str() };
-        let held = self.inner.shards.look(at, |cell| cell.first_held()).flatten();
+        let held = self.inner.shards.look(at, |cell| cell.held.first()).flatten();
         if held.is_some() {
             return Ok(held);
         }

@@ -39,14 +39,6 @@ impl GivenUp {
         of_scope.map(|(_, range)| range.from()).chain(held_from).min()
     }
 
-    fn of(&self, series: &SeriesName) -> Vec<(ScopeKey, Lease)> {
-        self.0.lock().get(series).cloned().unwrap_or_default()
-    }
-
-    fn series(&self) -> Vec<SeriesName> {
-        self.0.lock().keys().cloned().collect()
-    }
-
     /// Removes the first `count` of a series; others may have come since.
     fn reported(&self, series: &SeriesName, count: usize) {
         let mut all = self.0.lock();
@@ -65,7 +57,7 @@ impl<S: Store> Dispenser<S> {
     pub(crate) async fn answer_recalls(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
         for Recall { series, epoch } in inner.store.recalls().await? {
-            inner.discard(|cell| cell.series().name() == &series);
+            inner.discard(|cell| cell.series.name() == &series);
             inner.discarded_refills_ended(&series).await;
             inner.report(&series, Some(epoch)).await?;
             inner.recalls_answered.fetch_add(1, Ordering::AcqRel);
@@ -89,8 +81,7 @@ impl<S: Store> Dispenser<S> {
 
 impl<S: Store> Inner<S> {
     /// Gives up what is held if the store was restored: it may be granted to others. Called after every answer of the
-    /// store, before any of it is held. Grants on their way are given up too: which side of the change they are on is
-    /// unknown.
+    /// store, before any of it is held. Grants on their way are given up too: they may be from before the change.
     pub(super) fn keep_up(&self) {
         let era = self.store.era();
         if self.era.load(Ordering::Acquire) == era || self.era.swap(era, Ordering::AcqRel) == era {
@@ -123,7 +114,7 @@ impl<S: Store> Inner<S> {
     async fn discarded_refills_ended(&self, series: &SeriesName) {
         loop {
             let ended = self.refills.ended();
-            if !self.shards.any(|cell| cell.series().name() == series && cell.is_refill_discarded()) {
+            if !self.shards.any(|cell| cell.series.name() == series && cell.is_refill_discarded()) {
                 return;
             }
             ended.await;
@@ -131,14 +122,15 @@ impl<S: Store> Inner<S> {
     }
 
     pub(super) async fn report_all(&self) -> Result<(), StoreError> {
-        for series in self.given_up.series() {
+        let all: Vec<SeriesName> = self.given_up.0.lock().keys().cloned().collect();
+        for series in all {
             self.report(&series, None).await?;
         }
         self.report_burned().await
     }
 
     async fn report(&self, series: &SeriesName, epoch: Option<u64>) -> Result<(), StoreError> {
-        let unused = self.given_up.of(series);
+        let unused = self.given_up.0.lock().get(series).cloned().unwrap_or_default();
         let count = unused.len();
         self.store.give_up(series.clone(), epoch, unused).await?;
         self.given_up.reported(series, count);

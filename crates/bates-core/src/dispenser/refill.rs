@@ -99,7 +99,7 @@ impl<S: Store> Refill<S> {
             cell.refilled(outcome)
         };
         let next = self.inner.shards.look_and_tidy(at, refilled).flatten();
-        self.inner.refills.arrived();
+        self.inner.refills.ended.notify_waiters();
         self.is_under_way = next.is_some();
         next
     }
@@ -133,11 +133,6 @@ impl Refills {
 
     pub(super) fn are_under_way(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0
-    }
-
-    /// A refill brought its positions; it may continue with the next.
-    pub(super) fn arrived(&self) {
-        self.ended.notify_waiters();
     }
 
     /// Signalled when a refill under way now arrives or ends.

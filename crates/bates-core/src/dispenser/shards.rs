@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+use hashbrown::hash_table::OccupiedEntry;
 use parking_lot::Mutex;
 
 use super::cell::Cell;
@@ -33,7 +34,7 @@ pub(super) struct At<'a> {
 impl At<'_> {
     #[inline]
     fn is(&self, cell: &Cell) -> bool {
-        cell.scope() == self.scope.as_bytes() && cell.series().is_named_as(self.series)
+        cell.scope() == self.scope.as_bytes() && cell.series.is_named_as(self.series)
     }
 }
 
@@ -62,27 +63,18 @@ impl Shards {
         if !may_make() {
             return None;
         }
-        let rehash = |cell: &Cell| hash(hasher, cell.series(), cell.scope());
-        let mut entry = shard
+        let rehash = |cell: &Cell| hash(hasher, &cell.series, cell.scope());
+        let entry = shard
             .entry(hash_at, |cell| at.is(cell), rehash)
             .or_insert_with(|| Cell::new(at.series.clone(), at.scope));
-        let seen = look(entry.get_mut());
-        if entry.get().is_void() {
-            entry.remove();
-        }
-        Some(seen)
+        Some(look_and_tidy(entry, look))
     }
 
     /// Visits the cell of a place, if it is there. Removes it if it is void afterwards.
     pub(super) fn look_and_tidy<R>(&self, at: At<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
         let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
         let mut shard = self.shard(hash).lock();
-        let mut entry = shard.find_entry(hash, |cell| at.is(cell)).ok()?;
-        let seen = look(entry.get_mut());
-        if entry.get().is_void() {
-            entry.remove();
-        }
-        Some(seen)
+        Some(look_and_tidy(shard.find_entry(hash, |cell| at.is(cell)).ok()?, look))
     }
 
     pub(super) fn each(&self, mut look: impl FnMut(&Cell)) {
@@ -103,7 +95,7 @@ impl Shards {
             // Give back the room that many scopes needed once.
             if cells.len() < cells.capacity() / 4 {
                 let room = cells.len() * 2;
-                cells.shrink_to(room, |cell| hash(&self.hasher, cell.series(), cell.scope()));
+                cells.shrink_to(room, |cell| hash(&self.hasher, &cell.series, cell.scope()));
             }
         }
     }
@@ -117,6 +109,14 @@ impl Shards {
         // The tables use the low bits for buckets and the highest seven to tell cells apart; these lie between.
         &self.shards[(hash >> 48) as usize % SHARDS].0
     }
+}
+
+fn look_and_tidy<R>(mut entry: OccupiedEntry<'_, Cell>, look: impl FnOnce(&mut Cell) -> R) -> R {
+    let seen = look(entry.get_mut());
+    if entry.get().is_void() {
+        entry.remove();
+    }
+    seen
 }
 
 #[inline]
@@ -155,7 +155,7 @@ mod tests {
             }
         }
         assert_eq!(shards.len(), 4_000);
-        shards.sweep(|cell| cell.series().name().as_str() == "b");
+        shards.sweep(|cell| cell.series.name().as_str() == "b");
         let a = series("a");
         assert!(scopes.iter().all(|scope| shards.look(At { series: &a, scope }, |_| ()).is_some()));
         assert_eq!(shards.len(), 2_000);

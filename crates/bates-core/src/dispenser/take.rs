@@ -48,10 +48,6 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn at(&self) -> At<'_> {
-        At { series: self.series, scope: self.scope.as_str() }
-    }
-
     fn place(&self) -> Place {
         self.series.place(self.scope)
     }
@@ -65,8 +61,7 @@ impl<S: Store> Dispenser<S> {
     }
 
     /// Invariant: memory gives a run from one range, and the store grants one range, so a run never includes positions
-    /// of another caller. In an ordered series the store records what lies before a run as lost before the run is
-    /// taken.
+    /// of another caller. In an ordered series, what lies before a run is recorded as lost before the run is taken.
     pub(crate) async fn take_wanted(
         &self,
         series: &Series,
@@ -97,7 +92,8 @@ impl<S: Store> Dispenser<S> {
         // Asked under the shard's lock: once a closed series was swept from a shard, nothing of it is added again.
         let may_make = || self.may_hold(call.series);
         let take = |cell: &mut Cell| cell.take(call.wanted, is_patient);
-        let Some(seen) = self.inner.shards.look_or_make(call.at(), may_make, take) else {
+        let at = At { series: call.series, scope: call.scope.as_str() };
+        let Some(seen) = self.inner.shards.look_or_make(at, may_make, take) else {
             return Some(match self.direct(call.series) {
                 Some(purpose) => self.issue(call, purpose).await,
                 None => Err(self.refusal(call.series, call.scope)),
@@ -140,8 +136,8 @@ impl<S: Store> Dispenser<S> {
         Err(IssueError::Store { place: call.place(), error: StoreError::Forked })
     }
 
-    /// Why the store itself grants each call: no lease in memory could keep the promise, because commits order the
-    /// calls to several nodes.
+    /// For which purpose the store itself grants each call, where no lease in memory could keep the promise: commits
+    /// order the calls to several nodes.
     pub(crate) fn direct(&self, series: &Series) -> Option<Purpose> {
         match series.promise() {
             Promise::Gapless => Some(Purpose::Issue),

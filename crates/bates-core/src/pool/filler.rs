@@ -8,8 +8,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::watched::{All, Watched};
 use super::{FillError, Filled, KeptPools, ListLook, Looked, Refusal, Server};
@@ -52,14 +51,8 @@ impl<S: Store> Filler<S> {
     /// `None` if the series has no pools.
     pub fn new(machine: Arc<Machine<S>>, entry: Arc<Entry>, tell: Telling) -> Option<Self> {
         let kept = machine.kept(entry.series().name())?.clone();
-        Some(Self {
-            machine,
-            entry,
-            kept,
-            tell,
-            renewed_told: Mutex::default(),
-            generation: AtomicU64::new(0),
-        })
+        let (renewed_told, generation) = (Mutex::default(), AtomicU64::new(0));
+        Some(Self { machine, entry, kept, tell, renewed_told, generation })
     }
 
     /// Watches and fills until it is stopped; fillings under way then end.

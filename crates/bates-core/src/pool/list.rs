@@ -1,6 +1,5 @@
 //! The port to where shared pools are: lists of numbers that any program may take from.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -76,30 +75,24 @@ pub struct Push<'a> {
     pub numbers: &'a Numbers,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a list was not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It belongs to another epoch, or to none.
+    /// It belongs to this epoch, or to none.
+    #[error("its list was begun anew, or forgotten")]
     Epoch(Option<u64>),
-    /// The server has another memory than the one named.
+    /// The server has this memory, not the one named.
+    #[error("its server restarted, or another one took over")]
     Server(Server),
     /// A later grant was pushed before.
+    #[error("another filler was faster")]
     Fenced,
     /// Its marker names another store.
+    #[error("another installation fills its list")]
     Foreign,
+    #[error("something that is no list has its key")]
     NotAList,
     /// The server failed, and certainly did nothing.
+    #[error("{0}")]
     Unable(Box<str>),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Epoch(_) => f.write_str("its list was begun anew, or forgotten"),
-            Self::Server(_) => f.write_str("its server restarted, or another one took over"),
-            Self::Fenced => f.write_str("another filler was faster"),
-            Self::Foreign => f.write_str("another installation fills its list"),
-            Self::NotAList => f.write_str("something that is no list has its key"),
-            Self::Unable(why) => f.write_str(why),
-        }
-    }
 }

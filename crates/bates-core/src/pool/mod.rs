@@ -12,14 +12,12 @@ mod filler;
 mod kept;
 mod list;
 mod machine;
-mod settings;
 mod watched;
 
 pub use crate::ledger::{Pool, Renewal, Server, Settling};
 pub(crate) use fill::Filling;
 pub use filled::{FillError, Filled};
 pub use filler::{Filler, Telling};
-pub use kept::{KeptPools, PoolTally};
+pub use kept::{Amount, KeptPools, PoolSettings, PoolTally, ScopeMatch};
 pub use list::{Asking, ListLook, Looked, Push, Refusal, SharedPool};
 pub use machine::{PoolLook, PoolRefused};
-pub use settings::{Amount, PoolSettings, ScopeMatch};

@@ -49,17 +49,16 @@ impl<S: Store> Machine<S> {
         }
         let (name, description) = (spec.name.clone(), spec.description.clone());
         match self.prepare(spec, None).await {
-            Ok(publication) => drop(publication),
+            Ok(_publication) => Ok(Made::New),
             Err(MachineError::ChangedMeanwhile(_)) => {
                 self.catch_up(&mut changing).await?;
-                return match self.named(name.as_str()) {
+                match self.named(name.as_str()) {
                     Some(entry) if entry.spec.description == description => Ok(Made::Already),
                     _ => Err(MachineError::Exists(name)),
-                };
+                }
             }
-            Err(error) => return Err(error),
+            Err(error) => Err(error),
         }
-        Ok(Made::New)
     }
 
     /// Changes limits, rejection rules, audit or promise of a series made at run time. `change` gets the current

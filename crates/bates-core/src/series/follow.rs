@@ -108,28 +108,28 @@ impl<S: Store> Machine<S> {
         }
         for (name, text) in descriptions {
             match registry.named(name.as_str()).map(|entry| (entry.origin, &entry.spec.description)) {
-                Some((Origin::File, _)) => self.leave_to_the_configuration(name, text).await?,
+                // The series belongs to the configuration: once removed from it, it does not come back. In a shared
+                // store the description stays: other nodes may have another configuration.
+                Some((Origin::File, _)) if self.is_shared() => {}
+                Some((Origin::File, _)) => _ = self.store().describe(name, Some(text), None).await?,
                 Some((Origin::Api, described)) if *described == text => {}
-                _ => match self.open_described(&mut registry, &name, &text, read).await {
-                    Ok(()) => followed.changed = true,
-                    // It may pass: the descriptions are read again.
-                    Err(error @ MachineError::Store(StoreError::Unavailable(_))) => return Err(error),
-                    Err(error) => followed.refused.push(error),
-                },
+                _ => {
+                    let unreadable = |problem| MachineError::Unreadable { series: name.clone(), problem };
+                    let opened = match read(&name, &text).map_err(unreadable) {
+                        Ok(spec) => self.reopen(&mut registry, spec, Origin::Api).await,
+                        Err(error) => Err(error),
+                    };
+                    match opened {
+                        Ok(()) => followed.changed = true,
+                        // It may pass: the descriptions are read again.
+                        Err(error @ MachineError::Store(StoreError::Unavailable(_))) => return Err(error),
+                        Err(error) => followed.refused.push(error),
+                    }
+                }
             }
         }
         followed.changed |= self.follow_promises(&mut registry).await?;
         Ok((registry, followed))
-    }
-
-    /// A series that the configuration describes too belongs to the configuration: once removed from it, it does not
-    /// come back. In a shared store the description stays: other nodes may have another configuration.
-    async fn leave_to_the_configuration(&self, name: SeriesName, text: Box<str>) -> Result<(), MachineError> {
-        let store = self.dispenser.store();
-        if !store.is_shared() {
-            store.describe(name, Some(text), None).await?;
-        }
-        Ok(())
     }
 
     /// A series of the configuration whose promise was changed since this process began gets the new one.
@@ -139,28 +139,23 @@ impl<S: Store> Machine<S> {
             let Some(entry) = registry.named(name.as_str()) else { continue };
             if entry.origin == Origin::File && entry.spec.promise != promise {
                 let spec = SeriesSpec { promise, ..entry.spec.clone() };
-                let memory = self.memory_of(registry, &name);
-                registry.remove(&name);
-                registry.insert(open::open_series(self.dispenser.store(), spec, Origin::File, memory).await?);
+                self.reopen(registry, spec, Origin::File).await?;
                 has_changed = true;
             }
         }
         Ok(has_changed)
     }
 
-    async fn open_described(
+    async fn reopen(
         &self,
         registry: &mut Registry,
-        name: &SeriesName,
-        text: &str,
-        read: ReadSpec,
+        spec: SeriesSpec,
+        origin: Origin,
     ) -> Result<(), MachineError> {
-        let unreadable = |problem| MachineError::Unreadable { series: name.clone(), problem };
-        let spec = read(name, text).map_err(unreadable)?;
-        let memory = self.memory_of(registry, name);
-        registry.remove(name);
+        let memory = self.memory_of(registry, &spec.name);
+        registry.remove(&spec.name);
         registry.check_apart(&spec)?;
-        registry.insert(open::open_series(self.dispenser.store(), spec, Origin::Api, memory).await?);
+        registry.insert(open::open_series(self.store(), spec, origin, memory).await?);
         Ok(())
     }
 }

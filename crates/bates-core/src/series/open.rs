@@ -48,7 +48,7 @@ pub(crate) async fn open_series<S: Store>(
     };
     let pattern = compile(&spec, order)?;
     let limits = in_accepted(spec.limits, accepted);
-    let parameters = parameters(&spec, &pattern);
+    let parameters = spec.parameters(&pattern);
     let is_awaited = pattern.needs_date() || spec.audit.is_on();
     let memory = match spec.promise {
         Promise::Unique => Arc::default(),
@@ -119,7 +119,7 @@ pub(crate) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
     let definition = Definition {
         series: spec.name.clone(),
         template: spec.template.clone(),
-        parameters: parameters(spec, &pattern).join(" ").into(),
+        parameters: spec.parameters(&pattern).join(" ").into(),
         shuffled: spec.shuffled,
         start: start.value(),
         reset: spec.reset.to_string().into(),
@@ -187,16 +187,6 @@ fn in_accepted(limits: Limits, (accepted, positions): (u64, u64)) -> Limits {
         lease_max: limits.lease_max.saturating_mul(several),
         ..limits
     }
-}
-
-/// The parameters of a scope, sorted: those of the key, which names all that the pattern shows, else the pattern's.
-pub(crate) fn parameters(spec: &SeriesSpec, pattern: &Pattern) -> Vec<String> {
-    let mut names: Vec<String> = match &spec.key {
-        Some(key) => key.parameters().map(str::to_owned).collect(),
-        None => pattern.parameters().map(str::to_owned).collect(),
-    };
-    names.sort_unstable();
-    names
 }
 
 /// People count from 1. In a shuffled order position 0 reads like any other, and would be missing at the end.

@@ -7,6 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{Entry, MachineError, SeriesName, SeriesSpec};
+use crate::scope::KeyTemplate;
 
 /// Changed by making another one.
 #[derive(Clone, Debug, Default)]
@@ -74,10 +75,7 @@ impl Registry {
     pub(crate) fn insert(&mut self, entry: Entry) {
         let entry = Arc::new(entry);
         if let Some(key) = entry.key() {
-            match key.parameters().next() {
-                Some(_) => self.by_prefix.insert(key.prefix().into(), entry.clone()),
-                None => self.by_key.insert(key.to_string().into(), entry.clone()),
-            };
+            self.keys_like(key).insert(key.prefix().into(), entry.clone());
         }
         self.by_name.insert(entry.spec.name.clone(), entry);
     }
@@ -89,10 +87,13 @@ impl Registry {
     }
 
     pub(crate) fn remove(&mut self, name: &SeriesName) {
-        let Some(key) = self.by_name.remove(name).and_then(|entry| entry.spec.key.clone()) else { return };
-        match key.parameters().next() {
-            Some(_) => self.by_prefix.remove(key.prefix()),
-            None => self.by_key.remove(&*key.to_string()),
-        };
+        let entry = self.by_name.remove(name);
+        if let Some(key) = entry.as_ref().and_then(|entry| entry.key()) {
+            self.keys_like(key).remove(key.prefix());
+        }
+    }
+
+    fn keys_like(&mut self, key: &KeyTemplate) -> &mut BTreeMap<Box<str>, Arc<Entry>> {
+        if key.parameters().next().is_some() { &mut self.by_prefix } else { &mut self.by_key }
     }
 }

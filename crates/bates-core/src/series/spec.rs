@@ -58,9 +58,14 @@ impl SeriesSpec {
         open::judge(self).map(|judged| (judged.pattern, judged.start))
     }
 
-    /// Sorted.
+    /// The parameters of a scope, sorted: those of the key, which names all that the pattern shows, else the pattern's.
     pub fn parameters(&self, pattern: &Pattern) -> Vec<String> {
-        open::parameters(self, pattern)
+        let mut names: Vec<String> = match &self.key {
+            Some(key) => key.parameters().map(str::to_owned).collect(),
+            None => pattern.parameters().map(str::to_owned).collect(),
+        };
+        names.sort_unstable();
+        names
     }
 
     /// Refuses two series that could not be told apart.
@@ -160,15 +165,6 @@ impl MachineError {
 
     pub const fn code(&self) -> Code {
         match self {
-            Self::Pattern { .. }
-            | Self::Twice(_)
-            | Self::KeyLacks { .. }
-            | Self::TimeZone { .. }
-            | Self::Start { .. }
-            | Self::Promise { .. }
-            | Self::Empty(_)
-            | Self::Unreadable { .. }
-            | Self::Limits { .. } => Code::BAD_SERIES,
             Self::KeysMeet { .. } => Code::KEYS_MEET,
             Self::Exists(_) | Self::ChangedMeanwhile(_) => Code::SERIES_EXISTS,
             Self::InFile(_) => Code::SERIES_IN_FILE,
@@ -177,6 +173,8 @@ impl MachineError {
             Self::Stopping => Code::STOPPING,
             Self::Store(error) => error.code(),
             Self::NoRandomness(_) | Self::Held { .. } | Self::StillHeld { .. } => Code::STORE_UNAVAILABLE,
+            // All others are about the description.
+            _ => Code::BAD_SERIES,
         }
     }
 }

@@ -18,9 +18,7 @@ impl Held {
             next.is_bridged = false;
         }
         behind.count -= count;
-        if behind.runs.is_empty() {
-            self.behind = None;
-        }
+        self.behind.take_if(|behind| behind.runs.is_empty());
         first.map(Taken::from)
     }
 
