@@ -20,7 +20,7 @@ pub struct Counts {
     waits: AtomicU64,
     refills: AtomicU64,
     refill_errors: AtomicU64,
-    reach: Reach,
+    pub(crate) reach: Reach,
 }
 
 /// A counter on its own cache line.
@@ -50,10 +50,6 @@ impl Counts {
 
     pub fn refill_errors(&self) -> u64 {
         self.refill_errors.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn reach(&self) -> &Reach {
-        &self.reach
     }
 
     pub(crate) fn add_issued(&self, count: u64) {

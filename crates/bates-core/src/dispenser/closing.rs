@@ -45,6 +45,7 @@ impl<S: Store> Dispenser<S> {
             if self.inner.refills.are_under_way() {
                 ended.await;
             } else {
+                // Its task is about to start.
                 tokio::task::yield_now().await;
             }
         }

@@ -3,7 +3,7 @@
 use tokio::sync::SemaphorePermit;
 
 use super::Dispenser;
-use super::burned::{Awaited, DirectGrant};
+use super::burned::Awaited;
 use super::cell::{Cell, Outcome};
 use super::shards::At;
 use crate::error::IssueError;
@@ -199,7 +199,7 @@ impl<S: Store> Dispenser<S> {
         let place = call.place();
         let _permit = self.permit(&place)?;
         let want = series.want(place.clone(), wanted.count(), purpose);
-        let granted = DirectGrant::new(&self.inner, want).await;
+        let granted = self.inner.grant_directly(want).await;
         self.inner.keep_up();
         match granted {
             Ok(grant) => Ok(grant.lease.into()),

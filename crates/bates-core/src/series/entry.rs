@@ -114,7 +114,7 @@ impl Entry {
     /// in memory do not count as left.
     pub fn remaining(&self, moment: Timestamp) -> Option<u64> {
         let period = self.series.pattern().reset().period(self.date_at(moment));
-        let next = self.counts.reach().next(period.map(|period| period.to_string()).as_deref())?;
+        let next = self.counts.reach.next(period.map(|period| period.to_string()).as_deref())?;
         Some(self.numbers_in(self.series.end().saturating_sub(next)))
     }
 
@@ -127,7 +127,7 @@ impl Entry {
             }
             Err(_) => return,
         };
-        self.counts.reach().extend(place.scope.parts().1, next);
+        self.counts.reach.extend(place.scope.parts().1, next);
     }
 
     /// The business date, in the time zone of the series.
