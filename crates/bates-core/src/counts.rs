@@ -121,9 +121,8 @@ impl Reach {
         }
         all.push(Furthest { period: period.into(), next });
         if all.len() > PERIODS_MAX {
-            let earliest = all.iter().enumerate().min_by(|a, b| a.1.period.cmp(&b.1.period));
-            let earliest = earliest.map(|(at, _)| at);
-            all.swap_remove(earliest.unwrap_or_default());
+            all.sort_unstable_by(|one, other| one.period.cmp(&other.period));
+            all.remove(0);
         }
     }
 

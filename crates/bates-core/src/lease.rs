@@ -170,8 +170,7 @@ impl<S: Store> Machine<S> {
             Advance::Ranges(ranges) => ranges.iter().map(|range| range.count()).sum(),
             Advance::Numbers(numbers, _) => numbers.len() as u64,
         });
-        let good_for = if name.date.is_none() { open.good_for(name, now) } else { None };
-        Ok(Leased { id, what, good_for })
+        Ok(Leased { id, what, good_for: open.good_for(name, now) })
     }
 
     /// Takes as many of the positions as are left.
@@ -210,9 +209,7 @@ impl<S: Store> Machine<S> {
     }
 
     fn numbers_of(&self, place: &Place, positions: &Ranges) -> u64 {
-        let Some(entry) = self.registry().named(place.series.as_str()).cloned() else {
-            return positions.count();
-        };
+        let Some(entry) = self.named(place.series.as_str()) else { return positions.count() };
         let accepted = AcceptedPositions::of(&entry, &place.scope);
         positions.iter().map(|range| accepted.within(range).count()).sum()
     }
@@ -239,7 +236,7 @@ impl Entry {
 impl OpenScope<'_> {
     /// How long numbers of today are valid: until the day ends, if tomorrow's differ.
     fn good_for(&self, name: ScopeName<'_>, now: Timestamp) -> Option<Duration> {
-        if !self.entry.series.pattern().needs_date() {
+        if name.date.is_some() || !self.entry.series.pattern().needs_date() {
             return None;
         }
         let today = now.to_zoned(self.entry.time_zone.clone());

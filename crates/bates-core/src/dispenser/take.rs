@@ -169,9 +169,10 @@ impl<S: Store> Dispenser<S> {
 
     pub(crate) fn refusal(&self, series: &Series, scope: &ScopeKey) -> IssueError {
         if self.is_closing() {
-            return IssueError::Stopping;
+            IssueError::Stopping
+        } else {
+            IssueError::Retired { place: series.place(scope) }
         }
-        IssueError::Retired { place: series.place(scope) }
     }
 
     /// Asks the store for this call alone. Where an adopted number follows too soon for a run, the positions before it
@@ -201,10 +202,8 @@ impl<S: Store> Dispenser<S> {
         let want = series.want(place.clone(), wanted.count(), purpose);
         let granted = self.inner.grant_directly(want).await;
         self.inner.keep_up();
-        match granted {
-            Ok(grant) => Ok(grant.lease.into()),
-            Err(error) => Err(IssueError::of_grant(&place, wanted.count(), series.end(), error)),
-        }
+        let refused = |error| IssueError::of_grant(&place, wanted.count(), series.end(), error);
+        granted.map(|grant| grant.lease.into()).map_err(refused)
     }
 
     /// Gives up the `left` positions before an adopted number, if there is room for a run behind it.

@@ -180,11 +180,7 @@ impl<S: Store> Filler<S> {
         if rewound.is_empty() { Ok(()) } else { self.kept.list.discard(&rewound, server).await }
     }
 
-    fn ended(
-        &self,
-        all: &mut All,
-        ended: Result<(ScopeKey, Result<Filled, FillError>), oneshot::error::RecvError>,
-    ) {
+    fn ended(&self, all: &mut All, ended: Result<Ended, oneshot::error::RecvError>) {
         let Ok((scope, filled)) = ended else {
             // It panicked, so which pool it was is unknown.
             let later = self.machine.elapsed() + FAILED;
@@ -246,4 +242,5 @@ impl<S: Store> Filler<S> {
     }
 }
 
-type Fills = FuturesUnordered<oneshot::Receiver<(ScopeKey, Result<Filled, FillError>)>>;
+type Ended = (ScopeKey, Result<Filled, FillError>);
+type Fills = FuturesUnordered<oneshot::Receiver<Ended>>;

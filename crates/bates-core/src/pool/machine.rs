@@ -93,9 +93,7 @@ impl<S: Store> Machine<S> {
         }
         found.sort_unstable_by(|one, other| one.place.cmp(&other.place));
         match only {
-            Some(series) if found.is_empty() && self.kept(series).is_none() => {
-                Err(PoolRefused::None(series.as_str().into()))
-            }
+            Some(series) if self.kept(series).is_none() => Err(PoolRefused::None(series.as_str().into())),
             _ => Ok(found),
         }
     }

@@ -35,14 +35,12 @@ impl<S: Store> Machine<S> {
         // A store that issues nothing can still be read, and its floors raised.
         let described = self.store().watch().await.ok();
         let (registry, followed) = self.read_descriptions(read).await?;
-        match followed.refused.into_iter().next() {
-            Some(refused) => Err(refused),
-            None => {
-                *follower = Follower { read: Some(read), described };
-                self.registry.store(registry.into());
-                Ok(())
-            }
+        if let Some(refused) = followed.refused.into_iter().next() {
+            return Err(refused);
         }
+        *follower = Follower { read: Some(read), described };
+        self.registry.store(registry.into());
+        Ok(())
     }
 
     /// Follows the changes of other nodes; concurrent callers share one look at the store.

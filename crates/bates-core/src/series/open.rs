@@ -10,7 +10,7 @@ use super::{Definition, Entry, Limits, MachineError, Memory, Origin, Promise, Re
 use crate::runtime::Runtime;
 use crate::store::{Measured, Store, StoreError};
 
-/// Rules that accept fewer numbers than this are not compensated by larger leases.
+/// Where rules accept less than one in this many positions, leases are not enlarged further.
 const POSITIONS_A_NUMBER_MAX: u64 = 1_000;
 
 const PERMUTATION_KEY_BYTES: usize = 32;
@@ -140,9 +140,10 @@ fn rules_text(rules: &Reject) -> Box<str> {
 
 fn compile(spec: &SeriesSpec, order: Order) -> Result<Pattern, MachineError> {
     let options = Options { order, reject: spec.reject.clone(), reset: spec.reset, ..Options::default() };
+    let (series, template) = (spec.name.clone(), spec.template.clone());
     Pattern::compile(&spec.template, options).map_err(|error| MachineError::Pattern {
-        series: spec.name.clone(),
-        template: spec.template.clone(),
+        series,
+        template,
         error,
     })
 }
@@ -163,14 +164,10 @@ fn check_promise(spec: &SeriesSpec) -> Result<(), MachineError> {
 
 fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {
     let Some(key) = &spec.key else { return Ok(()) };
-    match pattern.parameters().find(|shown| !key.parameters().any(|named| named == *shown)) {
-        None => Ok(()),
-        Some(parameter) => Err(MachineError::KeyLacks {
-            series: spec.name.clone(),
-            key: key.to_string().into(),
-            parameter: parameter.into(),
-        }),
-    }
+    let lacking = pattern.parameters().find(|shown| !key.parameters().any(|named| named == *shown));
+    let Some(parameter) = lacking else { return Ok(()) };
+    let (series, key) = (spec.name.clone(), key.to_string().into());
+    Err(MachineError::KeyLacks { series, key, parameter: parameter.into() })
 }
 
 /// How many of how many positions the rules accept.
