@@ -1,10 +1,8 @@
-//! The one table of errors: a stable code, and what each front end makes of it.
-//!
-//! `docs/errors.md` is written from it. A code never changes its meaning; a new meaning is a new code.
+//! The one table of errors: a stable code, and what each front end makes of it. `docs/errors.md` is generated from it.
+//! A code never changes its meaning; a new meaning is a new code.
 
 use std::fmt;
 
-/// The stable code of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code(&'static Row);
 
@@ -20,37 +18,32 @@ struct Row {
 }
 
 impl Code {
-    /// The code itself, as programs compare it.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// The status of an HTTP answer.
     pub const fn http_status(self) -> u16 {
         self.0.http_status
     }
 
-    /// The first word of an error in the Redis protocol.
     pub const fn resp_prefix(self) -> &'static str {
         self.0.resp_prefix
     }
 
-    /// How a command ends: 1, the answer is no; 2, the call is wrong; 3, something outside failed.
+    /// 1: the answer is no; 2: the call is wrong; 3: something outside failed.
     pub const fn exit_code(self) -> u8 {
         self.0.exit_code
     }
 
-    /// Whether a number may have been taken that nobody was given. It is then a gap, and never comes again.
+    /// Whether a number may have been taken that no caller got. It is then a gap, and never comes again.
     pub const fn may_burn(self) -> bool {
         self.0.may_burn
     }
 
-    /// What happened, in a sentence.
     pub const fn meaning(self) -> &'static str {
         self.0.meaning
     }
 
-    /// What to do about it, in a sentence.
     pub const fn remedy(self) -> &'static str {
         self.0.remedy
     }
@@ -79,7 +72,6 @@ macro_rules! table {
                 });
             )*
 
-            /// Every code.
             pub const ALL: &[Self] = &[$(Self::$constant),*];
         }
     };

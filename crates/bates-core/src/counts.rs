@@ -1,17 +1,15 @@
-//! What happened, counted: numbers issued, waits, refills, and how long the store took.
-//!
-//! Counting must cost a hot path next to nothing: each thread counts for itself, and only who reads adds up.
+//! Counts numbers issued, waits, refills and store latency. Counting must cost the hot path almost nothing, so each
+//! thread has its own counter and the reader adds them up.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::reach::Reach;
+use parking_lot::Mutex;
 
-/// Threads that count in different places. Few: a series has one of these, and there may be thousands.
+/// Counters per series. Few, because there may be thousands of series.
 const STRIPES: usize = 4;
 
-/// The bounds of the histogram of store latency, in microseconds.
 pub const LATENCY_BOUNDS_MICROS: [u64; 10] =
     [250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000];
 
@@ -22,10 +20,10 @@ pub struct Counts {
     waits: AtomicU64,
     refills: AtomicU64,
     refill_errors: AtomicU64,
-    reach: Reach,
+    pub(crate) reach: Reach,
 }
 
-/// A counter on a line of the cache of its own.
+/// A counter on its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Stripe(AtomicU64);
@@ -37,7 +35,6 @@ thread_local! {
 }
 
 impl Counts {
-    /// Numbers that were answered.
     pub fn issued(&self) -> u64 {
         self.issued.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum()
     }
@@ -47,18 +44,12 @@ impl Counts {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Grants of the store.
     pub fn refills(&self) -> u64 {
         self.refills.load(Ordering::Relaxed)
     }
 
-    /// Grants that the store refused or failed to make.
     pub fn refill_errors(&self) -> u64 {
         self.refill_errors.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn reach(&self) -> &Reach {
-        &self.reach
     }
 
     pub(crate) fn add_issued(&self, count: u64) {
@@ -76,16 +67,15 @@ impl Counts {
     }
 }
 
-/// How long the store took for its grants.
 #[derive(Debug, Default)]
 pub struct Latency {
-    /// Grants within each bound and above the one before; the last are beyond all.
+    /// Grants within each bound and above the one before; the last are above all bounds.
     buckets: [AtomicU64; LATENCY_BOUNDS_MICROS.len() + 1],
     sum_micros: AtomicU64,
 }
 
 impl Latency {
-    /// How many took no longer than each bound; the last count is of all.
+    /// How many took no longer than each bound; the last counts all.
     pub fn cumulative(&self) -> [u64; LATENCY_BOUNDS_MICROS.len() + 1] {
         let mut sum = 0;
         std::array::from_fn(|at| {
@@ -94,7 +84,6 @@ impl Latency {
         })
     }
 
-    /// How long all of them took together.
     pub fn sum(&self) -> Duration {
         Duration::from_micros(self.sum_micros.load(Ordering::Relaxed))
     }
@@ -104,6 +93,52 @@ impl Latency {
         let at = LATENCY_BOUNDS_MICROS.iter().position(|bound| micros <= *bound);
         self.buckets[at.unwrap_or(LATENCY_BOUNDS_MICROS.len())].fetch_add(1, Ordering::Relaxed);
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+}
+
+/// Periods remembered; the earliest are forgotten first.
+const PERIODS_MAX: usize = 16;
+
+/// The highest cursor that this node has seen in a series, by period; one without a name where the series never starts
+/// again. All scopes of a series end alike, so the furthest runs out first, and none is kept per scope.
+#[derive(Debug, Default)]
+pub(crate) struct Reach(Mutex<Vec<Furthest>>);
+
+#[derive(Debug)]
+struct Furthest {
+    period: Box<str>,
+    next: u64,
+}
+
+impl Reach {
+    /// Everything below `next` was granted in some scope of the period.
+    pub(crate) fn extend(&self, period: Option<&str>, next: u64) {
+        let period = period.unwrap_or_default();
+        let mut all = self.0.lock();
+        if let Some(known) = all.iter_mut().find(|known| *known.period == *period) {
+            known.next = known.next.max(next);
+            return;
+        }
+        all.push(Furthest { period: period.into(), next });
+        if all.len() > PERIODS_MAX {
+            all.sort_unstable_by(|one, other| one.period.cmp(&other.period));
+            all.remove(0);
+        }
+    }
+
+    /// A tail was returned: the cursor goes back. A scope in between is seen with its next grant.
+    pub(crate) fn draw_back(&self, period: Option<&str>, from: u64, to: u64) {
+        let period = period.unwrap_or_default();
+        let mut all = self.0.lock();
+        if let Some(known) = all.iter_mut().find(|known| *known.period == *period && known.next == from) {
+            known.next = to;
+        }
+    }
+
+    /// `None` if this node was granted nothing in the period.
+    pub(crate) fn next(&self, period: Option<&str>) -> Option<u64> {
+        let period = period.unwrap_or_default();
+        self.0.lock().iter().find(|known| *known.period == *period).map(|known| known.next)
     }
 }
 
@@ -131,5 +166,38 @@ mod tests {
         let cumulative = latency.cumulative();
         assert_eq!((cumulative[0], cumulative[1], cumulative[9], cumulative[10]), (2, 3, 3, 4));
         assert_eq!(latency.sum(), Duration::from_micros(3_000_502));
+    }
+
+    #[test]
+    fn the_scope_that_is_furthest_counts() {
+        let reach = Reach::default();
+        assert_eq!(reach.next(None), None, "nothing is known before a grant");
+        for next in [33, 257, 65] {
+            reach.extend(None, next);
+        }
+        assert_eq!(reach.next(None), Some(257));
+        reach.draw_back(None, 65, 40);
+        assert_eq!(reach.next(None), Some(257), "another scope is further");
+        reach.draw_back(None, 257, 200);
+        assert_eq!(reach.next(None), Some(200));
+    }
+
+    #[test]
+    fn each_period_begins_anew() {
+        let reach = Reach::default();
+        reach.extend(Some("2026"), 900);
+        reach.extend(Some("2027"), 3);
+        assert_eq!((reach.next(Some("2026")), reach.next(Some("2027"))), (Some(900), Some(3)));
+        assert_eq!(reach.next(Some("2028")), None);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_earliest_periods_are_forgotten() {
+        let reach = Reach::default();
+        for year in (1_000..9_999).rev() {
+            reach.extend(Some(&year.to_string()), 1);
+        }
+        assert_eq!(reach.0.lock().len(), PERIODS_MAX);
+        assert!(reach.next(Some("9998")).is_some() && reach.next(Some("1000")).is_none());
     }
 }

@@ -5,73 +5,29 @@ use crate::ledger::GrantError;
 use crate::scope::Place;
 use crate::store::StoreError;
 
-/// Why no number was issued. Names the subject and the limit.
+/// Nothing was taken, unless the variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssueError {
-    /// The space has not as many positions left. Nothing was taken.
     #[error("{place} is exhausted at {last}: {left} of {wanted} positions are left")]
-    Exhausted {
-        /// Where.
-        place: Place,
-        /// The last position of the space.
-        last: u64,
-        /// How many are left.
-        left: u64,
-        /// How many were asked for.
-        wanted: u64,
-    },
-    /// The space has no more to grant, and other nodes may still hold some of it. Nothing was taken.
+    Exhausted { place: Place, last: u64, left: u64, wanted: u64 },
     #[error("{place} has nothing left to grant up to {last}, and other nodes may still hold some of it")]
-    HeldElsewhere {
-        /// Where.
-        place: Place,
-        /// The last position of the space.
-        last: u64,
-        /// How many are left here: fewer than were asked for.
-        left: u64,
-    },
-    /// Too many callers wait already. Nothing was taken.
+    HeldElsewhere { place: Place, last: u64, left: u64 },
     #[error("{place} is busy: {waiting} callers wait already, the limit")]
-    Busy {
-        /// Where.
-        place: Place,
-        /// How many wait.
-        waiting: usize,
-    },
-    /// The series may not have another scope. Nothing was taken.
+    Busy { place: Place, waiting: usize },
     #[error("{place} would be one scope too many: the limit is {limit}")]
-    TooManyScopes {
-        /// The scope that was asked for.
-        place: Place,
-        /// The limit of the series.
-        limit: u64,
-    },
-    /// The series was retired, or changed, while it was asked. Nothing was taken.
+    TooManyScopes { place: Place, limit: u64 },
+    /// The series was retired, or changed, during the call.
     #[error("{place} was retired")]
-    Retired {
-        /// Where.
-        place: Place,
-    },
-    /// The dispenser is closing. Nothing was taken.
+    Retired { place: Place },
     #[error("the numbering machine is stopping")]
     Stopping,
-    /// The store failed. A number may be burned.
+    /// A number may be burned.
     #[error("{place}: {error}")]
-    Store {
-        /// Where.
-        place: Place,
-        /// What the store said.
-        error: StoreError,
-    },
-    /// The numbers were taken, and not recorded, so none is given. They are burned.
+    Store { place: Place, error: StoreError },
+    /// The numbers were taken and not recorded, so they are burned.
     #[error("{place}: what was taken could not be recorded in the audit, so no number is given: {error}")]
-    Unrecorded {
-        /// Where.
-        place: Place,
-        /// What the store said.
-        error: StoreError,
-    },
+    Unrecorded { place: Place, error: StoreError },
 }
 
 impl IssueError {
@@ -87,7 +43,6 @@ impl IssueError {
         }
     }
 
-    /// What a failure of the store means for a call in a scope.
     pub(crate) fn of_store(place: &Place) -> impl Fn(StoreError) -> Self {
         |error| Self::Store { place: place.clone(), error }
     }
@@ -100,12 +55,11 @@ impl IssueError {
         }
     }
 
-    /// Whether another description, or another promise, has taken the place of the series: the one in its place is asked.
+    /// Whether another description or promise has replaced the series; the call is then repeated on that one.
     pub(crate) const fn is_outdated(&self) -> bool {
         matches!(self, Self::Retired { .. } | Self::Store { error: StoreError::PromiseChanged { .. }, .. })
     }
 
-    /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {
             Self::Exhausted { .. } => Code::EXHAUSTED,
@@ -120,7 +74,6 @@ impl IssueError {
 }
 
 impl StoreError {
-    /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {
             Self::Pinned { .. } | Self::PromisePinned { .. } => Code::SERIES_PINNED,

@@ -1,4 +1,4 @@
-//! The numbering machine itself: which positions belong to whom, and how they are handed out.
+//! The numbering machine: which positions belong to whom, and how they are handed out.
 //!
 //! ```text
 //! series    a named numbering: pattern + promise + limits
@@ -7,8 +7,7 @@
 //!       lease   a half-open range granted durably, handed out from memory
 //! ```
 //!
-//! Owns the rules that keep numbers from coming twice, and the ports ([`Store`], [`Runtime`]) behind which
-//! databases and time stand.
+//! Owns the rules that keep numbers unique, and the ports ([`Store`], [`Runtime`]) to databases and time.
 //! Must never know a database, a socket or a wire format.
 
 mod audit;
@@ -24,7 +23,6 @@ mod machine;
 mod moving;
 mod pool;
 mod range;
-mod reach;
 mod recall;
 mod runtime;
 mod scope;

@@ -1,7 +1,5 @@
-//! The numbering machine: its series, opened on a store, and numbers by name or by key.
-//!
-//! Owns what every front end needs and none may decide: which series a key belongs to, what a scope is, what
-//! a number reads like.
+//! The numbering machine: series opened on a store. Owns what no front end may decide: which series a key belongs to,
+//! what a scope is, what a number reads like.
 
 mod at_hand;
 mod draw;
@@ -35,26 +33,19 @@ pub use at_hand::{NotAtHand, ReadyScope};
 pub use numbers::Numbers;
 pub use peek::{Found, Peek};
 
-/// Why a number was not given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NextError {
-    /// The scope is none of the series.
     #[error(transparent)]
     Scope(#[from] ScopeRefused),
-    /// No number was issued.
     #[error(transparent)]
     Issue(#[from] IssueError),
     /// The rules reject whatever comes next. The positions are skipped for good.
     #[error("the rules of the series reject each of the next {positions} positions")]
-    AllRejected {
-        /// How many were tried.
-        positions: u64,
-    },
+    AllRejected { positions: u64 },
 }
 
 impl NextError {
-    /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {
             Self::Scope(refused) => refused.code(),
@@ -64,20 +55,17 @@ impl NextError {
     }
 }
 
-/// Series, opened on a store.
 pub struct Machine<S> {
     pub(crate) dispenser: Dispenser<S>,
     pub(crate) registry: ArcSwap<Registry>,
-    /// One change of the registry at a time, and how far it has followed the store.
+    /// Serialises changes of the registry, and knows how far it has followed the store.
     pub(crate) changing: Mutex<Follower>,
-    /// How often the store was looked at for what other nodes have changed.
+    /// How often this node has checked the store for changes by other nodes.
     pub(crate) looks: AtomicU64,
     pub(crate) runtime: Arc<dyn Runtime>,
-    /// The documents that users have, where they say so.
+    /// The documents that users keep, where the configuration names a source.
     pub(crate) saved: OnceLock<HashMap<SeriesName, Box<dyn Saved>>>,
-    /// The shared pools, where a configuration says so.
     pub(crate) pools: OnceLock<HashMap<SeriesName, Arc<KeptPools>>>,
-    /// The memory of ordered series that were retired.
     pub(crate) retired_memory: parking_lot::Mutex<HashMap<SeriesName, Arc<Memory>>>,
 }
 
@@ -102,17 +90,15 @@ impl<S: Store> Machine<S> {
         })
     }
 
-    /// The series that are there now.
     pub fn registry(&self) -> Guard<Arc<Registry>> {
         self.registry.load()
     }
 
-    /// The series of that name.
     pub fn named(&self, name: &str) -> Option<Arc<Entry>> {
         self.registry().named(name).cloned()
     }
 
-    /// The series of that name, also if another node has made it just now.
+    /// Also finds a series that another node has just made.
     pub async fn named_anywhere(&self, name: &str) -> Option<Arc<Entry>> {
         if self.named(name).is_none() {
             // A store that cannot be asked knows no more than this node. Others may have followed meanwhile.
@@ -121,12 +107,12 @@ impl<S: Store> Machine<S> {
         self.named(name)
     }
 
-    /// The series that a key belongs to. Keys of two series never meet.
+    /// No key belongs to two series.
     pub fn of_key(&self, key: &str) -> Option<Arc<Entry>> {
         self.registry().of_key(key).cloned()
     }
 
-    /// The next `count` numbers of a scope: fewer where the space ends or the store fails on the way, never none.
+    /// The next `count` numbers of a scope; fewer (at least one) where the space ends or the store fails on the way.
     pub async fn next(
         &self,
         entry: &Entry,
@@ -166,7 +152,7 @@ impl<S: Store> Machine<S> {
         entry.scope(name, || self.runtime.now())
     }
 
-    /// Positions out of memory, or else from the store, which is waited for.
+    /// Takes positions from memory, or else from the store.
     pub(crate) async fn positions(&self, open: &OpenScope<'_>, wanted: Wanted) -> Result<Taken, IssueError> {
         let (entry, key) = (open.entry, open.key());
         if let Some(taken) = self.dispenser.try_take_wanted(&entry.series, key.as_str(), wanted) {
@@ -175,7 +161,7 @@ impl<S: Store> Machine<S> {
         entry.counts.add_wait();
         let mut answer = self.dispenser.take_wanted(&entry.series, key, wanted).await;
         let mut asked = entry.series.clone();
-        // Its limits were changed meanwhile: the series that stands in its place has the same cursors.
+        // The limits were changed meanwhile: the series in its place has the same cursors.
         while let Err(error) = &answer
             && error.is_outdated()
             && let Some(current) = self.in_place_of(&asked).await
@@ -186,7 +172,7 @@ impl<S: Store> Machine<S> {
         answer
     }
 
-    /// Whether numbers can be issued: the machine is open, and its store can be written just now.
+    /// Whether the machine is open and its store can be written.
     pub async fn check(&self) -> Result<(), MachineError> {
         if self.dispenser.is_closing() {
             return Err(MachineError::Stopping);
@@ -196,12 +182,11 @@ impl<S: Store> Machine<S> {
         Ok(probed?)
     }
 
-    /// How much each series holds in memory. Looks at every scope there.
+    /// How much each series holds in memory. Walks all scopes there.
     pub fn levels(&self) -> HashMap<SeriesName, Level> {
         self.dispenser.levels()
     }
 
-    /// How long the store took for grants and documents.
     pub fn latency(&self) -> &Latency {
         self.store().latency()
     }
@@ -210,7 +195,6 @@ impl<S: Store> Machine<S> {
         self.dispenser.store()
     }
 
-    /// Whether other nodes issue from the same store.
     pub fn is_shared(&self) -> bool {
         self.store().is_shared()
     }
@@ -219,12 +203,11 @@ impl<S: Store> Machine<S> {
         self.runtime.elapsed()
     }
 
-    /// Changes whenever ranges granted before must not be used: they were recalled, or the store was taken back.
+    /// Changes whenever ranges granted earlier must not be used: the store was restored, or they were recalled.
     pub(crate) fn generation(&self) -> u64 {
         self.store().era() + self.dispenser.recalls_answered()
     }
 
-    /// What moment it is for the machine.
     pub fn now(&self) -> jiff::Timestamp {
         self.runtime.now()
     }
@@ -234,7 +217,7 @@ impl<S: Store> Machine<S> {
         self.dispenser.close().await
     }
 
-    /// Evicts the scopes that nobody asked for since the last call.
+    /// Evicts the scopes that no caller used since the last call.
     pub async fn evict_idle(&self) -> Closed {
         self.dispenser.evict_idle().await
     }

@@ -1,4 +1,4 @@
-//! A lease: a half-open range of positions, two integers however long it is.
+//! Half-open ranges of positions.
 
 use std::fmt;
 
@@ -10,12 +10,11 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The range, or `None` if it is empty.
+    /// `None` if it is empty.
     pub const fn new(from: u64, to: u64) -> Option<Self> {
         if from < to { Some(Self { from, to }) } else { None }
     }
 
-    /// The first position.
     pub const fn from(self) -> u64 {
         self.from
     }
@@ -25,7 +24,6 @@ impl Lease {
         self.to
     }
 
-    /// How many positions it has; never 0.
     pub const fn count(self) -> u64 {
         self.to - self.from
     }
@@ -47,7 +45,7 @@ impl fmt::Display for Lease {
     }
 }
 
-/// Positions handed to one caller, ascending: mostly one range, seldom several.
+/// Positions handed to one caller, ascending: mostly one range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
     pub(crate) first: Lease,
@@ -61,98 +59,73 @@ impl From<Lease> for Taken {
 }
 
 impl Taken {
-    /// How many positions.
     pub fn count(&self) -> u64 {
         self.first.count() + self.rest.iter().map(|lease| lease.count()).sum::<u64>()
     }
 
-    /// The ranges, ascending.
     pub fn leases(&self) -> impl Iterator<Item = Lease> {
         std::iter::once(self.first).chain(self.rest.iter().copied())
     }
 
-    /// The last position.
     pub fn last(&self) -> u64 {
         self.rest.last().unwrap_or(&self.first).to - 1
     }
 
-    /// The positions, ascending.
     pub fn positions(&self) -> impl Iterator<Item = u64> {
         self.leases().flat_map(|lease| lease.from..lease.to)
     }
 }
 
-/// Positions, as ranges that ascend, do not touch and do not overlap.
+/// Positions, as ascending ranges that neither touch nor overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<Lease>);
 
 impl Ranges {
-    /// The positions of these ranges, in whatever order they come and however they overlap.
+    /// The ranges may come in any order and overlap.
     pub fn of(leases: impl IntoIterator<Item = Lease>) -> Self {
         let mut sorted: Vec<Lease> = leases.into_iter().collect();
         sorted.sort_unstable();
         let mut joined: Vec<Lease> = Vec::with_capacity(sorted.len());
         for lease in sorted {
             match joined.last_mut() {
-                Some(last) if lease.from() <= last.to() => {
-                    let to = lease.to().max(last.to());
-                    *last = Lease::new(last.from(), to).unwrap_or(*last);
-                }
+                Some(last) if lease.from <= last.to => last.to = last.to.max(lease.to),
                 _ => joined.push(lease),
             }
         }
         Self(joined)
     }
 
-    /// The ranges, ascending.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Lease> {
         self.0.iter().copied()
     }
 
-    /// How many ranges.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no position.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many positions.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|range| range.count()).sum()
     }
 
-    /// The positions of this that are not in the other.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         let mut left = Vec::new();
-        let mut others = other.0.iter().peekable();
         for range in &self.0 {
-            let mut from = range.from();
-            while let Some(taken) = others.peek() {
-                if taken.to() <= from {
-                    others.next();
-                    continue;
-                }
-                if taken.from() >= range.to() {
-                    break;
-                }
-                left.extend(Lease::new(from, taken.from()));
-                from = taken.to();
-                // What reaches into the next range is looked at again there.
-                if taken.to() > range.to() {
-                    break;
-                }
-                others.next();
+            let mut from = range.from;
+            let first = other.0.partition_point(|taken| taken.to <= from);
+            for taken in other.0[first..].iter().take_while(|taken| taken.from < range.to) {
+                left.extend(Lease::new(from, taken.from));
+                from = taken.to;
             }
-            left.extend(Lease::new(from, range.to()));
+            left.extend(Lease::new(from, range.to));
         }
         Self(left)
     }
 
-    /// The positions of both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         Self::of(self.iter().chain(other.iter()))

@@ -1,8 +1,7 @@
-//! The port to time, tasks and chance. The core reads a clock, sleeps, runs tasks and draws random numbers through it alone,
-//! so that a run can be repeated.
+//! The port to time, tasks and randomness. The core uses no other source, so that a run can be repeated.
 //!
-//! Only the business date of a number depends on the clock, never the number's uniqueness: a clock that jumps moves
-//! requests to the scope of another period, whose cursor is as durable as any.
+//! Only the business date of a number depends on the clock, never its uniqueness: a clock that jumps moves requests to
+//! the scope of another period, whose cursor is durable too.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -13,18 +12,17 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// A task, or a wait.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Time, tasks and chance. All but the clock come from Tokio and the operating system unless another source is given.
+/// Time, tasks and randomness. All but the clock have a default: Tokio and the operating system.
 pub trait Runtime: Send + Sync + 'static {
     /// The time of day. It may jump.
     fn now(&self) -> Timestamp;
 
-    /// The time since some moment of the past. It never jumps; only differences mean something.
+    /// Time since some moment in the past. It never jumps; only differences have a meaning.
     fn elapsed(&self) -> Duration;
 
-    /// Ends after this time.
+    /// Completes after this time.
     fn sleep(&self, time: Duration) -> Task {
         Box::pin(tokio::time::sleep(time))
     }
@@ -34,17 +32,18 @@ pub trait Runtime: Send + Sync + 'static {
         drop(tokio::spawn(task));
     }
 
-    /// Runs work that takes long, away from the tasks.
+    /// Runs long work on a thread of its own.
     fn compute(&self, work: Box<dyn FnOnce() + Send>) {
         drop(tokio::task::spawn_blocking(work));
     }
 
-    /// Fills bytes that cannot be guessed, or says why the system has none.
+    /// Fills in bytes that cannot be guessed, or says why there are none.
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), Box<str>> {
         getrandom::fill(bytes).map_err(|error| error.to_string().into())
     }
 
-    /// A wait times a random factor, so that nodes which failed together do not try again together.
+    /// The wait times a random factor, so that nodes that failed together do not retry together. Without randomness,
+    /// the middle of the range.
     fn jittered(&self, wait: Duration, factors: Range<f64>) -> Duration {
         let mut bytes = [0; 4];
         let share = self.fill_random(&mut bytes);
@@ -59,7 +58,7 @@ pub trait Runtime: Send + Sync + 'static {
 }
 
 impl dyn Runtime {
-    /// Runs a task in the background. What it answers may be waited for; nothing comes if it panicked or was dropped.
+    /// Runs a task in the background. The receiver fails if the task panics or is dropped.
     pub(crate) fn spawn_for<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
@@ -72,7 +71,7 @@ impl dyn Runtime {
         answered
     }
 
-    /// Runs work that takes long, and waits for it. `None` if it panicked, or the runtime ended.
+    /// Runs long work and waits for it. `None` if it panicked or the runtime ended.
     pub(crate) async fn computed<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -84,14 +83,13 @@ impl dyn Runtime {
         answered.await.ok()
     }
 
-    /// A random number; 0 if the system has no randomness.
+    /// 0 if the system has no randomness.
     pub(crate) fn random(&self) -> u64 {
         let mut bytes = [0; 8];
         self.fill_random(&mut bytes).map_or(0, |()| u64::from_le_bytes(bytes))
     }
 }
 
-/// The clock of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemRuntime;
 

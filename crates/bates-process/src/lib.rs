@@ -1,6 +1,5 @@
-//! Which process holds something. A forked process has a copy of everything in memory, numbers, locks and connections
-//! included, and must use none of it. A crate of its own, because the core and the client, which do not know each other,
-//! both need it.
+//! Detects forks. A forked process has a copy of all numbers, locks and connections, and must use none of it. A crate of
+//! its own, because the core and the client, which do not know each other, both need it.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -13,28 +12,24 @@ use forkguard::Guard;
 pub struct ProcessGuard(Guard);
 
 impl Default for ProcessGuard {
-    /// Remembers this process.
     fn default() -> Self {
         Self::current()
     }
 }
 
 impl ProcessGuard {
-    /// Remembers this process.
     pub fn current() -> Self {
         Self(forkguard::new())
     }
 
-    /// Whether this process is a fork of the one that it remembers. Costs a load and a comparison.
-    ///
-    /// A fork must not take a lock before it asks: a thread that only the first process has may hold it.
+    /// Costs a load and a comparison. Ask before taking a lock: a thread that only the first process has may hold it.
     #[inline]
     pub fn is_forked(&self) -> bool {
         self.0.clone().detected_fork()
     }
 
-    /// Waits for a call; `None` in a fork, also if the call waited when the process was forked. Otherwise its answer could
-    /// reach both processes, or the fork would wait for one that only the first process gets.
+    /// Waits for a call; `None` in a fork, also if the call waited at the fork: its answer could reach both processes, or
+    /// the first process alone.
     pub async fn unless_forked<T>(&self, call: impl Future<Output = T>) -> Option<T> {
         let mut call = pin!(call);
         poll_fn(|context| {

@@ -1,7 +1,7 @@
-//! What leaves an audited series is recorded first. Other series never come here but for one look.
+//! Records what leaves an audited series.
 //!
 //! Invariant: no number of an audited series is answered before its record is durable. A crash in between leaves a
-//! record without an answer, or a number that nobody was told.
+//! record without an answer, or a number that reached no caller.
 
 use std::sync::Arc;
 
@@ -19,20 +19,19 @@ use crate::store::{Store, StoreError};
 const PRUNE_AT_ONCE: usize = 10_000;
 
 impl<S: Store> Machine<S> {
-    /// Whether what was just taken through an entry has to be recorded. One that was changed meanwhile stands for the
-    /// series in its place, from which the numbers may have come.
+    /// Whether numbers just taken through an entry must be recorded. If the entry was changed meanwhile, they may have
+    /// come from the series in its place.
     pub(crate) fn is_audited(&self, entry: &Entry) -> bool {
         entry.spec.audit.is_on()
             || entry.series.is_retired()
                 && self.named(entry.series.name().as_str()).is_some_and(|current| current.spec.audit.is_on())
     }
 
-    /// Who takes the number of a document, if that has to be recorded with it.
+    /// Who takes the number of a document, if that must be recorded with it.
     pub(crate) fn taking(&self, entry: &Entry, how: How, who: &str) -> Option<Taking> {
         self.is_audited(entry).then(|| By { who, how }.at(self.runtime.now()))
     }
 
-    /// Records what was drawn, durably.
     pub(crate) async fn record(&self, place: &Place, drawn: &Drawn, by: By<'_>) -> Result<(), IssueError> {
         if drawn.pieces.is_empty() {
             return Ok(());
@@ -65,7 +64,7 @@ impl<S: Store> Machine<S> {
         recorded.map_err(|error| IssueError::Unrecorded { place: place.clone(), error })
     }
 
-    /// Records in the order of their times and ids, after `after`, at most `limit`.
+    /// In the order of their times and ids, after `after`, at most `limit`.
     pub async fn records(
         &self,
         of: RecordFilter,
@@ -75,7 +74,7 @@ impl<S: Store> Machine<S> {
         self.store().records(of, after, limit).await
     }
 
-    /// Removes records whose time is over: some of each series. Answers how many.
+    /// Removes expired records, some of each series. Returns how many.
     pub async fn prune_records(&self) -> Result<u64, StoreError> {
         let entries: Vec<Arc<Entry>> = self.registry().entries().cloned().collect();
         let mut removed = 0;

@@ -1,11 +1,9 @@
-//! Positions that were taken and reached no caller: it stopped waiting, or what had to be written first was not. They are
-//! never handed out again, and the store writes them down as gaps.
+//! Positions taken that reached no caller: it stopped waiting, or a write that must come first failed. They are never
+//! handed out again, and the store records them as gaps.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -16,12 +14,12 @@ use crate::range::Lease;
 use crate::scope::Place;
 use crate::store::{Store, StoreError};
 
-/// Burned positions that the store has not written down yet.
+/// Burned positions that the store has not recorded yet.
 #[derive(Default)]
 pub(super) struct Burned(Mutex<Vec<(Place, Lease)>>);
 
 impl<S: Store> Dispenser<S> {
-    /// Has the store write down, in the background, that positions reached no caller. What fails is tried again later.
+    /// Has the store record, in the background, that positions reached no caller. Failures are retried later.
     pub(crate) fn burn(&self, place: &Place, ranges: impl IntoIterator<Item = Lease>) {
         if !self.is_forked() {
             self.inner.burn(place, ranges);
@@ -48,7 +46,7 @@ impl<S: Store> Inner<S> {
     }
 }
 
-/// Ranges on their way to the store. They go back to the others if the report fails or is cancelled.
+/// Ranges on their way to the store. They return to the list if the report fails or is cancelled.
 struct Reporting<'b> {
     burned: &'b Burned,
     ranges: Vec<(Place, Lease)>,
@@ -62,7 +60,7 @@ impl Drop for Reporting<'_> {
     }
 }
 
-/// Waits for positions of a cell. If the caller stops waiting when they have just been sent, they are burned.
+/// Waits for positions of a cell. Positions already sent are burned if the caller stops waiting.
 pub(super) struct Awaited<'d, S: Store> {
     pub(super) inner: &'d Arc<Inner<S>>,
     pub(super) place: Place,
@@ -81,37 +79,25 @@ impl<S: Store> Drop for Awaited<'_, S> {
     }
 }
 
-type Granting = Pin<Box<dyn Future<Output = Result<Grant, GrantError>> + Send>>;
-
-/// A grant for one call. If the caller stops waiting, the grant goes on in a task, and what it brings is burned.
-pub(super) struct DirectGrant<S: Store> {
-    inner: Arc<Inner<S>>,
-    place: Place,
-    granting: Option<Granting>,
-}
-
-impl<S: Store> DirectGrant<S> {
-    pub(super) fn new(inner: &Arc<Inner<S>>, want: Want) -> Self {
-        let (place, store) = (want.place.clone(), inner.clone());
-        let granting: Granting = Box::pin(async move { store.store.grant(want).await });
-        Self { inner: inner.clone(), place, granting: Some(granting) }
-    }
-}
-
-impl<S: Store> Future for DirectGrant<S> {
-    type Output = Result<Grant, GrantError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let granting = self.granting.as_mut().expect("it is not polled after it has ended");
-        let granted = granting.as_mut().poll(context);
-        if granted.is_ready() {
-            self.granting = None;
-        }
+impl<S: Store> Inner<S> {
+    /// A grant for one call. If the caller stops waiting, a task finishes the grant and burns it.
+    pub(super) async fn grant_directly(self: &Arc<Self>, want: Want) -> Result<Grant, GrantError> {
+        let (place, inner) = (want.place.clone(), self.clone());
+        let granting = Box::pin(async move { inner.store.grant(want).await });
+        let mut direct = DirectGrant { inner: self, place, granting: Some(granting) };
+        let granted = direct.granting.as_mut().expect("it is there until it has ended").await;
+        direct.granting = None;
         granted
     }
 }
 
-impl<S: Store> Drop for DirectGrant<S> {
+struct DirectGrant<'d, S: Store> {
+    inner: &'d Arc<Inner<S>>,
+    place: Place,
+    granting: Option<BoxFuture<'static, Result<Grant, GrantError>>>,
+}
+
+impl<S: Store> Drop for DirectGrant<'_, S> {
     fn drop(&mut self) {
         let Some(granting) = self.granting.take() else { return };
         if self.inner.process.is_forked() {

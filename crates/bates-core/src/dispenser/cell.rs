@@ -1,7 +1,5 @@
 //! One scope in memory: the positions it holds, who waits for more, and when to fetch them.
-//!
-//! A state machine without a clock, a lock, a store or a task: callers tell it what happened and it says what to
-//! do. Small and in one piece, because there are as many as scopes in use and each is found far from the last.
+//! A state machine without clock, lock, store or task. Small, because there is one for each scope in use.
 
 use tokio::sync::oneshot;
 
@@ -16,9 +14,8 @@ use crate::range::{Lease, Taken};
 use crate::scope::{Place, ScopeKey};
 use crate::series::{Promise, Series};
 
-/// How much larger than the one before a lease is. Each lease is a durable write, and a scope that is used a lot
-/// needs few of them this way. What it costs: a crash skips up to eleven times as many positions as the scope has
-/// used since it came into memory, because three quarters of a lease fetch one of eight times its size.
+/// Each lease is this many times the one before, so busy scopes write rarely. The price: a crash skips up to eleven
+/// times as many positions as the scope has used since it came into memory.
 const GROWTH: u64 = 8;
 
 pub(super) type Answer = Result<Taken, IssueError>;
@@ -28,18 +25,15 @@ pub(super) struct Cell {
     /// When no more than this is left of a lease, the next one is fetched.
     watermark: u64,
     pub(super) series: Series,
-    /// In the order in which they came; who comes while somebody waits, waits behind.
+    /// In order of arrival: callers never overtake one that waits.
     pub(super) line: Option<Box<Line>>,
     scope: Text,
     /// The cursor's version after the last grant; 0 before the first.
     version: u64,
-    /// How often the lease has grown.
     growths: u8,
     refill: Refill,
-    /// Whether anything was held when the refill began.
     held_when_asked: bool,
     is_exhausted: bool,
-    /// Whether it was asked for since the last sweep.
     pub(super) is_used: bool,
 }
 
@@ -48,7 +42,7 @@ pub(super) struct Cell {
 enum Refill {
     None,
     UnderWay,
-    /// It is under way, and what it brings must not be used.
+    /// Under way, and its grant must not be used.
     Discarded,
 }
 
@@ -61,11 +55,11 @@ pub(super) struct Fetch {
     pub(super) place: Place,
     pub(super) series: Series,
     pub(super) count: u64,
-    /// How many of them are waited for.
+    /// How many of them callers wait for.
     pub(super) least: u64,
-    /// The first position that is still held.
+    /// The first position still held.
     pub(super) held_from: Option<u64>,
-    /// What goes back to the store first, so that the positions that are fetched go on from there.
+    /// Goes back to the store first, so that the fetched positions continue from it.
     pub(super) give_back: Option<Tail>,
 }
 
@@ -87,16 +81,11 @@ impl Cell {
     }
 
     #[inline]
-    pub(super) fn series(&self) -> &Series {
-        &self.series
-    }
-
-    #[inline]
     pub(super) fn scope(&self) -> &[u8] {
         self.scope.as_bytes()
     }
 
-    /// Takes positions if enough are held and no caller waits; a run only from the range in use. Never waits itself.
+    /// Takes positions if enough are held and no caller waits; a run only from the range in use.
     #[inline]
     pub(super) fn try_take(&mut self, wanted: Wanted) -> Option<(Taken, Option<Fetch>)> {
         if self.line.is_some() {
@@ -107,7 +96,8 @@ impl Cell {
         Some((taken, self.refill_if_low()))
     }
 
-    /// Takes positions, or waits in line. `None` to ask the store for a run alone; never with `is_patient`.
+    /// Takes positions if held and no caller waits, else waits in line. `None` if no lease is due and the store should
+    /// be asked for a run alone; never with `is_patient`.
     pub(super) fn take(&mut self, wanted: Wanted, is_patient: bool) -> Option<(Outcome, Option<Fetch>)> {
         let is_unique = self.is_unique();
         if self.line.is_none() {
@@ -115,7 +105,7 @@ impl Cell {
                 self.is_used = true;
                 return Some((Outcome::Answered(Ok(taken)), self.refill_if_low()));
             }
-            // What is held in short pieces must not grow with every run that does not fit them.
+            // Short pieces in memory must not grow with every run that does not fit them.
             if wanted.is_run() && is_unique && !is_patient && self.held.count() > self.watermark {
                 return None;
             }
@@ -123,7 +113,7 @@ impl Cell {
         Some(self.wait(wanted))
     }
 
-    /// Fetches the first positions of a scope that somebody is about to ask for, if nothing is there yet.
+    /// Fetches the first positions of a scope that is about to be asked for.
     pub(super) fn warm(&mut self) -> Option<Fetch> {
         if self.version > 0 || self.refill != Refill::None {
             return None;
@@ -131,17 +121,17 @@ impl Cell {
         Some(self.fetch(self.lease_size(), 0))
     }
 
-    /// A refill ended. Answers what to fetch next, if anything.
+    /// Handles the end of a refill. Returns what to fetch next.
     pub(super) fn refilled(&mut self, outcome: Result<Grant, GrantError>) -> Option<Fetch> {
         let ended = std::mem::replace(&mut self.refill, Refill::None);
         match outcome {
-            // It was recalled, or the store was taken back since.
+            // It was recalled, or the store was restored.
             Ok(_) if ended == Refill::Discarded => {}
             Ok(Grant { lease, version, aside }) => {
                 self.version = version;
                 let free = lease.count() - aside.len() as u64;
                 self.watermark = share(free, self.series.limits().watermark_percent);
-                // Only what was granted makes leases grow: an outage must not make a crash skip more.
+                // Only grants make leases grow: an outage must not make a crash skip more.
                 self.growths = self.growths.saturating_add(1);
                 self.held.hold(lease, &aside);
                 self.serve();
@@ -151,25 +141,24 @@ impl Cell {
                 return if self.line.is_some() { self.refill_if_low() } else { self.drained(elsewhere) };
             }
             Err(error) => {
-                // Those whom the rest would do are not turned away for a store that is away.
+                // Serve waiters that the remainder can satisfy before failing the others.
                 self.serve();
                 let (place, end) = (self.place(), self.series.end());
                 for waiter in self.line.take().into_iter().flat_map(|line| line.waiting) {
-                    let refusal = IssueError::of_grant(&place, waiter.wanted.count(), end, error.clone());
-                    waiter.refuse(refusal);
+                    waiter.refuse(&place, end, error.clone());
                 }
-                // A store that failed is asked again when somebody asks us, not in a circle.
+                // A store that failed is asked again with the next call, not in a loop.
                 return None;
             }
         }
         self.refill_if_low()
     }
 
-    /// Nothing more is granted. Answers with a last question to the store if all that was held is gone since it was
-    /// asked: as long as it takes us for a holder, it tells other nodes that the space may not be exhausted.
+    /// Asks the store once more if all that was held is gone: while the store believes that this node holds positions,
+    /// it tells other nodes that the space may not be exhausted.
     fn drained(&mut self, elsewhere: bool) -> Option<Fetch> {
         if !self.held.is_empty() {
-            // Asked again when somebody takes of it, not in a circle.
+            // Asked again when a caller takes from it, not in a loop.
             return None;
         }
         if self.held_when_asked {
@@ -179,17 +168,16 @@ impl Cell {
         None
     }
 
-    /// Ends the cell if nothing is under way, and answers with its unused end. With `only_idle`, a cell that
-    /// was used since it was last asked stays.
-    ///
-    /// Invariant: whoever seals a cell removes it under the lock that it holds, so nothing leaves it afterwards
-    /// and what is given back was never handed out.
+    /// Ends the cell if nothing is under way, and returns its unused end. With `only_idle`, a cell used since the last
+    /// call stays.
+    /// Invariant: the caller removes a sealed cell under the lock it holds, so nothing leaves the cell afterwards and
+    /// what is given back was never handed out.
     pub(super) fn seal(&mut self, only_idle: bool) -> Option<Sealed> {
         let is_used = std::mem::take(&mut self.is_used);
         if self.refill != Refill::None || self.line.is_some() || only_idle && is_used {
             return None;
         }
-        // Only what ends at the cursor can be given back; ranges before it are gaps.
+        // Only the range that ends at the cursor can be given back; ranges before it are gaps.
         let mut held = self.held.take_all();
         let last = held.pop();
         let lost_count = held.iter().map(|lease| lease.count()).sum();
@@ -197,20 +185,11 @@ impl Cell {
         Some(Sealed { tail, lost_count })
     }
 
-    /// Whether it holds nothing and has nothing to come: it was never granted anything, or the space is
-    /// exhausted. Such a cell is removed. The store is asked again when somebody comes: a tail may have gone
-    /// back to it meanwhile.
+    /// Whether it was never granted anything, or the space is exhausted. Such a cell is removed, so the store is asked
+    /// again with the next call: a tail may have been returned meanwhile.
     pub(super) fn is_void(&self) -> bool {
         let is_idle = self.refill == Refill::None && self.line.is_none() && self.held.is_empty();
         is_idle && (self.version == 0 || self.is_exhausted)
-    }
-
-    pub(super) fn held_count(&self) -> u64 {
-        self.held.count()
-    }
-
-    pub(super) fn first_held(&self) -> Option<u64> {
-        self.held.first()
     }
 
     pub(super) fn place(&self) -> Place {
@@ -221,7 +200,7 @@ impl Cell {
         self.series.promise() == Promise::Unique
     }
 
-    /// Gives up what is held, and what is on its way once it arrives.
+    /// Gives up what is held, and what a refill under way will bring.
     pub(super) fn discard(&mut self) -> Vec<Lease> {
         if self.refill == Refill::UnderWay {
             self.refill = Refill::Discarded;
@@ -229,12 +208,10 @@ impl Cell {
         self.held.take_all()
     }
 
-    /// Whether what a refill under way brings is given up.
     pub(super) fn is_refill_discarded(&self) -> bool {
         self.refill == Refill::Discarded
     }
 
-    /// Starts a refill if the level is low and none is under way.
     #[inline]
     pub(super) fn refill_if_low(&mut self) -> Option<Fetch> {
         let held = self.held.count();
@@ -253,7 +230,7 @@ impl Cell {
             return None;
         }
         let give_back = run.and_then(|count| self.give_up_before_run(count));
-        // Of what is held in pieces, a run has nothing.
+        // A run cannot use what is held in pieces.
         let least = if run.is_some() { wanted } else { wanted.saturating_sub(held) };
         Some(Fetch { give_back, ..self.fetch(self.lease_size().max(least), least) })
     }
@@ -261,12 +238,11 @@ impl Cell {
     fn fetch(&mut self, count: u64, least: u64) -> Fetch {
         let held_from = self.held.first();
         (self.refill, self.held_when_asked) = (Refill::UnderWay, held_from.is_some());
-        let (place, series) = (self.place(), self.series.clone());
-        Fetch { place, series, count, least, held_from, give_back: None }
+        Fetch { place: self.place(), series: self.series.clone(), count, least, held_from, give_back: None }
     }
 
-    /// In an ordered series, what lies before a run must not be handed out after it. Takes everything out of memory,
-    /// for the store to write down as lost what is too short, and to grant the rest again in one piece.
+    /// In an ordered series, positions before a run must not be handed out after it. Takes everything from memory: the
+    /// store records short pieces as lost and grants the rest again in one piece.
     fn give_up_before_run(&mut self, count: u64) -> Option<Tail> {
         if self.is_unique() {
             return None;

@@ -1,4 +1,4 @@
-//! What is held, taken out of memory and given back to the store.
+//! Takes what is held out of memory and gives it back to the store.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,22 +12,19 @@ use crate::ledger::{Surrendered, Tail};
 use crate::series::SeriesName;
 use crate::store::Store;
 
-/// Tails that are on their way back to the store together.
 const SURRENDERS_MAX: usize = 1_024;
 
-/// What became of the positions that were held when a dispenser closed, or a scope was evicted.
+/// What became of the held positions when a dispenser closed or scopes were evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Closed {
-    /// Scopes that were sealed.
     pub scopes: u64,
-    /// Positions that went back to their cursors.
+    /// Positions returned to their cursors.
     pub returned: u64,
-    /// Positions that remain as gaps.
     pub gaps: u64,
 }
 
 impl<S: Store> Dispenser<S> {
-    /// Seals the cells of a series, or all, until none is left. Whoever calls it has seen to it that no new one comes.
+    /// Seals the cells of a series, or all, until none is left. The caller must prevent new ones.
     pub(super) async fn close_all(&self, of: Option<&SeriesName>) -> Closed {
         let mut closed = Closed::default();
         loop {
@@ -38,17 +35,17 @@ impl<S: Store> Dispenser<S> {
                 closed.scopes += more.scopes;
                 closed.returned += more.returned;
                 closed.gaps += more.gaps;
-                // Its own task has ended since, which says nothing of refills.
+                // Only the task that gave back has ended, which says nothing about refills.
                 continue;
             }
-            if !self.inner.shards.any(|cell| of.is_none_or(|series| cell.series().name() == series)) {
+            if !self.inner.shards.any(|cell| of.is_none_or(|series| cell.series.name() == series)) {
                 return closed;
             }
-            // A cell that could not be sealed has a refill under way; its end is what there is to wait for.
+            // A cell that could not be sealed has a refill under way: wait for its end.
             if self.inner.refills.are_under_way() {
                 ended.await;
             } else {
-                // Its task is just about to start.
+                // Its task is about to start.
                 tokio::task::yield_now().await;
             }
         }
@@ -58,18 +55,17 @@ impl<S: Store> Dispenser<S> {
 impl<S: Store> Inner<S> {
     pub(super) fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<Sealed> {
         let mut sealed = Vec::new();
-        let is_of = |cell: &Cell| of.is_none_or(|series| cell.series().name() == series);
-        self.shards.sweep(|cell| match is_of(cell).then(|| cell.seal(only_idle)).flatten() {
-            Some(cell) => {
-                sealed.push(cell);
-                true
-            }
-            None => false,
+        let is_of = |cell: &Cell| of.is_none_or(|series| cell.series.name() == series);
+        self.shards.sweep(|cell| {
+            let ended = if is_of(cell) { cell.seal(only_idle) } else { None };
+            let is_sealed = ended.is_some();
+            sealed.extend(ended);
+            is_sealed
         });
         sealed
     }
 
-    /// Gives tails back, in a task: they are in no cell any more, and a caller that stops waiting must not lose them.
+    /// Gives tails back in a task: they are in no cell any more, and must not be lost if the caller stops waiting.
     pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<Sealed>) -> Closed {
         let scopes = sealed.len() as u64;
         let given_back = self.spawn(|inner| async move { inner.give_back_together(sealed).await }).await;
@@ -79,9 +75,8 @@ impl<S: Store> Inner<S> {
         })
     }
 
-    /// Gives tails back, many at a time, so that they share commits.
     async fn give_back_together(self: &Arc<Self>, sealed: Vec<Sealed>) -> Closed {
-        // With a tail the store takes all that lies before it for handed out.
+        // With a tail, the store assumes that everything before it was handed out.
         if !sealed.is_empty() && Box::pin(self.report_all()).await.is_err() {
             self.has_unknown_tails.store(true, Ordering::Release);
         }

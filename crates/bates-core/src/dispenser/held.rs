@@ -1,7 +1,6 @@
-//! What a scope holds: positions granted and not handed out, ascending. Mostly one range, so two integers; what
-//! does not join it lies apart.
+//! Positions granted to a scope and not handed out, ascending: mostly one range, the rest apart.
 //!
-//! Invariant: a position leaves once, and never comes back unless nobody saw it.
+//! Invariant: a position leaves once, and never comes back unless no caller saw it.
 
 use std::collections::VecDeque;
 
@@ -13,7 +12,7 @@ pub(super) struct Held {
     /// The range in use, empty if `from == to`. Invariant: it is empty only if nothing is held.
     from: u64,
     to: u64,
-    /// What comes behind it and does not join it.
+    /// Ranges that do not adjoin it.
     behind: Option<Box<Behind>>,
 }
 
@@ -25,7 +24,7 @@ struct Behind {
 
 struct Run {
     lease: Lease,
-    /// Whether nothing but positions that were set aside lies between it and the one before.
+    /// Whether only adopted positions lie between it and the range before.
     is_bridged: bool,
 }
 
@@ -48,7 +47,7 @@ impl Held {
     #[inline]
     pub(super) fn take(&mut self, wanted: Wanted) -> Option<Taken> {
         let count = wanted.count();
-        // One is always left in the range, so that it need not be asked what comes behind it.
+        // One always stays in the range, so that this path need not look at what comes behind it.
         if self.to - self.from > count {
             let first = Lease::new(self.from, self.from + count)?;
             self.from += count;
@@ -71,13 +70,12 @@ impl Held {
         Some(taken)
     }
 
-    /// The same; where no order is promised, a run may lie behind others.
+    /// Like `take`; where no order is promised, a run may lie behind others.
     pub(super) fn take_anywhere(&mut self, wanted: Wanted, is_unique: bool) -> Option<Taken> {
         let taken = self.take(wanted);
         if taken.is_none() && is_unique && wanted.is_run() { self.take_behind(wanted.count()) } else { taken }
     }
 
-    /// Takes from the first range only.
     fn take_front(&mut self, count: u64) -> Option<Lease> {
         let (taken, rest) = Lease::new(self.from, self.to)?.split(count);
         match rest {
@@ -87,21 +85,19 @@ impl Held {
         taken
     }
 
-    /// The range in use is used up: the next one comes to the front.
+    /// Brings the next range to the front.
     fn advance(&mut self) {
         self.from = self.to;
-        if let Some(behind) = &mut self.behind {
-            if let Some(Run { lease: next, .. }) = behind.runs.pop_front() {
-                (self.from, self.to) = (next.from(), next.to());
-                behind.count -= next.count();
-            }
-            if behind.runs.is_empty() {
-                self.behind = None;
-            }
+        if let Some(behind) = &mut self.behind
+            && let Some(Run { lease: next, .. }) = behind.runs.pop_front()
+        {
+            (self.from, self.to) = (next.from(), next.to());
+            behind.count -= next.count();
         }
+        self.behind.take_if(|behind| behind.runs.is_empty());
     }
 
-    /// Holds a lease that was granted behind all that is held, but for what of it was set aside, ascending.
+    /// Adds a lease granted behind all that is held, without its adopted positions (`aside`, ascending).
     pub(super) fn hold(&mut self, lease: Lease, aside: &[u64]) {
         let mut is_bridged = self.end() == Some(lease.from());
         let mut from = lease.from();
@@ -127,9 +123,7 @@ impl Held {
                 let behind = self.apart();
                 behind.count += lease.count();
                 match behind.runs.back_mut() {
-                    Some(last) if last.lease.joined(lease).is_some() => {
-                        last.lease = last.lease.joined(lease).unwrap_or(last.lease);
-                    }
+                    Some(last) if let Some(joined) = last.lease.joined(lease) => last.lease = joined,
                     _ => behind.runs.push_back(Run { lease, is_bridged }),
                 }
             }
@@ -142,7 +136,7 @@ impl Held {
             None => (self.from, self.to) = (lease.from(), lease.to()),
             Some(front) if lease.joined(front).is_some() => self.from = lease.from(),
             Some(front) => {
-                // Whether the two were bridged is not known any more, so they are not.
+                // Whether the two were bridged is no longer known, so they are not.
                 let behind = self.apart();
                 behind.count += front.count();
                 behind.runs.push_front(Run { lease: front, is_bridged: false });
@@ -151,7 +145,7 @@ impl Held {
         }
     }
 
-    /// Everything, ascending; what was set aside lies within a range if nothing else lies between its parts.
+    /// Takes everything, ascending. Adopted positions lie within a range if nothing else lies between its parts.
     pub(super) fn take_all(&mut self) -> Vec<Lease> {
         let mut all: Vec<Lease> = Lease::new(self.from, self.to).into_iter().collect();
         for Run { lease, is_bridged } in self.behind.take().into_iter().flat_map(|behind| behind.runs) {
@@ -227,7 +221,7 @@ mod tests {
         let mut held = Held::default();
         held.hold(lease(1, 10), &[1, 4, 5]);
         assert_eq!(held.count(), 6);
-        // The next one begins with some that were set aside; one after it does not join.
+        // The next lease begins with adopted positions; the one after does not adjoin.
         held.hold(lease(10, 20), &[10, 11, 15]);
         held.hold(lease(30, 33), &[30]);
         let taken: Vec<u64> = held.take(Wanted::Any(3)).unwrap().positions().collect();
@@ -235,7 +229,7 @@ mod tests {
         assert_eq!(held.take_all(), [lease(7, 20), lease(31, 33)]);
     }
 
-    /// Grants ascend, with or without a hole before them, and with positions in them that were set aside.
+    /// Grants ascend, with or without a hole before them, and with adopted positions.
     #[derive(Clone, Debug)]
     enum Step {
         Grant {
@@ -252,7 +246,6 @@ mod tests {
         prop_oneof![
             (0_u64..3, 1_u64..20, prop::collection::btree_set(0_u64..19, 0..8)).prop_map(
                 |(hole, count, aside)| {
-                    // The last one is free.
                     let aside = aside.into_iter().filter(|at| at + 1 < count).collect();
                     Step::Grant { hole, count, aside }
                 }

@@ -1,4 +1,4 @@
-//! Those who wait for positions of a scope, in the order in which they came.
+//! Callers that wait for positions of a scope, in order of arrival.
 
 use std::collections::VecDeque;
 
@@ -8,6 +8,7 @@ use super::Wanted;
 use super::cell::{Answer, Cell, Fetch, Outcome};
 use crate::error::IssueError;
 use crate::ledger::GrantError;
+use crate::scope::Place;
 
 #[derive(Default)]
 pub(super) struct Line {
@@ -28,26 +29,25 @@ impl Line {
 
     pub(super) fn pop_front(&mut self) -> Option<Waiter> {
         let waiter = self.waiting.pop_front()?;
-        // Once the sum was cut off, it says too little after this: then more is fetched later.
+        // If the sum saturated, it is now too low, and more is fetched later.
         self.wanted = self.wanted.saturating_sub(waiter.wanted.count());
         Some(waiter)
     }
 
-    /// How long the run is that the first one waits for, if it waits for one.
+    /// How long a run the first one waits for.
     pub(super) fn waits_for_run(&self) -> Option<u64> {
         self.waiting.front().filter(|waiter| waiter.wanted.is_run()).map(|waiter| waiter.wanted.count())
     }
 }
 
 impl Waiter {
-    pub(super) fn refuse(self, refusal: IssueError) {
-        // Who no longer waits needs no answer.
-        let _ = self.answer.send(Err(refusal));
+    pub(super) fn refuse(self, place: &Place, end: u64, error: GrantError) {
+        // The caller may no longer wait.
+        let _ = self.answer.send(Err(IssueError::of_grant(place, self.wanted.count(), end, error)));
     }
 }
 
 impl Cell {
-    /// Waits in line, unless too many do.
     pub(super) fn wait(&mut self, wanted: Wanted) -> (Outcome, Option<Fetch>) {
         self.is_used = true;
         let waiting = self.line.as_ref().map_or(0, |line| line.waiting.len());
@@ -59,7 +59,6 @@ impl Cell {
         (Outcome::Waits(receiver), self.refill_if_low())
     }
 
-    /// Serves those who wait, in line, as far as what is held goes.
     pub(super) fn serve(&mut self) {
         let is_unique = self.is_unique();
         while let Some(line) = &mut self.line {
@@ -68,7 +67,7 @@ impl Cell {
             let Some(taken) = taken else { break };
             let waiter = line.pop_front();
             if let Some(Err(Ok(unseen))) = waiter.map(|waiter| waiter.answer.send(Ok(taken))) {
-                // Whoever asked went away before it saw these positions: they are as good as new.
+                // The caller went away before it saw these positions, so they can be handed out.
                 for lease in unseen.leases().collect::<Vec<_>>().into_iter().rev() {
                     self.held.hold_again(lease);
                 }
@@ -79,7 +78,7 @@ impl Cell {
         }
     }
 
-    /// Nothing will be granted any more: each in turn gets what is left, if that is enough for it.
+    /// After the last grant: each in turn gets what is left, if that is enough.
     pub(super) fn serve_the_rest(&mut self, elsewhere: bool) {
         loop {
             self.serve();
@@ -90,9 +89,7 @@ impl Cell {
             }
             if let Some(waiter) = line.pop_front() {
                 let left = if waiter.wanted.is_run() { self.held.longest_run() } else { self.held.count() };
-                let exhausted = GrantError::Exhausted { left, elsewhere };
-                let (wanted, end) = (waiter.wanted.count(), self.series.end());
-                waiter.refuse(IssueError::of_grant(&self.place(), wanted, end, exhausted));
+                waiter.refuse(&self.place(), self.series.end(), GrantError::Exhausted { left, elsewhere });
             }
             self.line.take_if(|line| line.waiting.is_empty());
         }

@@ -1,11 +1,9 @@
 //! The dispenser: hands positions out of memory, and has the store move the cursor before it does.
 //!
-//! Owns what is in memory and when the store is asked. What may go wrong with it, and the rule of the design
-//! that forbids it:
-//! - a number twice: only positions of a durable grant are held, and each leaves its cell once;
-//! - a number that falls: grants ascend, and who comes while somebody waits, waits behind;
-//! - a tail given back that was used: a cell is sealed and removed first, and the store compares before it takes
-//!   back.
+//! What keeps the promises:
+//! - no number twice: only positions of a durable grant are held, and each leaves its cell once;
+//! - no number falls: grants ascend, and callers never overtake one that waits;
+//! - no used tail given back: a cell is sealed and removed first, and the store compares before it takes back.
 
 mod burned;
 mod cell;
@@ -39,10 +37,8 @@ use shards::{At, Shards};
 pub use closing::Closed;
 pub(crate) use take::Wanted;
 
-/// How much a scope, or all scopes of a series, hold in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Level {
-    /// Scopes that are in memory.
     pub scopes: u64,
     /// Positions granted and not handed out.
     pub held: u64,
@@ -65,25 +61,21 @@ struct Inner<S> {
     direct_calls: Semaphore,
     is_closing: AtomicBool,
     refills: Arc<Refills>,
-    /// The era of the store in which all that is held was granted.
+    /// The era of the store in which everything held was granted.
     era: AtomicU64,
     given_up: GivenUp,
     burned: Burned,
-    /// Whether the store did not say what became of a tail that was given back.
+    /// Whether the store did not confirm what became of a tail.
     has_unknown_tails: AtomicBool,
     recalls_answered: AtomicU64,
-    /// The runtime that refills. A caller may be in another one that ends before the refill does, or in none.
+    /// Runs refills. A caller may be in another runtime that ends earlier, or in none.
     tokio: Handle,
     process: ProcessGuard,
 }
 
 impl<S: Store> Dispenser<S> {
-    /// A dispenser in front of a store, with nothing in memory. It refills in the runtime of the caller, which must live
-    /// as long as the dispenser.
-    ///
-    /// # Panics
-    ///
-    /// Outside a Tokio runtime.
+    /// Starts with nothing in memory. Refills run in the caller's Tokio runtime, which must outlive the dispenser.
+    /// Panics outside one.
     pub fn new(store: Arc<S>) -> Self {
         Self::on(Measured::new(store, Arc::new(SystemRuntime)))
     }
@@ -106,19 +98,18 @@ impl<S: Store> Dispenser<S> {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Whether positions of a series may be held in memory.
     #[inline]
     fn may_hold(&self, series: &Series) -> bool {
         !self.is_closing() && !series.is_retired() && !series.is_out_of_memory() && !self.is_forked()
     }
 
-    /// Invariant: a fork of the process that made the dispenser takes and gives back nothing, and takes no lock.
+    /// Invariant: a fork takes and gives back nothing, and takes no lock.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         self.inner.process.is_forked()
     }
 
-    /// Fetches the first positions of a scope that is about to be asked for, without waiting and without taking any.
+    /// Starts fetching the first positions of a scope that is not in memory, so that many callers share a commit.
     pub fn warm(&self, series: &Series, scope: &ScopeKey) {
         if self.is_forked() {
             return;
@@ -130,42 +121,41 @@ impl<S: Store> Dispenser<S> {
         self.inner.start_refill(fetch);
     }
 
-    /// How much a scope holds in memory; `None` if it is not there. Never creates one.
+    /// `None` if the scope is not in memory. Never creates one.
     pub fn level(&self, series: &Series, scope: &ScopeKey) -> Option<Level> {
         let at = At { series, scope: scope.as_str() };
-        self.inner.shards.look(at, |cell| Level { scopes: 1, held: cell.held_count() })
+        self.inner.shards.look(at, |cell| Level { scopes: 1, held: cell.held.count() })
     }
 
-    /// How much each series holds in memory. Looks at every scope there.
+    /// How much each series holds in memory. Walks all scopes there.
     pub fn levels(&self) -> HashMap<SeriesName, Level> {
         let mut levels: HashMap<SeriesName, Level> = HashMap::new();
         self.inner.shards.each(|cell| {
-            let level = levels.entry(cell.series().name().clone()).or_default();
+            let level = levels.entry(cell.series.name().clone()).or_default();
             level.scopes += 1;
-            level.held += cell.held_count();
+            level.held += cell.held.count();
         });
         levels
     }
 
-    /// The first position of a scope that was not handed out yet. `None` if there is no such scope.
+    /// The first position of a scope not yet handed out. `None` if the scope does not exist. Never creates one.
     pub async fn peek(&self, series: &Series, scope: &ScopeKey) -> Result<Option<u64>, StoreError> {
         if self.is_forked() {
             return Err(StoreError::Forked);
         }
         let at = At { series, scope: scope.as_str() };
-        let held = self.inner.shards.look(at, |cell| cell.first_held()).flatten();
+        let held = self.inner.shards.look(at, |cell| cell.held.first()).flatten();
         if held.is_some() {
             return Ok(held);
         }
         Ok(self.inner.store.cursor(series.place(scope)).await?.map(|cursor| cursor.next))
     }
 
-    /// How many scopes are in memory.
     pub fn scopes_held(&self) -> usize {
         self.inner.shards.len()
     }
 
-    /// Evicts the scopes that nobody asked for since the last call, and gives their tails back.
+    /// Evicts the scopes that no caller used since the last call, and gives their tails back.
     pub async fn evict_idle(&self) -> Closed {
         if self.is_forked() {
             return Closed::default();
@@ -174,7 +164,7 @@ impl<S: Store> Dispenser<S> {
         self.inner.give_back(sealed).await
     }
 
-    /// Refuses new calls, ends those under way and gives all tails back. No task has the store afterwards.
+    /// Refuses new calls, lets those under way end, and gives all tails back. Afterwards no task uses the store.
     pub async fn close(&self) -> Closed {
         if self.is_forked() {
             return Closed::default();
@@ -186,18 +176,17 @@ impl<S: Store> Dispenser<S> {
         closed
     }
 
-    /// Retires a series: begins nothing new, ends what is under way, gives its tails back and holds nothing of it.
+    /// Begins nothing new in the series, lets calls under way end, and gives its tails back.
     pub(crate) async fn retire(&self, series: &Series) -> Closed {
         series.retire();
         self.close_all(Some(series.name())).await
     }
 
-    /// Gives up all that is held, and what is on its way, if the store no longer vouches for it.
+    /// Gives up everything held and on its way if the store was restored.
     pub(crate) fn keep_up(&self) {
         self.inner.keep_up();
     }
 
-    /// Whether new calls are refused.
     pub fn is_closing(&self) -> bool {
         self.inner.is_closing.load(Ordering::Acquire)
     }

@@ -1,6 +1,6 @@
-//! Ranges that this process gives up before they are used: recalled, or granted by a store that was taken back since.
+//! Ranges that this process gives up before they are used: recalled, or granted before the store was restored.
 //!
-//! Invariant: what is given up is not handed out afterwards, and is reported until the store has written it down.
+//! Invariant: what is given up is not handed out afterwards, and is reported until the store has recorded it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use crate::scope::{Place, ScopeKey};
 use crate::series::SeriesName;
 use crate::store::{Store, StoreError};
 
-/// What was given up and is not reported yet, by series.
+/// Given up and not reported yet, by series.
 #[derive(Default)]
 pub(super) struct GivenUp(Mutex<BTreeMap<SeriesName, Vec<(ScopeKey, Lease)>>>);
 
@@ -30,8 +30,8 @@ impl GivenUp {
         }
     }
 
-    /// From where on a process says that it holds something of a scope: the store takes all below for handed out, and
-    /// what was given up must not be, until it is reported.
+    /// From where on this process reports a scope as held: the store assumes that everything below was handed out,
+    /// which must not include what was given up and not reported.
     pub(super) fn held_from(&self, place: &Place, held_from: Option<u64>) -> Option<u64> {
         let all = self.0.lock();
         let of_scope =
@@ -39,15 +39,7 @@ impl GivenUp {
         of_scope.map(|(_, range)| range.from()).chain(held_from).min()
     }
 
-    fn of(&self, series: &SeriesName) -> Vec<(ScopeKey, Lease)> {
-        self.0.lock().get(series).cloned().unwrap_or_default()
-    }
-
-    fn series(&self) -> Vec<SeriesName> {
-        self.0.lock().keys().cloned().collect()
-    }
-
-    /// The first `count` of a series are reported; others may have come since.
+    /// Removes the first `count` of a series; others may have come since.
     fn reported(&self, series: &SeriesName, count: usize) {
         let mut all = self.0.lock();
         if let Some(of_series) = all.get_mut(series) {
@@ -60,11 +52,12 @@ impl GivenUp {
 }
 
 impl<S: Store> Dispenser<S> {
-    /// Answers the recalls of the store, and reports what was given up. What fails is tried with the next call.
+    /// Answers the recalls that the store has for this process, and reports what was given up otherwise. Failures are
+    /// retried with the next call.
     pub(crate) async fn answer_recalls(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
         for Recall { series, epoch } in inner.store.recalls().await? {
-            inner.discard(|cell| cell.series().name() == &series);
+            inner.discard(|cell| cell.series.name() == &series);
             inner.discarded_refills_ended(&series).await;
             inner.report(&series, Some(epoch)).await?;
             inner.recalls_answered.fetch_add(1, Ordering::AcqRel);
@@ -87,9 +80,8 @@ impl<S: Store> Dispenser<S> {
 }
 
 impl<S: Store> Inner<S> {
-    /// Gives up what is held if the store no longer vouches for it: it may be granted to others. Asked behind every
-    /// answer of the store, before anything of it is held. What is on its way is given up as well: nobody can tell which
-    /// side of the change it was granted on.
+    /// Gives up what is held if the store was restored: it may be granted to others. Called after every answer of the
+    /// store, before any of it is held. Grants on their way are given up too: they may be from before the change.
     pub(super) fn keep_up(&self) {
         let era = self.store.era();
         if self.era.load(Ordering::Acquire) == era || self.era.swap(era, Ordering::AcqRel) == era {
@@ -107,7 +99,7 @@ impl<S: Store> Inner<S> {
         self.store.surrender(tail).await
     }
 
-    /// Takes what cells hold out of memory; what is on its way to them follows when it arrives.
+    /// Takes what cells hold out of memory; grants on their way follow when they arrive.
     pub(super) fn discard(&self, of: impl Fn(&Cell) -> bool) {
         self.shards.sweep(|cell| {
             if of(cell) {
@@ -118,27 +110,27 @@ impl<S: Store> Inner<S> {
         });
     }
 
-    /// Waits for refills that were under way when their cells were discarded: what they bring is given up, too.
+    /// Waits for refills that were under way when their cells were discarded: their grants are given up, too.
     async fn discarded_refills_ended(&self, series: &SeriesName) {
         loop {
             let ended = self.refills.ended();
-            if !self.shards.any(|cell| cell.series().name() == series && cell.is_refill_discarded()) {
+            if !self.shards.any(|cell| cell.series.name() == series && cell.is_refill_discarded()) {
                 return;
             }
             ended.await;
         }
     }
 
-    /// Reports what was given up in every series.
     pub(super) async fn report_all(&self) -> Result<(), StoreError> {
-        for series in self.given_up.series() {
+        let all: Vec<SeriesName> = self.given_up.0.lock().keys().cloned().collect();
+        for series in all {
             self.report(&series, None).await?;
         }
         self.report_burned().await
     }
 
     async fn report(&self, series: &SeriesName, epoch: Option<u64>) -> Result<(), StoreError> {
-        let unused = self.given_up.of(series);
+        let unused = self.given_up.0.lock().get(series).cloned().unwrap_or_default();
         let count = unused.len();
         self.store.give_up(series.clone(), epoch, unused).await?;
         self.given_up.reported(series, count);

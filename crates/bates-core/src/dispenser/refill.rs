@@ -1,6 +1,6 @@
-//! Refills: positions fetched from the store for one cell, by a task of the runtime in which the dispenser was made.
+//! Refills: positions fetched from the store for one cell, by a task of the dispenser's runtime.
 //!
-//! Invariant: a cell whose refill began is told that it ended, also if the task is dropped.
+//! Invariant: a cell whose refill began learns that it ended, also if the task is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::series::Series;
 use crate::store::{Store, StoreError};
 
 impl<S: Store> Inner<S> {
-    /// Runs work in the background. Invariant: it counts until it has let go of the store; closing waits for that.
+    /// Runs work in the background. Invariant: it counts until it has let go of the store, which `close` waits for.
     pub(super) fn spawn<F>(
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>) -> F,
@@ -34,7 +34,7 @@ impl<S: Store> Inner<S> {
         })
     }
 
-    /// Fetches positions in the background, and goes on as long as the cell asks for more.
+    /// Fetches positions in the background, as long as the cell asks for more.
     #[inline]
     pub(super) fn start_refill(self: &Arc<Self>, fetch: Option<Fetch>) {
         if let Some(fetch) = fetch {
@@ -55,7 +55,7 @@ impl<S: Store> Inner<S> {
         self.store.runtime().spawn(Box::pin(running.run(fetch)));
     }
 
-    /// What the store grants for a refill. What a cell gave up for a run goes back before the run is fetched.
+    /// What a cell gave up for a run goes back before the run is fetched.
     async fn fetch(&self, fetch: Fetch) -> Result<Grant, GrantError> {
         let Fetch { place, series, count, least, held_from, give_back } = fetch;
         let held_from = self.given_up.held_from(&place, held_from);
@@ -71,7 +71,6 @@ struct Refill<S: Store> {
     inner: Arc<Inner<S>>,
     place: Place,
     series: Series,
-    /// Whether the cell waits for it still.
     is_under_way: bool,
     // Invariant: last, so that it counts until it has let go of the store.
     _counted: Counted,
@@ -87,12 +86,12 @@ impl<S: Store> Refill<S> {
         }
     }
 
-    /// Tells the cell that its refill ended. Answers what to fetch next, if anything.
+    /// Tells the cell that its refill ended. Returns what to fetch next.
     fn ended(&mut self, outcome: Result<Grant, GrantError>) -> Option<Fetch> {
         self.is_under_way = false;
         let at = At { series: &self.series, scope: self.place.scope.as_str() };
-        // Invariant: a cell with a refill under way is not removed, so it is there. One that was refused its first
-        // positions leaves no trace: a careless client fills no memory.
+        // Invariant: a cell with a refill under way is not removed, so it is there. A cell that was refused its first
+        // positions is removed: a careless client fills no memory.
         let refilled = |cell: &mut Cell| {
             if let (true, Ok(grant)) = (cell.is_refill_discarded(), &outcome) {
                 self.inner.given_up.add(cell.place(), [grant.lease]);
@@ -100,14 +99,14 @@ impl<S: Store> Refill<S> {
             cell.refilled(outcome)
         };
         let next = self.inner.shards.look_and_tidy(at, refilled).flatten();
-        self.inner.refills.arrived();
+        self.inner.refills.ended.notify_waiters();
         self.is_under_way = next.is_some();
         next
     }
 }
 
-/// A refill whose task was dropped with its runtime fails, so that no caller waits for it for ever. What it was granted is
-/// uncertain, as after a crash: the store counts it as held.
+/// If the task is dropped with its runtime, the refill fails, so that no caller waits for ever. Its grant is uncertain,
+/// as after a crash: the store counts it as held.
 impl<S: Store> Drop for Refill<S> {
     fn drop(&mut self) {
         if self.is_under_way {
@@ -116,7 +115,7 @@ impl<S: Store> Drop for Refill<S> {
     }
 }
 
-/// Refills under way, counted, and word of each that ends: who closes has to know when the last has let go of the store.
+/// Counts refills under way and signals each end: `close` waits until the last has let go of the store.
 #[derive(Default)]
 pub(super) struct Refills {
     count: AtomicUsize,
@@ -135,17 +134,12 @@ impl Refills {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// A refill brought what it was sent for; it may go on with the next.
-    pub(super) fn arrived(&self) {
-        self.ended.notify_waiters();
-    }
-
-    /// Told when one arrives or ends that is under way now.
+    /// Signalled when a refill under way now arrives or ends.
     pub(super) fn ended(&self) -> Notified<'_> {
         self.ended.notified()
     }
 
-    /// Waits until there is none. Whoever calls it has seen to it that no new one comes.
+    /// Waits until there is none. The caller must prevent new ones.
     pub(super) async fn all_ended(&self) {
         loop {
             let ended = self.ended();

@@ -1,6 +1,6 @@
-//! The scopes in memory, by place: sixty-four tables with a lock each, so that callers seldom meet.
+//! The scopes in memory: sixty-four tables with a lock each, so that callers seldom meet.
 //!
-//! Invariant: a cell is only seen under the lock of its shard, so nobody holds one that was removed.
+//! Invariant: a cell is only seen under the lock of its shard, so no caller holds one that was removed.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -19,12 +19,12 @@ pub(super) struct Shards {
     shards: Box<[Shard]>,
 }
 
-/// In a line of the cache by itself, so that two processors do not fight for it without need.
+/// On its own cache line, to avoid false sharing.
 #[derive(Default)]
 #[repr(align(64))]
 struct Shard(Mutex<HashTable<Cell>>);
 
-/// A place that is asked for without being built.
+/// A place, without building one.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     pub(super) series: &'a Series,
@@ -34,12 +34,12 @@ pub(super) struct At<'a> {
 impl At<'_> {
     #[inline]
     fn is(&self, cell: &Cell) -> bool {
-        cell.scope() == self.scope.as_bytes() && cell.series().is_named_as(self.series)
+        cell.scope() == self.scope.as_bytes() && cell.series.is_named_as(self.series)
     }
 }
 
 impl Shards {
-    /// The seed keeps callers from choosing scopes that meet in one shard.
+    /// The seed keeps callers from choosing scopes that share a shard.
     pub(super) fn new(seed: u64) -> Self {
         Self { hasher: FixedState::with_seed(seed), shards: (0..SHARDS).map(|_| Shard::default()).collect() }
     }
@@ -50,7 +50,7 @@ impl Shards {
         self.shard(hash).lock().find_mut(hash, |cell| at.is(cell)).map(look)
     }
 
-    /// Looks at the cell of a place, which is made if `may_make` says so. It is removed if it is void afterwards.
+    /// Visits the cell of a place, made if `may_make` allows it. Removes it if it is void afterwards.
     pub(super) fn look_or_make<R>(
         &self,
         at: At<'_>,
@@ -63,19 +63,18 @@ impl Shards {
         if !may_make() {
             return None;
         }
-        let rehash = |cell: &Cell| hash(hasher, cell.series(), cell.scope());
+        let rehash = |cell: &Cell| hash(hasher, &cell.series, cell.scope());
         let entry = shard
             .entry(hash_at, |cell| at.is(cell), rehash)
             .or_insert_with(|| Cell::new(at.series.clone(), at.scope));
         Some(look_and_tidy(entry, look))
     }
 
-    /// Looks at the cell of a place, if it is there. It is removed if it is void afterwards.
+    /// Visits the cell of a place, if it is there. Removes it if it is void afterwards.
     pub(super) fn look_and_tidy<R>(&self, at: At<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
         let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
         let mut shard = self.shard(hash).lock();
-        let entry = shard.find_entry(hash, |cell| at.is(cell)).ok()?;
-        Some(look_and_tidy(entry, look))
+        Some(look_and_tidy(shard.find_entry(hash, |cell| at.is(cell)).ok()?, look))
     }
 
     pub(super) fn each(&self, mut look: impl FnMut(&Cell)) {
@@ -88,15 +87,15 @@ impl Shards {
         self.shards.iter().any(|shard| shard.0.lock().iter().any(&is_one))
     }
 
-    /// Removes the cells for which `remove` says so; it is asked under the shard's lock.
+    /// Removes the cells that `remove` selects; called under the shard's lock.
     pub(super) fn sweep(&self, mut remove: impl FnMut(&mut Cell) -> bool) {
         for shard in &self.shards {
             let mut cells = shard.0.lock();
             cells.retain(|cell| !remove(cell));
-            // What many scopes needed once must not stay as room for ever.
+            // Give back the room that many scopes needed once.
             if cells.len() < cells.capacity() / 4 {
                 let room = cells.len() * 2;
-                cells.shrink_to(room, |cell| hash(&self.hasher, cell.series(), cell.scope()));
+                cells.shrink_to(room, |cell| hash(&self.hasher, &cell.series, cell.scope()));
             }
         }
     }
@@ -107,8 +106,7 @@ impl Shards {
 
     #[inline]
     fn shard(&self, hash: u64) -> &Mutex<HashTable<Cell>> {
-        // The tables use the low bits of the hash for their own buckets and the seven highest to tell cells
-        // apart; these lie between them.
+        // The tables use the low bits for buckets and the highest seven to tell cells apart; these lie between.
         &self.shards[(hash >> 48) as usize % SHARDS].0
     }
 }
@@ -149,7 +147,7 @@ mod tests {
         let scopes: Vec<String> = (0..2_000).map(|n| format!("name={}{n}", "x".repeat(n % 40))).collect();
         for name in ["a", "b", "a"] {
             let take = |cell: &mut Cell| cell.take(Wanted::Any(1), false).map(drop);
-            // A series that is described anew has the scopes of its name.
+            // A redescribed series has the scopes of its name.
             let series = series(name);
             for scope in &scopes {
                 let made = shards.look_or_make(At { series: &series, scope }, || true, take);
@@ -157,7 +155,7 @@ mod tests {
             }
         }
         assert_eq!(shards.len(), 4_000);
-        shards.sweep(|cell| cell.series().name().as_str() == "b");
+        shards.sweep(|cell| cell.series.name().as_str() == "b");
         let a = series("a");
         assert!(scopes.iter().all(|scope| shards.look(At { series: &a, scope }, |_| ()).is_some()));
         assert_eq!(shards.len(), 2_000);

@@ -1,10 +1,9 @@
-//! Positions for one call: out of memory, or granted by the store for this very call where what is held in memory could
-//! not keep the promise of the series.
+//! Positions for one call: from memory, or granted for this call where memory could not keep the promise.
 
 use tokio::sync::SemaphorePermit;
 
 use super::Dispenser;
-use super::burned::{Awaited, DirectGrant};
+use super::burned::Awaited;
 use super::cell::{Cell, Outcome};
 use super::shards::At;
 use crate::error::IssueError;
@@ -14,7 +13,7 @@ use crate::scope::{Place, ScopeKey};
 use crate::series::{Promise, Series};
 use crate::store::{Store, StoreError};
 
-/// Calls that may wait for a grant of the store together. They share commits, so more would only wait in memory.
+/// Max calls on their way to the store together. They share commits, so more would only wait in memory.
 pub(super) const CALLS_MAX: usize = 10_000;
 
 /// Adopted numbers that one call skips before it is refused. Each costs three commits.
@@ -22,9 +21,9 @@ const CUTS_MAX: usize = 64;
 
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted {
-    /// This many, in any number of ranges.
+    /// In any number of ranges.
     Any(u64),
-    /// A run: this many, in one range. `INCRBY` answers with the last position, and the caller owns all of them.
+    /// In one range: `INCRBY` answers with the last position, and the caller owns all of them.
     Run(u64),
 }
 
@@ -49,29 +48,20 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn at(&self) -> At<'_> {
-        At { series: self.series, scope: self.scope.as_str() }
-    }
-
     fn place(&self) -> Place {
         self.series.place(self.scope)
     }
 }
 
 impl<S: Store> Dispenser<S> {
-    /// The next `count` positions of a scope: all of them, or an error.
-    ///
-    /// A caller that stops waiting may leave its positions behind as a gap, never for somebody else to repeat.
-    /// Panics on a count of 0, which no answer could be.
+    /// The next `count` positions of a scope: all of them, or an error. Panics if `count` is 0. A caller that stops
+    /// waiting may leave a gap, never positions that another caller gets again.
     pub async fn take(&self, series: &Series, scope: &ScopeKey, count: u64) -> Result<Taken, IssueError> {
         self.take_wanted(series, scope, Wanted::Any(count)).await
     }
 
-    /// The same for whatever is wanted.
-    ///
-    /// What could go wrong with a run, and why it does not: a number twice, if it reached over positions of another
-    /// caller. Memory gives a run from one range alone, and the store grants one range. A number that falls: in an
-    /// ordered series what lies before a run is given up, and the store records it as lost, before the run is taken.
+    /// Invariant: memory gives a run from one range, and the store grants one range, so a run never includes positions
+    /// of another caller. In an ordered series, what lies before a run is recorded as lost before the run is taken.
     pub(crate) async fn take_wanted(
         &self,
         series: &Series,
@@ -89,7 +79,7 @@ impl<S: Store> Dispenser<S> {
             return answer;
         }
         match self.issue_once(call, Purpose::HandOut).await {
-            // The space may be at its end, or an adopted number may follow too soon: a lease reaches over those.
+            // The space may be at its end, or an adopted number may follow too soon: a lease reaches past those.
             Err(exhausted @ (IssueError::Exhausted { .. } | IssueError::HeldElsewhere { .. })) => {
                 self.take_held(call, true).await.unwrap_or(Err(exhausted))
             }
@@ -97,12 +87,13 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
-    /// Positions from memory or the next lease. `None` to ask the store for a run alone; never with `is_patient`.
+    /// `None` if the store should be asked for a run alone; never with `is_patient`.
     async fn take_held(&self, call: Call<'_>, is_patient: bool) -> Option<Result<Taken, IssueError>> {
-        // Asked under the shard's lock: once what is closed was swept out of a shard, nothing of it comes into it.
+        // Asked under the shard's lock: once a closed series was swept from a shard, nothing of it is added again.
         let may_make = || self.may_hold(call.series);
         let take = |cell: &mut Cell| cell.take(call.wanted, is_patient);
-        let Some(seen) = self.inner.shards.look_or_make(call.at(), may_make, take) else {
+        let at = At { series: call.series, scope: call.scope.as_str() };
+        let Some(seen) = self.inner.shards.look_or_make(at, may_make, take) else {
             return Some(match self.direct(call.series) {
                 Some(purpose) => self.issue(call, purpose).await,
                 None => Err(self.refusal(call.series, call.scope)),
@@ -122,13 +113,12 @@ impl<S: Store> Dispenser<S> {
         })
     }
 
-    /// The next `count` positions of a scope if they are held in memory and nobody waits for them, without
-    /// waiting and without building a key: for the hot path. `None` means: ask [`Dispenser::take`].
+    /// The hot path: takes held positions without waiting or building a key. `None` means: ask [`Dispenser::take`].
     pub fn try_take(&self, series: &Series, scope: &str, count: u64) -> Option<Taken> {
         self.try_take_wanted(series, scope, Wanted::Any(count))
     }
 
-    /// The same for whatever is wanted; a run only from the range in use.
+    /// Takes a run only from the range in use.
     #[inline]
     pub(crate) fn try_take_wanted(&self, series: &Series, scope: &str, wanted: Wanted) -> Option<Taken> {
         if wanted.count() == 0 || !self.may_hold(series) {
@@ -146,7 +136,8 @@ impl<S: Store> Dispenser<S> {
         Err(IssueError::Store { place: call.place(), error: StoreError::Forked })
     }
 
-    /// How the store itself grants a call, where memory could not keep the promise: nodes are ordered by commits.
+    /// For which purpose the store itself grants each call, where no lease in memory could keep the promise: commits
+    /// order the calls to several nodes.
     pub(crate) fn direct(&self, series: &Series) -> Option<Purpose> {
         match series.promise() {
             Promise::Gapless => Some(Purpose::Issue),
@@ -157,9 +148,9 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
-    /// From now on the calls of a series are granted by the store itself. When it answers, nothing of it is held.
+    /// From now on the store grants each call of the series. On return, nothing of it is held.
     pub(crate) async fn leave_memory(&self, series: &Series) {
-        // In a fork the store refuses the call that comes next.
+        // In a fork the store refuses the next call.
         if self.is_forked() {
             return;
         }
@@ -167,7 +158,6 @@ impl<S: Store> Dispenser<S> {
         series.memory().leave(close).await;
     }
 
-    /// One of the calls that may be on their way to the store together.
     pub(crate) fn permit(&self, place: &Place) -> Result<SemaphorePermit<'_>, IssueError> {
         let busy = |_| IssueError::Busy { place: place.clone(), waiting: CALLS_MAX };
         self.inner.direct_calls.try_acquire().map_err(busy)
@@ -179,13 +169,14 @@ impl<S: Store> Dispenser<S> {
 
     pub(crate) fn refusal(&self, series: &Series, scope: &ScopeKey) -> IssueError {
         if self.is_closing() {
-            return IssueError::Stopping;
+            IssueError::Stopping
+        } else {
+            IssueError::Retired { place: series.place(scope) }
         }
-        IssueError::Retired { place: series.place(scope) }
     }
 
-    /// What the store grants for this very call. Where an adopted number follows too soon for a run, what lies before it
-    /// is given up; in a gapless series the call is refused instead.
+    /// Asks the store for this call alone. Where an adopted number follows too soon for a run, the positions before it
+    /// are given up; a gapless series refuses instead.
     async fn issue(&self, call: Call<'_>, purpose: Purpose) -> Result<Taken, IssueError> {
         let mut answer = self.issue_once(call, purpose).await;
         let mut cuts = 0;
@@ -201,7 +192,6 @@ impl<S: Store> Dispenser<S> {
         answer
     }
 
-    /// One durable grant; calls that wait together share a commit.
     async fn issue_once(&self, call: Call<'_>, purpose: Purpose) -> Result<Taken, IssueError> {
         let Call { series, scope, wanted } = call;
         if self.is_closing() || series.is_retired() {
@@ -210,12 +200,10 @@ impl<S: Store> Dispenser<S> {
         let place = call.place();
         let _permit = self.permit(&place)?;
         let want = series.want(place.clone(), wanted.count(), purpose);
-        let granted = DirectGrant::new(&self.inner, want).await;
+        let granted = self.inner.grant_directly(want).await;
         self.inner.keep_up();
-        match granted {
-            Ok(grant) => Ok(grant.lease.into()),
-            Err(error) => Err(IssueError::of_grant(&place, wanted.count(), series.end(), error)),
-        }
+        let refused = |error| IssueError::of_grant(&place, wanted.count(), series.end(), error);
+        granted.map(|grant| grant.lease.into()).map_err(refused)
     }
 
     /// Gives up the `left` positions before an adopted number, if there is room for a run behind it.
@@ -233,7 +221,7 @@ impl<S: Store> Dispenser<S> {
         }
         let granted = store.grant(series.want(place.clone(), left, Purpose::Lease)).await;
         let Ok(Grant { lease, .. }) = granted else { return Ok(false) };
-        // No cursor has this version, so it stays where it is and the positions are written down as lost.
+        // No cursor has this version, so the cursor stays and the positions are recorded as lost.
         let tail = Tail { place: place.clone(), lease, version: 0, lost: Vec::new() };
         store.surrender(tail).await.map_err(failed)?;
         Ok(true)

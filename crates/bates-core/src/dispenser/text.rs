@@ -1,7 +1,6 @@
-//! The key of a scope as it lies in memory: inside its cell where it is short, so that finding a scope touches no
-//! other memory.
+//! The key of a scope in memory: inside its cell where it is short, so that a lookup touches no other memory.
 
-/// Longer keys lie behind a pointer.
+/// Longer keys are on the heap.
 const INLINE_BYTES_MAX: usize = 30;
 
 pub(super) enum Text {

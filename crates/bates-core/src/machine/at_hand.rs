@@ -1,5 +1,4 @@
-//! The hot path: numbers out of memory, for callers that must not wait, by the key of their scope or from a scope that
-//! was made ready once.
+//! The hot path: numbers from memory, for callers that must not wait.
 
 use bates_pattern::{Position, Scope};
 use jiff::Timestamp;
@@ -11,45 +10,41 @@ use crate::scope::{ScopeKey, ScopeName, ScopeRefused};
 use crate::series::{Entry, OpenScope};
 use crate::store::Store;
 
-/// A scope made ready once: what is around its numbers is written, and its identity is known.
+/// A scope rendered and named once, for many calls.
 #[derive(Clone, Debug)]
 pub struct ReadyScope {
     scope: Scope,
     key: ScopeKey,
 }
 
-/// Why no number was at hand. None was taken.
+/// Why no number was in memory. None was taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAtHand {
-    /// Nothing of the scope is in memory just now; it is being fetched.
+    /// Nothing of the scope is in memory; it is being fetched.
     #[error("no number of the scope is in memory just now: ask again, or wait for one")]
     Now,
-    /// Each number is waited for: the series is gapless, audited, shows today's date, or is ordered with documents.
+    /// The series is gapless or audited, shows a date that must be computed, or is ordered and has documents.
     #[error("each number of this series has to be waited for")]
     Never,
-    /// This process is a fork of the one that opened the store.
     #[error(
         "the numbers are held by the process that this one was forked from: only that process hands them out"
     )]
     Forked,
-    /// The machine is closing.
     #[error("the numbering machine is closed")]
     Stopping,
-    /// The scope is none of the series.
     #[error(transparent)]
     Scope(#[from] ScopeRefused),
 }
 
 impl ReadyScope {
-    /// What renders its numbers.
     pub fn into_scope(self) -> Scope {
         self.scope
     }
 }
 
 impl Entry {
-    /// Makes a scope ready. Where the series shows a date and none is named, it is that of this moment for good.
+    /// Where the series shows a date and `name` has none, the scope keeps the date of `moment` for good.
     pub fn ready(&self, name: ScopeName<'_>, moment: Timestamp) -> Result<ReadyScope, ScopeRefused> {
         let OpenScope { scope, place, .. } = self.scope(name, || moment)?;
         Ok(ReadyScope { scope, key: place.scope })
@@ -57,12 +52,11 @@ impl Entry {
 }
 
 impl<S: Store> Machine<S> {
-    /// Whether this process was forked from the one that opened the machine: then every call is refused.
     pub fn is_forked(&self) -> bool {
         self.dispenser.is_forked()
     }
 
-    /// The next number of a scope, if it is held in memory. If it is not, it is fetched meanwhile.
+    /// The next number of a scope, if it is held in memory. Otherwise starts fetching it.
     pub fn try_next(&self, entry: &Entry, ready: &ReadyScope) -> Result<(Position, String), NotAtHand> {
         // Invariant: what has to be recorded first, or written down, never leaves this way.
         if entry.spec.audit.is_on() || self.dispenser.direct(&entry.series).is_some() {
@@ -70,7 +64,7 @@ impl<S: Store> Machine<S> {
         }
         while let Some(taken) = self.dispenser.try_take(&entry.series, ready.key.as_str(), 1) {
             let Some(position) = Position::new(taken.first.from()) else { continue };
-            // A position that the rules reject is no number, and no gap.
+            // A rejected position is neither a number nor a gap.
             if let Ok(text) = ready.scope.number(position) {
                 entry.counts.add_issued(1);
                 return Ok((position, text));
@@ -86,7 +80,7 @@ impl<S: Store> Machine<S> {
         Err(NotAtHand::Now)
     }
 
-    /// The next `count` positions of a key's scope in one range, if held. `scope` is the caller's room for its key.
+    /// The next `count` positions of the scope of `key`, in one run, if held in memory. `scope` is scratch space.
     pub fn try_next_by_key(&self, entry: &Entry, key: &str, count: u64, scope: &mut String) -> Option<Taken> {
         if entry.is_awaited {
             return None;
@@ -98,7 +92,7 @@ impl<S: Store> Machine<S> {
         Some(taken)
     }
 
-    /// Fetches the first numbers of a key's scope ahead of a call, so that calls for several scopes share a commit.
+    /// Starts fetching the first numbers of the scope that `key` names, so that callers with many keys wait once.
     pub fn warm_by_key(&self, key: &str) {
         let Some(entry) = self.of_key(key) else { return };
         let Some(parameters) = entry.key().and_then(|template| template.read(key)) else { return };

@@ -1,5 +1,5 @@
-//! Numbers of a scope, as many as are asked for: positions taken until there are, and those that the rules reject passed
-//! over. On their way to the caller they are burned if they do not arrive.
+//! Takes numbers of a scope until there are enough, skipping rejected positions. Numbers that do not reach the caller
+//! are burned.
 
 use super::{Machine, NextError, Numbers};
 use crate::dispenser::Wanted;
@@ -8,18 +8,19 @@ use crate::scope::Place;
 use crate::series::OpenScope;
 use crate::store::Store;
 
+/// Numbers taken and rendered in one go.
 const CHUNK: u64 = 4_096;
 
-/// Rules that reject so many positions in a row will hardly accept the next one soon.
+/// Gives up after this many rejected positions in a row.
 const REJECTED_MAX: u64 = 1_000_000;
 
-/// Numbers that were taken, and where they came from if that has to be written down.
+/// Numbers taken, and the ranges they came from where these must be recorded.
 pub(crate) struct Drawn {
     pub(crate) numbers: Numbers,
     pub(crate) pieces: Vec<Piece>,
 }
 
-/// A range, and which of all numbers came from it.
+/// A range, and the indexes of the numbers that came from it.
 pub(crate) struct Piece {
     pub(crate) range: Lease,
     pub(crate) numbers: std::ops::Range<usize>,
@@ -53,7 +54,7 @@ impl Drawn {
 }
 
 impl<S: Store> Machine<S> {
-    /// Takes numbers, and notes from where if the series is audited, or in any case with `is_noted`.
+    /// Takes numbers, and notes their ranges if the series is audited or `is_noted` is set.
     pub(crate) async fn draw<'m>(
         &'m self,
         open: &'m OpenScope<'_>,
@@ -71,12 +72,12 @@ impl<S: Store> Machine<S> {
                     let added = unclaimed.get_mut().add(open, &taken, is_noted);
                     rejected = if added > 0 { 0 } else { rejected + taken.count() };
                 }
-                // The last few are given to whoever asks for more.
+                // A caller that asks for more than is left gets the last few.
                 Err(error) if error.left() > 0 => {
                     asked = error.left().min(asked);
                     continue;
                 }
-                // What was taken is given, not burned.
+                // Numbers already taken are given, not burned.
                 Err(_) if unclaimed.len() > 0 => break,
                 Err(error) => return Err(error.into()),
             }
@@ -86,7 +87,7 @@ impl<S: Store> Machine<S> {
             }
             asked = (count - unclaimed.len()).min(CHUNK);
             if asked > 0 {
-                // Other callers of this thread come in between.
+                // Lets other tasks of this thread run.
                 tokio::task::yield_now().await;
             }
         }
@@ -94,7 +95,8 @@ impl<S: Store> Machine<S> {
     }
 }
 
-/// Something on its way to the caller. It is burned if the caller stops waiting, or a record could not be written.
+/// Positions taken that the caller does not have yet. Burned on drop: the caller stopped waiting, or a write that
+/// must come first failed.
 pub(crate) struct Unclaimed<'m, S: Store, T: Positions> {
     machine: &'m Machine<S>,
     place: &'m Place,
@@ -106,7 +108,7 @@ pub(crate) trait Positions {
 }
 
 impl Positions for Drawn {
-    /// Positions that the rules reject are not among them: they are no gaps.
+    /// Without rejected positions: they are no gaps.
     fn ranges(&self) -> Ranges {
         Ranges::of(self.numbers.positions_from(0).filter_map(|at| Lease::new(at, at + 1)))
     }
@@ -131,7 +133,7 @@ impl<'m, S: Store, T: Positions> Unclaimed<'m, S, T> {
         self.what.as_mut().expect("it is there until it is claimed")
     }
 
-    /// From here on it is the caller's. Nothing may be waited for afterwards.
+    /// The caller owns it from here on; nothing may be awaited afterwards.
     pub(crate) fn claim(mut self) -> T {
         self.what.take().expect("it is there until it is claimed")
     }

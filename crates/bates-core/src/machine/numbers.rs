@@ -5,7 +5,7 @@ use bates_pattern::{Position, Scope};
 use crate::range::{Lease, Taken};
 use crate::series::Value;
 
-/// Numbers that were given, as text, in one piece of memory.
+/// Numbers as text, in one buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
     value: Value,
@@ -13,7 +13,7 @@ pub struct Numbers {
     each: Vec<Number>,
 }
 
-/// Where one number stands in the text, and its sequence part.
+/// Where one number, and its sequence part, stand in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Number {
     position: Position,
@@ -27,34 +27,30 @@ impl Numbers {
         Self { value, ..Self::default() }
     }
 
-    /// The numbers of these positions that the rules accept.
+    /// The numbers of the positions that the rules accept.
     pub fn rendered(scope: &Scope, lease: Lease, value: Value) -> Self {
         let mut numbers = Self::of(value);
         numbers.add(scope, &lease.into());
         numbers
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.each.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.each.is_empty()
     }
 
-    /// Each position and its number, ascending by position.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Position, &str)> {
         self.each.iter().map(|number| (number.position, self.text(number.start, number.end)))
     }
 
-    /// What a list holds of each: the number, or its sequence part where the series says so.
+    /// What a list holds of each number: the whole, or the sequence part where the series says so.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &str> {
         self.values_as(self.value)
     }
 
-    /// Each number, or its sequence part.
     pub fn values_as(&self, value: Value) -> impl ExactSizeIterator<Item = &str> {
         self.each.iter().map(move |number| match value {
             Value::Id => self.text(number.start, number.end),

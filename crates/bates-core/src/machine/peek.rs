@@ -1,4 +1,4 @@
-//! Which scopes there are, what comes next in one, and what an identifier could be. Never creates or touches a scope.
+//! Reads scopes, what comes next in one, and what an identifier could be. Never creates or touches a scope.
 
 use std::sync::Arc;
 
@@ -10,39 +10,33 @@ use crate::scope::{Place, ScopeKey, ScopeName};
 use crate::series::{Entry, SeriesName};
 use crate::store::{Cursor, Store, StoreError};
 
-/// More than so many numbers of an earlier system in a row, at the very end, there hardly are.
+/// Max adopted positions scanned at the end of a scope.
 const ASIDE_AT_THE_END_MAX: u64 = 1_000;
 
-/// What is known of a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
     /// The highest position handed out; after a crash, the highest granted.
     pub last: Option<u64>,
-    /// The position that comes next, whether or not the rules accept it; `None` at the end of the space.
+    /// `None` at the end of the space. The rules may reject it.
     pub next: Option<u64>,
-    /// How many numbers are left: exact without rejection, else an estimate.
+    /// Numbers left: exact without rejection, else an estimate.
     pub left: u64,
-    /// Whether the scope has a cursor.
     pub exists: bool,
 }
 
 /// What an identifier could be.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The series.
     pub entry: Arc<Entry>,
-    /// The parameters that the identifier shows.
     pub parameters: Vec<(String, String)>,
-    /// The period that it shows.
     pub period: Option<String>,
-    /// Its position.
     pub position: u64,
-    /// Whether its position was granted: `None` if the identifier does not show its whole scope.
+    /// `None` if the identifier does not show its whole scope.
     pub granted: Option<bool>,
 }
 
 impl<S: Store> Machine<S> {
-    /// Whether a series without parameters can issue from memory now, or never again. Fetches what it lacks.
+    /// Whether a series without parameters can issue from memory now, or never again. Starts fetching what is missing.
     pub async fn is_ready(&self, entry: &Entry) -> Result<bool, NextError> {
         let open = self.open_scope(entry, ScopeName::default())?;
         let level = self.dispenser.level(&entry.series, open.key());
@@ -53,12 +47,10 @@ impl<S: Store> Machine<S> {
         Ok(self.peek(entry, ScopeName::default()).await?.next.is_none())
     }
 
-    /// The identity of a scope that a caller names.
     pub fn place(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Place, NextError> {
         Ok(self.open_scope(entry, name)?.place)
     }
 
-    /// What is known of a scope.
     pub async fn peek(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Peek, NextError> {
         let place = self.place(entry, name)?;
         let found = self.dispenser.peek(&entry.series, &place.scope).await;
@@ -76,7 +68,7 @@ impl<S: Store> Machine<S> {
         })
     }
 
-    /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
+    /// In the order of their keys, after `after`, at most `limit`.
     pub async fn scopes(
         &self,
         series: SeriesName,
@@ -86,7 +78,7 @@ impl<S: Store> Machine<S> {
         self.store().scopes(series, after, limit).await
     }
 
-    /// Whether nothing but positions that were set aside is left of a shuffled scope: the cursor stays before them.
+    /// Whether only adopted positions are left of a shuffled scope: its cursor stays before them.
     async fn ends_aside(&self, entry: &Entry, place: &Place, next: u64) -> Result<bool, IssueError> {
         let left = entry.series.end().saturating_sub(next);
         if left == 0 || left > ASIDE_AT_THE_END_MAX || !entry.spec.shuffled {
@@ -97,7 +89,7 @@ impl<S: Store> Machine<S> {
         Ok(aside.map_err(IssueError::of_store(place))?.len() as u64 == left)
     }
 
-    /// Everything that an identifier could be, by the name of the series.
+    /// Every series that an identifier could belong to, by name.
     pub async fn find(&self, id: &str) -> Result<Vec<Found>, StoreError> {
         let mut found = Vec::new();
         for entry in self.registry().entries() {
@@ -106,7 +98,6 @@ impl<S: Store> Machine<S> {
         Ok(found)
     }
 
-    /// What an identifier is in one series, if it is one of its at all.
     pub async fn find_in(&self, entry: &Arc<Entry>, id: &str) -> Result<Option<Found>, StoreError> {
         let Ok(parsed) = entry.series.pattern().parse(id) else { return Ok(None) };
         let position = parsed.position().value();
@@ -129,7 +120,7 @@ impl<S: Store> Machine<S> {
 }
 
 impl Entry {
-    /// Where an identifier of the series lies: its scope, if it shows all of it, and its position.
+    /// The position of an identifier, and its scope if the identifier shows all of it.
     pub fn locate(&self, id: &str) -> Option<(Option<ScopeKey>, u64)> {
         let parsed = self.series.pattern().parse(id).ok()?;
         Some((self.scope_of(&parsed), parsed.position().value()))

@@ -1,4 +1,4 @@
-//! One pool is filled: under its lock, from positions granted for it, chunk by chunk.
+//! Fills one pool under its lock, from positions granted for it, chunk by chunk.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use crate::runtime::Runtime;
 use crate::series::{OpenScope, Value};
 use crate::store::{Measured, Store};
 
+/// How long a lock lasts that is not extended.
 const LOCK_LASTS: Duration = Duration::from_secs(10);
 
-/// Positions that are granted together: what a filler that crashes loses at the most.
+/// Positions granted together: the most that a filler loses when it crashes.
 const GRANT_MAX: u64 = 1_000_000;
 
-/// Positions whose numbers are rendered and pushed together: Redis answers nobody else for some two milliseconds.
+/// Positions rendered and pushed together: they block Redis for some two milliseconds.
 const CHUNK: u64 = 20_000;
 
-/// How often a chunk is sent whose answer was lost.
 const SENDS_MAX: u32 = 3;
 
 pub(crate) struct Filling<'a, S> {
@@ -32,15 +32,12 @@ pub(crate) struct Filling<'a, S> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Begun {
-    /// Before this filling.
     Before,
-    /// Just now, in a pool that is new.
     Now,
     /// Just now, in a pool that its server forgot.
     Anew,
 }
 
-/// The epoch that is filled, and the server that it began on.
 #[derive(Clone, Copy)]
 struct Epoch<'s> {
     number: u64,
@@ -94,7 +91,7 @@ impl<S: Store> Filling<'_, S> {
             let count = (lacks - pushed).min(GRANT_MAX);
             let want = self.open.entry.series.want(self.open.place.clone(), count, Purpose::Pool);
             let grant = match self.store.grant(want).await {
-                // What is left is in the pool.
+                // What was left is in the pool.
                 Err(GrantError::Exhausted { .. }) if pushed > 0 => break,
                 grant => grant?,
             };
@@ -108,14 +105,14 @@ impl<S: Store> Filling<'_, S> {
             })
             .await?;
             if pushed == before {
-                // The rules rejected all of it: others have a turn.
+                // The rules rejected all of it: let other tasks run.
                 tokio::task::yield_now().await;
             }
         }
         Ok(Filled::Done { pushed, renewed: epoch.begun == Begun::Anew })
     }
 
-    /// The epoch to fill: the store's, if list and server are of it; else the pool is begun anew.
+    /// The epoch that the store knows, if list and server still have it; else a new one.
     async fn trusted<'s>(&self, server: &'s Server, list: &ListLook) -> Result<Epoch<'s>, FillError> {
         if list.is_foreign {
             return Err(FillError::OtherStore(self.key.clone()));
@@ -133,7 +130,7 @@ impl<S: Store> Filling<'_, S> {
         }
         let begun = if pool.epoch == 0 { Begun::Now } else { Begun::Anew };
         let renewal = Renewal { seen: pool.epoch, server: server.clone() };
-        // Invariant: only who moved the epoch in the store makes a marker for it.
+        // Invariant: only the filler that moved the epoch in the store makes a marker for it.
         let Some(pool) = self.store.renew_pool(self.open.place.clone(), renewal).await? else {
             return Err(FillError::Refused(Refusal::Epoch(list.epoch)));
         };
@@ -142,7 +139,7 @@ impl<S: Store> Filling<'_, S> {
         Ok(Epoch { number: pool.epoch, server, begun })
     }
 
-    /// What was pushed was granted; a store that does not know of it has lost more than that.
+    /// What was pushed was granted; a store that does not know about it was restored from an older state.
     async fn check_cursor(&self, list: &ListLook) -> Result<(), FillError> {
         let Some(pushed_to) = list.pushed_to.filter(|to| *to > 0) else { return Ok(()) };
         let next = self.store.cursor(self.open.place.clone()).await?.map_or(0, |cursor| cursor.next);
@@ -150,6 +147,7 @@ impl<S: Store> Filling<'_, S> {
         if next < pushed_to { Err(FillError::TakenBack { key, pushed_to, next }) } else { Ok(()) }
     }
 
+    /// Pushes a grant, and records what became of it.
     async fn push(
         &self,
         grant: Grant,
@@ -159,7 +157,7 @@ impl<S: Store> Filling<'_, S> {
     ) -> Result<(), FillError> {
         let mut sent_to = grant.lease.from();
         let outcome = self.push_chunks(&grant, epoch, lock, &mut sent_to, pushed).await;
-        // A chunk whose fate is not known counts as pushed: somebody may have taken it.
+        // A chunk whose fate is unknown counts as pushed: a program may have taken it.
         let settling = Settling {
             epoch: epoch.number,
             pushed: Lease::new(grant.lease.from(), sent_to),
@@ -187,7 +185,7 @@ impl<S: Store> Filling<'_, S> {
             self.record(&numbers, range).await?;
             let (next, behind) = rest.map_or((None, None), |rest| rest.split(CHUNK));
             let push = fenced.push(range, &numbers);
-            // The next chunk is rendered and packed while this one is on its way.
+            // The next chunk is rendered and packed while this one is sent.
             let sending = self.send(push, packed, sent_to);
             let (sent, next_packed) = tokio::join!(biased; sending, self.pack(next, fenced));
             sent?;
@@ -208,7 +206,7 @@ impl<S: Store> Filling<'_, S> {
         (packed, numbers)
     }
 
-    /// Records a chunk of an audited series, durably, before it is pushed: from then on anybody may take from it.
+    /// Records a chunk of an audited series before it is pushed: from then on any program may take from it.
     async fn record(&self, numbers: &Numbers, range: Lease) -> Result<(), FillError> {
         if !self.open.entry.spec.audit.is_on() {
             return Ok(());
@@ -222,7 +220,7 @@ impl<S: Store> Filling<'_, S> {
         }
     }
 
-    /// Sends a chunk, which was packed if it has any numbers; again if its answer was lost: it is pushed once.
+    /// Sends a packed chunk, again if its answer was lost: the server pushes it once.
     async fn send(
         &self,
         push: Push<'_>,
@@ -233,7 +231,7 @@ impl<S: Store> Filling<'_, S> {
         while let Some(asking) = packed {
             match asking.await {
                 Ok(Err(refusal)) => {
-                    // Refused at once, it was surely not pushed.
+                    // Refused on the first send, it was certainly not pushed.
                     if sends > 1 {
                         *sent_to = push.to;
                     }
@@ -252,7 +250,7 @@ impl<S: Store> Filling<'_, S> {
         Ok(())
     }
 
-    /// Sees to it that the lock lasts: by a clock that nobody sets.
+    /// Extends the lock in time, by the clock that never jumps.
     async fn keep(&self, lock: &mut Locked) -> Result<(), FillError> {
         let now = self.runtime.elapsed();
         if now.saturating_sub(lock.since) < LOCK_LASTS / 3 {
@@ -263,7 +261,7 @@ impl<S: Store> Filling<'_, S> {
         if extended.map_err(FillError::Server)? { Ok(()) } else { Err(FillError::Refused(Refusal::Fenced)) }
     }
 
-    /// Below which position everything was taken: all before the first element of the list, which is taken next.
+    /// The position below which everything was taken: the first element of the list is taken next.
     fn popped_to(&self, list: &ListLook) -> Option<u64> {
         let Some(head) = &list.head else { return list.pushed_to };
         let pattern = self.open.entry.series.pattern();
@@ -279,7 +277,6 @@ impl<S: Store> Filling<'_, S> {
     }
 }
 
-/// A chunk on its way to the server.
 type Pushing<'a> = Asking<'a, Result<(), Refusal>>;
 
 /// What the server compares before it takes a chunk of a grant.

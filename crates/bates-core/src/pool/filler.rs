@@ -1,5 +1,5 @@
-//! The filler: watches the pools of one series, fills those that are low and begins those anew whose server forgot.
-//! Never in the way of a request.
+//! The filler: watches the pools of one series, fills those that are low and renews those that their server forgot.
+//! Never delays a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +8,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::watched::{All, Watched};
 use super::{FillError, Filled, KeptPools, ListLook, Looked, Refusal, Server};
@@ -18,24 +17,26 @@ use crate::scope::ScopeKey;
 use crate::series::Entry;
 use crate::store::Store;
 
-/// How often lists are looked at that change, and those that do not.
+/// How often changing lists, and idle lists, are read.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Between tries to reach a server. Short: until its restart is seen, programs may be given old numbers again.
+/// Between two tries to reach a server. Short, because programs that take from it directly may get numbers again until
+/// the filler has seen that it restarted.
 const AWAY: Duration = Duration::from_millis(100);
 
+/// How often the scopes are read.
 const SCOPES_EVERY: Duration = Duration::from_secs(10);
 
 const FILLS_MAX: usize = 4;
 
 const PAGE: usize = 1_000;
 
+/// How long a pool that could not be filled is left alone.
 const FAILED: Duration = Duration::from_secs(5);
 
-/// What a filler has to tell people.
+/// Reports messages for people.
 pub type Telling = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Keeps the pools of one series.
 pub struct Filler<S> {
     pub(super) machine: Arc<Machine<S>>,
     pub(super) entry: Arc<Entry>,
@@ -47,20 +48,14 @@ pub struct Filler<S> {
 }
 
 impl<S: Store> Filler<S> {
-    /// A filler that has not begun. `None` if the series has no pools.
+    /// `None` if the series has no pools.
     pub fn new(machine: Arc<Machine<S>>, entry: Arc<Entry>, tell: Telling) -> Option<Self> {
         let kept = machine.kept(entry.series().name())?.clone();
-        Some(Self {
-            machine,
-            entry,
-            kept,
-            tell,
-            renewed_told: Mutex::default(),
-            generation: AtomicU64::new(0),
-        })
+        let (renewed_told, generation) = (Mutex::default(), AtomicU64::new(0));
+        Some(Self { machine, entry, kept, tell, renewed_told, generation })
     }
 
-    /// Watches and fills until it is told to stop; what is under way is then ended.
+    /// Watches and fills until it is stopped; fillings under way then end.
     pub async fn run(self, mut stopped: watch::Receiver<bool>) {
         let filler = Arc::new(self);
         let (mut all, mut fills, mut trouble) = (All::new(), Fills::new(), None);
@@ -72,7 +67,7 @@ impl<S: Store> Filler<S> {
                 Ok(true) => PAUSES.0,
                 Ok(false) => (pause * 2).min(PAUSES.1),
                 Err(_) => {
-                    // Nobody knows how they stand.
+                    // The levels are unknown.
                     filler.kept.levels.lock().clear();
                     AWAY
                 }
@@ -80,7 +75,7 @@ impl<S: Store> Filler<S> {
             filler.tell_once(&mut trouble, looked.err());
             tokio::select! {
                 biased;
-                // First: callers that ask all the time must not keep ended fillings from being collected.
+                // First: frequent requests must not keep ended fillings from being collected.
                 Some(ended) = fills.next(), if !fills.is_empty() => filler.ended(&mut all, ended),
                 () = filler.machine.runtime.sleep(pause) => {}
                 () = filler.kept.asked.notified() => scopes_at = Duration::ZERO,
@@ -90,7 +85,7 @@ impl<S: Store> Filler<S> {
         while fills.next().await.is_some() {}
     }
 
-    /// One look at everything. Answers whether anything changed.
+    /// Looks at all lists once. Returns whether any changed.
     async fn turn(
         self: &Arc<Self>,
         all: &mut All,
@@ -98,7 +93,7 @@ impl<S: Store> Filler<S> {
         fills: &mut Fills,
     ) -> Result<bool, Box<str>> {
         let (now, generation) = (self.machine.elapsed(), self.machine.generation());
-        // A floor was raised, or numbers were adopted: lists that hold them are known by no server any more.
+        // A floor was raised, or numbers were adopted: lists that hold them belong to no server any more.
         if now >= *scopes_at || self.generation.swap(generation, Ordering::Relaxed) != generation {
             self.read_scopes(all).await.map_err(|error| error.to_string())?;
             *scopes_at = now + SCOPES_EVERY;
@@ -115,7 +110,7 @@ impl<S: Store> Filler<S> {
         Ok(has_changed || !fills.is_empty())
     }
 
-    /// Compares lists with what is known of their pools, and starts what has to be done.
+    /// Compares lists with what is known of their pools, and starts fillings.
     async fn compare(
         self: &Arc<Self>,
         all: &mut All,
@@ -125,7 +120,7 @@ impl<S: Store> Filler<S> {
     ) -> Result<bool, Box<str>> {
         let is_strange = |(scope, list): (&ScopeKey, &ListLook)| !all[scope].is_trusted(&server, list);
         if scopes.iter().zip(&lists).any(is_strange) {
-            // Somebody else may have begun them anew.
+            // Another process may have renewed them.
             self.read_pools(all).await.map_err(|error| error.to_string())?;
             self.discard(all, scopes, &server).await?;
         }
@@ -150,9 +145,10 @@ impl<S: Store> Filler<S> {
         Ok(has_changed)
     }
 
-    /// Empties lists from another memory of the server first: programs that take from them would get numbers again.
+    /// Empties lists that the server has from another memory, before anything else: programs that take from them
+    /// directly would get numbers again.
     async fn discard(&self, all: &All, scopes: &[ScopeKey], server: &Server) -> Result<(), Box<str>> {
-        // Invariant: a pool that was begun anew on this server has a later epoch, and is left alone.
+        // Invariant: a pool renewed on this server has a later epoch, and is left alone.
         let is_stale =
             |watched: &&Watched| watched.pool.epoch > 0 && watched.pool.server.as_ref() != Some(server);
         let stale = scopes.iter().filter_map(|scope| all.get(scope)).filter(is_stale);
@@ -161,7 +157,8 @@ impl<S: Store> Filler<S> {
         if stale.is_empty() { Ok(()) } else { self.kept.list.discard(&stale, server).await }
     }
 
-    /// Empties lists that went back within their epoch: the server has an old memory again without a restart.
+    /// Empties lists whose markers went back within their epoch: the server has an old memory again without having
+    /// restarted. The next look renews them.
     async fn discard_rewound(
         &self,
         all: &mut All,
@@ -183,14 +180,9 @@ impl<S: Store> Filler<S> {
         if rewound.is_empty() { Ok(()) } else { self.kept.list.discard(&rewound, server).await }
     }
 
-    /// A filling has ended: the pool may be filled again, now or after a while.
-    fn ended(
-        &self,
-        all: &mut All,
-        ended: Result<(ScopeKey, Result<Filled, FillError>), oneshot::error::RecvError>,
-    ) {
+    fn ended(&self, all: &mut All, ended: Result<Ended, oneshot::error::RecvError>) {
         let Ok((scope, filled)) = ended else {
-            // It panicked, and has said so: nobody knows which it was.
+            // It panicked, so which pool it was is unknown.
             let later = self.machine.elapsed() + FAILED;
             for watched in all.values_mut() {
                 watched.not_before = watched.not_before.min(later);
@@ -209,7 +201,7 @@ impl<S: Store> Filler<S> {
                 }
                 now
             }
-            // Whoever fills it needs some time.
+            // The other filler needs some time.
             Ok(Filled::Elsewhere)
             | Err(FillError::Refused(Refusal::Epoch(_) | Refusal::Server(_) | Refusal::Fenced)) => {
                 now + PAUSES.0
@@ -227,7 +219,7 @@ impl<S: Store> Filler<S> {
         format!("the pools of series {:?} at {}", self.entry.series().name().as_str(), self.kept.describe())
     }
 
-    /// Many are begun anew together when a server restarts: one stands for all.
+    /// A server restart renews many pools: report one for all.
     fn tell_renewed(&self, key: &str, now: Duration) {
         let mut told = self.renewed_told.lock();
         if told.is_none_or(|told| now.saturating_sub(told) > SCOPES_EVERY) {
@@ -239,7 +231,7 @@ impl<S: Store> Filler<S> {
         }
     }
 
-    /// Trouble is told when it begins, and when it ends.
+    /// Reports trouble when it begins and when it ends.
     fn tell_once(&self, trouble: &mut Option<Box<str>>, now: Option<Box<str>>) {
         match (&now, &*trouble) {
             (Some(now), None) => (self.tell)(&format!("{} cannot be watched: {now}", self.name())),
@@ -250,4 +242,5 @@ impl<S: Store> Filler<S> {
     }
 }
 
-type Fills = FuturesUnordered<oneshot::Receiver<(ScopeKey, Result<Filled, FillError>)>>;
+type Ended = (ScopeKey, Result<Filled, FillError>);
+type Fills = FuturesUnordered<oneshot::Receiver<Ended>>;

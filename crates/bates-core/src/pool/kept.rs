@@ -1,4 +1,4 @@
-//! The shared pools of a series as a process knows them.
+//! The shared pools of a series: how they are configured, and what a process knows of them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,47 +6,109 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{FillError, Filled, PoolSettings, SharedPool};
-use crate::scope::ScopeKey;
+use super::{FillError, Filled, SharedPool};
+use crate::scope::{KeyTemplate, ScopeKey, is_value};
+use crate::series::Value;
 
-/// The pools of a series, and where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolSettings {
+    pub key: KeyTemplate,
+    pub value: Value,
+    /// A pool at or below this level is filled.
+    pub low: u64,
+    pub amount: Amount,
+    /// The scopes that have a pool without being asked for.
+    pub scopes: Vec<ScopeMatch>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    UpTo(u64),
+    /// This many more, whatever the level.
+    Batch(u64),
+}
+
+impl PoolSettings {
+    /// How many numbers a pool at this level lacks; 0 unless it is low.
+    pub fn lacks(&self, level: u64) -> u64 {
+        match self.amount {
+            _ if level > self.low => 0,
+            Amount::UpTo(size) => size.saturating_sub(level),
+            Amount::Batch(count) => count,
+        }
+    }
+}
+
+/// Scopes that have a pool: parameters by name, each a value or `*` for any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopeMatch(Vec<(Box<str>, Box<str>)>);
+
+const ANY: &str = "*";
+
+impl ScopeMatch {
+    pub fn new(parameters: impl IntoIterator<Item = (Box<str>, Box<str>)>) -> Self {
+        Self(parameters.into_iter().collect())
+    }
+
+    /// The parameters, if it matches exactly one scope.
+    pub fn one(&self) -> Option<Vec<(&str, &str)>> {
+        let is_one = self.0.iter().all(|(_, value)| **value != *ANY);
+        is_one.then(|| self.names_and_values().collect())
+    }
+
+    pub fn matches(&self, scope: &ScopeKey) -> bool {
+        let (parameters, _) = scope.parts();
+        let parameters: Vec<(&str, &str)> = parameters.collect();
+        let is_met = |(name, value): (&str, &str)| {
+            parameters.iter().any(|(other, found)| *other == name && (value == ANY || *found == value))
+        };
+        parameters.len() == self.0.len() && self.names_and_values().all(is_met)
+    }
+
+    /// The first value that no key of a list could hold.
+    pub fn strange(&self) -> Option<&str> {
+        let is_strange = |value: &str| value != ANY && !is_value(value);
+        self.names_and_values().map(|(_, value)| value).find(|value| is_strange(value))
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| &**name)
+    }
+
+    fn names_and_values(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+}
+
 pub struct KeptPools {
     pub(crate) list: Box<dyn SharedPool>,
     pub(crate) settings: PoolSettings,
-    /// Those that are being filled by this process.
     pub(crate) under_way: Mutex<HashSet<ScopeKey>>,
-    /// Told when a pool was asked for.
     pub(crate) asked: Notify,
-    /// How the lists stood when they were last looked at.
     pub(crate) levels: Mutex<BTreeMap<ScopeKey, u64>>,
-    /// Whether the server answered when it was last asked.
     pub(crate) is_up: AtomicBool,
     pushed: AtomicU64,
     renewed: AtomicU64,
     failed: AtomicU64,
 }
 
-/// How the pools of a series stand, for whoever looks on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolTally {
-    /// Pools that are kept.
     pub pools: u64,
     /// Numbers in all of them.
     pub level: u64,
-    /// Those that are at their watermark or below.
+    /// Pools at or below their watermark.
     pub low: u64,
     /// Numbers that this process pushed.
     pub pushed: u64,
-    /// Pools that it began anew.
+    /// Pools that this process renewed.
     pub renewed: u64,
-    /// Fillings that failed.
     pub failed: u64,
-    /// Whether their server answered when it was last asked.
+    /// Whether the server answered the last request.
     pub is_up: bool,
 }
 
 impl KeptPools {
-    /// Pools with these settings on a server.
     pub fn new(list: Box<dyn SharedPool>, settings: PoolSettings) -> Self {
         Self {
             list,
@@ -61,24 +123,21 @@ impl KeptPools {
         }
     }
 
-    /// How the pools are kept.
     pub fn settings(&self) -> &PoolSettings {
         &self.settings
     }
 
-    /// Where they are, for people.
     pub fn describe(&self) -> String {
         self.list.describe()
     }
 
-    /// The key of the list of a scope; `None` if a parameter holds what keys cannot.
+    /// `None` if a parameter holds what keys cannot.
     pub fn key(&self, scope: &ScopeKey) -> Option<Box<str>> {
         let value_of =
             |wanted: &str| scope.parts().0.find(|(name, _)| *name == wanted).map(|(_, value)| value);
         self.settings.key.write(value_of).map(Into::into)
     }
 
-    /// How they stand.
     pub fn tally(&self) -> PoolTally {
         let levels = self.levels.lock();
         PoolTally {
@@ -100,5 +159,38 @@ impl KeptPools {
         let is_renewed = matches!(filled, Ok(Filled::Done { renewed: true, .. }));
         self.renewed.fetch_add(is_renewed.into(), Ordering::Relaxed);
         self.failed.fetch_add(filled.is_err().into(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(low: u64, amount: Amount) -> PoolSettings {
+        let key = KeyTemplate::parse("pool").unwrap();
+        PoolSettings { key, value: Value::Id, low, amount, scopes: vec![] }
+    }
+
+    #[test]
+    fn a_pool_is_filled_at_its_watermark_and_not_before() {
+        let up_to = settings(250, Amount::UpTo(1_000));
+        assert_eq!([0, 250, 251, 2_000].map(|level| up_to.lacks(level)), [1_000, 750, 0, 0]);
+        let batch = settings(20, Amount::Batch(50));
+        assert_eq!([0, 20, 21].map(|level| batch.lacks(level)), [50, 50, 0]);
+    }
+
+    #[test]
+    fn a_match_means_scopes_with_exactly_its_parameters() {
+        let of = |pairs: &[(&str, &str)]| {
+            ScopeMatch::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+        };
+        let key = |text| ScopeKey::from_store(text);
+        let any = of(&[("type", "*"), ("project", "P")]);
+        assert!(any.matches(&key("project=P type=1")) && any.one().is_none());
+        for other in ["project=Q type=1", "project=P", "project=P type=1 tenant=x", ""] {
+            assert!(!any.matches(&key(other)), "{other}");
+        }
+        assert_eq!(of(&[("a", "1")]).one(), Some(vec![("a", "1")]));
+        assert!(of(&[]).matches(&key("")) && of(&[]).one().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Shared pools of a machine: which there are, and one of them filled.
+//! The shared pools of a machine.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,32 +15,25 @@ use crate::store::{Store, StoreError};
 
 const PAGE: usize = 1_000;
 
-/// A pool that was asked for and is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolRefused {
-    /// The configuration gives the series no pool.
     #[error("series {0:?} has no pool")]
     None(Box<str>),
-    /// The scope is none of the series.
     #[error(transparent)]
     Scope(#[from] ScopeRefused),
-    /// The scope makes no key.
     #[error("scope {0} holds what the key of a pool cannot")]
     Key(ScopeKey),
-    /// Whoever asks sees another server.
+    /// The caller sees another server.
     #[error("the pool is on another server than the one that you see, or that one cannot be asked now")]
     Elsewhere,
-    /// It could not be filled.
     #[error("the pool of scope {0} cannot be filled now: {1}")]
     Fill(ScopeKey, FillError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl PoolRefused {
-    /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {
             Self::None(_) | Self::Key(_) => Code::NO_POOL,
@@ -52,36 +45,31 @@ impl PoolRefused {
     }
 }
 
-/// A pool, for whoever looks on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolLook {
-    /// Where its numbers are from.
     pub place: Place,
-    /// The key of its list.
     pub key: Box<str>,
-    /// Numbers in it when this process last looked; `None` if it never did.
+    /// When this process last looked; `None` if it never did.
     pub level: Option<u64>,
-    /// Its epoch.
     pub epoch: u64,
 }
 
 impl<S: Store> Machine<S> {
-    /// Which store the machine issues from. The markers of its shared pools name it.
+    /// The store of the machine. The markers of its shared pools name it.
     pub fn identity(&self) -> Uuid {
         self.store().identity()
     }
 
-    /// From now on these series have shared pools. Only the first call counts.
+    /// Only the first call counts.
     pub fn know_pools(&self, pools: HashMap<SeriesName, Arc<KeptPools>>) {
         let _ = self.pools.set(pools);
     }
 
-    /// The pools of a series.
     pub fn kept(&self, series: &SeriesName) -> Option<&Arc<KeptPools>> {
         self.pools.get()?.get(series)
     }
 
-    /// Has a pool for a scope from now on.
+    /// Keeps a pool for a scope from now on.
     pub async fn ask_for_pool(&self, entry: &Entry, name: ScopeName<'_>) -> Result<PoolLook, PoolRefused> {
         let (kept, Named { place, key }) = self.pool_of(entry, name)?;
         let Pool { epoch, .. } = self.store().pool(place.clone()).await?;
@@ -106,14 +94,13 @@ impl<S: Store> Machine<S> {
         }
         found.sort_unstable_by(|one, other| one.place.cmp(&other.place));
         match only {
-            Some(series) if found.is_empty() && self.kept(series).is_none() => {
-                Err(PoolRefused::None(series.as_str().into()))
-            }
+            Some(series) if self.kept(series).is_none() => Err(PoolRefused::None(series.as_str().into())),
             _ => Ok(found),
         }
     }
 
-    /// The key and epoch of a pool for a caller that sees this server. An unknown server is looked at first.
+    /// The key and epoch of a pool, for a client that sees this server. If the server is not known, this process looks
+    /// at it first, and renews the pool if the server forgot it.
     pub async fn attach(
         &self,
         entry: &Entry,
@@ -133,7 +120,6 @@ impl<S: Store> Machine<S> {
         if is_known(&pool) { Ok((key, pool.epoch)) } else { Err(PoolRefused::Elsewhere) }
     }
 
-    /// The scope of these parameters, if it can have a pool.
     pub(crate) fn pool_scope(&self, entry: &Entry, parameters: &[(&str, &str)]) -> Option<ScopeKey> {
         self.pool_of(entry, parameters.into()).ok().map(|(_, named)| named.place.scope)
     }
@@ -158,8 +144,7 @@ impl<S: Store> Machine<S> {
         self.attend(entry, scope, Some(progress)).await
     }
 
-    /// Begins the pool of a scope anew if its server forgot it, and with `progress` fills it, unless this process does so
-    /// already.
+    /// Works on the pool of a scope, unless this process does so already.
     async fn attend(
         &self,
         entry: &Entry,
@@ -181,15 +166,14 @@ impl<S: Store> Machine<S> {
         filled
     }
 
-    /// Empties the list of a scope's pool, so that nobody takes from it what must not be issued, and answers the first
-    /// position past all that were ever pushed into it: those may have been taken. It is begun anew when it is filled
-    /// next. `None` if the scope has no pool.
+    /// Empties the list of a scope's pool, so that no program takes what must not be issued, and returns the first
+    /// position past all that were ever pushed into it: those may have been taken. The next filling renews it.
     pub async fn empty_pool(&self, entry: &Entry, scope: &ScopeKey) -> Result<Option<u64>, FillError> {
         let Some(kept) = self.kept(entry.series.name()) else { return Ok(None) };
         let Some(key) = kept.key(scope) else { return Ok(None) };
         let looked = kept.list.look(std::slice::from_ref(&key)).await.map_err(FillError::Server)?;
         let Some(list) = looked.lists.first().filter(|list| !list.is_foreign) else { return Ok(None) };
-        // What has no marker is no list of ours.
+        // A list without a marker is not ours.
         if let Some(epoch) = list.epoch {
             kept.list.discard(&[(key, epoch)], &looked.server).await.map_err(FillError::Server)?;
         }
@@ -210,7 +194,7 @@ struct Named {
     key: Box<str>,
 }
 
-/// A filling counts as long as it lives, also if it is dropped.
+/// Counts a filling as long as it lives, also if it is dropped.
 struct UnderWay<'a> {
     kept: &'a KeptPools,
     scope: &'a ScopeKey,

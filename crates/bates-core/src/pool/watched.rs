@@ -1,4 +1,4 @@
-//! The pools that a filler watches: which there are, and what was last known of each.
+//! The pools that a filler watches.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,14 +19,12 @@ pub(super) struct Watched {
     pub(super) level: u64,
     /// The epoch in which its list was last seen, and how far it was pushed.
     pub(super) pushed_to: (u64, u64),
-    /// Not to be filled before this time.
     pub(super) not_before: Duration,
-    /// Whether somebody was told that it cannot be filled.
+    /// Whether it was reported that it cannot be filled.
     pub(super) is_told: bool,
 }
 
 impl Watched {
-    /// Whether its list is the one that the store knows.
     pub(super) fn is_trusted(&self, server: &Server, list: &ListLook) -> bool {
         self.pool.server.as_ref() == Some(server) && list.epoch == Some(self.pool.epoch) && !list.is_foreign
     }
@@ -35,12 +33,12 @@ impl Watched {
 pub(super) type All = BTreeMap<ScopeKey, Watched>;
 
 impl<S: Store> Filler<S> {
-    /// The scopes that have a pool: those that were asked for, those that are listed, and those that match.
+    /// The scopes that have a pool: asked for, listed, or matching.
     pub(super) async fn read_scopes(&self, all: &mut All) -> Result<(), StoreError> {
         let name = self.entry.series().name();
         self.read_pools(all).await?;
         for parameters in self.kept.settings.scopes.iter().filter_map(ScopeMatch::one) {
-            // One that is no scope of the series was refused with the configuration.
+            // The configuration check refuses parameters that are no scope.
             let Some(scope) = self.machine.pool_scope(&self.entry, &parameters) else { continue };
             self.watch(all, scope, None);
         }

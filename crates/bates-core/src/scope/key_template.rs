@@ -1,26 +1,21 @@
-//! A series' `key`: how Redis keys name its scopes, `id-pool:{project}:{type}`.
-//!
-//! Owns the way from a key to parameters. What a parameter may hold is the pattern's affair where it is shown
-//! there; a parameter that only a key has may hold what keeps keys readable.
+//! A series' `key`: how Redis keys name its scopes, `id-pool:{project}:{type}`. Owns the way from a key to parameters.
+//! The pattern decides what a parameter that it shows may hold.
 
 use std::fmt;
 
 const BYTES_MAX: usize = 256;
 const VALUE_BYTES_MAX: usize = 64;
 
-/// A template for keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyTemplate {
     source: Box<str>,
-    /// What stands before the first parameter.
     prefix: Box<str>,
     /// Each parameter, and the literal after it: empty only after the last.
     parameters: Box<[(Box<str>, Box<str>)]>,
-    /// The parameters in the order of their names, which is that of a scope's key.
+    /// Indexes of the parameters sorted by name, as in a scope's key.
     by_name: Box<[usize]>,
 }
 
-/// A key template that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("key {key:?}: {problem}")]
 pub struct KeyTemplateError {
@@ -29,7 +24,7 @@ pub struct KeyTemplateError {
 }
 
 impl KeyTemplate {
-    /// Reads a template: visible ASCII, and parameters in braces with something between them.
+    /// Visible ASCII, and parameters in braces with something between them.
     pub fn parse(source: &str) -> Result<Self, KeyTemplateError> {
         let refuse = |problem| KeyTemplateError {
             key: source.chars().take(BYTES_MAX).collect::<String>().into(),
@@ -62,15 +57,13 @@ impl KeyTemplate {
         })
     }
 
-    /// The names of the parameters, in the order of the key.
+    /// In the order of the key.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(|(name, _)| &**name)
     }
 
-    /// Takes a key apart: each parameter and its value. `None` if the key is not of this template.
-    ///
-    /// A value ends at the first place where the literal after it stands, and holds nothing but letters, digits
-    /// and `_ - . : @`, so a key is read in one way only.
+    /// Each parameter and its value; `None` if the key does not match the template. A value ends at the first
+    /// occurrence of the literal after it, so a key is read in one way only.
     pub fn read<'k>(&'k self, key: &'k str) -> Option<impl Iterator<Item = (&'k str, &'k str)>> {
         self.is_of(key).then(|| {
             let mut rest = &key[self.prefix.len()..];
@@ -82,7 +75,7 @@ impl KeyTemplate {
         })
     }
 
-    /// The key of a scope with these parameters, the template's. `None` if it could not be read back.
+    /// The key of a scope with the template's parameters. `None` if it could not be read back.
     pub fn write<'v>(&self, value_of: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
         let mut key = self.prefix.to_string();
         for (name, literal) in &self.parameters {
@@ -92,7 +85,7 @@ impl KeyTemplate {
         read.then_some(key)
     }
 
-    /// What stands before the first parameter; everything, if there is none.
+    /// Everything, if there is no parameter.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -119,7 +112,7 @@ impl KeyTemplate {
         rest.is_empty()
     }
 
-    /// Whether some key could be of both templates. May say yes where none is, never no where one is.
+    /// Whether a key could match both templates. May be wrongly true, never wrongly false.
     pub fn may_meet(&self, other: &Self) -> bool {
         match (self.parameters.is_empty(), other.parameters.is_empty()) {
             (true, _) => other.is_of(&self.source),
@@ -135,7 +128,6 @@ impl fmt::Display for KeyTemplate {
     }
 }
 
-/// Whether a parameter may stand behind these.
 fn check_parameter(name: &str, before: &[(Box<str>, Box<str>)]) -> Result<(), &'static str> {
     let named = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -151,12 +143,11 @@ fn check_parameter(name: &str, before: &[(Box<str>, Box<str>)]) -> Result<(), &'
     }
 }
 
-/// A value and what is behind the literal after it; without a literal, everything.
+/// A value and the rest after the literal; without a literal, everything.
 fn split<'k>(rest: &'k str, literal: &str) -> Option<(&'k str, &'k str)> {
     if literal.is_empty() { Some((rest, "")) } else { rest.split_once(literal) }
 }
 
-/// Whether a parameter of a key may hold this.
 pub(crate) fn is_value(value: &str) -> bool {
     let byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'@');
     (1..=VALUE_BYTES_MAX).contains(&value.len()) && value.bytes().all(byte)
@@ -166,48 +157,33 @@ pub(crate) fn is_value(value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(template: &str, key: &str) -> Option<Vec<(String, String)>> {
-        let template = KeyTemplate::parse(template).unwrap();
-        let parameters =
-            template.read(key)?.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Some(parameters)
-    }
-
-    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-    }
-
     #[test]
-    fn keys_are_read_into_parameters() {
-        assert_eq!(
-            read("seq:{conversation}", "seq:conv_abc123"),
-            Some(pairs(&[("conversation", "conv_abc123")]))
-        );
-        assert_eq!(
-            read("seq:{conversation}", "seq:room:7@x.y"),
-            Some(pairs(&[("conversation", "room:7@x.y")]))
-        );
-        let two = Some(pairs(&[("project", "PROJ"), ("type", "9012")]));
-        assert_eq!(read("id-pool:{project}:{type}", "id-pool:PROJ:9012"), two);
-        assert_eq!(read("short", "short"), Some(pairs(&[])));
-        assert_eq!(read("{tenant}/n", "acme/n"), Some(pairs(&[("tenant", "acme")])));
-    }
-
-    #[test]
-    fn what_is_not_of_the_template_is_not_read() {
-        for (template, key) in [
-            ("seq:{c}", "seq:"),
-            ("seq:{c}", "seqs:a"),
-            ("seq:{c}", "seq:a b"),
-            ("seq:{c}", "seq:../x"),
-            ("seq:{c}", "seq:*"),
-            ("short", "short2"),
-            ("a:{x}:b", "a:1:bb"),
-            ("a:{x}:b", "a:1"),
+    fn keys_of_the_template_are_read_into_parameters_and_others_are_not() {
+        let long = format!("seq:{}", "x".repeat(65));
+        for (template, key, expected) in [
+            ("seq:{conversation}", "seq:conv_abc123", Some(vec![("conversation", "conv_abc123")])),
+            ("seq:{conversation}", "seq:room:7@x.y", Some(vec![("conversation", "room:7@x.y")])),
+            (
+                "id-pool:{project}:{type}",
+                "id-pool:PROJ:9012",
+                Some(vec![("project", "PROJ"), ("type", "9012")]),
+            ),
+            ("short", "short", Some(vec![])),
+            ("{tenant}/n", "acme/n", Some(vec![("tenant", "acme")])),
+            ("seq:{c}", "seq:", None),
+            ("seq:{c}", "seqs:a", None),
+            ("seq:{c}", "seq:a b", None),
+            ("seq:{c}", "seq:../x", None),
+            ("seq:{c}", "seq:*", None),
+            ("seq:{c}", &*long, None),
+            ("short", "short2", None),
+            ("a:{x}:b", "a:1:bb", None),
+            ("a:{x}:b", "a:1", None),
         ] {
-            assert_eq!(read(template, key), None, "{template} {key}");
+            let parsed = KeyTemplate::parse(template).unwrap();
+            let parameters = parsed.read(key).map(Iterator::collect::<Vec<_>>);
+            assert_eq!(parameters, expected, "{template} {key}");
         }
-        assert_eq!(read("seq:{c}", &format!("seq:{}", "x".repeat(65))), None);
     }
 
     #[test]

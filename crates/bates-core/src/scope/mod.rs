@@ -1,4 +1,4 @@
-//! Where a cursor stands: a series and one of its scopes.
+//! What has a cursor: a series and one of its scopes.
 
 mod key_template;
 
@@ -14,35 +14,31 @@ use crate::store::StoreError;
 pub(crate) use key_template::is_value;
 pub use key_template::{KeyTemplate, KeyTemplateError};
 
-/// No scope has a longer key: sixteen parameters of 64 bytes, their names, and a period.
+/// Sixteen parameters of 64 bytes, their names, and a period.
 const BYTES_MAX: usize = 2_200;
 
-/// The identity of a scope within its series: every parameter, shown in the pattern or not, in the order of
-/// their names, and the period. `project=PROJ type=9012 @2026`. Cheap to clone.
+/// The identity of a scope within its series: every parameter, shown in the pattern or not, by name, and the period.
+/// `project=PROJ type=9012 @2026`. Cheap to clone.
 ///
-/// It is what stores keep, so it never changes its form: another spelling would be another cursor.
+/// Stores keep it, so its form never changes: another spelling would be another cursor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScopeKey(Arc<str>);
 
-/// Parameters that make no scope key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScopeKeyError {
-    /// A name or value with a character that would make the key ambiguous.
     #[error(
         "parameter {0:?} cannot be part of a scope: its name or value is empty or holds what is not visible ASCII"
     )]
     Ambiguous(Box<str>),
-    /// A parameter given twice.
     #[error("parameter {0:?} is given twice")]
     Twice(Box<str>),
-    /// A key that is too long.
     #[error("the scope has {0} bytes; the limit is 2200")]
     TooLong(usize),
 }
 
 impl ScopeKey {
-    /// The key of these parameters and period. Their order does not matter.
+    /// The order of the parameters does not matter.
     pub fn new<'a>(
         parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
         period: Option<Period>,
@@ -50,7 +46,6 @@ impl ScopeKey {
         Self::named(parameters, period.map(|period| period.to_string()).as_deref())
     }
 
-    /// The key of these parameters and the period of this name.
     pub fn named<'a>(
         parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
         period: Option<&str>,
@@ -77,19 +72,18 @@ impl ScopeKey {
         if key.len() > BYTES_MAX { Err(ScopeKeyError::TooLong(key.len())) } else { Ok(Self(key.into())) }
     }
 
-    /// A key as a store kept it.
     pub fn from_store(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// The parameters, by name, and the name of the period.
+    /// The parameters by name, and the name of the period.
     pub fn parts(&self) -> (impl Iterator<Item = (&str, &str)>, Option<&str>) {
-        // No value holds a space and no name begins with @, so the last word alone may be a period.
+        // No value holds a space and no name begins with @, so only the last word can be a period.
         let period = self.0.rsplit(' ').next().and_then(|word| word.strip_prefix('@'));
         (self.0.split(' ').filter_map(|word| word.split_once('=')), period)
     }
 
-    /// The key as a store keeps it; empty for a series with one scope.
+    /// Empty for a series with one scope.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -104,9 +98,7 @@ impl fmt::Display for ScopeKey {
 /// A series and one of its scopes: what has a cursor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The series.
     pub series: SeriesName,
-    /// The scope.
     pub scope: ScopeKey,
 }
 
@@ -119,12 +111,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// A scope as a caller names it: all parameters, and the business date where the series has one (default today).
+/// All parameters of the series, and the business date where the series has one; by default today's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScopeName<'a> {
-    /// Names and values, in any order.
     pub parameters: &'a [(&'a str, &'a str)],
-    /// The business date.
     pub date: Option<Date>,
 }
 
@@ -134,28 +124,18 @@ impl<'a, P: AsRef<[(&'a str, &'a str)]> + ?Sized> From<&'a P> for ScopeName<'a> 
     }
 }
 
-/// A scope that the series cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScopeRefused {
-    /// The pattern refuses a value.
     #[error(transparent)]
     Pattern(#[from] bates_pattern::ScopeError),
-    /// The values make no key.
     #[error(transparent)]
     Key(#[from] ScopeKeyError),
-    /// Too few parameters, too many, or others.
     #[error("the scope has the parameters {given:?}; it needs exactly {expected:?}")]
-    Parameters {
-        /// The names that were given.
-        given: Box<str>,
-        /// The names that a scope of the series has.
-        expected: Box<str>,
-    },
+    Parameters { given: Box<str>, expected: Box<str> },
 }
 
 impl ScopeRefused {
-    /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {
             Self::Pattern(bates_pattern::ScopeError::Year { .. }) => Code::BAD_DATE,
@@ -164,7 +144,7 @@ impl ScopeRefused {
     }
 }
 
-/// Reads what a store keeps of scopes page by page, however many there are.
+/// Reads what a store keeps of scopes, page by page.
 pub(crate) async fn each_page<T, F: Future<Output = Result<Vec<(ScopeKey, T)>, StoreError>>>(
     read: impl Fn(Option<ScopeKey>) -> F,
     mut each: impl FnMut(ScopeKey, T),

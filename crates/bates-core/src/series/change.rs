@@ -1,10 +1,10 @@
 //! Series made, changed and retired at run time.
 //!
-//! What could go wrong, and why it does not: a series that is retired keeps its pin and its cursors, so one of
-//! its name is the same series again or is refused. Before a changed series is there, everything that the old entry
-//! holds in memory is sealed and given back, and nothing new can be begun in its name: a call that found it earlier
-//! waits for the entry in its place, or is refused if there will be none. An ordered series that numbers documents holds nothing in memory, and
-//! neither does the entry in its place: a call that found the old one may still be granted a number.
+//! A retired series keeps its pin and its cursors, so a later one of its name is the same series or is refused. Before
+//! a changed series is published, everything that the old entry holds in memory is sealed and given back, and nothing
+//! new begins under it: a call that found it waits for the entry in its place, or is refused if there will be none. An
+//! ordered series that numbers documents holds nothing in memory, and neither does the entry in its place: a call that
+//! found the old one may still be granted a number.
 
 use std::sync::Arc;
 
@@ -20,20 +20,19 @@ use crate::machine::{Machine, NextError};
 use crate::scope::{ScopeKey, ScopeName};
 use crate::store::{Store, StoreError};
 
-/// Series that may be there together. Each is looked through when an identifier is traced.
+/// Max series. Each is searched when an identifier is traced.
 pub const SERIES_MAX: usize = 10_000;
 
-/// What became of a series that was to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// It is new, or was retired and goes on.
+    /// It is new, or was retired and continues.
     New,
-    /// It was there, as it was described.
+    /// It existed with the same description.
     Already,
 }
 
 impl<S: Store> Machine<S> {
-    /// Makes a series at run time. Its cursors begin, or go on if there was one of its name before.
+    /// Makes a series at run time. Its cursors continue if a series of its name existed before.
     pub async fn create(&self, spec: SeriesSpec) -> Result<Made, MachineError> {
         let mut changing = self.changing.lock().await;
         self.catch_up(&mut changing).await?;
@@ -50,20 +49,20 @@ impl<S: Store> Machine<S> {
         }
         let (name, description) = (spec.name.clone(), spec.description.clone());
         match self.prepare(spec, None).await {
-            Ok(publication) => drop(publication),
+            Ok(_publication) => Ok(Made::New),
             Err(MachineError::ChangedMeanwhile(_)) => {
                 self.catch_up(&mut changing).await?;
-                return match self.named(name.as_str()) {
+                match self.named(name.as_str()) {
                     Some(entry) if entry.spec.description == description => Ok(Made::Already),
                     _ => Err(MachineError::Exists(name)),
-                };
+                }
             }
-            Err(error) => return Err(error),
+            Err(error) => Err(error),
         }
-        Ok(Made::New)
     }
 
-    /// Changes the limits, rules, audit or promise of a series made at run time. No other call changes it meanwhile.
+    /// Changes limits, rejection rules, audit or promise of a series made at run time. `change` gets the current
+    /// description, which no other call changes meanwhile.
     pub async fn amend<E: From<MachineError>>(
         &self,
         name: &SeriesName,
@@ -85,13 +84,14 @@ impl<S: Store> Machine<S> {
             self.keep_order(name).await?;
         }
         let publication = self.prepare(spec, Some(entry.spec.description.clone())).await?;
-        // What is in memory has the old limits; it comes back with the new ones. Callers wait for those meanwhile.
+        // Positions in memory have the old limits and come back with the new ones. Callers wait for those meanwhile.
         self.dispenser.retire(&entry.series).await;
         drop(publication);
         Ok(())
     }
 
-    /// Retires a series made at run time. Its pin and cursors stay for ever. Other nodes issue until they follow.
+    /// Retires a series made at run time. On return this node issues nothing in its name; other nodes do until they
+    /// follow. Its pin and its cursors stay for ever.
     pub async fn retire(&self, name: &SeriesName) -> Result<Closed, MachineError> {
         let mut changing = self.changing.lock().await;
         self.catch_up(&mut changing).await?;
@@ -106,9 +106,9 @@ impl<S: Store> Machine<S> {
         Ok(self.dispenser.retire(&entry.series).await)
     }
 
-    /// Raises the cursor of a scope to `floor`, so that nothing below it is ever issued again; one that is higher
-    /// stays. Answers where the cursor stands. The machine must not have issued: leases of the scope would lie below
-    /// the floor, and nobody else may issue from the store.
+    /// Raises the cursor of a scope to `floor`, so that nothing below it is ever issued again, and returns the cursor;
+    /// a higher one stays. No process may have issued from the scope or issue meanwhile: its leases would lie below the
+    /// floor.
     pub async fn raise_floor(
         &self,
         entry: &Entry,
@@ -119,7 +119,6 @@ impl<S: Store> Machine<S> {
         Ok(self.raise_floor_of(entry, open.key(), floor).await?)
     }
 
-    /// The same for a scope whose key is known.
     pub async fn raise_floor_of(
         &self,
         entry: &Entry,
@@ -127,13 +126,14 @@ impl<S: Store> Machine<S> {
         floor: u64,
     ) -> Result<u64, IssueError> {
         let place = entry.series.place(scope);
-        // A scope that is new must not begin before the series does.
+        // A new scope must not begin before the series does.
         let floor = floor.clamp(entry.series.start().value(), entry.series.end());
         let raised = self.store().raise_floor(place.clone(), floor).await;
         Ok(raised.map_err(IssueError::of_store(&place))?.next)
     }
 
-    /// Sets positions aside for good. Answers how many were granted before. Nothing may issue from the store meanwhile.
+    /// Adopts positions of a scope, so that their numbers are never issued. Returns how many were granted before. No
+    /// process may have issued from the scope or issue meanwhile.
     pub async fn set_aside(
         &self,
         entry: &Entry,
@@ -145,7 +145,7 @@ impl<S: Store> Machine<S> {
         passed.map_err(IssueError::of_store(&place))
     }
 
-    /// The positions of a scope that were set aside, ascending, from `from` on, at most `limit`.
+    /// Ascending, from `from` on, at most `limit`.
     pub async fn aside(
         &self,
         entry: &Entry,
@@ -156,7 +156,7 @@ impl<S: Store> Machine<S> {
         self.store().aside(entry.series.place(scope), from, limit).await
     }
 
-    /// Opens a series and writes its description down. It is there when the publication is dropped.
+    /// Opens a series and records its description. Dropping the publication publishes it.
     async fn prepare(
         &self,
         spec: SeriesSpec,
@@ -173,19 +173,19 @@ impl<S: Store> Machine<S> {
         Ok(Publication { next: registry.with(entry).into(), current: &self.registry })
     }
 
-    /// The entry in the place of one that was retired, once the change is over; `None` if no entry takes it.
+    /// The entry in the place of a retired one, once the change is over.
     pub(crate) async fn in_place_of(&self, retired: &Series) -> Option<Arc<Entry>> {
         let current = || self.named(retired.name().as_str()).filter(|entry| !entry.series.is(retired));
         if let Some(entry) = current() {
             return Some(entry);
         }
-        // Another node may have changed it. A store that cannot be asked knows no more than this node.
+        // Another node may have changed it. If the store cannot be asked, this node knows as much as it can.
         let _ = Box::pin(self.follow()).await;
         drop(self.changing.lock().await);
         current()
     }
 
-    /// The memory of the ordered series of a name: a series in its place shares it.
+    /// The memory of the ordered series of a name, shared by a series in its place.
     pub(crate) fn memory_of(&self, registry: &Registry, name: &SeriesName) -> Arc<Memory> {
         let current =
             registry.named(name.as_str()).filter(|entry| entry.series.promise() == Promise::Ordered);
@@ -195,7 +195,7 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// Keeps the memory of an ordered series that is retired for one of its name that is made later.
+    /// Keeps the memory of a retired ordered series for a later one of its name.
     fn keep_memory(&self, entry: &Entry) {
         if entry.series.promise() == Promise::Ordered {
             let (name, memory) = (entry.series.name().clone(), entry.series.memory().clone());
@@ -212,7 +212,7 @@ impl<S: Store> Machine<S> {
     }
 }
 
-/// Series that are there once it is dropped, also if the call that changes them is cancelled before.
+/// Publishes the series when it is dropped, also if the call that changes them is cancelled.
 ///
 /// Invariant: no retired entry stays in the registry: callers would wait for a change that is over.
 pub(crate) struct Publication<'m> {

@@ -1,33 +1,76 @@
-//! What decides how the positions of a series read. A store pins it, and compares it ever after.
+//! What a series promises, and what decides how its positions read. A store pins both and compares them from then on.
 
 use std::fmt;
+use std::str::FromStr;
 
-use super::{Promise, SeriesName};
+use super::SeriesName;
 
-/// What decides how the positions of a series read: pinned for ever by its first use.
+/// What a series promises. It decides how numbers are handed out, never the front end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Promise {
+    /// Never twice.
+    Unique,
+    /// Never twice, and a number answered before another was asked for is smaller.
+    Ordered,
+    /// Ordered, and every position is a document, a reservation or an explained gap.
+    Gapless,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromiseChange {
+    /// What the series must promise now.
+    pub from: Promise,
+    pub to: Promise,
+}
+
+impl Promise {
+    pub const ALL: [Self; 3] = [Self::Unique, Self::Ordered, Self::Gapless];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unique => "unique",
+            Self::Ordered => "ordered",
+            Self::Gapless => "gapless",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no promise: expected unique, ordered or gapless")]
+pub struct PromiseError(Box<str>);
+
+impl FromStr for Promise {
+    type Err = PromiseError;
+
+    fn from_str(text: &str) -> Result<Self, PromiseError> {
+        Self::ALL.into_iter().find(|promise| promise.name() == text).ok_or_else(|| PromiseError(text.into()))
+    }
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Pinned for ever by the first use of the series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// The series.
     pub series: SeriesName,
-    /// The template as it was written.
     pub template: Box<str>,
-    /// The names of a scope's parameters, sorted, with a space between them: they are its identity.
+    /// The names of a scope's parameters, sorted, separated by spaces: they are its identity.
     pub parameters: Box<str>,
-    /// Whether positions walk a keyed permutation.
     pub shuffled: bool,
-    /// The first position.
     pub start: u64,
-    /// When the numbering starts again, as the pattern writes it.
+    /// As the pattern writes it.
     pub reset: Box<str>,
-    /// The time zone in which a business date is taken.
     pub time_zone: Box<str>,
     /// The version of the mapping.
     pub construction: u16,
-    /// What the series promises. Pinned as well, and changed by [`Store::change_promise`] only; `None` where it does not
-    /// matter, and in stores from before promises were pinned.
+    /// Pinned too, and changed by [`Store::change_promise`] only; `None` where it does not matter, and in stores from
+    /// before promises were pinned.
     pub promise: Option<Promise>,
-    /// The rules that reject numbers, as text. Not pinned; a store keeps them to know whether they ever changed. `None`
-    /// where that does not matter.
+    /// The rejection rules as text. Not pinned; a store keeps them to know whether they ever changed.
     pub rules: Option<Box<str>>,
 }
 
@@ -35,7 +78,7 @@ impl Definition {
     /// What a store keeps in the place of rules that have changed.
     pub const RULES_CHANGED: &str = "changed";
 
-    /// The rules that a store has to keep from now on, if it keeps this definition and `asked` is opened.
+    /// The rules that the store of this definition has to keep from now on, once `asked` is opened.
     pub fn new_rules<'r>(&self, asked: &'r Self) -> Option<&'r str> {
         match (self.rules.as_deref(), asked.rules.as_deref()) {
             (None, Some(asked)) => Some(asked),
@@ -46,7 +89,7 @@ impl Definition {
         }
     }
 
-    /// What of `self` differs from `other`, by name, with both values.
+    /// The first field that differs, with both values.
     pub fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
         let fields = |of: &Self| {
             [
@@ -69,28 +112,22 @@ impl Definition {
     }
 }
 
-/// A description in the place of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redescription {
-    /// The one that the store must have.
+    /// What the store must have now.
     pub before: Box<str>,
-    /// The new one.
     pub after: Box<str>,
 }
 
-/// What a series was pinned with.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pinned {
-    /// The permutation key of a shuffled series.
     pub permutation_key: Option<Vec<u8>>,
-    /// Whether this call was the first.
     pub is_new: bool,
-    /// Whether the rules that reject numbers were others before.
     pub has_changed_rules: bool,
 }
 
 impl Pinned {
-    /// A series that was there before, which `asked` opens.
+    /// The outcome for a series pinned earlier, opened as `asked`.
     pub fn again(kept: &Definition, asked: &Definition, permutation_key: Option<Vec<u8>>) -> Self {
         let rules = kept.new_rules(asked).or(kept.rules.as_deref());
         Self { permutation_key, is_new: false, has_changed_rules: rules == Some(Definition::RULES_CHANGED) }

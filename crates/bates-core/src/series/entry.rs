@@ -1,4 +1,4 @@
-//! A series in a machine, and what its scopes are called.
+//! A series in a machine, and how its scopes are named.
 
 use std::sync::Arc;
 
@@ -28,11 +28,9 @@ pub enum Value {
 pub enum Origin {
     /// The configuration, or the program itself.
     File,
-    /// A call at run time.
     Api,
 }
 
-/// A series in a machine.
 #[derive(Debug)]
 pub struct Entry {
     pub(crate) series: Series,
@@ -43,13 +41,13 @@ pub struct Entry {
     pub(crate) accepted: (u64, u64),
     pub(crate) has_changed_rules: bool,
     pub(crate) counts: Arc<Counts>,
-    /// Whether each number has to be waited for: its day is asked for, or it is recorded first.
+    /// Whether a number must be waited for: its date is computed, or it is recorded first.
     pub(crate) is_awaited: bool,
-    /// Told whenever there is something to deliver.
+    /// Notified when there is something to deliver.
     pub(crate) documents: Arc<Notify>,
 }
 
-/// A scope of a series, made ready: what is around its numbers is written, and its identity is known.
+/// A scope rendered and named.
 pub(crate) struct OpenScope<'e> {
     pub(crate) entry: &'e Entry,
     pub(crate) scope: Scope,
@@ -63,37 +61,32 @@ impl OpenScope<'_> {
 }
 
 impl Entry {
-    /// The series.
     pub fn series(&self) -> &Series {
         &self.series
     }
 
-    /// As it was described.
     pub fn spec(&self) -> &SeriesSpec {
         &self.spec
     }
 
-    /// Who described it.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// How Redis keys name its scopes.
     pub fn key(&self) -> Option<&KeyTemplate> {
         self.spec.key.as_ref()
     }
 
-    /// The names of a scope's parameters, sorted.
+    /// Sorted.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(String::as_str)
     }
 
-    /// What happened in it since the machine was opened.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Told whenever this node has something to deliver.
+    /// Notified when this node has something to deliver.
     pub fn has_documents(&self) -> &Arc<Notify> {
         &self.documents
     }
@@ -103,27 +96,27 @@ impl Entry {
         self.series.pattern().is_plain_count()
     }
 
-    /// How many numbers so many positions hold: exact without rejection, else an estimate.
+    /// The numbers among this many positions: exact without rejection, else an estimate.
     pub fn numbers_in(&self, positions: u64) -> u64 {
         let (accepted, of) = self.accepted;
         let share = u128::from(positions) * u128::from(accepted) / u128::from(of.max(1));
         u64::try_from(share).unwrap_or(positions)
     }
 
-    /// How many numbers each of its scopes has in all: exact without rejection, else an estimate.
+    /// Numbers in each of its scopes: exact without rejection, else an estimate.
     pub fn capacity(&self) -> u64 {
         self.numbers_in(self.series.end().saturating_sub(self.series.start().value()))
     }
 
-    /// The fewest numbers that are left in any scope of the period that it is, of those that this node was granted
-    /// something in; what is held in memory is not left. `None` if it was granted nothing yet.
+    /// The fewest numbers left in any scope of the current period that this node was granted something in; numbers held
+    /// in memory do not count as left.
     pub fn remaining(&self, moment: Timestamp) -> Option<u64> {
         let period = self.series.pattern().reset().period(self.date_at(moment));
-        let next = self.counts.reach().next(period.map(|period| period.to_string()).as_deref())?;
+        let next = self.counts.reach.next(period.map(|period| period.to_string()).as_deref())?;
         Some(self.numbers_in(self.series.end().saturating_sub(next)))
     }
 
-    /// Remembers how far a scope is after a document, which is not granted as other numbers are.
+    /// Remembers the cursor after a document, which is not granted as other numbers are.
     pub(crate) fn note_reach(&self, place: &Place, assigned: &Result<Assigned, AssignError>) {
         let next = match assigned {
             Ok(assigned) => assigned.position + 1,
@@ -132,15 +125,15 @@ impl Entry {
             }
             Err(_) => return,
         };
-        self.counts.reach().extend(place.scope.parts().1, next);
+        self.counts.reach.extend(place.scope.parts().1, next);
     }
 
-    /// The business date of a moment, where the series lives.
+    /// The business date, in the time zone of the series.
     pub fn date_at(&self, moment: Timestamp) -> Date {
         moment.to_zoned(self.time_zone.clone()).date()
     }
 
-    /// Opens a scope. Parameters that the pattern does not show are the key's affair.
+    /// Parameters that the pattern does not show go into the key only.
     pub(crate) fn scope(
         &self,
         name: ScopeName<'_>,

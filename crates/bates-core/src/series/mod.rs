@@ -6,7 +6,6 @@ mod entry;
 mod follow;
 mod name;
 mod open;
-mod promise;
 mod registry;
 mod spec;
 
@@ -20,21 +19,20 @@ use crate::ledger::{Purpose, Want};
 use crate::scope::{Place, ScopeKey};
 
 pub use change::{Made, SERIES_MAX};
-pub use definition::{Definition, Pinned, Redescription};
+pub use definition::{Definition, Pinned, Promise, PromiseChange, Redescription};
 pub(crate) use entry::OpenScope;
 pub use entry::{Entry, Origin, Value};
 pub(crate) use follow::Follower;
 pub use follow::{Followed, ReadSpec};
 pub use name::{NameError, SeriesName};
 pub(crate) use open::open_all;
-pub use promise::{Promise, PromiseChange};
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};
 
-/// No lease is larger: a crash must not skip a space.
+/// Max lease: a crash must not skip a space.
 const LEASE_MAX: u64 = 1_000_000_000;
 
-/// No more callers wait for one scope: each holds memory.
+/// Max callers waiting for one scope: each holds memory.
 const WAITERS_MAX: usize = 1_000_000;
 
 /// The limits of a series. Each says what it costs.
@@ -43,12 +41,12 @@ pub struct Limits {
     /// The first lease of a scope. A crash right after it skips at most this many positions.
     pub lease_min: u64,
     /// The largest lease. A lease is eight times the one before, so a crash skips up to about ten times as many
-    /// positions as the scope has used since it came into memory, and never more than twice this: what is left of
-    /// the lease in use, and the next one; with the default watermark one and a quarter times this.
+    /// positions as the scope has used since it came into memory, and never more than twice this (with the default
+    /// watermark 1.25 times): the rest of the lease in use, and the next one.
     pub lease_max: u64,
     /// When this share of a lease is left, the next one is fetched. Too low, and callers wait for the store.
     pub watermark_percent: u8,
-    /// How many callers may wait for one scope. Beyond it they are told that it is busy, and memory stays flat.
+    /// How many callers may wait for one scope. More are refused as busy, so memory stays flat.
     pub waiters_max: usize,
     /// How many scopes a series may have. A careless client must not fill the disk.
     pub scopes_max: u64,
@@ -67,7 +65,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Refuses limits that no series could keep.
     pub fn check(&self) -> Result<(), &'static str> {
         let Self { lease_min, lease_max, watermark_percent, waiters_max, scopes_max } = *self;
         match () {
@@ -98,7 +95,7 @@ struct Inner {
     memory: Arc<Memory>,
 }
 
-/// Whether numbers of a series may be held in memory. All descriptions of one name share it: in an ordered series a
+/// Whether numbers of a series may be held in memory. Shared by all descriptions of one name: in an ordered series a
 /// call that began under an earlier one may still be granted a number past those that a later one would hold.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -109,7 +106,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// That of a series that never holds anything.
+    /// For a series that never holds anything.
     pub(crate) fn left() -> Self {
         Self { is_left: AtomicBool::new(true), is_empty: OnceCell::new_with(Some(())) }
     }
@@ -118,7 +115,7 @@ impl Memory {
         self.is_left.load(Ordering::Acquire)
     }
 
-    /// From now on nothing is held; `empty` gives up what is. When it answers, nothing is held.
+    /// Forbids holding, and runs `empty` to give up what is held. On return, nothing is held.
     pub(crate) async fn leave(&self, empty: impl Future<Output = ()>) {
         let leaving = async {
             self.is_left.store(true, Ordering::Release);
@@ -129,7 +126,6 @@ impl Memory {
 }
 
 impl Series {
-    /// A series that hands out positions from `start` on.
     pub fn new(
         name: SeriesName,
         pattern: Pattern,
@@ -141,23 +137,20 @@ impl Series {
         Self(Arc::new(Inner { name, pattern, promise, start, limits, is_retired, memory }))
     }
 
-    /// The same, in the place of others of its name.
+    /// Shares the memory of the earlier series of its name.
     pub(crate) fn sharing(mut self, memory: Arc<Memory>) -> Self {
         Arc::get_mut(&mut self.0).expect("a series is shared once it is made").memory = memory;
         self
     }
 
-    /// Its name.
     pub fn name(&self) -> &SeriesName {
         &self.0.name
     }
 
-    /// How its positions read.
     pub fn pattern(&self) -> &Pattern {
         &self.0.pattern
     }
 
-    /// What it promises.
     pub fn promise(&self) -> Promise {
         self.0.promise
     }
@@ -167,7 +160,6 @@ impl Series {
         self.0.start
     }
 
-    /// The limits within which it is handed out.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
     }
@@ -178,12 +170,11 @@ impl Series {
         Arc::ptr_eq(&self.0, &other.0) || self.0.name == other.0.name
     }
 
-    /// Whether both are the same description, not only of one name.
+    /// Whether both are the same description, not only the same name.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// From now on nothing new is begun in the name of this series.
     pub(crate) fn retire(&self) {
         self.0.is_retired.store(true, Ordering::Release);
     }

@@ -6,17 +6,15 @@ use std::sync::Arc;
 
 const BYTES_MAX: usize = 64;
 
-/// The name of a series. Cheap to clone.
+/// Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesName(Arc<str>);
 
-/// A text that cannot name a series.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no name for a series: a lower-case letter, then up to 63 of a-z, 0-9, _ and -")]
 pub struct NameError(Box<str>);
 
 impl SeriesName {
-    /// The name as a text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

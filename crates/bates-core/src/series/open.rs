@@ -1,4 +1,4 @@
-//! A series from its description: judged, pinned in the store, and only then used.
+//! Opens a series: checks its description, pins it in the store, and only then uses it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{Definition, Entry, Limits, MachineError, Memory, Origin, Promise, Re
 use crate::runtime::Runtime;
 use crate::store::{Measured, Store, StoreError};
 
-/// Rules that accept less than one in so many are not made up for by larger leases.
+/// Where rules accept less than one in this many positions, leases are not enlarged further.
 const POSITIONS_A_NUMBER_MAX: u64 = 1_000;
 
 const PERMUTATION_KEY_BYTES: usize = 32;
@@ -30,7 +30,7 @@ pub(crate) async fn open_all<S: Store>(
     Ok(registry)
 }
 
-/// Opens a series. `memory` is that of the ordered series of its name before it.
+/// `memory` is that of the ordered series of its name before it.
 pub(crate) async fn open_series<S: Store>(
     store: &Measured<S>,
     spec: SeriesSpec,
@@ -48,12 +48,12 @@ pub(crate) async fn open_series<S: Store>(
     };
     let pattern = compile(&spec, order)?;
     let limits = in_accepted(spec.limits, accepted);
-    let parameters = parameters(&spec, &pattern);
+    let parameters = spec.parameters(&pattern);
     let is_awaited = pattern.needs_date() || spec.audit.is_on();
     let memory = match spec.promise {
         Promise::Unique => Arc::default(),
         Promise::Ordered if !store.is_shared() => memory,
-        // Each number is granted by the store: nothing that another series of its name left in memory is taken.
+        // The store grants each number: nothing that another series of its name left in memory is used.
         Promise::Ordered | Promise::Gapless => Arc::new(Memory::left()),
     };
     let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits).sharing(memory);
@@ -72,7 +72,7 @@ pub(crate) async fn open_series<S: Store>(
     })
 }
 
-/// Judges a description and counts what its rules accept. It may take a second, so it runs apart from tasks.
+/// Checks a description and counts what its rules accept. That may take a second, so it runs off the async threads.
 async fn weigh(
     runtime: &dyn Runtime,
     spec: SeriesSpec,
@@ -88,18 +88,19 @@ async fn weigh(
     weighed.await.unwrap_or(Err(MachineError::Stopping))
 }
 
-/// What a description amounts to, once nothing speaks against it.
+/// A checked description.
 pub(crate) struct Judged {
-    /// With a key that is none of the store's, if it is shuffled.
+    /// Compiled with a placeholder key if it is shuffled.
     pub(crate) pattern: Pattern,
     time_zone: TimeZone,
     definition: Definition,
     pub(crate) start: Position,
 }
 
+/// Checks a description before anything is written.
 pub(crate) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
     let order = if spec.shuffled {
-        // Any key tells whether the pattern can be shuffled at all.
+        // Any key shows whether the pattern can be shuffled.
         Order::Shuffled(Key::new(&[0; 16]).expect("a key of sixteen bytes is one"))
     } else {
         Order::Counting
@@ -118,7 +119,7 @@ pub(crate) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
     let definition = Definition {
         series: spec.name.clone(),
         template: spec.template.clone(),
-        parameters: parameters(spec, &pattern).join(" ").into(),
+        parameters: spec.parameters(&pattern).join(" ").into(),
         shuffled: spec.shuffled,
         start: start.value(),
         reset: spec.reset.to_string().into(),
@@ -131,7 +132,7 @@ pub(crate) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
     Ok(Judged { pattern, time_zone, definition, start })
 }
 
-/// Rules that read the same reject the same.
+/// Equal texts mean equal rules.
 fn rules_text(rules: &Reject) -> Box<str> {
     let digits = rules.digit_rules().map(|digits| (digits.reading().name(), digits.limits()));
     format!("rejects {digits:?} {:?}", rules.restricted().collect::<BTreeSet<_>>()).into()
@@ -139,14 +140,15 @@ fn rules_text(rules: &Reject) -> Box<str> {
 
 fn compile(spec: &SeriesSpec, order: Order) -> Result<Pattern, MachineError> {
     let options = Options { order, reject: spec.reject.clone(), reset: spec.reset, ..Options::default() };
+    let (series, template) = (spec.name.clone(), spec.template.clone());
     Pattern::compile(&spec.template, options).map_err(|error| MachineError::Pattern {
-        series: spec.name.clone(),
-        template: spec.template.clone(),
+        series,
+        template,
         error,
     })
 }
 
-/// Promises that could not be kept, or not in a time that anybody waits.
+/// Refuses promises that could not be kept.
 fn check_promise(spec: &SeriesSpec) -> Result<(), MachineError> {
     let problem = match spec.promise {
         Promise::Ordered | Promise::Gapless if spec.shuffled => {
@@ -162,14 +164,10 @@ fn check_promise(spec: &SeriesSpec) -> Result<(), MachineError> {
 
 fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {
     let Some(key) = &spec.key else { return Ok(()) };
-    match pattern.parameters().find(|shown| !key.parameters().any(|named| named == *shown)) {
-        None => Ok(()),
-        Some(parameter) => Err(MachineError::KeyLacks {
-            series: spec.name.clone(),
-            key: key.to_string().into(),
-            parameter: parameter.into(),
-        }),
-    }
+    let lacking = pattern.parameters().find(|shown| !key.parameters().any(|named| named == *shown));
+    let Some(parameter) = lacking else { return Ok(()) };
+    let (series, key) = (spec.name.clone(), key.to_string().into());
+    Err(MachineError::KeyLacks { series, key, parameter: parameter.into() })
 }
 
 fn accepted(pattern: &Pattern) -> (u64, u64) {
@@ -177,7 +175,7 @@ fn accepted(pattern: &Pattern) -> (u64, u64) {
     (pattern.capacity().map_or(positions, bates_pattern::Capacity::count).min(positions), positions)
 }
 
-/// Limits are meant in numbers, and leases hold positions: under rejection it takes several for one.
+/// Limits count numbers and leases hold positions: with rejection, one number takes several positions.
 fn in_accepted(limits: Limits, (accepted, positions): (u64, u64)) -> Limits {
     let several = (positions / accepted.max(1)).clamp(1, POSITIONS_A_NUMBER_MAX);
     Limits {
@@ -185,16 +183,6 @@ fn in_accepted(limits: Limits, (accepted, positions): (u64, u64)) -> Limits {
         lease_max: limits.lease_max.saturating_mul(several),
         ..limits
     }
-}
-
-/// The sorted parameters of a scope: those of the key, which has all of the pattern's; without one, the pattern's.
-pub(crate) fn parameters(spec: &SeriesSpec, pattern: &Pattern) -> Vec<String> {
-    let mut names: Vec<String> = match &spec.key {
-        Some(key) => key.parameters().map(str::to_owned).collect(),
-        None => pattern.parameters().map(str::to_owned).collect(),
-    };
-    names.sort_unstable();
-    names
 }
 
 /// People count from 1. In a shuffled order position 0 reads like any other, and would be missing at the end.

@@ -1,50 +1,46 @@
-//! The series that are there: by name, and by the keys that name their scopes.
+//! The series of a machine, by name and by the keys of their scopes.
 //!
-//! Invariant: no key belongs to two series, so one look finds the only one that it may belong to.
+//! Invariant: no key belongs to two series, so one lookup finds the only candidate.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{Entry, MachineError, SeriesName, SeriesSpec};
+use crate::scope::KeyTemplate;
 
-/// Series by name and by key. Changed by making another one.
+/// Changed by making another one.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "they are three ways to one thing")]
 pub struct Registry {
     by_name: BTreeMap<SeriesName, Arc<Entry>>,
     /// Keys without a parameter, whole.
     by_key: BTreeMap<Box<str>, Arc<Entry>>,
-    /// Keys with parameters, by what stands before the first. No prefix begins with another.
+    /// Keys with parameters, by the text before the first. No prefix begins with another.
     by_prefix: BTreeMap<Box<str>, Arc<Entry>>,
 }
 
 impl Registry {
-    /// All series, by name.
     pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.by_name.values()
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    /// The series of that name.
     pub fn named(&self, name: &str) -> Option<&Arc<Entry>> {
-        // A name that is none finds nothing.
+        // An invalid name finds nothing.
         self.by_name.get(&name.parse::<SeriesName>().ok()?)
     }
 
-    /// The series that a key belongs to.
     pub fn of_key(&self, key: &str) -> Option<&Arc<Entry>> {
-        // Whatever lies between a prefix and a key that begins with it begins with it too, so the last prefix
-        // that is not behind the key is the only one that it can begin with.
+        // Everything between a prefix and a key that begins with it begins with it too, so the last prefix not behind
+        // the key is the only candidate.
         let mut before = self.by_prefix.range::<str, _>((Bound::Unbounded, Bound::Included(key)));
         match before.next_back() {
             Some((_, entry)) if entry.key().is_some_and(|template| template.is_of(key)) => Some(entry),
@@ -52,7 +48,8 @@ impl Registry {
         }
     }
 
-    /// Refuses a key that another series could have. Compares only what begins alike, or a start would take seconds.
+    /// Refuses a series whose key could be one of another series. Compares only keys that begin alike: with thousands
+    /// of series, comparing all would take seconds at every start.
     pub(crate) fn check_apart(&self, spec: &SeriesSpec) -> Result<(), MachineError> {
         let Some(key) = &spec.key else { return Ok(()) };
         let prefix = key.prefix();
@@ -67,20 +64,18 @@ impl Registry {
         others.try_for_each(|other| spec.check_apart(&other.spec))
     }
 
+    /// Replaces the series of the same name.
     pub(crate) fn with(&self, entry: Entry) -> Self {
         let mut registry = self.without(&entry.spec.name);
         registry.insert(entry);
         registry
     }
 
-    /// Takes a series in, of whose name there is none.
+    /// Inserts a series; its name must be new.
     pub(crate) fn insert(&mut self, entry: Entry) {
         let entry = Arc::new(entry);
         if let Some(key) = entry.key() {
-            match key.parameters().next() {
-                Some(_) => self.by_prefix.insert(key.prefix().into(), entry.clone()),
-                None => self.by_key.insert(key.to_string().into(), entry.clone()),
-            };
+            self.keys_like(key).insert(key.prefix().into(), entry.clone());
         }
         self.by_name.insert(entry.spec.name.clone(), entry);
     }
@@ -92,10 +87,13 @@ impl Registry {
     }
 
     pub(crate) fn remove(&mut self, name: &SeriesName) {
-        let Some(key) = self.by_name.remove(name).and_then(|entry| entry.spec.key.clone()) else { return };
-        match key.parameters().next() {
-            Some(_) => self.by_prefix.remove(key.prefix()),
-            None => self.by_key.remove(&*key.to_string()),
-        };
+        let entry = self.by_name.remove(name);
+        if let Some(key) = entry.as_ref().and_then(|entry| entry.key()) {
+            self.keys_like(key).remove(key.prefix());
+        }
+    }
+
+    fn keys_like(&mut self, key: &KeyTemplate) -> &mut BTreeMap<Box<str>, Arc<Entry>> {
+        if key.parameters().next().is_some() { &mut self.by_prefix } else { &mut self.by_key }
     }
 }

@@ -72,9 +72,9 @@ impl<S: Store> Measured<S> {
         if let Some(counts) = counts {
             counts.add_refill(granted.is_ok());
             match &granted {
-                Ok(Grant { lease, .. }) => counts.reach().extend(scope.parts().1, lease.to()),
+                Ok(Grant { lease, .. }) => counts.reach.extend(scope.parts().1, lease.to()),
                 Err(GrantError::Exhausted { left, .. }) => {
-                    counts.reach().extend(scope.parts().1, end.saturating_sub(*left));
+                    counts.reach.extend(scope.parts().1, end.saturating_sub(*left));
                 }
                 Err(_) => {}
             }
@@ -88,7 +88,7 @@ impl<S: Store> Measured<S> {
         if let (Ok(Surrendered::Returned), Some(counts)) =
             (&surrendered, self.counts.read().get(&place.series))
         {
-            counts.reach().draw_back(place.scope.parts().1, lease.to(), lease.from());
+            counts.reach.draw_back(place.scope.parts().1, lease.to(), lease.from());
         }
         surrendered
     }

@@ -1,21 +1,63 @@
-//! A series recalled: every process gives up what it holds of it, before a floor is raised or numbers are adopted.
+//! Recalls: processes give up what they hold of a series before its cursor is raised or positions are adopted.
 //!
-//! What could go wrong, and why it does not: a process that was stopped hands out adopted numbers when it goes on. So
-//! the caller is told which processes have not answered, and nothing is assumed of them.
+//! Each series has an epoch in the store. A recall raises it; a process answers once it holds nothing granted before.
+//! Invariant: the store takes an answer only for ranges that it granted to the answering process, so a silent process
+//! is seen in [`Store::holders`](crate::NodeStore::holders). It could hand out adopted numbers when it continues, so the
+//! caller learns which processes are silent, and nothing is assumed about them.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Holder, POLL, holders_alive};
 use crate::machine::Machine;
+use crate::range::Lease;
+use crate::scope::ScopeKey;
 use crate::series::{MachineError, Promise, PromiseChange, Redescription, SeriesName, SeriesSpec};
 use crate::store::{Store, StoreError};
+
+/// How often the store is asked who has not answered.
+pub(crate) const POLL: Duration = Duration::from_millis(50);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recall {
+    pub series: SeriesName,
+    /// Ranges granted before this epoch are given up.
+    pub epoch: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub node: Uuid,
+    /// Host and process, for people.
+    pub name: Box<str>,
+    /// How long the store has not heard from it.
+    pub silent_for: Duration,
+    /// Whether it ran on this machine and no longer exists.
+    pub has_ended: bool,
+    /// An upper bound.
+    pub positions: u64,
+    /// The first of its ranges.
+    pub ranges: Vec<(ScopeKey, Lease)>,
+}
+
+/// The processes that hold ranges granted before an epoch and have not ended. Writes off those that have.
+pub(crate) async fn holders_alive<S: Store>(
+    store: &S,
+    series: &SeriesName,
+    epoch: u64,
+) -> Result<Vec<Holder>, StoreError> {
+    let (ended, alive): (Vec<Holder>, Vec<Holder>) =
+        store.holders(series.clone(), epoch).await?.into_iter().partition(|holder| holder.has_ended);
+    if !ended.is_empty() {
+        let nodes = ended.iter().map(|holder| holder.node).collect();
+        store.write_off(series.clone(), epoch, nodes).await?;
+    }
+    Ok(alive)
+}
 
 /// How long a change of a promise waits for processes that hold numbers.
 const HOLDERS_WAIT: Duration = Duration::from_secs(10);
 
-/// What a recall came to.
 #[derive(Debug)]
 pub struct Recalled {
     series: SeriesName,
@@ -25,9 +67,8 @@ pub struct Recalled {
 }
 
 impl<S: Store> Machine<S> {
-    /// Has every process give up what it holds of a series, and waits until all have answered, at most `wait`.
-    /// Processes that are known to have ended are written off. Does nothing in a store that has stopped: no process
-    /// issues from it until it is accepted, and then all of them give up everything.
+    /// Has every process give up what it holds of a series, and waits for the answers, at most `wait`. Writes off ended
+    /// processes. Does nothing in a stopped store: all processes give up everything before it issues again.
     pub async fn recall(&self, series: &SeriesName, wait: Duration) -> Result<Recalled, StoreError> {
         let store = self.dispenser.store();
         let mut recalled = Recalled { series: series.clone(), epoch: 0, silent: Vec::new() };
@@ -51,7 +92,8 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// Changes a promise once no process holds numbers granted under the old one. Its description must change with it.
+    /// Changes the promise of a series, once no process holds numbers granted under the old one. The description must
+    /// be changed too.
     pub async fn change_promise(&self, series: &SeriesName, to: Promise) -> Result<(), MachineError> {
         let entry = self.named(series.as_str()).ok_or_else(|| MachineError::Unknown(series.clone()))?;
         SeriesSpec { promise: to, ..entry.spec.clone() }.check()?;
@@ -72,8 +114,8 @@ impl<S: Store> Machine<S> {
         self.keep_order(series).await
     }
 
-    /// Waits until no process holds numbers that were granted before the promise of a series was changed. Asked for also
-    /// where the promise stays: an earlier change may have been broken off at this point.
+    /// Waits until no process holds numbers granted before the promise of a series was changed. Also called where the
+    /// promise stays: an earlier change may have been interrupted here.
     pub(crate) async fn keep_order(&self, series: &SeriesName) -> Result<(), MachineError> {
         self.recall_all(series, |holders| MachineError::StillHeld { series: series.clone(), holders }).await
     }
@@ -91,7 +133,7 @@ impl<S: Store> Machine<S> {
         Err(held(holders.join(", ").into()))
     }
 
-    /// Writes off the processes that stayed silent: what they hold is uncertain, and they may still hand it out.
+    /// Writes off the silent processes: what they hold is uncertain, and they may still hand it out.
     pub async fn write_off(&self, recalled: &Recalled) -> Result<(), StoreError> {
         let nodes: Vec<Uuid> = recalled.silent.iter().map(|holder| holder.node).collect();
         self.store().write_off(recalled.series.clone(), recalled.epoch, nodes).await

@@ -1,8 +1,8 @@
-//! Numbers in advance: positions that a client takes at once and hands out from its own memory.
+//! Client leases: positions that a client takes in advance and hands out from its own memory.
 //!
-//! What could go wrong, and why it does not: a number twice, if a client gave back what it used and somebody else were
-//! granted it. So nothing comes back: what was not used is a gap. A number that falls: two clients hand out at the same
-//! time. So only series that promise no order have leases.
+//! A client lease moves no cursor, and its positions never return, or a number that a client used could be granted again:
+//! unused numbers are gaps, and what a crashed client held is uncertain. Only unique series have leases, because several
+//! clients hand out at the same time.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use bates_pattern::Date;
 use jiff::{Timestamp, Unit};
 use uuid::Uuid;
 
-use super::{ClientLease, ClientLeaseFilter, LeaseEnd};
 use crate::audit::{By, Taking};
 use crate::code::Code;
 use crate::dispenser::Wanted;
@@ -22,27 +21,41 @@ use crate::scope::{Place, ScopeName};
 use crate::series::{Entry, OpenScope, Promise, SeriesName};
 use crate::store::{Store, StoreError};
 
-/// Why there is nothing in advance.
+pub use crate::ledger::LeaseEnd;
+
+/// After this time without word, a client has crashed or is cut off: what it used is unknown. Clients give back what
+/// they have held for half of it.
+pub const CLIENT_LEASE_SPAN: Duration = Duration::from_hours(24);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientLease {
+    pub id: Uuid,
+    pub place: Place,
+    /// Ascending, including positions that the rules reject.
+    pub ranges: Vec<Lease>,
+    /// The name of a token, or an address.
+    pub who: Box<str>,
+    /// To the millisecond.
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientLeaseFilter {
+    pub series: Option<SeriesName>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseRefused {
-    /// The series promises more than uniqueness.
     #[error(
         "series {series:?} is {promise}: its numbers cannot be held in advance, only those of a unique series"
     )]
-    NotUnique {
-        /// The series.
-        series: SeriesName,
-        /// What it promises.
-        promise: Promise,
-    },
-    /// No number was issued.
+    NotUnique { series: SeriesName, promise: Promise },
     #[error(transparent)]
     Next(#[from] NextError),
 }
 
 impl LeaseRefused {
-    /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {
             Self::NotUnique { .. } => Code::NOT_UNIQUE,
@@ -51,33 +64,27 @@ impl LeaseRefused {
     }
 }
 
-/// Why a lease was not ended. Nothing was written, unless the store failed.
+/// Nothing was written, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndRefused {
-    /// There is no such lease, or it has ended before.
     #[error("there is no lease {0}, or it has ended before")]
     Unknown(Uuid),
-    /// A range that was returned is not wholly within the lease.
     #[error(
         "positions {} to {} are not wholly within lease {lease}, which holds {}: nothing was returned and the lease stays open",
         returned.from(), returned.to() - 1, listed(leased)
     )]
     Outside {
-        /// The lease.
         lease: Uuid,
-        /// The range.
         returned: Lease,
-        /// What the lease holds, ascending.
+        /// Ascending.
         leased: Vec<Lease>,
     },
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl EndRefused {
-    /// The stable code of the error.
     pub const fn code(&self) -> Code {
         match self {
             Self::Unknown(_) => Code::UNKNOWN_LEASE,
@@ -98,41 +105,36 @@ fn listed(ranges: &[Lease]) -> String {
     text
 }
 
-/// What a client asks for in advance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseAsk {
-    /// How many numbers.
     pub count: u64,
-    /// How many at the most where they are rendered here.
+    /// The limit where this process renders them.
     pub numbers_max: u64,
-    /// Whether numbers are wanted where positions would do.
+    /// Whether numbers are wanted even where the client could render positions.
     pub as_numbers: bool,
-    /// Leases of which the client has used everything: they have ended.
+    /// Leases that the client has used up: they end.
     pub used: Vec<Uuid>,
 }
 
-/// What a client was given in advance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leased {
-    /// By what the client names it when it ends.
     pub id: Uuid,
-    /// What it was given.
     pub what: Advance,
-    /// After so much time the numbers are of a day that is over; `None` if they are good at any time.
+    /// After this time the numbers belong to a day that is over; `None` if they never expire.
     pub good_for: Option<Duration>,
 }
 
 /// Positions that a client can render, or numbers that it cannot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// Every position is a number.
     Ranges(Vec<Lease>),
-    /// Rendered here: the series is shuffled, has rules or a day. The ranges include positions that the rules reject.
+    /// For a series that is shuffled, rejects, or shows a date: the key and the rules stay here. The ranges include the
+    /// positions that the rules reject.
     Numbers(Numbers, Vec<Lease>),
 }
 
 impl<S: Store> Machine<S> {
-    /// Numbers of a scope in advance, fewer where the space ends. They are the client's from now on.
+    /// Numbers of a scope in advance, fewer where the space ends. The client owns them from now on.
     pub async fn lease(
         &self,
         entry: &Entry,
@@ -168,11 +170,10 @@ impl<S: Store> Machine<S> {
             Advance::Ranges(ranges) => ranges.iter().map(|range| range.count()).sum(),
             Advance::Numbers(numbers, _) => numbers.len() as u64,
         });
-        let good_for = if name.date.is_none() { open.good_for(name, now) } else { None };
-        Ok(Leased { id, what, good_for })
+        Ok(Leased { id, what, good_for: open.good_for(name, now) })
     }
 
-    /// Positions, as many as there are of those that are wanted.
+    /// Takes as many of the positions as are left.
     async fn up_to(&self, open: &OpenScope<'_>, mut count: u64) -> Result<Taken, IssueError> {
         loop {
             match self.positions(open, Wanted::Any(count)).await {
@@ -196,7 +197,7 @@ impl<S: Store> Machine<S> {
         Ok(id)
     }
 
-    /// Ends a lease of a client: what it did not use is a gap, all else was used. Answers how many numbers are gaps.
+    /// Ends a client's lease: unused positions are gaps, all others were used. Returns how many numbers are gaps.
     pub async fn end_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<u64, EndRefused> {
         match self.store().end_client_lease(id, unused).await? {
             LeaseEnd::Ended { place, lost } => Ok(self.numbers_of(&place, &lost)),
@@ -208,14 +209,12 @@ impl<S: Store> Machine<S> {
     }
 
     fn numbers_of(&self, place: &Place, positions: &Ranges) -> u64 {
-        let Some(entry) = self.registry().named(place.series.as_str()).cloned() else {
-            return positions.count();
-        };
+        let Some(entry) = self.named(place.series.as_str()) else { return positions.count() };
         let accepted = AcceptedPositions::of(&entry, &place.scope);
         positions.iter().map(|range| accepted.within(range).count()).sum()
     }
 
-    /// What clients hold, in the order of the ids, after `after`, at most `limit`.
+    /// In the order of the ids, after `after`, at most `limit`.
     pub async fn leases(
         &self,
         of: ClientLeaseFilter,
@@ -234,9 +233,9 @@ impl Entry {
 }
 
 impl OpenScope<'_> {
-    /// How long numbers of today are good: until the day ends, if tomorrow's are others.
+    /// How long numbers of today are valid: until the day ends, if tomorrow's differ.
     fn good_for(&self, name: ScopeName<'_>, now: Timestamp) -> Option<Duration> {
-        if !self.entry.series.pattern().needs_date() {
+        if name.date.is_some() || !self.entry.series.pattern().needs_date() {
             return None;
         }
         let today = now.to_zoned(self.entry.time_zone.clone());
