@@ -26,36 +26,27 @@ pub struct FieldErrors(pub Vec<FieldError>);
 
 /// What a description amounts to for a series of that name, or every field that cannot be read.
 pub fn spec(description: &Description, name: SeriesName) -> Result<SeriesSpec, FieldErrors> {
-    let promise = description.promise.parse::<Promise>().map_err(of("promise"));
-    let shuffled = one_of("order", &description.order, &[("counting", false), ("shuffled", true)]);
-    let reset = description.reset.parse::<Reset>().map_err(of("reset"));
+    let mut spec = SeriesSpec {
+        time_zone: description.time_zone.as_str().into(),
+        limits: limits(&description.limits),
+        description: text(description).into(),
+        ..SeriesSpec::new(name, &description.pattern)
+    };
+    let order = one_of("order", &description.order, &[("counting", false), ("shuffled", true)]);
     let value = one_of("value", &description.value, &[("id", Value::Id), ("seq", Value::Seq)]);
-    let start = description.start.map(position).transpose();
-    let key = description.key.as_deref().map(KeyTemplate::parse).transpose().map_err(of("key"));
-    let (reject, audit) = (rules(description), auditing(description.audit));
-    match (promise, shuffled, reset, value, start, key, reject, audit) {
-        (Ok(promise), Ok(shuffled), Ok(reset), Ok(value), Ok(start), Ok(key), Ok(reject), Ok(audit)) => {
-            Ok(SeriesSpec {
-                promise,
-                shuffled,
-                reject,
-                reset,
-                time_zone: description.time_zone.as_str().into(),
-                value,
-                start,
-                key,
-                limits: limits(&description.limits),
-                audit,
-                description: text(description).into(),
-                ..SeriesSpec::new(name, &description.pattern)
-            })
-        }
-        (promise, shuffled, reset, value, start, key, reject, audit) => {
-            let first = [promise.err(), shuffled.err(), reset.err(), value.err()];
-            let errors = first.into_iter().chain([start.err(), key.err(), reject.err(), audit.err()]);
-            Err(FieldErrors(errors.flatten().collect()))
-        }
-    }
+    let key = description.key.as_deref().map(KeyTemplate::parse).transpose();
+    let read = [
+        description.promise.parse::<Promise>().map(|promise| spec.promise = promise).map_err(of("promise")),
+        order.map(|shuffled| spec.shuffled = shuffled),
+        description.reset.parse::<Reset>().map(|reset| spec.reset = reset).map_err(of("reset")),
+        value.map(|value| spec.value = value),
+        description.start.map(position).transpose().map(|start| spec.start = start),
+        key.map(|key| spec.key = key).map_err(of("key")),
+        rules(description).map(|reject| spec.reject = reject),
+        auditing(description.audit).map(|audit| spec.audit = audit),
+    ];
+    let errors: Vec<FieldError> = read.into_iter().filter_map(Result::err).collect();
+    if errors.is_empty() { Ok(spec) } else { Err(FieldErrors(errors)) }
 }
 
 /// The series that a store kept the description of.

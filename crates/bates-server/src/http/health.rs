@@ -37,16 +37,16 @@ impl Health {
     /// Whether the store can be written: looks, unless somebody has just looked.
     pub(super) async fn check<S: Store>(&self, machine: &Machine<S>) -> Result<(), MachineError> {
         let mut last = self.0.lock().await;
-        match &*last {
-            Some((at, outcome)) if at.elapsed() < LOOK_LASTS => outcome.clone(),
-            _ => {
-                // Whoever asks whether to send requests here does not wait long for an answer.
-                let late = || StoreError::Unavailable("it did not answer within a second".into());
-                let checked = timeout(LOOK_LASTS, machine.check()).await;
-                let outcome = checked.unwrap_or_else(|_| Err(late().into()));
-                *last = Some((Instant::now(), outcome.clone()));
-                outcome
-            }
+        if let Some((at, outcome)) = &*last
+            && at.elapsed() < LOOK_LASTS
+        {
+            return outcome.clone();
         }
+        // Whoever asks whether to send requests here does not wait long for an answer.
+        let late = || StoreError::Unavailable("it did not answer within a second".into());
+        let checked = timeout(LOOK_LASTS, machine.check()).await;
+        let outcome = checked.unwrap_or_else(|_| Err(late().into()));
+        *last = Some((Instant::now(), outcome.clone()));
+        outcome
     }
 }

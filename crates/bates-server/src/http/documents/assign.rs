@@ -20,7 +20,6 @@ use crate::http::routes::{Context, Series};
 pub(super) const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Who sends a request, and the idempotency key that it has.
-#[derive(Clone)]
 pub(in crate::http) struct Sender {
     pub(super) caller: Caller,
     pub(super) key: Option<String>,

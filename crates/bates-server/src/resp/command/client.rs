@@ -23,7 +23,11 @@ pub(super) fn run(call: &mut Call<'_>) {
         (b"SETINFO", 4) => set_info(command, session, &mut reply),
         (b"INFO", 2) => reply.verbatim(&session.front.clients.lines(|id| id == session.seat.id)),
         (b"LIST", _) => list(command, session, &mut reply),
-        (b"NO-EVICT" | b"NO-TOUCH", 3) => switch(command, &mut reply),
+        // Nobody is evicted, and no key is aged by a touch, so both states are the same.
+        (b"NO-EVICT" | b"NO-TOUCH", 3) => match command.arg(2).map(<[u8]>::to_ascii_uppercase).as_deref() {
+            Some(b"ON" | b"OFF") => reply.simple("OK"),
+            _ => reply.error("ERR", "syntax error: ON or OFF"),
+        },
         (b"REPLY", _) => reply.error("ERR", "CLIENT REPLY is not supported: every command is answered"),
         (b"ID" | b"GETNAME" | b"SETNAME" | b"SETINFO" | b"INFO" | b"NO-EVICT" | b"NO-TOUCH", _) => {
             let what = shown(&what).to_lowercase();
@@ -81,13 +85,5 @@ fn list(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
             }
         }
         Some(_) => reply.error("ERR", "syntax error: CLIENT LIST [TYPE type] [ID id ...]"),
-    }
-}
-
-/// Nobody is evicted, and no key is aged by a touch, so both states are the same.
-fn switch(command: Command<'_>, reply: &mut Reply<'_>) {
-    match command.arg(2).map(<[u8]>::to_ascii_uppercase).as_deref() {
-        Some(b"ON" | b"OFF") => reply.simple("OK"),
-        _ => reply.error("ERR", "syntax error: ON or OFF"),
     }
 }
