@@ -1,4 +1,4 @@
-//! What the description of a series amounts to. What a series may be is judged by the core.
+//! From the description of a series to its specification. The core judges what a series may be.
 
 use std::time::Duration;
 
@@ -6,25 +6,20 @@ use bates_api::{AuditRetention, AuditSetting, Description, LimitSettings};
 use bates_core::{Auditing, KeyTemplate, Limits, Promise, SeriesName, SeriesSpec, Value};
 use bates_pattern::{Position, Reject, Reset};
 
-/// A hundred years.
-const HOURS_MAX: u64 = 876_000;
+const HOURS_MAX: u64 = 100 * 365 * 24;
 
-/// A field of a description that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct FieldError {
-    /// The field.
     pub field: &'static str,
-    /// What is wrong with it.
     pub problem: Box<str>,
 }
 
-/// Every field of a description that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct FieldErrors(pub Vec<FieldError>);
 
-/// What a description amounts to for a series of that name, or every field that cannot be read.
+/// The series that a description describes, or every field that cannot be read.
 pub fn spec(description: &Description, name: SeriesName) -> Result<SeriesSpec, FieldErrors> {
     let mut spec = SeriesSpec {
         time_zone: description.time_zone.as_str().into(),
@@ -49,13 +44,13 @@ pub fn spec(description: &Description, name: SeriesName) -> Result<SeriesSpec, F
     if errors.is_empty() { Ok(spec) } else { Err(FieldErrors(errors)) }
 }
 
-/// The series that a store kept the description of.
+/// Reads a description that a store kept.
 pub fn read_spec(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
     let description = serde_json::from_str(text).map_err(|error| error.to_string())?;
     Ok(spec(&description, name.clone()).map_err(|errors| errors.to_string())?)
 }
 
-/// As a store keeps it: the same for the same series, however it was written.
+/// As a store keeps it: the same text for the same series, however it was written.
 fn text(description: &Description) -> String {
     serde_json::to_string(description).expect("a description has no keys that are not texts")
 }
@@ -96,7 +91,6 @@ fn one_of<T: Copy>(field: &'static str, text: &str, known: &[(&str, T)]) -> Resu
     found.ok_or_else(|| of(field)(format!("expected {}, not {:?}", names(), cut(text))))
 }
 
-/// A text that is shown in an error.
 pub(crate) fn cut(text: &str) -> String {
     text.chars().take(64).collect()
 }

@@ -11,9 +11,7 @@ use tokio::time::Instant;
 use super::Protocol;
 
 #[derive(Debug, Default)]
-pub(super) struct Clients {
-    state: Mutex<State>,
-}
+pub(super) struct Clients(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -29,7 +27,7 @@ struct Client {
     said: Said,
 }
 
-/// What a client says of itself: by `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
+/// What a client says of itself, by `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said {
     pub(super) name: String,
@@ -39,7 +37,7 @@ pub(super) struct Said {
 }
 
 impl Clients {
-    /// Lets a connection in, until what is returned is dropped.
+    /// Lists a connection until its seat is dropped.
     pub(super) fn enter(
         self: &Arc<Self>,
         address: Option<SocketAddr>,
@@ -68,7 +66,7 @@ impl Clients {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -88,10 +86,9 @@ impl Client {
     }
 }
 
-/// A place among the connections, given up when dropped.
 #[derive(Debug)]
 pub(super) struct Seat {
-    /// None is given twice while the server runs.
+    /// Never given twice while the server runs.
     pub(super) id: u64,
     clients: Arc<Clients>,
 }

@@ -2,7 +2,7 @@
 
 use super::{Call, Outcome};
 
-/// Redis calls the user that needs no name so. A token has a name, and need not say it.
+/// The user of Redis that needs no name. A token has a name, and need not say it.
 const USER: &[u8] = b"default";
 
 /// `AUTH secret`, `AUTH default secret` or, for a token, `AUTH name secret`.

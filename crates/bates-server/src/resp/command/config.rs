@@ -2,8 +2,7 @@
 
 use super::Call;
 
-/// What `redis-benchmark` and monitoring ask for. Every answer is on disk before it is given, as with
-/// `appendonly`.
+/// What `redis-benchmark` and monitoring ask for. `appendonly`: every answer is on disk before it is given.
 const CONFIGURATION: [(&str, &str); 3] = [("save", ""), ("appendonly", "yes"), ("databases", "1")];
 
 pub(super) fn run(call: &mut Call<'_>) {
@@ -15,7 +14,7 @@ pub(super) fn run(call: &mut Call<'_>) {
     let is_asked = |name: &str| {
         command.args().skip(2).any(|asked| match asked.strip_suffix(b"*") {
             Some(start) => {
-                name.len() >= start.len() && name.as_bytes()[..start.len()].eq_ignore_ascii_case(start)
+                name.as_bytes().get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start))
             }
             None => asked.eq_ignore_ascii_case(name.as_bytes()),
         })

@@ -66,10 +66,8 @@ fn introduce(call: &mut Call<'_>) {
     let (version, id) = (call.session.protocol.version(), call.session.seat.id);
     let mut reply = call.reply();
     reply.map(7);
-    let version_of_bates = env!("CARGO_PKG_VERSION");
-    let texts =
-        [("server", "bates"), ("version", version_of_bates), ("mode", "standalone"), ("role", "master")];
-    reply.pairs(texts);
+    reply.pairs([("server", "bates"), ("version", env!("CARGO_PKG_VERSION"))]);
+    reply.pairs([("mode", "standalone"), ("role", "master")]);
     reply.bulk(b"proto");
     reply.integer(version.into());
     reply.bulk(b"id");
