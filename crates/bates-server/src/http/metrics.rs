@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::routes::Context;
 
-/// How long the store is asked about documents: whoever collects metrics does not wait long.
+/// For the store to count documents: collectors of metrics do not wait long.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const LATENCY: &str = "bates_store_grant_seconds";
@@ -30,7 +30,7 @@ pub(super) async fn metrics<S: Store>(context: Context<S>) -> impl IntoResponse 
     write_latency(&mut page, machine);
     page.head("bates_build_info", "The version of the server.");
     page.line("bates_build_info", concat!("{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1);
-    // A store that cannot be asked is told of by what it failed to grant; the rest is told all the same.
+    // If the store fails, all other metrics are reported all the same.
     if let Ok(tally) = timeout(PATIENCE, machine.tally()).await.unwrap_or(Ok(Vec::new())) {
         page.head("bates_documents", "Documents and reservations that are kept, by state.");
         for (series, state, count) in tally {
@@ -59,7 +59,6 @@ impl Page {
         writeln!(self.0, "{name}{labels} {value}").expect("a text is written into memory");
     }
 
-    /// A line for each series.
     fn table<T>(&mut self, metrics: &[Metric<T>], series: &[(&str, T)]) {
         for Metric(name, help, of) in metrics {
             self.head(name, help);
@@ -70,10 +69,9 @@ impl Page {
     }
 }
 
-/// Its name, a sentence, and its value of each series.
+/// Name, help, and the value for a series.
 struct Metric<T>(&'static str, &'static str, fn(&T) -> u64);
 
-/// What is told of a series.
 struct Seen<'a> {
     counts: &'a Counts,
     level: u64,
@@ -107,7 +105,6 @@ fn write_series<S: Store>(page: &mut Page, machine: &Machine<S>) {
     page.table(&[Metric("bates_remaining", REMAINING, |left| *left)], &left.collect::<Vec<_>>());
 }
 
-/// Of series that have pools.
 fn write_pools<S: Store>(page: &mut Page, machine: &Machine<S>) {
     const REDIS_UP: &str = "Whether the Redis server of the pools answered when it was last asked.";
     let metrics: [Metric<PoolTally>; 7] = [

@@ -1,4 +1,4 @@
-//! A connection that waits for its client only so long: one that takes nothing of its answer is gone.
+//! A stream whose writes fail once the client has taken nothing of its answer for too long.
 
 use std::future::Future;
 use std::io;
@@ -10,7 +10,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// A stream whose writes fail once the other side has taken nothing for too long.
 pub(super) struct Patient {
     stream: TcpStream,
     patience: Duration,
@@ -23,7 +22,6 @@ impl Patient {
         Self { stream, patience, waiting: None }
     }
 
-    /// Passes an outcome on, or the end of patience.
     fn or_end<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.waiting = None;

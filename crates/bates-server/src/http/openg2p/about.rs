@@ -126,13 +126,12 @@ pub(crate) async fn config<S: Store>(context: Context<S>) -> Answer<Config> {
     Answer(Config { id_types: id_types.collect(), filter_rules })
 }
 
-/// How long whoever asks waits for what is being fetched just now.
+/// For numbers that are being fetched.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The types that could issue, or were exhausted, when they were looked at. A type stays ready: what fails later is told
-/// by who asks for an ID.
+/// ID types that could issue, or were exhausted, when they were looked at. A type stays ready: later failures are
+/// answered to requests for IDs.
 #[derive(Default)]
 pub(crate) struct Ready(Mutex<HashSet<String>>);
 
