@@ -12,7 +12,6 @@ use tokio::task::JoinSet;
 /// Connections at a time. Each holds some tens of kilobytes, so this bounds memory to some hundred megabytes.
 const CONNECTIONS_MAX: usize = 10_000;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a failing `accept` is left alone.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves connections until `stop` is done; then tells each through its channel, and lets it finish what it has begun.
@@ -54,10 +53,6 @@ pub(crate) async fn serve<C, R>(
         }
     }
     drop(listener);
-    drain(connections, &stopping).await;
-}
-
-async fn drain(mut connections: JoinSet<()>, stopping: &watch::Sender<bool>) {
     // An error means that no connection is left.
     let _ = stopping.send(true);
     let drained = async { while connections.join_next().await.is_some() {} };

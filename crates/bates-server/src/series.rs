@@ -21,10 +21,12 @@ pub struct FieldErrors(pub Vec<FieldError>);
 
 /// The series that a description describes, or every field that cannot be read.
 pub fn spec(description: &Description, name: SeriesName) -> Result<SeriesSpec, FieldErrors> {
+    // The same text for the same series, however it was written.
+    let text = serde_json::to_string(description).expect("a description has no keys that are not texts");
     let mut spec = SeriesSpec {
         time_zone: description.time_zone.as_str().into(),
         limits: limits(&description.limits),
-        description: text(description).into(),
+        description: text.into(),
         ..SeriesSpec::new(name, &description.pattern)
     };
     let order = one_of("order", &description.order, &[("counting", false), ("shuffled", true)]);
@@ -48,11 +50,6 @@ pub fn spec(description: &Description, name: SeriesName) -> Result<SeriesSpec, F
 pub fn read_spec(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
     let description = serde_json::from_str(text).map_err(|error| error.to_string())?;
     Ok(spec(&description, name.clone()).map_err(|errors| errors.to_string())?)
-}
-
-/// As a store keeps it: the same text for the same series, however it was written.
-fn text(description: &Description) -> String {
-    serde_json::to_string(description).expect("a description has no keys that are not texts")
 }
 
 fn rules(description: &Description) -> Result<Reject, FieldError> {

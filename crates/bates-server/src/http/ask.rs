@@ -1,5 +1,6 @@
 //! What was asked: bodies, read within their bounds, the scope that they name, and which answers are accepted.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Uri, header};
 use bates_api::{Day, DayError, NumberRequest, Parameters};
 use bates_core::{Code, ScopeName, Store};
+use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
@@ -40,7 +42,6 @@ impl<T: DeserializeOwned + Default, S: Store> FromRequest<Arc<Shared<S>>> for As
     }
 }
 
-/// From the body, or from the query if there is no body.
 pub(super) async fn read_numbers(uri: &Uri, body: Body, timeout: Duration) -> Result<NumberRequest, Problem> {
     let body = bytes(body, BODY_BYTES_MAX, timeout).await?;
     match (uri.query().unwrap_or_default(), &*body) {
@@ -83,7 +84,6 @@ pub(super) fn check_count(count: u64, count_max: u64) -> Result<(), Problem> {
     Err(Problem::new(Code::BAD_COUNT, format!("the count is {count}; it may be 1 to {count_max}")))
 }
 
-/// In lower case.
 pub(super) fn accepted_kinds(headers: &HeaderMap) -> String {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     accepted.unwrap_or_default().to_ascii_lowercase()
@@ -97,15 +97,10 @@ pub(super) async fn bytes(body: Body, bytes_max: usize, timeout: Duration) -> Re
     }
     match tokio::time::timeout(timeout, to_bytes(body, bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_over_limit(&error) => Err(too_large()),
+        Ok(Err(error)) if error.source().is_some_and(<dyn Error>::is::<LengthLimitError>) => Err(too_large()),
         Ok(Err(_)) => Err(broken("the body broke off, or is not chunked as it says")),
         Err(_) => Err(broken("the body did not arrive in time")),
     }
-}
-
-fn is_over_limit(error: &axum::Error) -> bool {
-    let source = std::error::Error::source(error);
-    source.is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
 }
 
 /// A body as one JSON object: 400 if it is none, 422 if it says something else than was expected.

@@ -49,7 +49,6 @@ fn check_scope<S: Store>(context: &Context<S>, of: &RecordFilter) -> Result<(), 
     Err(Problem::new(Code::BAD_SCOPE, detail))
 }
 
-/// To one number.
 async fn narrow<S: Store>(context: &Context<S>, of: &mut RecordFilter, id: &str) -> Result<(), Problem> {
     let entry = match &of.series {
         Some(series) => context.series(series.as_str()).await?,
@@ -90,7 +89,6 @@ fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
     moment.ok_or_else(|| wrong(field, text, "is no time: expected 2026-12-31T23:59:59Z or 2026-12-31"))
 }
 
-/// `micros|id`
 fn read_after(text: &str) -> Option<(Timestamp, Uuid)> {
     let (micros, id) = text.split_once('|')?;
     let at = Timestamp::from_microsecond(micros.parse().ok()?).ok().filter(is_kept)?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::BoxError;
 use axum::body::{Body, Bytes};
 use axum::extract::Extension;
 use axum::http::{HeaderMap, Uri, header};
@@ -69,14 +70,6 @@ fn object(numbers: &Numbers) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-#[derive(Debug, thiserror::Error)]
-enum Broken {
-    #[error(transparent)]
-    Next(NextError),
-    #[error("the series was retired")]
-    Retired,
-}
-
 /// Numbers that are sent as lines; `ask.count` is how many are still to come.
 struct Lines<S> {
     context: Context<S>,
@@ -96,15 +89,14 @@ impl<S: Store> Lines<S> {
             }
             // Looked up anew: a retired series issues nothing more.
             let name = lines.entry.series().name().as_str();
-            lines.entry = lines.context.machine.named(name).ok_or(Broken::Retired)?;
+            lines.entry = lines.context.machine.named(name).ok_or("the series was retired")?;
             match lines.some().await {
                 Ok(some) => Ok(Some((some, lines))),
-                // The space ended between two pieces.
                 Err(error) if [Code::EXHAUSTED, Code::HELD_ELSEWHERE].contains(&error.code()) => Ok(None),
-                Err(error) => Err(Broken::Next(error)),
+                Err(error) => Err(error.into()),
             }
         });
-        let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, Broken>(first)]), rest);
+        let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, BoxError>(first)]), rest);
         let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
         Ok((kind, Body::from_stream(all)).into_response())
     }

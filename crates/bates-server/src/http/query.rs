@@ -10,16 +10,13 @@ use super::problem::Problem;
 use super::{ask, routes};
 pub(super) use crate::series::cut;
 
-/// Items of a page: unless the query says, and at most.
 #[derive(Clone, Copy)]
 pub(super) struct PageSize {
     pub(super) default: usize,
     pub(super) max: usize,
 }
 
-/// For lists whose items are read one by one.
 pub(super) const SMALL: PageSize = PageSize { default: 100, max: 1_000 };
-/// For lists that are exported.
 pub(super) const LARGE: PageSize = PageSize { default: 1_000, max: 10_000 };
 
 pub(super) struct ListQuery {
@@ -117,7 +114,6 @@ pub(super) fn only_series(uri: &Uri) -> Result<Option<SeriesName>, Problem> {
     Ok(series)
 }
 
-/// The parameters and the period.
 pub(super) fn spell_scope(key: &ScopeKey) -> (BTreeMap<String, String>, Option<String>) {
     let (parameters, period) = key.parts();
     let scope = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();

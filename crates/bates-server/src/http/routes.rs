@@ -140,7 +140,6 @@ impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T>
     }
 }
 
-/// The series that the path names.
 pub(super) struct Series(pub(super) Arc<Entry>);
 
 impl<S: Store> FromRequestParts<Arc<Shared<S>>> for Series {

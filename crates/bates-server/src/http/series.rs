@@ -41,7 +41,6 @@ fn read(spec: &SeriesSpec) -> Result<Description, Problem> {
     serde_json::from_str(&spec.description).map_err(unread)
 }
 
-/// The description with the changes, as a JSON merge patch makes them.
 fn apply(amendment: &Amendment, description: &Description) -> Result<Description, Problem> {
     let unread = |error: serde_json::Error| Problem::new(Code::BAD_BODY, error.to_string());
     let mut merged = serde_json::to_value(description).map_err(unread)?;

@@ -36,7 +36,8 @@ pub(super) async fn serve<S: Store>(
     let seat = front.clients.enter(peer, stream.local_addr().ok());
     let session = Session::new(front, seat, Caller::at(peer));
     // Made once: a new wait for each read would take a lock each time.
-    let mut stopped = pin!(stops(stopping.clone()));
+    let mut watched = stopping.clone();
+    let mut stopped = pin!(watched.changed());
     let mut connection = Connection {
         reader: Reader::new(session.limits()),
         session,
@@ -58,7 +59,8 @@ pub(super) async fn serve<S: Store>(
             biased;
             read = stream.read_buf(&mut connection.input) => read?,
             () = passes(deadline) => return Ok(()),
-            () = &mut stopped => return Ok(()),
+            // A dropped sender also means shutdown.
+            _ = &mut stopped => return Ok(()),
         };
         if read == 0 {
             return Ok(());
@@ -70,11 +72,6 @@ pub(super) async fn refuse(mut stream: TcpStream) {
     let mut answer = Vec::new();
     Reply::new(&mut answer, super::Protocol::Resp2).error("ERR", "max number of clients reached");
     let _ = timeout(REFUSAL_TIMEOUT, stream.write_all(&answer)).await;
-}
-
-async fn stops(mut stopping: watch::Receiver<bool>) {
-    // A dropped sender also means shutdown.
-    let _ = stopping.changed().await;
 }
 
 async fn passes(deadline: Option<Instant>) {

@@ -7,7 +7,6 @@ use super::{inline, length};
 
 /// Arguments whose room is kept from one command to the next: 16 KiB a connection.
 const SPANS_KEPT: usize = 1024;
-/// Bytes of lines whose room is kept.
 const TEXT_KEPT: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
@@ -154,10 +153,7 @@ impl Reader {
                 Ok(Progress::Incomplete { missing: 1 })
             }
             Some(offset) if unread[offset] == 0 => Err(ProtocolError::ZeroByte),
-            Some(offset) => {
-                let line_end = self.at + offset;
-                self.split_line(&window[..line_end])
-            }
+            Some(offset) => self.split_line(&window[..self.at + offset]),
         }
     }
 
@@ -206,7 +202,6 @@ impl<'a> Command<'a> {
         self.spans.iter().map(move |span| &source[span.start..span.end])
     }
 
-    /// Bytes of the buffer.
     #[inline]
     pub fn consumed(&self) -> usize {
         self.consumed

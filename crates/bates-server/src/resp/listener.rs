@@ -24,8 +24,7 @@ pub struct Settings {
 impl Settings {
     /// With timeouts that slow networks do not reach.
     pub fn new(access: Arc<Access>) -> Self {
-        let (command_timeout, write_timeout) = (Duration::from_mins(1), Duration::from_secs(30));
-        Self { access, command_timeout, write_timeout }
+        Self { access, command_timeout: Duration::from_mins(1), write_timeout: Duration::from_secs(30) }
     }
 }
 

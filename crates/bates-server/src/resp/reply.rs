@@ -46,7 +46,6 @@ impl<'o> Reply<'o> {
         self.line(b'-', format_args!("{prefix} {sentence}"));
     }
 
-    /// `:1001`.
     #[inline]
     pub fn integer(&mut self, value: i64) {
         self.header(b':', value);

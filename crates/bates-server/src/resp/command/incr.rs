@@ -1,12 +1,11 @@
 //! `INCR` and `INCRBY`: the next number of a scope, or the last of several, as an integer.
 //! Invariant: a number that is held in memory is answered without an allocation.
 
-use bates_core::{Machine, Store, Taken};
+use bates_core::{Machine, Store};
 
 use super::request::not_a_count;
-use super::{Action, Call, Outcome, Reply};
+use super::{Action, Call, Outcome};
 
-/// What one `INCRBY` may take.
 const COUNT_MAX: u64 = 1_000_000;
 
 pub(super) fn run_by<S: Store>(call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
@@ -22,13 +21,9 @@ pub(super) fn run<S: Store>(count: u64, call: &mut Call<'_>, machine: &Machine<S
     }
     match machine.try_next_by_key(&entry, key, count, &mut call.session.scope) {
         Some(taken) => {
-            answer(&mut call.reply(), &taken);
+            call.reply().count(taken.last());
             Outcome::Answered
         }
         None => Action::Take(count).later(key),
     }
-}
-
-pub(super) fn answer(reply: &mut Reply<'_>, taken: &Taken) {
-    reply.count(taken.last());
 }

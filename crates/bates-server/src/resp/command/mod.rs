@@ -14,7 +14,6 @@ mod lpop;
 mod request;
 mod simple;
 mod table;
-mod unknown;
 mod validate;
 
 use std::fmt::Display;
@@ -44,8 +43,10 @@ pub(super) enum Outcome {
 
 /// The longest name of a command; a longer one is unknown.
 const NAME_BYTES_MAX: usize = 16;
+/// Commands of Redis that would take a number back or set it.
+const TAKES_BACK: &str = "set setnx setex psetex getset getdel mset del unlink decr decrby incrbyfloat lpush rpush \
+    lpushx rpushx lrem ltrim lset linsert rename expire pexpire flushall flushdb restore";
 
-/// Executes a command as far as that goes without waiting.
 pub(super) fn execute<S: Store>(mut call: Call<'_>, machine: &Machine<S>) -> Outcome {
     let mut name = [0; NAME_BYTES_MAX];
     let name = lower(call.command.name(), &mut name);
@@ -54,10 +55,19 @@ pub(super) fn execute<S: Store>(mut call: Call<'_>, machine: &Machine<S>) -> Out
         return call.fail("NOAUTH", "Authentication required.");
     }
     match spec {
-        None => unknown::run(name, &mut call),
+        None => unknown(name, &mut call),
         Some(spec) if spec.takes(call.command.arg_count()) => run(spec.run, &mut call, machine),
         Some(_) => call.wrong_arguments(),
     }
+}
+
+fn unknown(name: &[u8], call: &mut Call<'_>) -> Outcome {
+    let shown = shown(call.command.name());
+    if !TAKES_BACK.split(' ').any(|known| known.as_bytes() == name) {
+        return call.fail("ERR", format_args!("unknown command '{shown}'"));
+    }
+    let sentence = "would set numbers or take them back, and a number is given once and for all";
+    call.fail("ERR", format_args!("{shown} {sentence}"))
 }
 
 fn run<S: Store>(run: Run, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {

@@ -9,7 +9,7 @@ use bates_core::{By, Code, Entry, Machine, Peek, ScopeName, Store};
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
-use super::{Call, Outcome, Reply, incr, shown, validate, whole};
+use super::{Call, Outcome, Reply, shown, validate, whole};
 
 pub(in super::super) struct Request {
     target: Target,
@@ -140,7 +140,7 @@ impl Request {
             Action::Take(_) if !entry.counts_plainly() => return not_a_count(&mut reply, &entry),
             // All or none: an addition that was made in part could not be answered.
             Action::Take(count) => {
-                machine.take(&entry, name, count, by).await.map(|taken| incr::answer(&mut reply, &taken))
+                machine.take(&entry, name, count, by).await.map(|taken| reply.count(taken.last()))
             }
             Action::Pop(count) => {
                 let numbers = machine.next(&entry, name, count.unwrap_or(1), by).await;

@@ -12,7 +12,6 @@ pub(super) struct Spec {
     pub(super) name: &'static str,
     /// How many arguments, the name among them; negative for a minimum.
     pub(super) arity: i8,
-    /// Whether the first argument is a key; no other one is.
     pub(super) has_key: bool,
     /// In the words of Redis.
     pub(super) flags: &'static [&'static str],
