@@ -17,7 +17,6 @@ pub enum ProtocolError {
     ArgumentTooLong { limit: usize, is_authenticated: bool },
     #[error("Protocol error: too big request: the limit is {limit} bytes")]
     CommandTooLong { limit: usize },
-    /// Something other than a bulk string inside an array; a nested array, for one.
     #[error("Protocol error: expected '$', got '{}'", escape_default(*.found))]
     ExpectedBulk { found: u8 },
     #[error("Protocol error: expected CRLF behind an argument")]
@@ -29,7 +28,7 @@ pub enum ProtocolError {
     /// A TLS handshake looks like this.
     #[error("Protocol error: zero byte in inline request; is this TLS?")]
     ZeroByte,
-    /// HTTP: a browser may have been talked into sending commands hidden in a request.
+    /// A page may have made a browser send commands hidden in a request.
     #[error("Protocol error: this is HTTP, sent to the port of the Redis protocol")]
     Http,
 }

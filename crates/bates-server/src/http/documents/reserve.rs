@@ -13,7 +13,6 @@ use crate::http::ask::{self, AskOrDefault};
 use crate::http::problem::{Answer, Problem};
 use crate::http::routes::{Context, Path, Series};
 
-/// Thirty days.
 const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
 /// Reserve a number for a document that you save yourself

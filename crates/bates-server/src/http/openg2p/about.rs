@@ -134,7 +134,6 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct Ready(Mutex<HashSet<String>>);
 
 impl Ready {
-    /// The first type that cannot issue yet.
     async fn missing<S: Store>(&self, context: &Context<S>) -> Result<Option<String>, NextError> {
         let until = Instant::now() + PATIENCE;
         for (name, (entry, _)) in id_type::all(context) {

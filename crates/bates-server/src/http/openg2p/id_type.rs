@@ -46,7 +46,6 @@ fn is_id(text: &str) -> bool {
     (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The parts of a path, checked.
 pub(super) struct Named {
     pub(super) id_type: String,
     /// Empty where the path has none.

@@ -5,8 +5,6 @@
 mod auth;
 mod client;
 mod commands;
-mod config;
-mod hello;
 mod incr;
 mod info;
 mod look;
@@ -14,7 +12,6 @@ mod lpop;
 mod request;
 mod simple;
 mod table;
-mod validate;
 
 use std::fmt::Display;
 

@@ -9,7 +9,7 @@ use bates_core::{By, Code, Entry, Machine, Peek, ScopeName, Store};
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
-use super::{Call, Outcome, Reply, shown, validate, whole};
+use super::{Call, Outcome, Reply, look, shown, whole};
 
 pub(in super::super) struct Request {
     target: Target,
@@ -149,7 +149,7 @@ impl Request {
             Action::Look(answer) => {
                 machine.peek(&entry, name).await.map(|peek| answer(&mut reply, &entry, &peek))
             }
-            Action::Validate(text) => return validate::answer(&mut reply, &entry, &text),
+            Action::Validate(text) => return look::answer_verdict(&mut reply, &entry, &text),
         };
         if let Err(error) = outcome {
             refuse(&mut reply, error.code(), &error);

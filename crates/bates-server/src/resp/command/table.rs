@@ -3,7 +3,7 @@
 
 use bates_core::{Entry, Peek};
 
-use super::{Call, Outcome, Reply, auth, client, commands, config, hello, look, lpop, simple, validate};
+use super::{Call, Outcome, Reply, auth, client, commands, info, look, lpop, simple};
 use Run::{Ask, Greet, Incr, IncrBy, Info, Look, Pop, Say, Time};
 
 pub(super) struct Spec {
@@ -55,18 +55,18 @@ pub(super) static TABLE: [Spec; 23] = [
     spec(Look(look::r#type), "type", 2, LOOKS, "generic", "As what Redis would know a scope."),
     spec(Ask(lpop::next), "bates.next", -2, GIVES, "bates", "The next numbers of a scope of a named series."),
     spec(Ask(look::peek), "bates.peek", -2, LOOKS, "bates", "What comes next in a scope, without taking it."),
-    spec(Ask(validate::run), "bates.validate", 3, LOOKS, "bates", "What speaks against a text."),
+    spec(Ask(look::validate), "bates.validate", 3, LOOKS, "bates", "What speaks against a text."),
     spec(Ask(simple::ping), "ping", -1, TALKS, "connection", "Answers PONG, or with its argument."),
     spec(Say(simple::echo), "echo", 2, TALKS, "connection", "Answers with its argument."),
-    spec(Greet(hello::run), "hello", -1, GREETS, "connection", HELLO),
-    spec(Greet(auth::run), "auth", -2, GREETS, "connection", "Shows the secret."),
+    spec(Greet(auth::hello), "hello", -1, GREETS, "connection", HELLO),
+    spec(Greet(auth::auth), "auth", -2, GREETS, "connection", "Shows the secret."),
     spec(Greet(simple::reset), "reset", 1, GREETS, "connection", "Makes the connection as it was at first."),
     spec(Greet(simple::quit), "quit", -1, GREETS, "connection", "Ends the connection."),
     spec(Say(simple::select), "select", 2, TALKS, "connection", "Chooses the database; there is one, 0."),
     spec(Time, "time", 1, TALKS, "server", "The time of day."),
     spec(Say(client::run), "client", -2, TALKS, "connection", "Who is connected, and under what name."),
     spec(Say(commands::run), "command", -1, TALKS, "server", "Tells of these commands."),
-    spec(Say(config::run), "config", -2, TALKS, "server", "What tools ask of the configuration."),
+    spec(Say(info::config), "config", -2, TALKS, "server", "What tools ask of the configuration."),
     spec(Info, "info", -1, TALKS, "server", "How the server is."),
 ];
 
