@@ -17,24 +17,15 @@ mod problem;
 mod scope;
 mod series;
 
-pub use audit::{AuditEntry, AuditPage};
-pub use document::{
-    Assignment, DecisionCount, DocumentRequest, KnownDocument, LineAnswer, OutboxCounts, OutboxPage,
-    Reservation, ReservationRequest, is_idempotency_key,
-};
-pub use gap::{Gap, GapPage, Reconciliation};
-pub use identifier::{Match, Reason, Trace, Verdict};
-pub use lease::{
-    HeldLease, LeaseGrant, LeasePage, LeaseRequest, LeasedNumber, PositionRange, ReturnOutcome, ReturnRequest,
-};
-pub use number::{NumberRequest, Numbers, Peek, ScopeCursor, ScopePage};
+pub use audit::*;
+pub use document::*;
+pub use gap::*;
+pub use identifier::*;
+pub use lease::*;
+pub use number::*;
 pub use page::Page;
-pub use path::{Path, PathError};
-pub use pool::{
-    AttachRequest, Attachment, PoolList, PoolNumberRequest, PoolNumbers, PoolRequest, PoolStatus, marker_key,
-};
-pub use problem::Problem;
-pub use scope::{Day, DayError, Parameters, scope_text};
-pub use series::{
-    Amendment, AuditRetention, AuditSetting, Description, LimitSettings, Retirement, Series, SeriesList,
-};
+pub use path::*;
+pub use pool::*;
+pub use problem::*;
+pub use scope::*;
+pub use series::*;

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Who may use the server: whoever knows a secret, or everybody where there is none.
+/// Who may use the server: callers that know a secret; all callers where there is none.
 #[derive(Clone)]
 pub struct Access {
     kept: Vec<Kept>,
 }
 
-/// A secret: the shared one has no name.
+/// The shared secret has no name.
 #[derive(Clone)]
 struct Kept {
     name: Option<Arc<str>>,
     digest: [u8; 32],
 }
 
-/// Who asks: a token by its name, or whoever is at an address. Cheap to clone.
+/// Who asks: a token by its name, or an address. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     who: Arc<str>,
@@ -29,7 +29,6 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Somebody at the other end of a connection, as the socket says.
     pub fn at(address: Option<SocketAddr>) -> Self {
         let address = address.map(|address| address.ip().to_canonical().to_string());
         Self { who: address.map_or_else(|| "unknown".into(), Into::into), is_token: false }
@@ -40,38 +39,35 @@ impl Caller {
         &self.who
     }
 
-    /// The name of the token, if it is one.
     pub fn token(&self) -> Option<&str> {
         self.is_token.then_some(&*self.who)
     }
 
-    /// Whom idempotency keys belong to: a token for itself, and all others together.
+    /// The owner of idempotency keys: a token by itself, all other callers together.
     pub fn owner(&self) -> &str {
         self.token().unwrap_or_default()
     }
 }
 
 impl Access {
-    /// Guarded by `secret`; open to everybody who can connect if there is none.
+    /// Without a secret, open to all callers that can connect.
     pub fn new(secret: Option<&str>) -> Self {
         let kept = secret.map(|secret| Kept { name: None, digest: digest(secret.as_bytes()) });
         Self { kept: kept.into_iter().collect() }
     }
 
-    /// And by the secret of a token.
     #[must_use]
     pub fn with_token(mut self, name: &str, secret: &str) -> Self {
         self.kept.push(Kept { name: Some(name.into()), digest: digest(secret.as_bytes()) });
         self
     }
 
-    /// Whether there is no secret.
     pub fn is_open(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// Who gives this secret, and connects as `stranger`; `None` if it is wrong. A server without a secret admits
-    /// everybody. A wrong secret takes as long as a right one: digests have one length, and all are compared.
+    /// The caller that gives this secret and connects as `stranger`; `None` if it is wrong. A wrong secret takes as
+    /// long as a right one: digests have one length, and all are compared.
     pub fn admits(&self, given: &[u8], stranger: &Caller) -> Option<Caller> {
         let given = digest(given);
         let mut found = self.is_open().then(|| stranger.clone());

@@ -12,11 +12,10 @@ use tokio::task::JoinSet;
 /// Connections at a time. Each holds some tens of kilobytes, so this bounds memory to some hundred megabytes.
 const CONNECTIONS_MAX: usize = 10_000;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a failing `accept` is left alone.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves connections until `stop` is done; then each is told through its channel, and may finish what it has
-/// begun. Whoever comes when there is no room is handed to `refuse`.
+/// Serves connections until `stop` is done; then tells each through its channel, and lets it finish what it has begun.
+/// A connection beyond the bound goes to `refuse`.
 pub(crate) async fn serve<C, R>(
     listener: TcpListener,
     stop: impl Future<Output = ()>,
@@ -54,12 +53,7 @@ pub(crate) async fn serve<C, R>(
         }
     }
     drop(listener);
-    drain(connections, &stopping).await;
-}
-
-/// Whoever does not take its answers in time is left without them.
-async fn drain(mut connections: JoinSet<()>, stopping: &watch::Sender<bool>) {
-    // Whoever still listens is told; nobody listening is as good.
+    // An error means that no connection is left.
     let _ = stopping.send(true);
     let drained = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, drained).await;

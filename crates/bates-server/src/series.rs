@@ -1,4 +1,4 @@
-//! What the description of a series amounts to. What a series may be is judged by the core.
+//! From the description of a series to its specification. The core judges what a series may be.
 
 use std::time::Duration;
 
@@ -6,67 +6,50 @@ use bates_api::{AuditRetention, AuditSetting, Description, LimitSettings};
 use bates_core::{Auditing, KeyTemplate, Limits, Promise, SeriesName, SeriesSpec, Value};
 use bates_pattern::{Position, Reject, Reset};
 
-/// A hundred years.
-const HOURS_MAX: u64 = 876_000;
+const HOURS_MAX: u64 = 100 * 365 * 24;
 
-/// A field of a description that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct FieldError {
-    /// The field.
     pub field: &'static str,
-    /// What is wrong with it.
     pub problem: Box<str>,
 }
 
-/// Every field of a description that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct FieldErrors(pub Vec<FieldError>);
 
-/// What a description amounts to for a series of that name, or every field that cannot be read.
+/// The series that a description describes, or every field that cannot be read.
 pub fn spec(description: &Description, name: SeriesName) -> Result<SeriesSpec, FieldErrors> {
-    let promise = description.promise.parse::<Promise>().map_err(of("promise"));
-    let shuffled = one_of("order", &description.order, &[("counting", false), ("shuffled", true)]);
-    let reset = description.reset.parse::<Reset>().map_err(of("reset"));
+    // The same text for the same series, however it was written.
+    let text = serde_json::to_string(description).expect("a description has no keys that are not texts");
+    let mut spec = SeriesSpec {
+        time_zone: description.time_zone.as_str().into(),
+        limits: limits(&description.limits),
+        description: text.into(),
+        ..SeriesSpec::new(name, &description.pattern)
+    };
+    let order = one_of("order", &description.order, &[("counting", false), ("shuffled", true)]);
     let value = one_of("value", &description.value, &[("id", Value::Id), ("seq", Value::Seq)]);
-    let start = description.start.map(position).transpose();
-    let key = description.key.as_deref().map(KeyTemplate::parse).transpose().map_err(of("key"));
-    let (reject, audit) = (rules(description), auditing(description.audit));
-    match (promise, shuffled, reset, value, start, key, reject, audit) {
-        (Ok(promise), Ok(shuffled), Ok(reset), Ok(value), Ok(start), Ok(key), Ok(reject), Ok(audit)) => {
-            Ok(SeriesSpec {
-                promise,
-                shuffled,
-                reject,
-                reset,
-                time_zone: description.time_zone.as_str().into(),
-                value,
-                start,
-                key,
-                limits: limits(&description.limits),
-                audit,
-                description: text(description).into(),
-                ..SeriesSpec::new(name, &description.pattern)
-            })
-        }
-        (promise, shuffled, reset, value, start, key, reject, audit) => {
-            let first = [promise.err(), shuffled.err(), reset.err(), value.err()];
-            let errors = first.into_iter().chain([start.err(), key.err(), reject.err(), audit.err()]);
-            Err(FieldErrors(errors.flatten().collect()))
-        }
-    }
+    let key = description.key.as_deref().map(KeyTemplate::parse).transpose();
+    let read = [
+        description.promise.parse::<Promise>().map(|promise| spec.promise = promise).map_err(of("promise")),
+        order.map(|shuffled| spec.shuffled = shuffled),
+        description.reset.parse::<Reset>().map(|reset| spec.reset = reset).map_err(of("reset")),
+        value.map(|value| spec.value = value),
+        description.start.map(position).transpose().map(|start| spec.start = start),
+        key.map(|key| spec.key = key).map_err(of("key")),
+        rules(description).map(|reject| spec.reject = reject),
+        auditing(description.audit).map(|audit| spec.audit = audit),
+    ];
+    let errors: Vec<FieldError> = read.into_iter().filter_map(Result::err).collect();
+    if errors.is_empty() { Ok(spec) } else { Err(FieldErrors(errors)) }
 }
 
-/// The series that a store kept the description of.
+/// Reads a description that a store kept.
 pub fn read_spec(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
     let description = serde_json::from_str(text).map_err(|error| error.to_string())?;
     Ok(spec(&description, name.clone()).map_err(|errors| errors.to_string())?)
-}
-
-/// As a store keeps it: the same for the same series, however it was written.
-fn text(description: &Description) -> String {
-    serde_json::to_string(description).expect("a description has no keys that are not texts")
 }
 
 fn rules(description: &Description) -> Result<Reject, FieldError> {
@@ -105,7 +88,6 @@ fn one_of<T: Copy>(field: &'static str, text: &str, known: &[(&str, T)]) -> Resu
     found.ok_or_else(|| of(field)(format!("expected {}, not {:?}", names(), cut(text))))
 }
 
-/// A text that is shown in an error.
 pub(crate) fn cut(text: &str) -> String {
     text.chars().take(64).collect()
 }

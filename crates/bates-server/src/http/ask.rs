@@ -1,22 +1,23 @@
 //! What was asked: bodies, read within their bounds, the scope that they name, and which answers are accepted.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Uri, header};
-use bates_api::{Day, NumberRequest, Parameters};
+use bates_api::{Day, DayError, NumberRequest, Parameters};
 use bates_core::{Code, ScopeName, Store};
+use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
 use super::routes::Shared;
 
-/// The largest body of a question about numbers.
 pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// A body of one JSON object that has at most `BYTES_MAX` bytes.
+/// A body of one JSON object with at most `BYTES_MAX` bytes.
 pub(super) struct Ask<T, const BYTES_MAX: usize = BODY_BYTES_MAX>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Store, const BYTES_MAX: usize> FromRequest<Arc<Shared<S>>>
@@ -29,7 +30,7 @@ impl<T: DeserializeOwned, S: Store, const BYTES_MAX: usize> FromRequest<Arc<Shar
     }
 }
 
-/// The same, but no body asks for the default.
+/// As [`Ask`], but an empty body asks for the default.
 pub(super) struct AskOrDefault<T>(pub(super) T);
 
 impl<T: DeserializeOwned + Default, S: Store> FromRequest<Arc<Shared<S>>> for AskOrDefault<T> {
@@ -41,7 +42,6 @@ impl<T: DeserializeOwned + Default, S: Store> FromRequest<Arc<Shared<S>>> for As
     }
 }
 
-/// Reads which numbers are wanted from the body, or from the query if there is no body.
 pub(super) async fn read_numbers(uri: &Uri, body: Body, timeout: Duration) -> Result<NumberRequest, Problem> {
     let body = bytes(body, BODY_BYTES_MAX, timeout).await?;
     match (uri.query().unwrap_or_default(), &*body) {
@@ -51,22 +51,18 @@ pub(super) async fn read_numbers(uri: &Uri, body: Body, timeout: Duration) -> Re
     }
 }
 
-/// `count` and `date` are themselves, everything else is a parameter of the scope.
+/// Everything but `count` and `date` is a parameter of the scope.
 pub(super) fn read_numbers_query(query: &str) -> Result<NumberRequest, Problem> {
     let twice = |name| Problem::new(Code::BAD_ARGUMENTS, format!("{name} is given twice"));
+    let no_count = || Problem::new(Code::BAD_COUNT, "the count is no whole number");
+    let no_day = |error: DayError| Problem::new(Code::BAD_DATE, error.to_string());
     let (mut scope, mut asked, mut date) = (Parameters::default(), None, None);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
             "count" if asked.is_some() => return Err(twice("count")),
-            "count" => {
-                let bad = || Problem::new(Code::BAD_COUNT, "the count is no whole number");
-                asked = Some(whole(&value).ok_or_else(bad)?);
-            }
+            "count" => asked = Some(whole(&value).ok_or_else(no_count)?),
             "date" if date.is_some() => return Err(twice("date")),
-            "date" => {
-                let bad = |error: bates_api::DayError| Problem::new(Code::BAD_DATE, error.to_string());
-                date = Some(value.parse().map_err(bad)?);
-            }
+            "date" => date = Some(value.parse().map_err(no_day)?),
             _ => scope.push(name, value),
         }
     }
@@ -88,47 +84,36 @@ pub(super) fn check_count(count: u64, count_max: u64) -> Result<(), Problem> {
     Err(Problem::new(Code::BAD_COUNT, format!("the count is {count}; it may be 1 to {count_max}")))
 }
 
-/// The kinds of answers that a request accepts, in lower case.
 pub(super) fn accepted_kinds(headers: &HeaderMap) -> String {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     accepted.unwrap_or_default().to_ascii_lowercase()
 }
 
-/// A body within its bounds of size and time.
 pub(super) async fn bytes(body: Body, bytes_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
     let too_large = || Problem::new(Code::TOO_LARGE, format!("the body has more than {bytes_max} bytes"));
+    let broken = |detail| Problem::new(Code::BAD_REQUEST, detail);
     if hyper::body::Body::size_hint(&body).lower() > bytes_max as u64 {
         return Err(too_large());
     }
     match tokio::time::timeout(timeout, to_bytes(body, bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_over_limit(&error) => Err(too_large()),
-        Ok(Err(_)) => {
-            Err(Problem::new(Code::BAD_REQUEST, "the body broke off, or is not chunked as it says"))
-        }
-        Err(_) => Err(Problem::new(Code::BAD_REQUEST, "the body did not arrive in time")),
+        Ok(Err(error)) if error.source().is_some_and(<dyn Error>::is::<LengthLimitError>) => Err(too_large()),
+        Ok(Err(_)) => Err(broken("the body broke off, or is not chunked as it says")),
+        Err(_) => Err(broken("the body did not arrive in time")),
     }
-}
-
-fn is_over_limit(error: &axum::Error) -> bool {
-    let source = std::error::Error::source(error);
-    source.is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
 }
 
 /// A body as one JSON object: 400 if it is none, 422 if it says something else than was expected.
 pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    // A list would be read as the fields of the object in their order.
+    // Serde would also read a list, as the fields of the object in their order.
     let is_object = body.trim_ascii_start().starts_with(b"{");
-    let read = if is_object {
-        serde_json::from_slice(body)
-    } else {
-        Err(serde::de::Error::custom("expected an object"))
-    };
+    let not_object = || Err(serde::de::Error::custom("expected an object"));
+    let read = if is_object { serde_json::from_slice(body) } else { not_object() };
     read.map_err(|error: serde_json::Error| {
         if std::str::from_utf8(body).is_err() {
             return Problem::new(Code::BAD_BODY, "the body is not UTF-8");
         }
-        // An error about the content may come before the text itself turns out to be none, or to be a trap.
+        // An error about the content may come before one about the text itself.
         match serde_json::from_slice::<serde_json::Value>(body) {
             Ok(_) => Problem::new(Code::BAD_BODY, error.to_string()),
             Err(error) => Problem::new(Code::BAD_REQUEST, error.to_string()),

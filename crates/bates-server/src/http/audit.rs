@@ -16,7 +16,7 @@ use super::problem::Problem;
 use super::query::{self, ListQuery, printable, wrong};
 use super::routes::Context;
 
-/// What a query asks for: what is not known is a parameter of the scope.
+/// Every other name in the query is a parameter of the scope.
 async fn filter<S: Store>(context: &Context<S>, query: &mut ListQuery) -> Result<RecordFilter, Problem> {
     let id = query.take("id", |id| Ok(id.to_owned()))?;
     let mut of = RecordFilter {
@@ -34,7 +34,7 @@ async fn filter<S: Store>(context: &Context<S>, query: &mut ListQuery) -> Result
     Ok(of)
 }
 
-/// A parameter that the series has not is a mistake, and not a scope of which there is nothing.
+/// Unknown parameters are an error, not an empty scope.
 fn check_scope<S: Store>(context: &Context<S>, of: &RecordFilter) -> Result<(), Problem> {
     let named = of.series.as_ref().and_then(|series| context.machine.named(series.as_str()));
     let (Some(entry), Some(scope)) = (named, &of.scope) else { return Ok(()) };
@@ -45,11 +45,10 @@ fn check_scope<S: Store>(context: &Context<S>, of: &RecordFilter) -> Result<(), 
     }
     let told = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     let (given, expected) = (told(&given), told(&expected));
-    let problem = format!("the scope has the parameters {given}; it needs exactly {expected}");
-    Err(Problem::new(Code::BAD_SCOPE, problem))
+    let detail = format!("the scope has the parameters {given}; it needs exactly {expected}");
+    Err(Problem::new(Code::BAD_SCOPE, detail))
 }
 
-/// Narrows the question to one number.
 async fn narrow<S: Store>(context: &Context<S>, of: &mut RecordFilter, id: &str) -> Result<(), Problem> {
     let entry = match &of.series {
         Some(series) => context.series(series.as_str()).await?,
@@ -77,7 +76,7 @@ fn only<S: Store>(context: &Context<S>, id: &str) -> Result<Arc<Entry>, Problem>
     }
 }
 
-/// A moment that every store can hold.
+/// Whether every store can hold it.
 fn is_kept(moment: &Timestamp) -> bool {
     moment.as_second() >= 0
 }
@@ -86,13 +85,10 @@ fn is_kept(moment: &Timestamp) -> bool {
 fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
     let day = || text.parse().ok().map(Day::date);
     let begins = |day: Date| day.to_zoned(TimeZone::UTC).ok().map(|begin| begin.timestamp());
-    let moment = day().map_or_else(|| text.parse().ok(), begins);
-    moment
-        .filter(is_kept)
-        .ok_or_else(|| wrong(field, text, "is no time: expected 2026-12-31T23:59:59Z or 2026-12-31"))
+    let moment = day().map_or_else(|| text.parse().ok(), begins).filter(is_kept);
+    moment.ok_or_else(|| wrong(field, text, "is no time: expected 2026-12-31T23:59:59Z or 2026-12-31"))
 }
 
-/// `micros|id`, as it was given.
 fn read_after(text: &str) -> Option<(Timestamp, Uuid)> {
     let (micros, id) = text.split_once('|')?;
     let at = Timestamp::from_microsecond(micros.parse().ok()?).ok().filter(is_kept)?;

@@ -11,56 +11,48 @@ use super::openg2p;
 use super::problem::Problem;
 use crate::{Access, Caller};
 
-/// Listener settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who is let in.
     pub access: Arc<Access>,
-    /// A connection is dropped on which no whole head of a request arrives in this time.
+    /// For the head of a request to arrive whole, or the connection is dropped.
     pub head_timeout: Duration,
-    /// A body that does not arrive whole in this time is refused.
+    /// For a body to arrive whole, or it is refused.
     pub body_timeout: Duration,
-    /// Whether the paths of the OpenG2P contract need no secret: its clients know none.
+    /// Whether the OpenG2P contract needs no secret: its clients know none.
     pub openg2p_is_open: bool,
-    /// A client that takes nothing of its answer in this time is gone.
+    /// A client that takes nothing of its answer in this time is disconnected.
     pub write_timeout: Duration,
 }
 
 impl Settings {
-    /// With a patience that slow networks do not exhaust.
+    /// With timeouts that slow networks do not reach.
     pub fn new(access: Arc<Access>) -> Self {
         let patience = Duration::from_mins(1);
-        Self {
-            access,
-            head_timeout: patience,
-            body_timeout: patience / 2,
-            openg2p_is_open: false,
-            write_timeout: patience,
-        }
+        let (head_timeout, body_timeout, write_timeout) = (patience, patience / 2, patience);
+        Self { access, head_timeout, body_timeout, openg2p_is_open: false, write_timeout }
     }
 
-    /// Who sends a request, on the connection of `stranger`, or why it is not let in.
+    /// The caller of a request on the connection of `stranger`, or why it is not let in.
     pub(super) fn admit<B>(&self, request: &Request<B>, stranger: &Caller) -> Result<Caller, Problem> {
         let path = request.uri().path();
         if is_public(path) {
             return Ok(stranger.clone());
         }
-        // Whoever need not say who it is may do so all the same, and then must be right.
+        // A secret that is not needed must be right all the same.
         let is_silent = !request.headers().contains_key(header::AUTHORIZATION);
         let is_open = self.openg2p_is_open && openg2p::is_here(path) && is_silent;
         let caller = self.caller(request.headers(), stranger).or_else(|| is_open.then(|| stranger.clone()));
-        let caller = caller
-            .ok_or_else(|| Problem::new(Code::UNAUTHORIZED, "send Authorization: Bearer with the secret"))?;
-        // A browser names the page that made it ask. Without this, any page that somebody looks at on this
-        // machine could take numbers.
+        let unknown = || Problem::new(Code::UNAUTHORIZED, "send Authorization: Bearer with the secret");
+        let caller = caller.ok_or_else(unknown)?;
+        // Without this, any page in a browser on this machine could take numbers.
         if self.is_foreign(request.headers()) {
             return Err(Problem::new(Code::CROSS_ORIGIN, "the request comes from a page of another site"));
         }
         Ok(caller)
     }
 
-    /// Whether a browser sent it for a page that is not the server's own. Without a secret the page must also be of
-    /// this machine by name: a name of an attacker's may point here as well.
+    /// Whether a browser sent it for a page that is not the server's own. Without a secret the page must also be of this
+    /// machine by name: the name of an attacker's site may point here as well.
     fn is_foreign(&self, headers: &HeaderMap) -> bool {
         let Some(origin) = headers.get(header::ORIGIN) else { return false };
         let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
@@ -82,7 +74,7 @@ impl Settings {
     }
 }
 
-/// What tells nothing about numbers: whether the server lives, and how it is used.
+/// Paths that reveal nothing about numbers.
 fn is_public(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz" | "/openapi.json" | "/docs")
         || path.starts_with("/docs/")

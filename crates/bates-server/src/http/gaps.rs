@@ -37,7 +37,6 @@ pub(super) async fn gaps<S: Store>(
     Ok(csv.unwrap_or_else(|| Json(GapPage { gaps, after }).into_response()))
 }
 
-/// `series|scope|first`, as it was given.
 fn read_place(text: &str) -> Option<(Place, u64)> {
     let (rest, first) = text.rsplit_once('|')?;
     let (series, scope) = rest.split_once('|')?;

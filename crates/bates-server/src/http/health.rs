@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 use super::problem::Problem;
 use super::routes::Context;
 
-/// How long a look at the store is good for.
+/// How long a look at the store is valid, and how long it may take.
 const LOOK_LASTS: Duration = Duration::from_secs(1);
 
 /// Whether the process lives
@@ -29,24 +29,22 @@ pub(super) async fn ready<S: Store>(context: Context<S>) -> Result<&'static str,
     Ok("ok\n")
 }
 
-/// The last look at the store. Looking costs a write, and everybody may ask.
+/// The last look at the store. Looking costs a write, and any caller may ask.
 #[derive(Default)]
 pub(super) struct Health(Mutex<Option<(Instant, Result<(), MachineError>)>>);
 
 impl Health {
-    /// Whether the store can be written: looks, unless somebody has just looked.
     pub(super) async fn check<S: Store>(&self, machine: &Machine<S>) -> Result<(), MachineError> {
         let mut last = self.0.lock().await;
-        match &*last {
-            Some((at, outcome)) if at.elapsed() < LOOK_LASTS => outcome.clone(),
-            _ => {
-                // Whoever asks whether to send requests here does not wait long for an answer.
-                let late = || StoreError::Unavailable("it did not answer within a second".into());
-                let checked = timeout(LOOK_LASTS, machine.check()).await;
-                let outcome = checked.unwrap_or_else(|_| Err(late().into()));
-                *last = Some((Instant::now(), outcome.clone()));
-                outcome
-            }
+        if let Some((at, outcome)) = &*last
+            && at.elapsed() < LOOK_LASTS
+        {
+            return outcome.clone();
         }
+        let late = || StoreError::Unavailable("it did not answer within a second".into());
+        let checked = timeout(LOOK_LASTS, machine.check()).await;
+        let outcome = checked.unwrap_or_else(|_| Err(late().into()));
+        *last = Some((Instant::now(), outcome.clone()));
+        outcome
     }
 }

@@ -8,7 +8,7 @@ use bates_api::{
     HeldLease, LeaseGrant, LeasePage, LeaseRequest, LeasedNumber, PositionRange, ReturnOutcome, ReturnRequest,
 };
 use bates_core::{Advance, By, ClientLease, ClientLeaseFilter, Code, Entry, Lease, LeaseAsk, Leased, Store};
-use bates_pattern::{Position, Reset};
+use bates_pattern::Reset;
 use uuid::Uuid;
 
 use super::ask::{self, Ask};
@@ -17,19 +17,16 @@ use super::query::{self, ListQuery, PageSize, cut};
 use super::routes::{Context, Path, Series};
 use crate::Caller;
 
-/// Positions in one lease, which is two integers however many they are. A crash of the client loses so many at the most.
+/// Positions in one lease; a crash of the client loses at most this many.
 const COUNT_MAX: u64 = 1_000_000;
-/// Numbers in one lease, which have to be written out: some megabytes.
+/// Numbers in one lease: written out, some megabytes.
 const NUMBERS_MAX: u64 = 100_000;
-/// Leases that one request says are used.
 const USED_MAX: usize = 1_000;
-/// Ranges in which the rest of a lease may lie.
 const UNUSED_MAX: usize = 10_000;
-/// A question, with all leases that may be used.
+/// With `USED_MAX` leases.
 const ASK_BYTES_MAX: usize = 128 * 1024;
-/// Leases on a page.
 const PAGE: PageSize = PageSize { default: 1_000, max: 1_000 };
-/// The rest of a lease, in all ranges that there may be.
+/// With `UNUSED_MAX` ranges.
 const RETURN_BYTES_MAX: usize = 1024 * 1024;
 
 /// Take numbers in advance
@@ -51,7 +48,7 @@ pub(super) async fn lease<S: Store>(
 ) -> Answer<LeaseGrant> {
     ask::check_count(count, COUNT_MAX)?;
     check_length(used.len(), USED_MAX, "leases are used")?;
-    // What is no id is none of a lease, and has ended before.
+    // A text that is no id names no open lease.
     let used = used.iter().filter_map(|id| id.parse().ok()).collect();
     let parameters: Vec<_> = scope.iter().collect();
     let ask = LeaseAsk { count, numbers_max: NUMBERS_MAX, as_numbers: numbers, used };
@@ -76,8 +73,8 @@ pub(super) async fn give_back<S: Store>(
 ) -> Answer<ReturnOutcome> {
     let unknown = |_| Problem::new(Code::UNKNOWN_LEASE, format!("there is no lease {:?}", cut(&lease)));
     let id: Uuid = lease.parse().map_err(unknown)?;
-    let ReturnRequest { unused } =
-        ask::json(&ask::bytes(body, RETURN_BYTES_MAX, context.body_timeout).await?)?;
+    let body = ask::bytes(body, RETURN_BYTES_MAX, context.body_timeout).await?;
+    let ReturnRequest { unused } = ask::json(&body)?;
     check_length(unused.len(), UNUSED_MAX, "ranges are unused")?;
     let positions = |range: PositionRange| Lease::new(range.first, range.last.checked_add(1)?);
     let unused: Option<Vec<Lease>> = unused.into_iter().map(positions).collect();
@@ -130,19 +127,14 @@ fn spell_grant(entry: &Entry, Leased { id, what, good_for }: Leased) -> LeaseGra
         Advance::Ranges(ranges) => LeaseGrant {
             ranges: Some(spell_ranges(ranges)),
             template: Some(pattern.template().to_owned()),
-            reset: Some(pattern.reset())
-                .filter(|reset| *reset != Reset::Never)
-                .map(|reset| reset.to_string()),
+            reset: (pattern.reset() != Reset::Never).then(|| pattern.reset().to_string()),
             construction: Some(pattern.construction().number()),
             ..grant
         },
         Advance::Numbers(numbers, ranges) => {
-            let number = |(position, id): (Position, &str)| LeasedNumber {
-                position: position.value(),
-                id: id.to_owned(),
-            };
-            let numbers = Some(numbers.iter().map(number).collect());
-            LeaseGrant { numbers, ranges: Some(spell_ranges(ranges)), ..grant }
+            let numbers =
+                numbers.iter().map(|(at, id)| LeasedNumber { position: at.value(), id: id.to_owned() });
+            LeaseGrant { numbers: Some(numbers.collect()), ranges: Some(spell_ranges(ranges)), ..grant }
         }
     }
 }

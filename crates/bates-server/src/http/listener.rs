@@ -20,7 +20,6 @@ use super::patient::Patient;
 use super::{Settings, routes};
 use crate::{Caller, port};
 
-/// The longest head of a request.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Serves connections until `stop` is done; then lets each finish the request that it has begun.
@@ -32,13 +31,13 @@ pub async fn serve<S: Store>(
 ) {
     let router = TowerToHyperService::new(routes::router(machine, &settings));
     let settings = Arc::new(settings);
-    // Whoever comes when there is no room is left: an answer would cost what is missing.
+    // No answer: it would cost the room that is missing.
     let refuse = async |stream| drop::<TcpStream>(stream);
     let serving = |stream, stopped| connection(router.clone(), settings.clone(), stream, stopped);
     port::serve(listener, stop, serving, refuse).await;
 }
 
-/// Serves one connection. A client that goes away is its usual end, and no error.
+/// A client that goes away is the usual end of a connection, and no error.
 async fn connection(
     router: TowerToHyperService<Router>,
     settings: Arc<Settings>,
@@ -48,7 +47,7 @@ async fn connection(
     let _ = stream.set_nodelay(true);
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(settings.head_timeout).max_buf_size(HEAD_BYTES_MAX);
-    // Whoever is at the other end, as the socket says and no header.
+    // By the address of the socket, never by a header.
     let stranger = Caller::at(stream.peer_addr().ok());
     let stream = TokioIo::new(Patient::new(stream, settings.write_timeout));
     let service = service_fn(move |mut request: Request<Incoming>| {

@@ -10,8 +10,10 @@ use tokio::time::timeout;
 
 use super::routes::Context;
 
-/// How long the store is asked about documents: whoever collects metrics does not wait long.
+/// For the store to count documents: collectors of metrics do not wait long.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+const LATENCY: &str = "bates_store_grant_seconds";
 
 /// What happened, for Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "operations",
@@ -21,16 +23,16 @@ pub(super) async fn metrics<S: Store>(context: Context<S>) -> impl IntoResponse 
     let mut page = Page::default();
     // A server that stops says nothing about its store.
     let is_up = matches!(context.health.check(machine).await, Ok(()) | Err(MachineError::Stopping));
-    page.head("bates_store_up", "gauge", "Whether the store could be written when it was last asked.");
+    page.head("bates_store_up", "Whether the store could be written when it was last asked.");
     page.line("bates_store_up", "", u64::from(is_up));
     write_series(&mut page, machine);
     write_pools(&mut page, machine);
     write_latency(&mut page, machine);
-    page.head("bates_build_info", "gauge", "The version of the server.");
+    page.head("bates_build_info", "The version of the server.");
     page.line("bates_build_info", concat!("{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1);
-    // A store that cannot be asked is told of by what it failed to grant; the rest is told all the same.
+    // If the store fails, all other metrics are reported all the same.
     if let Ok(tally) = timeout(PATIENCE, machine.tally()).await.unwrap_or(Ok(Vec::new())) {
-        page.head("bates_documents", "gauge", "Documents and reservations that are kept, by state.");
+        page.head("bates_documents", "Documents and reservations that are kept, by state.");
         for (series, state, count) in tally {
             page.line("bates_documents", &format!("{{series=\"{series}\",state=\"{state}\"}}"), count);
         }
@@ -42,7 +44,12 @@ pub(super) async fn metrics<S: Store>(context: Context<S>) -> impl IntoResponse 
 struct Page(String);
 
 impl Page {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    fn head(&mut self, name: &str, help: &str) {
+        let kind = match name {
+            LATENCY => "histogram",
+            _ if name.ends_with("_total") => "counter",
+            _ => "gauge",
+        };
         writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}")
             .expect("a text is written into memory");
     }
@@ -52,10 +59,9 @@ impl Page {
         writeln!(self.0, "{name}{labels} {value}").expect("a text is written into memory");
     }
 
-    /// A line for each series.
     fn table<T>(&mut self, metrics: &[Metric<T>], series: &[(&str, T)]) {
-        for Metric { name, kind, help, of } in metrics {
-            self.head(name, kind, help);
+        for Metric(name, help, of) in metrics {
+            self.head(name, help);
             for (series, seen) in series {
                 self.line(name, &format!("{{series=\"{series}\"}}"), of(seen));
             }
@@ -63,22 +69,9 @@ impl Page {
     }
 }
 
-struct Metric<T> {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    of: fn(&T) -> u64,
-}
+/// Name, help, and the value for a series.
+struct Metric<T>(&'static str, &'static str, fn(&T) -> u64);
 
-const fn counter<T>(name: &'static str, help: &'static str, of: fn(&T) -> u64) -> Metric<T> {
-    Metric { name, kind: "counter", help, of }
-}
-
-const fn gauge<T>(name: &'static str, help: &'static str, of: fn(&T) -> u64) -> Metric<T> {
-    Metric { name, kind: "gauge", help, of }
-}
-
-/// What is told of a series.
 struct Seen<'a> {
     counts: &'a Counts,
     level: u64,
@@ -89,15 +82,15 @@ struct Seen<'a> {
 fn write_series<S: Store>(page: &mut Page, machine: &Machine<S>) {
     const REMAINING: &str = "The fewest numbers left in any scope that this node knows of.";
     let metrics: [Metric<Seen<'_>>; 7] = [
-        counter("bates_issued_total", "Numbers that were issued.", |of| of.counts.issued()),
-        counter("bates_waits_total", "Requests that had to wait for the store.", |of| of.counts.waits()),
-        counter("bates_refills_total", "Grants of the store.", |of| of.counts.refills()),
-        counter("bates_refill_errors_total", "Grants that the store refused or failed to make.", |of| {
+        Metric("bates_issued_total", "Numbers that were issued.", |of| of.counts.issued()),
+        Metric("bates_waits_total", "Requests that had to wait for the store.", |of| of.counts.waits()),
+        Metric("bates_refills_total", "Grants of the store.", |of| of.counts.refills()),
+        Metric("bates_refill_errors_total", "Grants that the store refused or failed to make.", |of| {
             of.counts.refill_errors()
         }),
-        gauge("bates_level", "Numbers that are granted and held in memory.", |of| of.level),
-        gauge("bates_scopes_in_memory", "Scopes that are in memory.", |of| of.scopes),
-        gauge("bates_capacity", "Numbers that each scope of a series has in all.", |of| of.capacity),
+        Metric("bates_level", "Numbers that are granted and held in memory.", |of| of.level),
+        Metric("bates_scopes_in_memory", "Scopes that are in memory.", |of| of.scopes),
+        Metric("bates_capacity", "Numbers that each scope of a series has in all.", |of| of.capacity),
     ];
     let (registry, levels, now) = (machine.registry(), machine.levels(), machine.now());
     let seen = registry.entries().map(|entry| {
@@ -109,22 +102,19 @@ fn write_series<S: Store>(page: &mut Page, machine: &Machine<S>) {
     page.table(&metrics, &seen.collect::<Vec<_>>());
     let left =
         registry.entries().filter_map(|entry| Some((entry.series().name().as_str(), entry.remaining(now)?)));
-    page.table(&[gauge("bates_remaining", REMAINING, |left| *left)], &left.collect::<Vec<_>>());
+    page.table(&[Metric("bates_remaining", REMAINING, |left| *left)], &left.collect::<Vec<_>>());
 }
 
-/// Of series that have pools.
 fn write_pools<S: Store>(page: &mut Page, machine: &Machine<S>) {
     const REDIS_UP: &str = "Whether the Redis server of the pools answered when it was last asked.";
     let metrics: [Metric<PoolTally>; 7] = [
-        gauge("bates_pool_redis_up", REDIS_UP, |of| of.is_up.into()),
-        gauge("bates_pools", "Shared pools that are kept.", |of| of.pools),
-        gauge("bates_pool_level", "Numbers in all shared pools of a series.", |of| of.level),
-        gauge("bates_pools_low", "Shared pools that are at their watermark or below.", |of| of.low),
-        counter("bates_pool_pushed_total", "Numbers that this node pushed into shared pools.", |of| {
-            of.pushed
-        }),
-        counter("bates_pool_renewals_total", "Shared pools that this node began anew.", |of| of.renewed),
-        counter("bates_pool_fill_errors_total", "Fillings of shared pools that failed.", |of| of.failed),
+        Metric("bates_pool_redis_up", REDIS_UP, |of| of.is_up.into()),
+        Metric("bates_pools", "Shared pools that are kept.", |of| of.pools),
+        Metric("bates_pool_level", "Numbers in all shared pools of a series.", |of| of.level),
+        Metric("bates_pools_low", "Shared pools that are at their watermark or below.", |of| of.low),
+        Metric("bates_pool_pushed_total", "Numbers that this node pushed into shared pools.", |of| of.pushed),
+        Metric("bates_pool_renewals_total", "Shared pools that this node began anew.", |of| of.renewed),
+        Metric("bates_pool_fill_errors_total", "Fillings of shared pools that failed.", |of| of.failed),
     ];
     let registry = machine.registry();
     let names = registry.entries().map(|entry| entry.series().name());
@@ -136,16 +126,15 @@ fn write_pools<S: Store>(page: &mut Page, machine: &Machine<S>) {
 }
 
 fn write_latency<S: Store>(page: &mut Page, machine: &Machine<S>) {
-    const NAME: &str = "bates_store_grant_seconds";
-    page.head(NAME, "histogram", "How long the store took to grant numbers or to number a document.");
+    page.head(LATENCY, "How long the store took to grant numbers or to number a document.");
     let latency = machine.latency();
     let cumulative = latency.cumulative();
     let [.., all] = cumulative;
     for (bound, count) in LATENCY_BOUNDS_MICROS.iter().zip(cumulative) {
         let (whole, rest) = (bound / 1_000_000, bound % 1_000_000);
-        page.line(NAME, &format!("_bucket{{le=\"{whole}.{rest:06}\"}}"), count);
+        page.line(LATENCY, &format!("_bucket{{le=\"{whole}.{rest:06}\"}}"), count);
     }
-    page.line(NAME, "_bucket{le=\"+Inf\"}", all);
-    page.line(NAME, "_sum", latency.sum().as_secs_f64());
-    page.line(NAME, "_count", all);
+    page.line(LATENCY, "_bucket{le=\"+Inf\"}", all);
+    page.line(LATENCY, "_sum", latency.sum().as_secs_f64());
+    page.line(LATENCY, "_count", all);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::BoxError;
 use axum::body::{Body, Bytes};
 use axum::extract::Extension;
 use axum::http::{HeaderMap, Uri, header};
@@ -15,11 +16,9 @@ use super::problem::Problem;
 use super::routes::{Context, Series};
 use crate::Caller;
 
-/// What one JSON object may hold: some megabytes.
+/// Some megabytes.
 const OBJECT_MAX: u64 = 100_000;
-/// What one stream may hold.
 const LINES_MAX: u64 = 1_000_000;
-/// Lines that are made and sent together.
 const LINES_AT_ONCE: u64 = 4_096;
 
 /// Take the next numbers of a scope
@@ -54,7 +53,7 @@ pub(super) async fn next<S: Store>(
 fn wants_lines(headers: &HeaderMap) -> bool {
     let accepted = ask::accepted_kinds(headers);
     let mut kinds = accepted.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
-    // Whoever accepts both is given what programs read.
+    // A client that accepts both gets JSON.
     kinds.any(|kind| kind == "text/plain") && !accepted.contains("application/json")
 }
 
@@ -71,15 +70,7 @@ fn object(numbers: &Numbers) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-#[derive(Debug, thiserror::Error)]
-enum Broken {
-    #[error(transparent)]
-    Next(NextError),
-    #[error("the series was retired")]
-    Retired,
-}
-
-/// Numbers that are sent as lines: `ask.count` of them are still to come.
+/// Numbers that are sent as lines; `ask.count` is how many are still to come.
 struct Lines<S> {
     context: Context<S>,
     entry: Arc<Entry>,
@@ -88,30 +79,29 @@ struct Lines<S> {
 }
 
 impl<S: Store> Lines<S> {
-    /// The first lines are made before the answer begins, so that an error is told by its status. One that comes
-    /// later breaks the connection off: what was sent was issued, and the client sees that it is not all.
+    /// The first lines are made before the answer begins, so that an error has its status. A later one breaks the
+    /// connection off: what was sent was issued, and the client sees that it is not all.
     async fn answer(mut self) -> Result<Response, Problem> {
         let first = self.some().await?;
         let rest = stream::try_unfold(self, |mut lines| async move {
             if lines.ask.count == 0 {
                 return Ok(None);
             }
-            // Looked up anew: what was retired issues nothing more, however much was asked for.
+            // Looked up anew: a retired series issues nothing more.
             let name = lines.entry.series().name().as_str();
-            lines.entry = lines.context.machine.named(name).ok_or(Broken::Retired)?;
+            lines.entry = lines.context.machine.named(name).ok_or("the series was retired")?;
             match lines.some().await {
                 Ok(some) => Ok(Some((some, lines))),
-                // The space ended between two pieces: that is all there is, here and now.
                 Err(error) if [Code::EXHAUSTED, Code::HELD_ELSEWHERE].contains(&error.code()) => Ok(None),
-                Err(error) => Err(Broken::Next(error)),
+                Err(error) => Err(error.into()),
             }
         });
-        let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, Broken>(first)]), rest);
+        let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, BoxError>(first)]), rest);
         let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
         Ok((kind, Body::from_stream(all)).into_response())
     }
 
-    /// Some of the lines that are still to come. Where the space ends there are fewer, and the next call says so.
+    /// Up to [`LINES_AT_ONCE`] lines. Where the space ends there are fewer, and the next call fails.
     async fn some(&mut self) -> Result<Bytes, NextError> {
         let Self { context, entry, ask, caller } = self;
         let parameters: Vec<_> = ask.scope.iter().collect();

@@ -30,7 +30,7 @@ use super::routes::{Context, Path};
 )]
 struct Api;
 
-/// All of the description but the paths and what they need.
+/// The description without the paths and their schemas.
 pub(super) fn outline() -> utoipa::openapi::OpenApi {
     use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
     let mut api = Api::openapi();
@@ -41,10 +41,8 @@ pub(super) fn outline() -> utoipa::openapi::OpenApi {
     api
 }
 
-/// The description of the API, in the form of `OpenAPI` 3.1.
 pub(super) fn text(api: &utoipa::openapi::OpenApi) -> Bytes {
-    let text = api.to_pretty_json().expect("the description of the API has no keys that are not texts");
-    text.into()
+    api.to_pretty_json().expect("the description of the API has no keys that are not texts").into()
 }
 
 pub(super) async fn json<S: Store>(context: Context<S>) -> Response {
@@ -65,7 +63,7 @@ pub(super) async fn file(Path(file): Path<String>) -> Result<Response, Problem> 
     embedded(&file)
 }
 
-/// Files of the page, each in memory once, however many clients ask for it and read slowly.
+/// Each file of the page is in memory once, however many clients read it slowly.
 static FILES: LazyLock<Mutex<HashMap<String, (Bytes, HeaderValue)>>> = LazyLock::new(Mutex::default);
 
 fn embedded(name: &str) -> Result<Response, Problem> {
@@ -78,7 +76,7 @@ fn embedded(name: &str) -> Result<Response, Problem> {
             let kind = HeaderValue::from_str(&file.content_type);
             let kind = kind.unwrap_or(HeaderValue::from_static("application/octet-stream"));
             let file = (Bytes::from(file.bytes.into_owned()), kind);
-            // There are about ten of them, and names that are none never come here.
+            // About ten: unknown names never come here.
             FILES.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), file.clone());
             file
         }

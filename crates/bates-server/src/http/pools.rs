@@ -14,7 +14,6 @@ use super::query;
 use super::routes::{Context, Series};
 use crate::Caller;
 
-/// Numbers that are given at once.
 const COUNT_MAX: u64 = 100_000;
 
 /// List shared pools

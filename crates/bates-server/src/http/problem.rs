@@ -9,7 +9,6 @@ use bates_core::{
 
 use crate::series::FieldErrors;
 
-/// JSON, or why there is none.
 pub(super) type Answer<T> = Result<Json<T>, Problem>;
 
 #[derive(Debug)]

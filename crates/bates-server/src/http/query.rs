@@ -10,22 +10,19 @@ use super::problem::Problem;
 use super::{ask, routes};
 pub(super) use crate::series::cut;
 
-/// How many items a page has unless the query says, and the most that it may ask for.
 #[derive(Clone, Copy)]
 pub(super) struct PageSize {
     pub(super) default: usize,
     pub(super) max: usize,
 }
 
-/// For lists whose items are read one by one.
 pub(super) const SMALL: PageSize = PageSize { default: 100, max: 1_000 };
-/// For lists that are exported.
 pub(super) const LARGE: PageSize = PageSize { default: 1_000, max: 10_000 };
 
 pub(super) struct ListQuery {
     after: Option<String>,
     pub(super) limit: usize,
-    /// Everything that was not taken yet, in the order in which it came.
+    /// Pairs that were not taken yet, in their order.
     rest: Vec<(String, String)>,
 }
 
@@ -42,7 +39,7 @@ pub(super) fn wrong(field: &str, value: &str, problem: &str) -> Problem {
     refuse(format!("{field}: {:?} {problem}", cut(value)))
 }
 
-/// A text that no store refuses.
+/// A text that every store accepts.
 pub(super) fn printable(field: &str, value: &str) -> Result<String, Problem> {
     let is_fine = value.len() <= 256 && !value.chars().any(char::is_control);
     let bad = || wrong(field, value, "has characters that none has, or is too long");
@@ -82,7 +79,7 @@ impl ListQuery {
         self.take("series", routes::name)
     }
 
-    /// The scope of which a period, parameters or both are given: all that is left are parameters.
+    /// From the period, and from all pairs that are left, which are its parameters.
     pub(super) fn take_scope(&mut self) -> Result<Option<ScopeKey>, Problem> {
         let period = self.take("period", |period| printable("period", period))?;
         let parameters = self.rest.iter().map(|(name, value)| (&**name, &**value));
@@ -93,12 +90,11 @@ impl ListQuery {
         key.map(Some).map_err(|error| Problem::new(Code::BAD_SCOPE, error.to_string()))
     }
 
-    /// Refuses everything that was not taken.
     pub(super) fn check_rest(&self, refusal: impl FnOnce(&str) -> String) -> Result<(), Problem> {
         self.rest.first().map_or(Ok(()), |(name, _)| Err(refuse(refusal(name))))
     }
 
-    /// The `after` of the page before, if one is given; `read` knows what it looks like.
+    /// The `after` of the page before, if one is given.
     pub(super) fn after<T>(&self, read: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Problem> {
         let unread = |after: &str| wrong("after", after, "is not the one of a page before");
         self.after.as_deref().map(|after| read(after).ok_or_else(|| unread(after))).transpose()
@@ -110,7 +106,7 @@ impl ListQuery {
     }
 }
 
-/// The series that a query names, which may name nothing else.
+/// The series in a query that may have no other name.
 pub(super) fn only_series(uri: &Uri) -> Result<Option<SeriesName>, Problem> {
     let mut query = ListQuery { after: None, limit: 0, rest: pairs(uri).collect() };
     let series = query.take_series()?;
@@ -118,7 +114,6 @@ pub(super) fn only_series(uri: &Uri) -> Result<Option<SeriesName>, Problem> {
     Ok(series)
 }
 
-/// A scope as an answer spells it: its parameters and its period.
 pub(super) fn spell_scope(key: &ScopeKey) -> (BTreeMap<String, String>, Option<String>) {
     let (parameters, period) = key.parts();
     let scope = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();

@@ -1,4 +1,4 @@
-//! Which path is answered by whom, and what every handler is given: the context, the series and the parts of its path.
+//! Which handler answers which path, and what handlers are given: the context, the series and the parts of the path.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,16 +23,14 @@ use super::{
     trace,
 };
 
-/// What every request needs, as handlers take it.
 pub(super) type Context<S> = State<Arc<Shared<S>>>;
 
 pub(super) struct Shared<S> {
     pub(super) machine: Arc<Machine<S>>,
     pub(super) body_timeout: Duration,
     pub(super) health: Health,
-    /// Which ID types can issue.
     pub(super) ready: Ready,
-    /// Turns of lines, for all streams together.
+    /// Lines that are being numbered, of all streams together.
     pub(super) turns: Arc<Semaphore>,
     pub(super) description: Bytes,
 }
@@ -46,7 +44,7 @@ impl<S: Store> Shared<S> {
         })
     }
 
-    /// The series that a query names, which may name nothing else; it has to be there.
+    /// As [`query::only_series`], and the series must exist.
     pub(super) async fn only_series(&self, uri: &Uri) -> Result<Option<SeriesName>, Problem> {
         let only = query::only_series(uri)?;
         if let Some(name) = &only {
@@ -128,7 +126,7 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .with_state(Arc::new(shared))
 }
 
-/// The parts of a path; what is not UTF-8 is refused as every other bad name.
+/// Parts that are not UTF-8 are refused as bad names.
 pub(super) struct Path<T>(pub(super) T);
 
 impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T> {
@@ -142,7 +140,6 @@ impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T>
     }
 }
 
-/// The series that the path names.
 pub(super) struct Series(pub(super) Arc<Entry>);
 
 impl<S: Store> FromRequestParts<Arc<Shared<S>>> for Series {

@@ -11,14 +11,13 @@ use super::problem::{Answer, Problem};
 use super::routes::{self, Context, Path, name};
 use crate::series;
 
-/// The largest description: ten thousand restricted words.
+/// Ten thousand restricted words.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 fn spell_series(entry: &Entry) -> Result<Series, Problem> {
     let mut description = read(entry.spec())?;
-    let (start, end) = (entry.series().start().value(), entry.series().end());
-    description.start = Some(start);
-    // Of a series of the file, the promise may have been changed since.
+    description.start = Some(entry.series().start().value());
+    // The promise of a series of the file may have changed since.
     entry.series().promise().name().clone_into(&mut description.promise);
     let origin = match entry.origin() {
         Origin::File => "file",
@@ -28,7 +27,7 @@ fn spell_series(entry: &Entry) -> Result<Series, Problem> {
         name: entry.series().name().to_string(),
         description,
         parameters: entry.parameters().map(str::to_owned).collect(),
-        last: end - 1,
+        last: entry.series().end() - 1,
         capacity: entry.capacity(),
         capacity_is_estimate: !entry.series().pattern().reject().is_empty(),
         origin: origin.to_owned(),
@@ -42,7 +41,6 @@ fn read(spec: &SeriesSpec) -> Result<Description, Problem> {
     serde_json::from_str(&spec.description).map_err(unread)
 }
 
-/// The description with the changes, as a JSON merge patch makes them.
 fn apply(amendment: &Amendment, description: &Description) -> Result<Description, Problem> {
     let unread = |error: serde_json::Error| Problem::new(Code::BAD_BODY, error.to_string());
     let mut merged = serde_json::to_value(description).map_err(unread)?;

@@ -22,7 +22,6 @@ pub(super) async fn validate<S: Store>(
     Ok(Json(Verdict { valid: verdict.is_valid(), reasons: reasons(&verdict) }))
 }
 
-/// Everything that speaks against a text.
 pub(super) fn reasons(verdict: &bates_pattern::Verdict) -> Vec<Reason> {
     let reasons = verdict.reasons().iter();
     reasons.map(|reason| Reason { code: reason.code().to_owned(), message: reason.to_string() }).collect()

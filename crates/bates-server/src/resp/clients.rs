@@ -11,9 +11,7 @@ use tokio::time::Instant;
 use super::Protocol;
 
 #[derive(Debug, Default)]
-pub(super) struct Clients {
-    state: Mutex<State>,
-}
+pub(super) struct Clients(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -29,7 +27,7 @@ struct Client {
     said: Said,
 }
 
-/// What a client says of itself: by `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
+/// What a client says of itself, by `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said {
     pub(super) name: String,
@@ -39,7 +37,7 @@ pub(super) struct Said {
 }
 
 impl Clients {
-    /// Lets a connection in, until what is returned is dropped.
+    /// Lists a connection until its seat is dropped.
     pub(super) fn enter(
         self: &Arc<Self>,
         address: Option<SocketAddr>,
@@ -61,37 +59,29 @@ impl Clients {
     /// A line for each connection that `is_wanted`, the oldest first.
     pub(super) fn lines(&self, is_wanted: impl Fn(u64) -> bool) -> String {
         let mut lines = String::new();
+        let spell = |of: Option<SocketAddr>| of.map_or_else(String::new, |of| of.to_string());
         for (id, client) in self.state().connected.iter().filter(|(id, _)| is_wanted(**id)) {
-            client.write_line(*id, &mut lines);
+            let Said { name, library, library_version, protocol } = &client.said;
+            let (peer, local) = (spell(client.address), spell(client.local_address));
+            let (age, resp) = (client.since.elapsed().as_secs(), protocol.version());
+            let line = writeln!(
+                lines,
+                "id={id} addr={peer} laddr={local} name={name} age={age} flags=N db=0 resp={resp} \
+                 lib-name={library} lib-ver={library_version}"
+            );
+            line.expect("a String takes all that is written to it");
         }
         lines
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Client {
-    fn write_line(&self, id: u64, lines: &mut String) {
-        let address = |of: Option<SocketAddr>| of.map_or_else(String::new, |of| of.to_string());
-        let Said { name, library, library_version, protocol } = &self.said;
-        let resp = protocol.version();
-        let (peer, local) = (address(self.address), address(self.local_address));
-        let age = self.since.elapsed().as_secs();
-        let line = writeln!(
-            lines,
-            "id={id} addr={peer} laddr={local} name={name} age={age} flags=N db=0 resp={resp} lib-name={library} \
-             lib-ver={library_version}"
-        );
-        line.expect("a String takes all that is written to it");
-    }
-}
-
-/// A place among the connections, given up when dropped.
 #[derive(Debug)]
 pub(super) struct Seat {
-    /// None is given twice while the server runs.
+    /// Never given twice while the server runs.
     pub(super) id: u64,
     clients: Arc<Clients>,
 }

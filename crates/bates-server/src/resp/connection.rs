@@ -18,13 +18,11 @@ use super::session::Session;
 use super::{Progress, Reader, Reply};
 use crate::Caller;
 
-/// Read at once: a deep pipeline of short commands.
+/// A deep pipeline of short commands.
 const READ_BYTES: usize = 16 * 1024;
-/// Answers that wait for one write.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
-/// Commands that are looked ahead at when one has to wait. As many scopes are begun in one commit.
+/// Commands looked at in advance when one has to wait: the most scopes that begin in one commit.
 const WARM_MAX: usize = 1_024;
-/// Who is turned away takes one line, or is left without it.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn serve<S: Store>(
@@ -37,8 +35,9 @@ pub(super) async fn serve<S: Store>(
     let peer = stream.peer_addr().ok();
     let seat = front.clients.enter(peer, stream.local_addr().ok());
     let session = Session::new(front, seat, Caller::at(peer));
-    // Made once: whoever waits anew for each read stands in line for a lock each time.
-    let mut stopped = pin!(stops(stopping.clone()));
+    // Made once: a new wait for each read would take a lock each time.
+    let mut watched = stopping.clone();
+    let mut stopped = pin!(watched.changed());
     let mut connection = Connection {
         reader: Reader::new(session.limits()),
         session,
@@ -56,11 +55,12 @@ pub(super) async fn serve<S: Store>(
         connection.input.reserve(READ_BYTES);
         let deadline = connection.command_deadline();
         let read = tokio::select! {
-            // Mostly the next commands are there or on their way; the others are looked at only then.
+            // The next commands are mostly there already.
             biased;
             read = stream.read_buf(&mut connection.input) => read?,
             () = passes(deadline) => return Ok(()),
-            () = &mut stopped => return Ok(()),
+            // A dropped sender also means shutdown.
+            _ = &mut stopped => return Ok(()),
         };
         if read == 0 {
             return Ok(());
@@ -71,13 +71,7 @@ pub(super) async fn serve<S: Store>(
 pub(super) async fn refuse(mut stream: TcpStream) {
     let mut answer = Vec::new();
     Reply::new(&mut answer, super::Protocol::Resp2).error("ERR", "max number of clients reached");
-    // It is being turned away either way.
     let _ = timeout(REFUSAL_TIMEOUT, stream.write_all(&answer)).await;
-}
-
-async fn stops(mut stopping: watch::Receiver<bool>) {
-    // A dropped sender also means shutdown.
-    let _ = stopping.changed().await;
 }
 
 async fn passes(deadline: Option<Instant>) {
@@ -93,12 +87,12 @@ struct Connection<S> {
     input: Vec<u8>,
     output: Vec<u8>,
     machine: Arc<Machine<S>>,
-    /// When the command of which a part has arrived must be there whole.
+    /// For a command that has arrived in part.
     deadline: Option<Instant>,
 }
 
 impl<S: Store> Connection<S> {
-    /// Executes every command that has arrived whole. Answers whether the connection stays open.
+    /// Executes every command that has arrived whole. Returns whether the connection stays open.
     async fn execute(
         &mut self,
         stream: &mut TcpStream,
@@ -118,7 +112,7 @@ impl<S: Store> Connection<S> {
                 Some(Outcome::Limited) => self.reader.set_limits(self.session.limits()),
                 Some(Outcome::Quit) => break false,
             }
-            // What was begun is answered; what was only sent is not begun any more.
+            // At shutdown, no further command is begun.
             if stopping.has_changed().unwrap_or(true) {
                 break false;
             }
@@ -151,8 +145,7 @@ impl<S: Store> Connection<S> {
         Some(outcome)
     }
 
-    /// A command has to wait for the store. Those behind it that will have to wait, too, are let share its commit:
-    /// what they need is fetched now. Answers up to where was looked.
+    /// Fetches what the commands behind a waiting one will need, so that they share its commit. Returns where it ended.
     fn warm(&self, mut at: usize) -> usize {
         let mut reader = Reader::new(self.session.limits());
         for _ in 0..WARM_MAX {
@@ -164,7 +157,7 @@ impl<S: Store> Connection<S> {
                     }
                 }
                 Ok(Progress::Empty { consumed }) => at += consumed,
-                // What is not whole, or wrong, is looked at when it is its turn.
+                // Handled when it is executed.
                 Ok(Progress::Incomplete { .. }) | Err(_) => return self.input.len(),
             }
         }
@@ -175,7 +168,7 @@ impl<S: Store> Connection<S> {
         if self.output.is_empty() {
             return Ok(());
         }
-        // A client that reads has room for its answers, and nobody has to look at a clock.
+        // A client that reads has room for its answers, so that no timer is needed.
         let written = match stream.try_write(&self.output) {
             Ok(written) => written,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
@@ -187,7 +180,7 @@ impl<S: Store> Connection<S> {
             timeout(patience, rest).await.map_err(io::Error::from)??;
         }
         self.output.clear();
-        // One large answer must not stay as room for ever.
+        // The room of one large answer is given back.
         self.output.shrink_to(ANSWER_BYTES_MAX);
         Ok(())
     }
@@ -197,14 +190,14 @@ impl<S: Store> Connection<S> {
         if executed > 0 {
             self.deadline = None;
         }
-        // One large command must not stay as room for ever.
+        // The room of one large command is given back.
         if self.input.is_empty() {
             self.input.shrink_to(READ_BYTES);
         }
     }
 
-    /// Runs from the first byte of a command, so that one byte now and then does not keep a connection. Who is not
-    /// admitted may not be silent either, or strangers could take all the room there is.
+    /// Runs from the first byte of a command, so that single bytes do not keep a connection open. A client that is not
+    /// admitted may not be silent either, or strangers could take all connections.
     fn command_deadline(&mut self) -> Option<Instant> {
         if self.input.is_empty() && self.session.is_admitted() {
             return None;

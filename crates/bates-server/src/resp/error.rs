@@ -3,68 +3,38 @@
 
 use std::ascii::escape_default;
 
-/// Bytes that no command can be read from. What follows them cannot be trusted either, so the connection
-/// is to be closed: after the answer `-ERR` and this sentence, or without one, see [`Self::is_answered`].
+/// Bytes that are no command. The connection is closed after `-ERR` and this sentence, or without: [`Self::is_answered`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// `*` without a plain decimal number and CRLF behind it.
     #[error("Protocol error: invalid multibulk length")]
     InvalidMultibulkLength,
-    /// `$` without a plain decimal number from 0 and CRLF behind it.
     #[error("Protocol error: invalid bulk length")]
     InvalidBulkLength,
-    /// More arguments than a command may have.
     #[error("Protocol error: {} multibulk length: the limit is {limit}", blame(*.is_authenticated))]
-    TooManyArguments {
-        /// The most there may be.
-        limit: usize,
-        /// Whether the limit is that of a client that has authenticated itself.
-        is_authenticated: bool,
-    },
-    /// An argument longer than one may be.
+    TooManyArguments { limit: usize, is_authenticated: bool },
     #[error("Protocol error: {} bulk length: the limit is {limit}", blame(*.is_authenticated))]
-    ArgumentTooLong {
-        /// The most bytes it may have.
-        limit: usize,
-        /// Whether the limit is that of a client that has authenticated itself.
-        is_authenticated: bool,
-    },
-    /// A command whose arguments are short enough, but not together.
+    ArgumentTooLong { limit: usize, is_authenticated: bool },
     #[error("Protocol error: too big request: the limit is {limit} bytes")]
-    CommandTooLong {
-        /// The most bytes a command may have on the wire.
-        limit: usize,
-    },
-    /// Something other than a bulk string inside an array; a nested array, for one.
+    CommandTooLong { limit: usize },
     #[error("Protocol error: expected '$', got '{}'", escape_default(*.found))]
-    ExpectedBulk {
-        /// The byte that stands there.
-        found: u8,
-    },
-    /// An argument that is not followed by CRLF: its length was wrong.
+    ExpectedBulk { found: u8 },
     #[error("Protocol error: expected CRLF behind an argument")]
     ExpectedCrlf,
-    /// A line that is too long, or does not end.
     #[error("Protocol error: too big inline request: the limit is {limit} bytes")]
-    InlineTooLong {
-        /// The most bytes there may be before the line feed.
-        limit: usize,
-    },
-    /// A quote that is not closed, or text right behind a closed one.
+    InlineTooLong { limit: usize },
     #[error("Protocol error: unbalanced quotes in request")]
     UnbalancedQuotes,
-    /// A zero byte in a line: this is no text. A TLS handshake looks like this.
+    /// A TLS handshake looks like this.
     #[error("Protocol error: zero byte in inline request; is this TLS?")]
     ZeroByte,
-    /// HTTP: a browser may have been talked into sending commands hidden in a request.
+    /// A page may have made a browser send commands hidden in a request.
     #[error("Protocol error: this is HTTP, sent to the port of the Redis protocol")]
     Http,
 }
 
 impl ProtocolError {
-    /// Whether the client is told before the connection is closed. HTTP is not: whatever is answered could
-    /// be read by the page that made a browser send it.
+    /// Not for HTTP: the page that made a browser send it could read the answer.
     pub fn is_answered(self) -> bool {
         self != Self::Http
     }

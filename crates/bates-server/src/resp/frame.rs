@@ -5,9 +5,8 @@ use super::error::ProtocolError;
 use super::limits::Limits;
 use super::{inline, length};
 
-/// Room that is kept from one command to the next: this many arguments, 16 KiB a connection.
+/// Arguments whose room is kept from one command to the next: 16 KiB a connection.
 const SPANS_KEPT: usize = 1024;
-/// And this many bytes of lines.
 const TEXT_KEPT: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
@@ -16,12 +15,10 @@ pub(super) struct Span {
     pub(super) end: usize,
 }
 
-/// Reads commands from the front of a buffer that grows as bytes arrive, and remembers how far it came in
-/// the command it waits for.
+/// Reads commands from the front of a growing buffer, and remembers how far it came in the command it waits for.
 ///
-/// A command that is there whole is read in one pass. A call that finds one incomplete goes on where the last one
-/// stopped, and reads again at most the 20 bytes of a length. Nothing is allocated once there is room for the
-/// arguments; room for 1024 is kept from one command to the next.
+/// A call that finds a command incomplete goes on where the last one stopped, and reads again at most the 20 bytes of a
+/// length. Nothing is allocated once there is room for the arguments.
 ///
 /// ```
 /// use bates_server::resp::{Limits, Progress, Reader};
@@ -52,25 +49,17 @@ pub struct Reader {
     at: usize,
 }
 
-/// What was found at the front of the buffer.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// A command. The caller drops its bytes from the buffer before it reads again.
     Command(Command<'a>),
-    /// An empty line or array. Redis answers nothing to those. The caller drops these bytes.
-    Empty {
-        /// How many bytes it took.
-        consumed: usize,
-    },
-    /// A part of a command. The caller keeps the buffer and appends to it.
-    Incomplete {
-        /// How many bytes are missing at least; more than 1 inside an argument, and never more than
-        /// the limits let a command have.
-        missing: usize,
-    },
+    /// An empty line or array, to which Redis answers nothing. The caller drops these bytes.
+    Empty { consumed: usize },
+    /// A part of a command, of which at least `missing` bytes are missing. The caller appends to the buffer.
+    Incomplete { missing: usize },
 }
 
-/// A command: one argument or more, of which the first is its name.
+/// At least one argument; the first is the name.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<'a> {
     source: &'a [u8],
@@ -79,7 +68,6 @@ pub struct Command<'a> {
 }
 
 impl Reader {
-    /// A reader for a new connection.
     pub fn new(limits: Limits) -> Self {
         Self { limits, spans: Vec::new(), text: Vec::new(), pending: 0, at: 0 }
     }
@@ -89,10 +77,8 @@ impl Reader {
         self.limits = limits;
     }
 
-    /// Reads what is at the front of `buffer`.
-    ///
-    /// After [`Progress::Incomplete`] the next call must bring the same bytes with more behind them. After an
-    /// error the connection is to be closed, and the reader with it.
+    /// After [`Progress::Incomplete`] the next call must bring the same bytes with more behind them; after an error the
+    /// connection must be closed.
     #[inline]
     pub fn read<'a>(&'a mut self, buffer: &'a [u8]) -> Result<Progress<'a>, ProtocolError> {
         match buffer.first() {
@@ -154,8 +140,7 @@ impl Reader {
 
     fn read_line<'a>(&'a mut self, buffer: &'a [u8]) -> Result<Progress<'a>, ProtocolError> {
         let limit = self.limits.inline_bytes_max;
-        // Invariant: nothing behind the window is looked at, so that the verdict is the same however the
-        // bytes were split on their way.
+        // Invariant: only the window is read, so that the verdict is the same however the bytes were split on their way.
         let window = &buffer[..buffer.len().min(limit.saturating_add(1))];
         if inline::begins_as_http(window) {
             return Err(ProtocolError::Http);
@@ -168,10 +153,7 @@ impl Reader {
                 Ok(Progress::Incomplete { missing: 1 })
             }
             Some(offset) if unread[offset] == 0 => Err(ProtocolError::ZeroByte),
-            Some(offset) => {
-                let line_end = self.at + offset;
-                self.split_line(&window[..line_end])
-            }
+            Some(offset) => self.split_line(&window[..self.at + offset]),
         }
     }
 
@@ -198,7 +180,6 @@ impl Reader {
 }
 
 impl<'a> Command<'a> {
-    /// The first argument, as the client wrote it.
     #[inline]
     pub fn name(&self) -> &'a [u8] {
         self.arg(0).unwrap_or_default()
@@ -210,20 +191,17 @@ impl<'a> Command<'a> {
         self.spans.len()
     }
 
-    /// An argument; 0 is the name.
     #[inline]
     pub fn arg(&self, index: usize) -> Option<&'a [u8]> {
         self.spans.get(index).map(|span| &self.source[span.start..span.end])
     }
 
-    /// All arguments, the name first.
     #[inline]
     pub fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let source = self.source;
         self.spans.iter().map(move |span| &source[span.start..span.end])
     }
 
-    /// How many bytes of the buffer it took.
     #[inline]
     pub fn consumed(&self) -> usize {
         self.consumed

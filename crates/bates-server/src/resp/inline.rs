@@ -5,8 +5,7 @@ use super::error::ProtocolError;
 use super::frame::Span;
 use super::limits::Limits;
 
-/// Words that HTTP begins a line with and no command of Redis has. A browser can be made to send them
-/// anywhere, followed by what an attacker likes.
+/// A page can make a browser send lines that begin with these, and hide commands behind them.
 const HTTP_WORDS: [&[u8]; 2] = [b"post", b"host:"];
 
 /// Whether the line begins as HTTP does; known before its end has arrived.
@@ -81,7 +80,6 @@ fn take_quoted<'l>(quote: u8, quoted: &'l [u8], text: &mut Vec<u8>) -> Result<&'
     }
 }
 
-/// A closed quote ends its word.
 fn closed(rest: &[u8]) -> Result<&[u8], ProtocolError> {
     match rest.first() {
         Some(byte) if !is_space(*byte) => Err(ProtocolError::UnbalancedQuotes),

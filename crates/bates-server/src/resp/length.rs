@@ -1,11 +1,9 @@
 //! One length: the decimal number and CRLF behind `*` and `$`. Owns what counts as a number: what Redis takes,
 //! so no plus sign and no leading zero. Must never judge whether the number is too big; that is for limits.
 
-/// More digits than any length needs, few enough that none overflows and that a line without an end is
-/// noticed at once. Redis waits for 64 KiB.
+/// No number overflows, and a line without an end is refused at once; Redis waits for 64 KiB.
 const DIGITS_MAX: usize = 18;
 
-/// The bytes are no length, whatever follows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 

@@ -8,21 +8,18 @@ use super::error::ProtocolError;
 pub struct Limits {
     /// The most arguments, the command's name among them.
     pub arg_count_max: usize,
-    /// The most bytes of one argument.
     pub arg_bytes_max: usize,
     /// The most bytes of a line before its line feed, for commands typed by hand.
     pub inline_bytes_max: usize,
     /// The most bytes of one command on the wire, lengths and line ends among them.
     pub command_bytes_max: usize,
-    /// Whose limits these are; the error about a limit says so.
+    /// The error about a limit says whose it is.
     pub is_authenticated: bool,
 }
 
 impl Limits {
-    /// For clients that are known.
     pub const AUTHENTICATED: Self = Self {
-        // Redis allows 2^31. The longest command of ours is a list of keys; 65,536 keys of 10 bytes fill
-        // `command_bytes_max`, and the places of as many arguments take 1 MiB.
+        // Redis allows 2^31. 65,536 keys of 10 bytes fill `command_bytes_max`, and their spans take 1 MiB.
         arg_count_max: 65_536,
         // Redis allows 512 MiB, for values. We store none; the longest argument is a key or a document.
         arg_bytes_max: 512 * 1024,
@@ -33,8 +30,7 @@ impl Limits {
         is_authenticated: true,
     };
 
-    /// For clients that have yet to say who they are: `AUTH` and `HELLO` fit, and little else. The number and
-    /// the length of arguments are those of Redis.
+    /// `AUTH` and `HELLO` fit, and little else. The number and the length of arguments are those of Redis.
     pub const UNAUTHENTICATED: Self = Self {
         arg_count_max: 10,
         arg_bytes_max: 16 * 1024,

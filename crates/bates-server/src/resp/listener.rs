@@ -1,5 +1,4 @@
-//! The Redis port, and what all its connections share: who is let in, how long a client is waited for, and who is
-//! connected.
+//! The Redis port, and what its connections share: the settings, and who is connected.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,27 +12,22 @@ use super::clients::Clients;
 use super::connection;
 use crate::{Access, port};
 
-/// Listener settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who is let in.
     pub access: Arc<Access>,
-    /// A command that does not arrive whole in this time is dropped with its connection; between commands a
-    /// client may be silent as long as it likes, once it is admitted.
+    /// For a command to arrive whole; between commands an admitted client may be silent for any time.
     pub command_timeout: Duration,
-    /// A client that does not take its answers in this time is gone.
+    /// A client that does not take its answers in this time is disconnected.
     pub write_timeout: Duration,
 }
 
 impl Settings {
-    /// With a patience that slow networks do not exhaust.
+    /// With timeouts that slow networks do not reach.
     pub fn new(access: Arc<Access>) -> Self {
-        let (command_timeout, write_timeout) = (Duration::from_mins(1), Duration::from_secs(30));
-        Self { access, command_timeout, write_timeout }
+        Self { access, command_timeout: Duration::from_mins(1), write_timeout: Duration::from_secs(30) }
     }
 }
 
-/// The settings of a port that is open, and its clients.
 #[derive(Debug)]
 pub(super) struct Front {
     pub(super) settings: Settings,

@@ -1,7 +1,7 @@
 //! Answers into bytes, in either version of the protocol. Owns how each kind of answer is written. Must never
 //! let a CR or LF into a line, where it would end the answer and begin a forged one.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::io::Write as _;
 
 /// The version of the protocol that a connection speaks; `HELLO 3` changes it.
@@ -10,12 +10,11 @@ pub enum Protocol {
     /// What every client speaks at first.
     #[default]
     Resp2,
-    /// With maps, sets, nulls, booleans and doubles of its own.
+    /// With maps, sets and nulls of its own.
     Resp3,
 }
 
 impl Protocol {
-    /// Its number, as `HELLO` has it.
     pub fn version(self) -> u8 {
         match self {
             Self::Resp2 => 2,
@@ -32,30 +31,26 @@ pub struct Reply<'o> {
 }
 
 impl<'o> Reply<'o> {
-    /// Answers at the end of `out`.
     #[inline]
     pub fn new(out: &'o mut Vec<u8>, protocol: Protocol) -> Self {
         Self { out, protocol }
     }
 
-    /// `+OK`. What would break the line is written as a space.
+    /// `+OK`. CR and LF become spaces.
     pub fn simple(&mut self, text: &str) {
         self.line(b'+', text);
     }
 
-    /// `-ERR no such series`: a prefix that programs look at and a sentence for people. What would break
-    /// the line is written as a space.
+    /// `-ERR no such series`: a prefix for programs and a sentence for people. CR and LF become spaces.
     pub fn error(&mut self, prefix: &str, sentence: impl Display) {
         self.line(b'-', format_args!("{prefix} {sentence}"));
     }
 
-    /// `:1001`.
     #[inline]
     pub fn integer(&mut self, value: i64) {
         self.header(b':', value);
     }
 
-    /// An integer that is not negative; nothing counts beyond the largest one.
     #[inline]
     pub(super) fn count(&mut self, value: u64) {
         self.integer(i64::try_from(value).unwrap_or(i64::MAX));
@@ -68,7 +63,6 @@ impl<'o> Reply<'o> {
         self.body(bytes);
     }
 
-    /// Names and values, as a map has them.
     pub(super) fn pairs<'t>(&mut self, pairs: impl IntoIterator<Item = (&'t str, &'t str)>) {
         for (name, value) in pairs {
             self.bulk(name.as_bytes());
@@ -86,45 +80,23 @@ impl<'o> Reply<'o> {
         self.either(b"*-1\r\n", b"_\r\n");
     }
 
-    /// The beginning of an array: `count` answers follow.
+    /// `count` answers follow.
     #[inline]
     pub fn array(&mut self, count: usize) {
         self.header(b'*', count);
     }
 
-    /// The beginning of a set: `count` answers follow.
+    /// `count` answers follow.
     pub fn set(&mut self, count: usize) {
         let kind = if self.protocol == Protocol::Resp3 { b'~' } else { b'*' };
         self.header(kind, count);
     }
 
-    /// The beginning of a map: `count` times a key and a value follow. Flat in RESP2.
+    /// `count` times a key and a value follow. Flat in RESP2.
     pub fn map(&mut self, count: usize) {
         match self.protocol {
             Protocol::Resp2 => self.header(b'*', count * 2),
             Protocol::Resp3 => self.header(b'%', count),
-        }
-    }
-
-    /// Yes or no; 1 or 0 in RESP2.
-    pub fn boolean(&mut self, value: bool) {
-        let (resp2, resp3) = if value { (b":1\r\n", b"#t\r\n") } else { (b":0\r\n", b"#f\r\n") };
-        self.either(resp2, resp3);
-    }
-
-    /// A number with a fraction; a string in RESP2. Written with as few digits as read back the same.
-    pub fn double(&mut self, value: f64) {
-        let mut text = String::new();
-        let is_plain = value == 0.0 || (1e-5..1e17).contains(&value.abs());
-        let written = match value {
-            _ if value.is_nan() => write!(text, "nan"),
-            _ if value.is_infinite() || is_plain => write!(text, "{value}"),
-            _ => write!(text, "{value:e}"),
-        };
-        written.expect("a String takes all that is written to it");
-        match self.protocol {
-            Protocol::Resp2 => self.bulk(text.as_bytes()),
-            Protocol::Resp3 => self.line(b',', text),
         }
     }
 
@@ -174,7 +146,6 @@ impl<'o> Reply<'o> {
 mod tests {
     use super::*;
 
-    /// What is written in RESP2 and in RESP3.
     fn both(answer: impl Fn(&mut Reply<'_>)) -> [String; 2] {
         [Protocol::Resp2, Protocol::Resp3].map(|protocol| {
             let mut out = Vec::new();
@@ -202,19 +173,7 @@ mod tests {
         assert_eq!(both(|reply| reply.null_array()), ["*-1\r\n", "_\r\n"]);
         assert_eq!(both(|reply| reply.map(3)), ["*6\r\n", "%3\r\n"]);
         assert_eq!(both(|reply| reply.set(3)), ["*3\r\n", "~3\r\n"]);
-        assert_eq!(both(|reply| reply.boolean(true)), [":1\r\n", "#t\r\n"]);
-        assert_eq!(both(|reply| reply.boolean(false)), [":0\r\n", "#f\r\n"]);
-        assert_eq!(both(|reply| reply.double(1.5)), ["$3\r\n1.5\r\n", ",1.5\r\n"]);
         assert_eq!(both(|reply| reply.verbatim("a:1\r\n")), ["$5\r\na:1\r\n\r\n", "=9\r\ntxt:a:1\r\n\r\n"]);
-    }
-
-    #[test]
-    fn doubles_are_short_and_never_hundreds_of_digits() {
-        let texts = [(0.0, "0"), (-3.0, "-3"), (1e300, "1e300"), (1e-300, "1e-300"), (0.1, "0.1")];
-        let odd = [(f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf"), (f64::NAN, "nan")];
-        for (value, text) in texts.into_iter().chain(odd) {
-            assert_eq!(both(|reply| reply.double(value))[1], format!(",{text}\r\n"));
-        }
     }
 
     #[test]

@@ -17,9 +17,9 @@ pub(super) struct Session {
     pub(super) scope: String,
     pub(super) seat: Seat,
     pub(super) front: Arc<Front>,
-    /// Whoever is at the other end, as the socket says.
+    /// The client by its address.
     stranger: Caller,
-    /// Who it is, once the client was admitted.
+    /// `None` until the client is admitted.
     caller: Option<Caller>,
     wrong_secrets: u32,
 }
@@ -31,13 +31,11 @@ impl Session {
         Self { protocol, scope, seat, front, stranger, caller, wrong_secrets: 0 }
     }
 
-    /// Whether the client has shown the secret, or needs none.
     #[inline]
     pub(super) fn is_admitted(&self) -> bool {
         self.caller.is_some()
     }
 
-    /// Who takes numbers; whoever was not admitted takes none.
     pub(super) fn caller(&self) -> &Caller {
         self.caller.as_ref().unwrap_or(&self.stranger)
     }
@@ -46,14 +44,12 @@ impl Session {
         if self.is_admitted() { Limits::AUTHENTICATED } else { Limits::UNAUTHENTICATED }
     }
 
-    /// Looks at a secret. A wrong one takes nothing away from a client that was admitted before. The user `default` is
-    /// what clients say that know no other: any secret is right for it. Answers whether it was right.
+    /// Whether a secret is right. A wrong one leaves a client that was admitted before as it was. Any secret is right
+    /// for the user `default`, which is what clients send that know no other.
     pub(super) fn show_secret(&mut self, user: &[u8], secret: &[u8]) -> bool {
         // The digest is computed for any user, so that time does not tell which one is right.
         let caller = self.front.settings.access.admits(secret, &self.stranger);
-        let is_meant =
-            |caller: &Caller| user == b"default" || Some(user) == caller.token().map(str::as_bytes);
-        let caller = caller.filter(is_meant);
+        let caller = caller.filter(|it| user == b"default" || Some(user) == it.token().map(str::as_bytes));
         let is_right = caller.is_some();
         self.caller = caller.or(self.caller.take());
         self.wrong_secrets += u32::from(!is_right);

@@ -16,11 +16,9 @@ use crate::http::ask;
 use crate::http::problem::Problem;
 use crate::http::routes::{Context, Series};
 
-/// The largest document, with its scope.
+/// For a document and its scope.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Who sends a request, and the idempotency key that it has.
-#[derive(Clone)]
 pub(in crate::http) struct Sender {
     pub(super) caller: Caller,
     pub(super) key: Option<String>,
@@ -34,15 +32,14 @@ impl<C: Send + Sync> FromRequestParts<C> for Sender {
         let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Self { caller, key: None }) };
         let bad = |_| Problem::new(Code::BAD_ARGUMENTS, "Idempotency-Key is not ASCII");
         let text = value.to_str().map_err(bad)?.trim();
-        // It may be written as a string of structured fields.
+        // It may be quoted, as a string of structured fields.
         let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
         Ok(Self { caller, key: Some(text.to_owned()) })
     }
 }
 
 impl Sender {
-    /// What a request is known by when it comes again: its key, and the digest of all that is asked, however it is
-    /// written. The order of fields does not matter.
+    /// The key of a request, and the digest of all that it asks for, whatever the order of its fields.
     pub(super) fn idempotency(
         &self,
         scope: &Parameters,
@@ -107,8 +104,10 @@ pub(crate) async fn assign<S: Store>(
     let body = ask::bytes(body, DOCUMENT_BYTES_MAX, context.body_timeout).await?;
     let request: DocumentRequest = ask::json(&body)?;
     if request.key.is_some() {
-        let detail = "the key of a single document is the head's Idempotency-Key";
-        return Err(Problem::new(Code::BAD_BODY, detail));
+        return Err(Problem::new(
+            Code::BAD_BODY,
+            "the key of a single document is the head's Idempotency-Key",
+        ));
     }
     let assigned = sender.number(&context.machine, &entry, &request).await?;
     let status = if assigned.is_new { StatusCode::ACCEPTED } else { StatusCode::OK };

@@ -21,19 +21,17 @@ use crate::http::ask;
 use crate::http::problem::Problem;
 use crate::http::routes::Context;
 
-/// Lines that are numbered together. They share commits.
+/// Lines of one stream that are numbered together, and share commits.
 const LINES_AT_ONCE: usize = 2_048;
-/// Lines of all streams that are numbered together. Fewer than callers may wait for the store: whoever comes with a
-/// single document is not turned away because others come with many.
+/// Lines of all streams that are numbered together. Fewer than callers may wait for the store, so that streams do not
+/// crowd out single documents.
 pub(crate) const LINES_OF_ALL: usize = 4_096;
-/// Bytes of lines that are held together.
+/// Of lines that are being numbered.
 const BYTES_AT_ONCE: usize = 16 * 1024 * 1024;
-/// Lines that are being numbered, or whose answers wait to be read.
+/// Lines that are being numbered, or whose answers are not read yet.
 const SLOTS: usize = 2 * LINES_AT_ONCE;
-/// Answers that are sent together.
 const ANSWERS_AT_ONCE: usize = 512;
 
-/// Answers line by line, while lines still come.
 pub(super) fn answer<S: Store>(
     context: Context<S>,
     entry: Arc<Entry>,
@@ -60,8 +58,8 @@ pub(super) fn answer<S: Store>(
     Ok((kind, Body::from_stream(answers)).into_response())
 }
 
-/// The same answers from a task of its own: a caller that stops reading holds up its answers, and no call to the store.
-/// There are never more of them than slots.
+/// The same answers from a task of their own: a caller that stops reading does not hold up calls to the store. The
+/// channel never holds more answers than there are slots.
 fn driven(
     answers: impl Stream<Item = io::Result<Answer>> + Send + 'static,
 ) -> impl Stream<Item = io::Result<Answer>> {
@@ -74,14 +72,14 @@ fn driven(
                 () = told.closed() => return,
             };
             let Some(answer) = answer else { return };
-            // Nobody waits for it any more: seen above.
+            // A closed channel is noticed above.
             let _ = told.send(answer);
         }
     });
     stream::unfold(waiting, |mut waiting| async { waiting.recv().await.map(|answer| (answer, waiting)) })
 }
 
-/// An answer, and the slot that it takes until it is read.
+/// Holds its slot until it is read.
 struct Answer {
     line: Vec<u8>,
     _slot: OwnedSemaphorePermit,
@@ -109,7 +107,7 @@ async fn one<S: Store>(
     line
 }
 
-/// What was sent before the stream broke is answered; then the answer breaks off too.
+/// Lines before a break of the stream are answered; then the answer breaks off too.
 fn joined(answers: Vec<io::Result<Answer>>) -> Vec<io::Result<Bytes>> {
     let mut joined = Vec::new();
     for answer in answers {
@@ -121,7 +119,7 @@ fn joined(answers: Vec<io::Result<Answer>>) -> Vec<io::Result<Bytes>> {
     vec![Ok(joined.into())]
 }
 
-/// A line, counted from 1, with the slot of its answer, and the room and the turn that it holds until it is numbered.
+/// A line, counted from 1. It holds its room and its turn until it is numbered.
 struct Line {
     number: u64,
     text: Result<Bytes, Problem>,
@@ -136,15 +134,15 @@ struct Reading {
     slots: Arc<Semaphore>,
     turns: Arc<Semaphore>,
     buffer: BytesMut,
-    /// Where in the buffer no line break was found yet.
+    /// The buffer has no line break up to here.
     seen: usize,
     number: u64,
-    /// Whether the rest of a line that was too long is being passed over.
+    /// Whether the rest of a long line is being skipped.
     is_too_long: bool,
     is_over: bool,
 }
 
-/// The lines of a body that are not empty.
+/// Without empty lines.
 fn lines(
     body: BodyDataStream,
     patience: Duration,
@@ -191,7 +189,6 @@ impl Reading {
         }
     }
 
-    /// The next line out of the buffer.
     fn cut(&mut self) -> Option<Result<Bytes, Problem>> {
         let end = self.buffer[self.seen..].iter().position(|byte| *byte == b'\n').map(|at| self.seen + at);
         let line = match end {
@@ -200,7 +197,7 @@ impl Reading {
                 line.truncate(end);
                 line
             }
-            // The last line may lack its break.
+            // The last line may have no break.
             None if self.is_over && (!self.buffer.is_empty() || self.is_too_long) => self.buffer.split(),
             None => {
                 self.seen = self.buffer.len();

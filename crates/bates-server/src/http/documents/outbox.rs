@@ -1,4 +1,4 @@
-//! `/v1/documents/{id}` and `/v1/outbox`: what became of documents, and what somebody decides about them.
+//! `/v1/documents/{id}` and `/v1/outbox`: what became of documents, and decisions about them.
 
 use axum::Json;
 use axum::http::Uri;
@@ -27,7 +27,6 @@ pub(crate) async fn document<S: Store>(
     Ok(Json(spell_document(&document)))
 }
 
-/// The only document of a number or an event id.
 async fn find<S: Store>(
     context: &Context<S>,
     id: &str,
@@ -70,10 +69,9 @@ fn spell_document(document: &Document) -> KnownDocument {
 }
 
 fn filter(query: &mut ListQuery) -> Result<Filter, Problem> {
-    let filter =
-        Filter { series: query.take_series()?, state: query.take("state", state)?, ..Filter::default() };
+    let (series, state) = (query.take_series()?, query.take("state", state)?);
     query.check_rest(|_| "the query may have series, state, after and limit".to_owned())?;
-    Ok(filter)
+    Ok(Filter { series, state, ..Filter::default() })
 }
 
 fn state(text: &str) -> Result<DocumentState, Problem> {
@@ -142,7 +140,7 @@ pub(crate) async fn abandon_all<S: Store>(context: Context<S>, uri: Uri) -> Answ
     decide_all(&context, &uri, Decision::Abandon).await
 }
 
-/// Only dead ones: whoever means all of them hardly means those that are on their way.
+/// Only dead ones, not those that are on their way.
 async fn decide_all<S: Store>(context: &Context<S>, uri: &Uri, decision: Decision) -> Answer<DecisionCount> {
     let filter = filter(&mut ListQuery::of(uri, query::SMALL)?)?;
     if filter.state.is_some_and(|state| state != DocumentState::Dead) {

@@ -1,4 +1,4 @@
-//! Reservations: a number for a document that somebody else saves, confirmed within a time or voided.
+//! Reservations: a number for a document that the caller saves, confirmed within a time or voided.
 
 use std::time::Duration;
 
@@ -13,7 +13,6 @@ use crate::http::ask::{self, AskOrDefault};
 use crate::http::problem::{Answer, Problem};
 use crate::http::routes::{Context, Path, Series};
 
-/// How long a reservation lasts, at the most: thirty days.
 const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
 /// Reserve a number for a document that you save yourself
@@ -75,7 +74,7 @@ pub(crate) async fn void<S: Store>(context: Context<S>, Path(token): Path<String
     decide(&context, by_token(&token)?, Decision::Void).await
 }
 
-/// A number is no token: everybody may know it.
+/// A number is no token: others may know it.
 fn by_token(token: &str) -> Result<&str, Problem> {
     let unknown = |_| Problem::new(Code::UNKNOWN_DOCUMENT, "this is no token of a reservation");
     token.parse::<uuid::Uuid>().map(|_| token).map_err(unknown)

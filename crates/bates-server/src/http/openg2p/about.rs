@@ -67,13 +67,11 @@ pub(crate) struct Rules {
 impl Rules {
     fn of(entry: &Entry) -> Self {
         let reject = entry.series().pattern().reject();
-        let rules = reject.digit_rules().map(|rules| Self::from(rules.limits())).unwrap_or_default();
+        let rules = reject.digit_rules().map(|rules| Self::within(rules.limits())).unwrap_or_default();
         Self { restricted_numbers: reject.restricted().map(str::to_owned).collect(), ..rules }
     }
-}
 
-impl From<&Limits> for Rules {
-    fn from(limits: &Limits) -> Self {
+    fn within(limits: &Limits) -> Self {
         Self {
             sequence_limit: limits.sequence,
             repeating_limit: limits.repeating,
@@ -118,7 +116,7 @@ pub(crate) async fn version() -> Answer<Release> {
 pub(crate) async fn config<S: Store>(context: Context<S>) -> Answer<Config> {
     let types = id_type::all(&context);
     let first = types.values().next().map(|(entry, _)| Rules::of(entry));
-    let filter_rules = first.unwrap_or_else(|| Rules::from(&Limits::default()));
+    let filter_rules = first.unwrap_or_else(|| Rules::within(&Limits::default()));
     let id_types = types.into_iter().map(|(name, (entry, id_length))| {
         let own = Some(Rules::of(&entry)).filter(|own| *own != filter_rules);
         (name, IdType { id_length, filter_rules: own })
@@ -126,18 +124,16 @@ pub(crate) async fn config<S: Store>(context: Context<S>) -> Answer<Config> {
     Answer(Config { id_types: id_types.collect(), filter_rules })
 }
 
-/// How long whoever asks waits for what is being fetched just now.
+/// For numbers that are being fetched.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The types that could issue, or were exhausted, when they were looked at. A type stays ready: what fails later is told
-/// by who asks for an ID.
+/// ID types that could issue, or were exhausted, when they were looked at. A type stays ready: later failures are
+/// answered to requests for IDs.
 #[derive(Default)]
 pub(crate) struct Ready(Mutex<HashSet<String>>);
 
 impl Ready {
-    /// The first type that cannot issue yet.
     async fn missing<S: Store>(&self, context: &Context<S>) -> Result<Option<String>, NextError> {
         let until = Instant::now() + PATIENCE;
         for (name, (entry, _)) in id_type::all(context) {

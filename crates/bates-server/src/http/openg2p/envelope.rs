@@ -35,7 +35,6 @@ pub(in crate::http) struct Told {
     message: String,
 }
 
-/// An answer in its envelope.
 pub(super) struct Answer<R>(pub(super) R);
 
 impl<R: Serialize> IntoResponse for Answer<R> {
@@ -44,7 +43,6 @@ impl<R: Serialize> IntoResponse for Answer<R> {
     }
 }
 
-/// No answer: a status, a code and a sentence.
 pub(super) struct Failure {
     status: StatusCode,
     told: Told,
@@ -65,7 +63,7 @@ impl Failure {
         Self { status, told: Told { code, message: message.into() } }
     }
 
-    /// What the contract has no code for.
+    /// Where the contract has no code.
     pub(super) fn of(code: Code, message: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Self::new(Reason(status, code.name()), message)

@@ -11,8 +11,8 @@ use bates_pattern::Check;
 use super::envelope::{Failure, UNKNOWN_TYPE};
 use crate::http::routes::Context;
 
-/// How many digits an identifier of a series has, if the series is an ID type: shuffled, without parameters, and nothing
-/// but digits with a Verhoeff check digit.
+/// The digits of an identifier, if the series is an ID type: shuffled, without parameters, and only digits with a
+/// Verhoeff check digit.
 pub fn length(entry: &Entry) -> Option<usize> {
     let (digits, check) = entry.series().pattern().plain_digits()?;
     let is_one = entry.series().pattern().is_shuffled()
@@ -46,7 +46,6 @@ fn is_id(text: &str) -> bool {
     (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The parts of a path, which look as they have to.
 pub(super) struct Named {
     pub(super) id_type: String,
     /// Empty where the path has none.
@@ -57,6 +56,7 @@ impl<C: Send + Sync> FromRequestParts<C> for Named {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, context: &C) -> Result<Self, Failure> {
+        const NAME_RULE: &str = "an ID type is a lower-case letter and 1 to 63 of a-z, 0-9 and _";
         let refused = |what: &str| Failure::of(Code::BAD_NAME, what);
         let params = RawPathParams::from_request_parts(parts, context).await;
         let params = params.map_err(|_| refused("a part of the path is not UTF-8"))?;
@@ -65,9 +65,7 @@ impl<C: Send + Sync> FromRequestParts<C> for Named {
             match name {
                 "id_type" if is_name(value) => value.clone_into(&mut named.id_type),
                 "id" if is_id(value) => value.clone_into(&mut named.id),
-                "id_type" => {
-                    return Err(refused("an ID type is a lower-case letter and 1 to 63 of a-z, 0-9 and _"));
-                }
+                "id_type" => return Err(refused(NAME_RULE)),
                 _ => return Err(refused("an ID is 1 to 32 digits")),
             }
         }

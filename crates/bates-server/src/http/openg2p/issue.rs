@@ -14,7 +14,6 @@ use crate::http::ask;
 use crate::http::routes::Context;
 use crate::http::trace::reasons;
 
-/// What one answer may hold.
 const BATCH_MAX: u64 = 100_000;
 
 /// An identifier.

@@ -21,10 +21,8 @@ use envelope::Failure;
 pub(super) use about::Ready;
 pub use id_type::length as id_length;
 
-/// Where the contract begins.
 pub(super) const BASE: &str = "/v1/idgenerator";
 
-/// The paths below [`BASE`], and their description.
 pub(super) fn routes<S: Store>() -> (Router<Arc<Shared<S>>>, utoipa::openapi::OpenApi) {
     let (router, api) = OpenApiRouter::new()
         .routes(routes!(issue::issue))
@@ -45,12 +43,11 @@ pub(super) fn routes<S: Store>() -> (Router<Arc<Shared<S>>>, utoipa::openapi::Op
     (router, api)
 }
 
-/// What tells nothing about numbers, and is open to everybody: probes send no secret.
+/// Paths that reveal nothing about numbers: probes send no secret.
 pub(super) fn is_public(path: &str) -> bool {
     path.strip_prefix(BASE).is_some_and(|rest| matches!(rest, "/health" | "/version" | "/openapi.json"))
 }
 
-/// Whether a path is of the contract.
 pub(super) fn is_here(path: &str) -> bool {
     path.strip_prefix(BASE).is_some_and(|rest| rest.starts_with('/'))
 }
