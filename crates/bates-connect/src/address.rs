@@ -1,5 +1,4 @@
-//! The address of a database: what of it belongs to the driver, and what to TLS. Owns its redaction: an address may
-//! hold a password and is only ever shown without it.
+//! The address of a database: what belongs to the driver, and what to TLS. Must never show the password.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,19 +11,15 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::tls::Trust;
 
-/// A server that is not there at all is not waited for any longer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where a database is, and how to get in.
 #[derive(Clone)]
 pub struct Address {
-    /// What the driver needs.
     pub config: Config,
-    /// What the server has to prove.
     pub trust: Trust,
 }
 
-/// Why a text is not an address. Must never quote the text: it may hold a password.
+/// Must never quote the text: it may hold a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AddressError(pub &'static str);
@@ -49,7 +44,7 @@ impl Address {
             .parse()
             // The error of the driver may quote what it could not read.
             .map_err(|_| AddressError("it could not be read"))?;
-        // What is behind the first @ of such a password would be shown as part of the host.
+        // Or what follows the first @ of the password would be shown as part of the host.
         if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
             return Err(AddressError("an @ in a password is written as %40"));
         }
@@ -67,19 +62,17 @@ impl Address {
         Ok(Self { config: with_defaults(config), trust })
     }
 
-    /// Whether it holds a password.
     pub fn has_password(&self) -> bool {
         self.config.get_password().is_some()
     }
 
-    /// The same with another password.
     #[must_use]
     pub fn with_password(mut self, password: &str) -> Self {
         self.config.password(password);
         self
     }
 
-    /// A bounded pool. Connections are not tried out before they are used: a connection that does not answer is replaced.
+    /// Connections are not tested before use: one that does not answer is replaced.
     pub fn pool(&self, tls: MakeRustlsConnect, connections_max: usize) -> Result<Pool, BuildError> {
         let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(self.config.clone(), tls, config);
@@ -91,7 +84,7 @@ impl Address {
     }
 }
 
-/// Whether to encrypt, and whether to ask who answers.
+/// The mode, and whether to verify the certificate.
 fn ssl_mode(mode: Option<&str>) -> Option<(SslMode, bool)> {
     match mode {
         Some("disable") => Some((SslMode::Disable, false)),

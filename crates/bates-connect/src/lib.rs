@@ -1,7 +1,5 @@
-//! How adapters reach servers: the address of a PostgreSQL database, and what a server has to prove with TLS.
-//!
-//! The shared store and the sinks use it, which must not see each other. Must never show a password, and never issue or
-//! deliver anything.
+//! The address of a PostgreSQL database, and what a server has to prove with TLS, for the shared store and the sinks.
+//! Must never show a password, and never issue or deliver anything.
 
 mod address;
 mod tls;

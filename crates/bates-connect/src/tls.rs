@@ -1,5 +1,4 @@
-//! TLS: rustls with ring. Owns what a server has to prove, and that it has to prove nothing only where an address asks
-//! for that.
+//! TLS: rustls with ring. Any certificate is accepted only where an address asks for that.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +9,6 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// What a server has to prove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Nothing, as with `psql` and `sslmode=require`: what is sent is encrypted, to any server.
@@ -21,14 +19,13 @@ pub enum Trust {
     File(PathBuf),
 }
 
-/// The root certificates that a server's certificate has to come from; `None` if any certificate is taken. A system may
-/// have none.
+/// `None` accepts any certificate. A system may have no roots.
 pub fn root_certificates(trust: &Trust) -> Result<Option<RootCertStore>, Box<str>> {
     match trust {
         Trust::Any => Ok(None),
         Trust::System => {
             let mut roots = RootCertStore::empty();
-            // Some that cannot be read are no reason to refuse those that can.
+            // Unreadable certificates are skipped.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             Ok(Some(roots))
         }
@@ -48,8 +45,7 @@ fn of_file(path: &Path) -> Result<RootCertStore, Box<str>> {
     Ok(roots)
 }
 
-/// TLS that takes a certificate from these roots, or any. The provider is named here and not taken from the process,
-/// which may have none installed.
+/// Names its provider: the process may have none installed.
 pub fn client_config(roots: Option<RootCertStore>) -> Result<ClientConfig, Box<str>> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -64,7 +60,7 @@ pub fn client_config(roots: Option<RootCertStore>) -> Result<ClientConfig, Box<s
     })
 }
 
-/// Believes any certificate, and still checks that the server holds its key.
+/// Accepts any certificate, and still checks that the server holds its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

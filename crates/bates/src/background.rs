@@ -1,5 +1,5 @@
-//! What a machine does besides answering, embedded or served: idle scopes leave memory, what is over is voided or
-//! removed, and what a front end adds. Must never keep the machine alive once it was stopped.
+//! Background tasks of a machine: evict idle scopes, void and remove what expired, and what a front end adds.
+//! Must never keep the machine alive once it was stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,24 +9,23 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// How late a reservation is voided at the most. A look that finds nothing writes nothing.
+/// A reservation is voided at most this late. A look that finds nothing writes nothing.
 const TIDY_PERIOD: Duration = Duration::from_secs(1);
 
-/// Old records are looked for once in so many times: each series is asked for its own.
+/// In ticks of `TIDY_PERIOD`: looking for old records takes a query for each series.
 const PRUNE_EVERY: u64 = 60;
 
-/// Tasks that run until they are stopped, or dropped.
 #[derive(Default)]
 pub(crate) struct Background {
     stopping: watch::Sender<bool>,
-    /// Those that end what is under way when they hear of the stop.
+    /// Tasks that finish what is under way when stopped.
     pub(crate) finishing: JoinSet<()>,
-    /// Those that may be cut off anywhere.
+    /// Tasks that may be cut off anywhere.
     pub(crate) endless: JoinSet<()>,
     process: ProcessGuard,
 }
 
-/// In a fork the tasks are not there, and what they share with their runtime may be locked for ever.
+/// In a fork the tasks do not exist, and what they share with their runtime may be locked forever.
 impl Drop for Background {
     fn drop(&mut self) {
         if self.process.is_forked() {
@@ -36,10 +35,10 @@ impl Drop for Background {
 }
 
 impl Background {
-    /// Scopes that nobody asked for in `idle` leave memory; what was delivered is removed after `retention`.
+    /// `idle`: after which unused scopes leave memory. `retention`: after which delivered documents are removed.
     pub(crate) fn start<S: Store>(machine: &Arc<Machine<S>>, idle: Duration, retention: Duration) -> Self {
         let mut tasks = Self::default();
-        // Begun here and not in their tasks: a runtime without timers is told to whoever opens the store.
+        // Intervals start here, not in their tasks, so that a runtime without timers fails in the call that opens the store.
         tasks.endless.spawn(evict(machine.clone(), ticks(idle.max(Duration::from_millis(1)))));
         tasks.endless.spawn(tidy(machine.clone(), ticks(TIDY_PERIOD), retention));
         tasks
@@ -49,7 +48,7 @@ impl Background {
         self.stopping.subscribe()
     }
 
-    /// Ends what is under way. Afterwards no task has the machine any more.
+    /// Afterwards no task holds the machine.
     pub(crate) async fn stop(mut self) {
         if self.process.is_forked() {
             return;
@@ -60,7 +59,6 @@ impl Background {
     }
 }
 
-/// A tick each period; one that is missed is not made up for.
 pub(crate) fn ticks(period: Duration) -> Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -77,7 +75,7 @@ async fn evict<S: Store>(machine: Arc<Machine<S>>, mut ticks: Interval) {
 async fn tidy<S: Store>(machine: Arc<Machine<S>>, mut ticks: Interval, retention: Duration) {
     for tick in 0_u64.. {
         ticks.tick().await;
-        // A store that fails is told of by readiness, or by whoever asks it for numbers, and asked again.
+        // Readiness and callers report a failing store; the next tick tries again.
         let _ = machine.tidy(retention).await;
         if tick % PRUNE_EVERY == 0 {
             let _ = machine.prune_records().await;

@@ -38,22 +38,19 @@ struct Told<'s> {
     parameters: Vec<String>,
     reset: String,
     samples: Vec<String>,
-    /// Numbers of a scope; `null` where each scope has its own.
+    /// `null` where each scope has its own.
     capacity: Option<u64>,
     capacity_is_estimate: bool,
-    /// Numbers of one scope that a crash may skip: right at its start, and at most.
+    /// Numbers of a scope that a crash may skip: just after its start, and at most.
     crash_skips: (u64, u64),
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rules: Vec<String>,
     value: &'static str,
     time_zone: &'s str,
-    /// Where documents go, without secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     sink: Option<String>,
-    /// Where the user's own documents are, without secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     documents: Option<String>,
-    /// Where its shared pools are, without secrets, and how large.
     #[serde(skip_serializing_if = "Option::is_none")]
     pool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +96,7 @@ fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> Result<Told<'s>> {
         parameters: spec.parameters(&pattern),
         reset: spec.reset.to_string(),
         samples: samples(&pattern, start),
-        // Positions below the start are not handed out; under rules that share is within the estimate.
+        // Positions below the start are not issued; under rules their share is within the estimate.
         capacity: capacity.map(|c| {
             if c.is_exact() && spec.reject.is_empty() { c.count() - start.value() } else { c.count() }
         }),
@@ -135,7 +132,7 @@ fn pool(PoolOf { pool, settings, .. }: &PoolOf) -> Result<String> {
 fn skipped(spec: &SeriesSpec, is_shared: bool) -> (u64, u64) {
     match spec.promise {
         Promise::Gapless => (0, 0),
-        // On a shared store nothing of it is held in memory.
+        // A shared store holds nothing of an ordered series in memory.
         Promise::Ordered if is_shared => (0, 0),
         Promise::Unique | Promise::Ordered => {
             (spec.limits.lease_min, spec.limits.lease_max.saturating_mul(2))
@@ -196,13 +193,11 @@ fn print(out: &mut Output, told: &Told<'_>) -> Result<()> {
         .try_for_each(|(name, text)| writeln!(out, "  {FAINT}{name:<9}{FAINT:#} {}", printable(text)))
 }
 
-/// The first numbers of a scope that is made up.
 fn samples(pattern: &Pattern, start: Position) -> Vec<String> {
     let Some(scope) = made_up(pattern) else { return Vec::new() };
     let mut walk = scope
         .accepted(start, Position::new(start.value().saturating_add(1_000_000)).unwrap_or(Position::MAX));
-    let mut samples = Vec::new();
-    let mut text = Vec::new();
+    let (mut samples, mut text) = (Vec::new(), Vec::new());
     while samples.len() < SAMPLES && walk.next_into(&mut text).is_some() {
         samples.push(String::from_utf8_lossy(&text).into_owned());
         text.clear();
@@ -210,7 +205,7 @@ fn samples(pattern: &Pattern, start: Position) -> Vec<String> {
     samples
 }
 
-/// A scope with values that its rules admit, found by trying.
+/// Finds values that the rules admit by trying.
 fn made_up(pattern: &Pattern) -> Option<Scope> {
     let today = Some(jiff::Zoned::now().date());
     let names: Vec<&str> = pattern.parameters().collect();
@@ -220,7 +215,7 @@ fn made_up(pattern: &Pattern) -> Option<Scope> {
         let of = |text: &'static str| (1..=20).map(move |length| text.chars().cycle().take(length).collect());
         let alphabets = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ", "1234567890", "abcdefghijklmnopqrstuvwxyz"];
         let mut tries = own.into_iter().chain(alphabets.into_iter().flat_map(of));
-        // The others do not matter here: what is refused of them is another error.
+        // A refusal of another parameter is another error.
         values[at] = tries.find(|value| {
             let pairs = names.iter().enumerate().map(|(i, name)| (*name, if i == at { value.as_str() } else { values[i].as_str() }));
             !matches!(pattern.scope(pairs, today), Err(bates_pattern::ScopeError::Refused { name, .. }) if *name == *names[at])

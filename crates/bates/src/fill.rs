@@ -10,14 +10,12 @@ use clap::Args;
 
 use crate::ask::server::ServerArgs;
 use crate::background::Background;
-use crate::config::{Config, ConfigArgs};
+use crate::config::{Config, ConfigArgs, OpenStore};
 use crate::output::{self, Answer, Output, counted};
 use crate::progress::Progress;
 use crate::scope;
 use crate::serve::{follow, start_fillers, stop_signal};
-use crate::store::{self, OpenStore};
 
-/// How often a server is asked how far it is, and how many times.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 const ASKS_MAX: usize = 50;
 
@@ -78,7 +76,7 @@ impl FillArgs {
     }
 
     async fn fill(&self, store: impl Store, mut config: Config, out: &mut Output) -> Result<Answer> {
-        let machine = store::machine(store, &mut config).await?;
+        let machine = config.machine(store).await?;
         let Some(series) = &self.series else {
             let stop = stop_signal()?;
             let mut tasks = Background::default();
@@ -121,7 +119,6 @@ impl FillArgs {
         Ok(Answer::Yes)
     }
 
-    /// Has the server keep a pool, and waits until it holds something.
     async fn ask(&self, out: &mut Output) -> Result<Answer> {
         let name = self.series.as_deref().unwrap_or_default();
         let series = scope::series(&self.at.client()?, name, &self.parameters, None)?;

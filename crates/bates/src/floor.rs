@@ -8,12 +8,11 @@ use bates_pattern::Date;
 use bates_sqlite::Opening;
 use clap::Args;
 
-use crate::config::{Config, ConfigArgs, PoolOf, StoreAt};
+use crate::config::{Config, ConfigArgs, OpenStore, PoolOf, StoreAt};
 use crate::output::{self, Answer, Output};
 use crate::recall::{RecallArgs, Stage};
 use crate::scope;
 use crate::serve::know_pools;
-use crate::store::{self, OpenStore};
 
 /// Raise a cursor: no position below it is ever issued again
 ///
@@ -100,7 +99,7 @@ impl FloorArgs {
     }
 }
 
-/// What was pushed into a list in the time that is lost may have been taken: the cursors go past it.
+/// Numbers pushed into a list during the lost commits may have been taken: cursors go past them.
 async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorArgs) -> Result<()> {
     if config.pools.is_empty() {
         return Ok(());
@@ -124,7 +123,7 @@ async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorAr
     Ok(())
 }
 
-/// Empties the list of a pool; past which position nothing was ever pushed into it.
+/// Empties the list of a pool; returns the position past all that were ever pushed into it.
 pub(crate) async fn emptied<S: Store>(
     machine: &Machine<S>,
     entry: &Entry,
@@ -153,13 +152,13 @@ async fn raise(store: impl Store, mut config: Config, args: &FloorArgs, out: &mu
     let (floor, parameters) = args.words.split_last().context("a position is missing")?;
     let floor: u64 = floor.parse().with_context(|| format!("{floor:?} is no position"))?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());
-    let machine = store::machine(store, &mut config).await?;
+    let machine = config.machine(store).await?;
     let Some(entry) = machine.named(series) else { bail!("there is no series {series:?}") };
     if floor > entry.series().end() {
         bail!("position {floor} lies behind {}, the last one of the series", entry.series().end() - 1);
     }
     let name = ScopeName { parameters, date: args.date };
-    // A mistake in the scope is told before nodes give anything up.
+    // Report a mistake in the scope before nodes give anything up.
     let before = machine.peek(&entry, name).await?.next;
     let series = entry.series().name().clone();
     let place = machine.place(&entry, name)?;
@@ -172,7 +171,7 @@ async fn raise(store: impl Store, mut config: Config, args: &FloorArgs, out: &mu
     let now = machine.raise_floor(&entry, name, floor).await?;
     // A client may have been given numbers in between.
     args.recall.release(&machine, &series, Stage::After, is_below).await?;
-    // A filler may have been faster.
+    // A filler may have pushed meanwhile.
     emptied(&machine, &entry, &scope, args.without_pools).await?;
     machine.close().await;
     match before {

@@ -18,12 +18,11 @@
 //! # }
 //! ```
 //!
-//! [`Bates`] is a folder that is open: one process at a time has it. [`Series`] says what is numbered, [`Numbering`] is
-//! a series and one of its scopes, where numbers are taken. A number is durable before it is answered; whoever drops
-//! [`Bates`] without [`Bates::close`], or crashes, skips what was held in memory and repeats nothing.
+//! [`Bates`] is an open folder, held by one process at a time. [`Series`] says what is numbered, [`Numbering`] is a
+//! series and one of its scopes, where numbers are taken. A number is durable before it is returned: a crash, or a drop
+//! without [`Bates::close`], skips numbers held in memory and repeats none.
 //!
 //! It runs on the Tokio runtime that opens it, multi-threaded or current-thread, with its timers enabled.
-//!
 //! Without its default feature `cli` the package is this library alone: `bates = { default-features = false }`.
 #![warn(missing_docs)]
 
@@ -37,7 +36,7 @@ pub use bates_core::{
     ScopeKey, ScopeRefused, SeriesName, Sink, State, StoreError, SystemRuntime, Undelivered,
 };
 pub use bates_pattern::{Date, Position, Reset, Verdict};
-/// A number that was held in advance: a position, which is written out when somebody looks at it.
+/// A number held in advance: a position, rendered when it is read.
 pub use bates_prefetch::Number as HeldNumber;
 pub use bates_prefetch::{CloseError, Empty, Prefetch};
 pub use bates_sqlite::{Damage, OpenError, Opening, SqliteStore};

@@ -1,7 +1,5 @@
 //! The `bates` binary: reads the command line, runs the command, answers with an exit code.
-//!
-//! Exit codes: 0 done; 1 the answer is no (an invalid identifier, an exhausted space); 2 a bad call; 3 input
-//! or output failed.
+//! Exit codes: 0 done; 1 the answer is no (an invalid identifier, an exhausted space); 2 a bad call; 3 I/O failed.
 
 mod adopt;
 mod ask;
@@ -20,7 +18,6 @@ mod promise;
 mod recall;
 mod scope;
 mod serve;
-mod store;
 
 use std::process::ExitCode;
 
@@ -53,7 +50,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Next(ask::numbers::NextArgs),
     Pop(ask::numbers::PopArgs),
-    Peek(ask::peek::PeekArgs),
+    Peek(ask::numbers::PeekArgs),
     Validate(ask::validate::ValidateArgs),
     Series(ask::series::SeriesArgs),
     Import(import::ImportArgs),
@@ -83,7 +80,7 @@ enum Command {
 }
 
 impl Command {
-    /// A command that cannot be answered with no has nothing to answer.
+    /// A command whose answer cannot be no returns nothing.
     async fn run(self, out: &mut Output) -> anyhow::Result<Answer> {
         match self {
             Self::Serve(args) => args.run(out).await?,

@@ -66,23 +66,18 @@ impl MoveStoreArgs {
     }
 }
 
-/// The old store is left before the new one is made. If the new one is refused it has got nothing, and the old one is as
-/// it was before.
+/// Leaves the old store before the new one is made. A new store that is refused is empty, and the old one is kept.
 async fn into(from: NamedStore<'_, impl Store>, to: &StoreAt, recall: &RecallArgs) -> Result<Moved> {
     let to_name = &*to.to_string();
     let reserved = match to {
         StoreAt::Folder(path) => SqliteStore::reserve(path)?.then_some(path),
         StoreAt::Postgres(..) => None,
     };
-    let departure = match leave(from, to_name, recall).await {
-        Ok(departure) => departure,
-        Err(error) => {
-            if let Some(folder) = reserved {
-                SqliteStore::unreserve(folder)?;
-            }
-            return Err(error);
-        }
-    };
+    let left = leave(from, to_name, recall).await;
+    if let (Err(_), Some(folder)) = (&left, reserved) {
+        SqliteStore::unreserve(folder)?;
+    }
+    let departure = left?;
     let copied = copy(from, to, &departure).await;
     if copied.as_ref().is_err_and(is_refusal) {
         stay_in_store(from.store, to_name, &departure).await?;
@@ -104,7 +99,6 @@ async fn copy(from: NamedStore<'_, impl Store>, to: &StoreAt, departure: &Depart
     })
 }
 
-/// Whether the new store was refused before it got anything.
 fn is_refusal(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<MoveError>();
     error.is_none_or(|error| matches!(error, MoveError::NotEmpty(_) | MoveError::Arriving { .. }))
@@ -122,10 +116,10 @@ async fn leave(from: NamedStore<'_, impl Store>, to_name: &str, recall: &RecallA
 
 async fn release(from: &impl Store, recall: &RecallArgs) -> Result<()> {
     let silent = release_nodes(&SystemRuntime, from, Duration::from_secs(recall.wait)).await?;
-    let held = listed_nodes(&silent);
     if silent.is_empty() {
         return Ok(());
     }
+    let held = listed_nodes(&silent);
     if recall.accept_risk {
         output::print_note(&format!(
             "these nodes did not answer, and may issue the numbers that they hold until they see that the store was \
@@ -140,11 +134,10 @@ async fn release(from: &impl Store, recall: &RecallArgs) -> Result<()> {
     ))
 }
 
-/// How far it has come, in one line of a terminal, where the answer is written over it.
+/// Shows the progress on a terminal, in one line that the answer is written over.
 fn tell(moved: Moved) {
     let mut terminal = std::io::stderr();
     if terminal.is_terminal() {
-        // Nobody reads what cannot be written.
         let _ = write!(terminal, "\r{} …\r", told(moved));
     }
 }

@@ -38,7 +38,7 @@ impl Output {
         Self(io::BufWriter::with_capacity(64 * 1024, anstream::AutoStream::auto(io::stdout())))
     }
 
-    /// What `writeln!` calls. The text may hold styles.
+    /// Called by `writeln!`.
     pub(crate) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> Result<()> {
         self.0.write_fmt(text).context(STDOUT)
     }
@@ -58,7 +58,7 @@ impl Output {
 }
 
 pub(crate) fn print_error(error: &anyhow::Error) {
-    // Nobody reads what cannot be written, so a failure to complain is not complained about.
+    // A failure to write to standard error cannot be reported anywhere.
     let _ = writeln!(anstream::stderr(), "{BAD}error:{BAD:#} {error:#}");
 }
 
@@ -66,19 +66,15 @@ pub(crate) fn print_note(note: &str) {
     let _ = writeln!(anstream::stderr(), "{FAINT}note: {note}{FAINT:#}");
 }
 
-/// Whether the reader of our output went away, as `head` does; that is its right, not an error.
+/// Whether the reader of the output went away, as `head` does, which is no error.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// How the program ends: 2, the call is wrong; 3, the outside failed us; or as a server's error says.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<Refused>() {
         Some(refused) => refused.exit_code,
-        None if let Some(error) = error.downcast_ref::<bates_core::FillError>() => match error {
-            bates_core::FillError::Exhausted => 1,
-            _ => 3,
-        },
+        None if let Some(error) = error.downcast_ref::<bates_core::FillError>() => error.code().exit_code(),
         None if error.downcast_ref::<io::Error>().is_some() || is_of_store(error) => 3,
         None => 2,
     }
@@ -91,7 +87,7 @@ fn is_of_store(error: &anyhow::Error) -> bool {
         || error.downcast_ref::<bates_core::StoreError>().is_some()
 }
 
-/// A text that comes from outside, fit for a terminal: what could steer it is replaced.
+/// Replaces control characters, with which a text from outside could steer a terminal.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if text.contains(is_steering) { text.replace(is_steering, "\u{fffd}").into() } else { text.into() }
 }
@@ -104,12 +100,11 @@ pub(crate) fn width(text: &str) -> usize {
     printable(text).width()
 }
 
-/// A text from outside, filled up to a column.
 pub(crate) fn padded(text: &str, columns: usize) -> String {
     format!("{}{}", printable(text), " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// Rows of texts from outside in columns that align; the first row is their heads.
+/// The first row holds the heads of the columns.
 pub(crate) fn table<const N: usize>(out: &mut Output, rows: &[[String; N]]) -> Result<()> {
     let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(widest);
@@ -126,7 +121,7 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
-/// A whole number with a comma between thousands.
+/// `1,000,000`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();

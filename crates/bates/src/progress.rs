@@ -1,4 +1,4 @@
-//! How far long work is, for whoever looks on: on a terminal one line that is written over, elsewhere nothing.
+//! Progress of long work: one line on a terminal that is written over, elsewhere nothing.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -24,7 +24,6 @@ impl Progress {
         Self { is_shown, noun, size, began, shown: Duration::ZERO, first: None }
     }
 
-    /// So many things are done, and so much of the work.
     pub(crate) fn show(&mut self, things: u64, work: u64) {
         let now = SystemRuntime.elapsed();
         let (things_before, work_before) = *self.first.get_or_insert((things, work));
@@ -39,7 +38,6 @@ impl Progress {
         let percent = (work.min(self.size) * 100).checked_div(self.size).unwrap_or(100);
         let (things, rate, noun) = (grouped(things), grouped(rate), self.noun);
         let line = format!("{percent:>3} %  {things} {noun}  {rate}/s  {left} s left");
-        // Nobody reads what cannot be written.
         let _ = write!(std::io::stderr(), "\r{line:<70}");
     }
 

@@ -9,10 +9,9 @@ use bates_server::series;
 use bates_sqlite::Opening;
 use clap::Args;
 
-use crate::config::{Config, ConfigArgs};
+use crate::config::{Config, ConfigArgs, OpenStore};
 use crate::output::Output;
 use crate::recall::{RecallArgs, Stage};
-use crate::store::OpenStore;
 
 /// Change what a series promises: unique, ordered or gapless
 ///
@@ -70,7 +69,7 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs, out: &mut
         }
     }
     if keeps_order {
-        // Also where it promises so already: an earlier run may have been broken off here.
+        // Also if the promise is the same: an earlier run may have been interrupted here.
         args.recall.release(&machine, &name, Stage::After, |_, _| true).await?;
     }
     machine.close().await;
@@ -85,7 +84,7 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs, out: &mut
     Ok(())
 }
 
-/// The file may say already what is to be: what the store has is what is changed.
+/// The file may describe the new promise already: what the store has pinned is changed.
 async fn open_as_pinned<S: Store>(store: S, mut specs: Vec<SeriesSpec>) -> Result<Machine<S>> {
     for (series, promise) in store.promises().await? {
         specs.iter_mut().filter(|spec| spec.name == series).for_each(|spec| spec.promise = promise);

@@ -1,6 +1,5 @@
-//! What nodes and clients hold of a series, before a command raises its cursors or adopts its numbers: nodes give it up,
-//! and the command refuses where one stays silent or a client holds what must not be issued. Must never go on without
-//! saying what may come twice.
+//! Has nodes give up what they hold of a series before a command changes it, and refuses where a node stays silent or a
+//! client holds what must not be issued. Must never go on without saying which numbers may come twice.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::output::{self, counted};
 
 const PAGE: usize = 1_000;
 
-/// Holders that are named; of the others only the number is told.
+/// Of further holders only their count is shown.
 const NAMED_MAX: usize = 5;
 
 /// How long to wait for holders, and whether to go on without them.
@@ -30,17 +29,14 @@ pub(crate) struct RecallArgs {
     pub(crate) accept_risk: bool,
 }
 
-/// How far a command has come when it recalls a series.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Whether the command that recalls a series has written its change.
+#[derive(Clone, Copy)]
 pub(crate) enum Stage {
-    /// Nothing was written.
     Before,
-    /// Everything was written; what was granted before is recalled.
     After,
 }
 
 impl Stage {
-    /// What a command did that is refused at this stage.
     const fn told(self) -> &'static str {
         match self {
             Self::Before => {
@@ -53,8 +49,7 @@ impl Stage {
 }
 
 impl RecallArgs {
-    /// Has every node give up what it holds of a series. Refuses if one does not answer in time, or if a client holds
-    /// positions in advance that must not be issued.
+    /// Refuses if a node does not answer in time, or if a client holds positions that must not be issued.
     pub(crate) async fn release<S: Store>(
         &self,
         machine: &Machine<S>,
@@ -128,7 +123,6 @@ async fn client_leases<S: Store>(
     }
 }
 
-/// A line for each, and how many more there are.
 fn listed(lines: impl ExactSizeIterator<Item = String>) -> String {
     let more = lines.len().checked_sub(NAMED_MAX + 1).map(|rest| format!("and {} more", rest + 1));
     lines.take(NAMED_MAX).chain(more).flat_map(|line| ["\n  ".to_owned(), line]).collect()

@@ -10,7 +10,6 @@ pub(crate) fn pairs(words: &[String]) -> Result<Vec<(&str, &str)>> {
     words.iter().map(|word| split(word).ok_or_else(|| wrong(word))).collect()
 }
 
-/// One parameter, as clap reads it.
 pub(crate) fn pair(word: &str) -> Result<(String, String), String> {
     let (name, value) = split(word).ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
@@ -20,12 +19,10 @@ fn split(word: &str) -> Option<(&str, &str)> {
     word.split_once('=').filter(|(name, _)| !name.is_empty())
 }
 
-/// One way to write a date, and one message.
 pub(crate) fn date(text: &str) -> Result<Date, String> {
     text.parse().map(Day::date).map_err(|_| "expected a day as YYYY-MM-DD".to_owned())
 }
 
-/// A series of a server, with the scope and the date that a command names.
 pub(crate) fn series(client: &Client, name: &str, words: &[String], date: Option<Date>) -> Result<Series> {
     let series = client.series(name).scope(pairs(words)?);
     Ok(match date {

@@ -13,10 +13,9 @@ use bates_postgres::{Address, IdPools, OpenError};
 use super::AdoptArgs;
 use crate::output;
 
-/// Texts that are shown of those that are no numbers.
 const STRANGERS_SHOWN: u64 = 5;
 
-/// The numbers of a series that an earlier system gave out, and how many texts were none.
+/// `strangers` counts texts that are no numbers of the series.
 pub(super) struct Earlier {
     pub(super) entry: Arc<Entry>,
     pub(super) from: String,
@@ -25,15 +24,14 @@ pub(super) struct Earlier {
     pub(super) strangers: u64,
 }
 
-/// What has to be known of the numbers of a scope.
 #[derive(Default)]
 pub(super) struct Positions {
     pub(super) highest: u64,
-    /// In a shuffled series each of them.
+    /// Filled only in a shuffled series.
     pub(super) each: Vec<u64>,
 }
 
-/// Reads all that is to be adopted. The store itself has the database `here`, if it has one.
+/// `here` is the database of the store, if it has one.
 pub(super) async fn read<S: Store>(
     machine: &Machine<S>,
     args: &AdoptArgs,
@@ -102,7 +100,6 @@ impl Earlier {
         self.entry.spec().shuffled
     }
 
-    /// Whether a range of a scope holds an adopted number.
     pub(super) fn has_any_of(&self, scope: &ScopeKey, range: Lease) -> bool {
         let Some(positions) = self.scopes.get(scope) else { return false };
         if self.is_shuffled() {
@@ -118,7 +115,7 @@ impl Earlier {
         }
         let (entry, is_shuffled) = (&self.entry, self.is_shuffled());
         let parsed = entry.series().pattern().parse(text).ok();
-        // A number that does not show its whole scope could be of any.
+        // A number that does not show its whole scope could be of any scope.
         let parsed = parsed.filter(|parsed| parsed.parameters().count() == entry.parameters().count());
         let found = parsed.and_then(|parsed| {
             Some((ScopeKey::new(parsed.parameters(), parsed.period()).ok()?, parsed.position().value()))

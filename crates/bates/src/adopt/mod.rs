@@ -1,5 +1,4 @@
-//! `bates adopt`: numbers that an earlier system gave out are never issued. Owns that no node and no client holds one of
-//! them afterwards.
+//! `bates adopt`: never issue numbers that an earlier system gave out. Owns that no node or client holds one afterwards.
 
 mod earlier;
 
@@ -10,12 +9,11 @@ use bates_core::{Lease, Machine, Place, Store};
 use bates_sqlite::Opening;
 use clap::Args;
 
-use crate::config::{Config, ConfigArgs};
+use crate::config::{Config, ConfigArgs, OpenStore};
 use crate::floor::emptied;
 use crate::output::{Output, counted};
 use crate::progress::Progress;
 use crate::recall::{RecallArgs, Stage};
-use crate::store::{self, OpenStore};
 use earlier::{Earlier, Positions};
 
 /// Never issue numbers that an earlier system already gave out
@@ -71,13 +69,12 @@ pub(crate) struct AdoptArgs {
     config: ConfigArgs,
 }
 
-/// Positions that are set aside in one commit.
 const COMMIT_MAX: usize = 50_000;
 
 impl AdoptArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
-        // The first command of an operator who comes from another system.
+        // May be the first command on a new store.
         match config.store.open(Opening::First).await? {
             OpenStore::Folder(store) => adopt(store, config, self, out).await,
             OpenStore::Postgres(store) => adopt(store, config, self, out).await,
@@ -86,8 +83,8 @@ impl AdoptArgs {
 }
 
 async fn adopt(store: impl Store, mut config: Config, args: &AdoptArgs, out: &mut Output) -> Result<()> {
-    let machine = &*store::machine(store, &mut config).await?;
-    // All is read before anything is written.
+    let machine = &*config.machine(store).await?;
+    // Read everything before anything is written.
     let all = earlier::read(machine, args, config.store.address()).await?;
     if let Some(earlier) = all.iter().find(|earlier| earlier.strangers > 0 && !args.skip_others) {
         let (strangers, series) = (counted(earlier.strangers, "text"), earlier.entry.series().name());
@@ -105,7 +102,7 @@ async fn adopt(store: impl Store, mut config: Config, args: &AdoptArgs, out: &mu
         let told =
             if is_shuffled { set_aside(machine, earlier).await? } else { raise(machine, earlier).await? };
         released(machine, args, earlier, Stage::After).await?;
-        // A filler may have been granted adopted numbers before.
+        // A filler may have been granted adopted numbers meanwhile.
         empty_pools(machine, earlier, args).await?;
         let numbers = counted(earlier.numbers, "number");
         let scopes = counted(earlier.scopes.len() as u64, "scope");
@@ -116,7 +113,6 @@ async fn adopt(store: impl Store, mut config: Config, args: &AdoptArgs, out: &mu
     Ok(())
 }
 
-/// Waits until no node holds numbers of the series, and refuses if a client holds adopted ones.
 async fn released<S: Store>(
     machine: &Machine<S>,
     args: &AdoptArgs,
@@ -142,7 +138,7 @@ async fn raise<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> Result<Stri
     Ok(format!("{} past them, no number below is issued", counted(raised, "cursor")))
 }
 
-/// Commit by commit: one that was interrupted is done again, and what is set aside twice is the same.
+/// Idempotent: after an interruption the command is run again.
 async fn set_aside<S: Store>(machine: &Machine<S>, earlier: &Earlier) -> Result<String> {
     let (mut passed, mut done) = (0, 0);
     let mut progress = Progress::new("numbers", earlier.numbers);

@@ -1,4 +1,4 @@
-//! Lists of a server as commands print them, page by page: a table, or a line an item as JSON or CSV.
+//! Prints lists of a server page by page: as a table, JSON lines or CSV.
 
 use bates_client::{Page, Pages};
 use serde::Serialize;
@@ -6,13 +6,12 @@ use serde::Serialize;
 use crate::output::{self, Output};
 use crate::scope;
 
-/// Items of a long list that are asked for at a time.
 pub(super) const PAGE: usize = 10_000;
 
 pub(super) enum Format<T> {
     Table,
     Json,
-    /// The columns, and a row.
+    /// The head, and the text of a row.
     Csv(&'static str, fn(&T) -> String),
 }
 
@@ -26,7 +25,6 @@ impl<T> Format<T> {
     }
 }
 
-/// A list, narrowed to what the arguments of a command name, with parameters of a scope among them.
 pub(super) fn narrow<'a, P: Page>(
     pages: Pages<P>,
     filters: impl IntoIterator<Item = (&'a str, &'a Option<String>)>,
@@ -37,7 +35,7 @@ pub(super) fn narrow<'a, P: Page>(
     Ok(pairs.fold(pages, |pages, (name, value)| pages.filter(name, value)))
 }
 
-/// Prints a list, up to a limit; an item may have several rows in the table.
+/// An item may have several rows in the table.
 pub(super) async fn print<P: Page<Item: Serialize>, const COLUMNS: usize>(
     out: &mut Output,
     mut pages: Pages<P>,

@@ -6,7 +6,6 @@ pub(crate) mod leases;
 mod list;
 pub(crate) mod numbers;
 pub(crate) mod outbox;
-pub(crate) mod peek;
 pub(crate) mod series;
 pub(crate) mod server;
 pub(crate) mod validate;

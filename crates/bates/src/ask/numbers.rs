@@ -1,4 +1,4 @@
-//! `bates next` and `bates pop`: numbers from a running server, or from a shared pool; one a line, or a JSON array.
+//! `bates next`, `bates pop` and `bates peek`: numbers from a running server or a shared pool, and what comes next.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::server::{Refused, ServerArgs, explain, secret};
 use crate::output::{self, Answer, Output, counted};
 use crate::scope;
 
-/// Numbers in one call, to a server or a pool: they are printed while the next ones are taken.
+/// Numbers are printed while the next chunk is taken.
 const CHUNK: u64 = 10_000;
 const POPPED_CHUNK: u64 = 1_000;
 
-/// Who types a command does not notice it; a program that pops has less patience.
+/// A person at a terminal waits longer than a program.
 const DEADLINE: Duration = Duration::from_millis(250);
 
 /// Take the next numbers of a scope
@@ -73,6 +73,29 @@ pub(crate) struct PopArgs {
     server: ServerArgs,
 }
 
+/// Look at a scope without taking a number
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  bates peek short\n  bates peek document project=PROJ type=9012 --json")]
+pub(crate) struct PeekArgs {
+    /// The series
+    series: String,
+
+    /// The parameters of the scope
+    #[arg(value_name = "NAME=VALUE")]
+    parameters: Vec<String>,
+
+    /// The business date, for a series that starts again by date; without it, today's
+    #[arg(long, value_name = "DATE", value_parser = scope::date)]
+    date: Option<Date>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
 #[derive(Debug, Args)]
 struct NumbersArgs {
     /// The series
@@ -87,15 +110,12 @@ struct NumbersArgs {
     count: u64,
 }
 
-/// What one call brought: numbers, and why no more follow.
-struct Chunk {
-    numbers: Vec<String>,
-    end: Option<End>,
-}
-
+/// Why no more numbers follow.
 struct End {
     error: anyhow::Error,
-    /// Whether the scope has no more, which is no failure behind numbers that it gave.
+    /// Numbers that were taken before the failure.
+    rest: Vec<String>,
+    /// The scope has no more numbers, which is no error after some were printed.
     is_exhausted: bool,
 }
 
@@ -103,14 +123,13 @@ impl NextArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let NumbersArgs { series, parameters, count } = &self.wanted;
         let series = scope::series(&self.server.client()?, series, parameters, self.date)?;
-        print(out, *count, self.json, CHUNK, async |wanted| match series.take(wanted).await {
-            Ok(numbers) => Chunk { numbers, end: None },
-            Err(error) => {
+        let next = async |wanted| {
+            series.take(wanted).await.map_err(|error| {
                 let is_exhausted = matches!(error.code(), Some("exhausted" | "held_elsewhere"));
-                Chunk { numbers: vec![], end: Some(End { error: explain(error.into()), is_exhausted }) }
-            }
-        })
-        .await
+                End { error: explain(error.into()), rest: vec![], is_exhausted }
+            })
+        };
+        print(out, *count, self.json, CHUNK, next).await
     }
 }
 
@@ -118,26 +137,24 @@ impl PopArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let redis = self.redis.clone().or_else(|| std::env::var("BATES_REDIS").ok());
         let redis = redis.context("which Redis server has the pool? Say --redis URL, or set BATES_REDIS")?;
-        // An address that cannot be asked is told first.
+        // Report a bad address first.
         self.server.client()?;
         let scope = scope::pairs(&self.wanted.parameters)?.into_iter();
         let settings = Settings {
             secret: secret(),
             scope: scope.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            // Each call pops what it hands out, so that nothing is lost at the end.
+            // Pop only what is printed, so that nothing is lost at the end.
             batch: 1,
             deadline: DEADLINE,
             ..Settings::new(self.server.url(), redis, &*self.wanted.series)
         };
         let pool = Pool::open(&settings)?;
         pool.attach().await;
-        let pop = async |wanted| match pool.pop(wanted).await {
-            Ok(numbers) => Chunk { numbers, end: None },
-            Err(error) => {
+        let pop = async |wanted| {
+            pool.pop(wanted).await.map_err(|error| {
                 let is_exhausted = matches!(error, PopError::Exhausted { .. });
-                // No other call gets what was popped for this one.
-                Chunk { numbers: pool.rest(), end: Some(End { error: explain_pool(error), is_exhausted }) }
-            }
+                End { error: explain_pool(error), rest: pool.rest(), is_exhausted }
+            })
         };
         let answer = print(out, self.wanted.count, self.json, POPPED_CHUNK, pop).await?;
         if let Some(trouble) = pool.trouble() {
@@ -145,6 +162,25 @@ impl PopArgs {
             output::print_note(&format!("some numbers came from Bates: Redis: {trouble}"));
         }
         Ok(answer)
+    }
+}
+
+impl PeekArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
+        let series = scope::series(&self.server.client()?, &self.series, &self.parameters, self.date)?;
+        let peek = series.peek().await?;
+        if self.json {
+            out.json(&peek)?;
+        } else {
+            let position = |position: Option<u64>, none: &str| {
+                position.map_or(none.to_owned(), |at| format!("position {at}"))
+            };
+            let about = if peek.left_is_estimate { "about " } else { "" };
+            writeln!(out, "last  {}", position(peek.last, "none yet"))?;
+            writeln!(out, "next  {}", position(peek.next, "none: the scope is exhausted"))?;
+            writeln!(out, "left  {about}{}", counted(peek.left, "number"))?;
+        }
+        Ok(if peek.next.is_some() { Answer::Yes } else { Answer::No })
     }
 }
 
@@ -158,25 +194,28 @@ fn explain_pool(error: PopError) -> anyhow::Error {
     }
 }
 
-/// Takes and prints that many numbers. Those that were taken are shown, whatever came then.
+/// Numbers that were taken are printed, also when a later call fails.
 async fn print(
     out: &mut Output,
     count: u64,
     json: bool,
     chunk_max: u64,
-    mut take: impl AsyncFnMut(usize) -> Chunk,
+    mut take: impl AsyncFnMut(usize) -> Result<Vec<String>, End>,
 ) -> Result<Answer> {
     let (mut all, mut taken, mut end) = (Vec::new(), 0, None);
     while taken < count && end.is_none() {
         let wanted = (count - taken).min(chunk_max);
-        let chunk = take(usize::try_from(wanted)?).await;
-        taken += chunk.numbers.len() as u64;
-        end = chunk.end;
+        let numbers = take(usize::try_from(wanted)?).await.unwrap_or_else(|mut failed| {
+            let rest = std::mem::take(&mut failed.rest);
+            end = Some(failed);
+            rest
+        });
+        taken += numbers.len() as u64;
         if json {
-            all.extend(chunk.numbers);
+            all.extend(numbers);
             continue;
         }
-        for number in &chunk.numbers {
+        for number in &numbers {
             writeln!(out, "{}", output::printable(number))?;
         }
     }
@@ -186,7 +225,7 @@ async fn print(
     out.flush()?;
     match end {
         Some(End { error, .. }) if taken == 0 => Err(error),
-        Some(End { error, is_exhausted: false }) => {
+        Some(End { error, is_exhausted: false, .. }) => {
             Err(error.context(format!("after {}", counted(taken, "number"))))
         }
         _ if taken == count => Ok(Answer::Yes),

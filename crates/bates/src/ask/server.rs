@@ -23,7 +23,7 @@ pub(crate) struct ServerArgs {
     url: Option<String>,
 }
 
-/// A server that said no: the command ends with the exit code of its error.
+/// An error answer of a server; the command ends with the exit code of its error code.
 #[derive(Debug, thiserror::Error)]
 #[error("{code}: {detail}")]
 pub(crate) struct Refused {
@@ -46,7 +46,7 @@ impl ServerArgs {
         given.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned())
     }
 
-    /// A client that asks once: who types a command decides whether to type it again.
+    /// Does not retry: the person at the terminal decides that.
     pub(crate) fn client(&self) -> Result<Client> {
         let url = self.url();
         let builder = Client::builder(&*url).attempts(1).connect_timeout(ANSWER_TIMEOUT);
@@ -56,7 +56,7 @@ impl ServerArgs {
         }
         builder.build().map_err(|error| match error {
             Error::Wrong { what: "secret", .. } => anyhow!("BATES_SECRET cannot be sent"),
-            // It may hold a password, which is not shown.
+            // The URL is not shown: it may hold a password.
             error if url.contains('@') => error.into(),
             _ => {
                 let url = printable(&url);
@@ -70,8 +70,7 @@ pub(super) fn secret() -> Option<String> {
     std::env::var("BATES_SECRET").ok().filter(|secret| !secret.is_empty())
 }
 
-/// What an error of the client means for a command. A server that cannot be reached is the outside failing us, and not
-/// the call.
+/// An unreachable server becomes an I/O error: exit code 3.
 pub(crate) fn explain(error: anyhow::Error) -> anyhow::Error {
     match error.downcast() {
         Ok(Error::Exhausted { detail, .. }) => Refused::new("exhausted", &detail).into(),

@@ -42,7 +42,6 @@ impl ValidateArgs {
     }
 }
 
-/// A verdict, and the text that it is about.
 #[derive(Serialize)]
 pub(crate) struct TextVerdict<'a> {
     pub(crate) text: &'a str,
@@ -51,7 +50,7 @@ pub(crate) struct TextVerdict<'a> {
 }
 
 impl TextVerdict<'_> {
-    /// The column of texts is so wide.
+    /// `width` is that of the column of texts.
     pub(crate) fn print(&self, out: &mut Output, json: bool, width: usize) -> Result<Answer> {
         let Verdict { valid, reasons } = &self.verdict;
         let (answer, style, said) =

@@ -1,5 +1,4 @@
-//! Who is let in: by the one secret that is shared, or by a token that has a name and a secret of its own. Secrets are
-//! never shown, not even bad ones.
+//! Who may call: holders of the shared secret, or of a named token with its own secret. Must never show a secret.
 
 use bates_server::Access;
 
@@ -8,10 +7,10 @@ use super::tree::Node;
 
 const TOKEN_KEYS: [&str; 2] = ["secret", "secret_file"];
 
-/// Names that mean somebody else: a user without a name, and a client without an address.
+/// Reserved: a user without a name, and a client without an address.
 const TAKEN: [&str; 2] = ["default", "unknown"];
 
-/// The shared secret and the tokens; `None` if there is a mistake.
+/// `None` if there is a mistake.
 pub(super) fn access(reader: &mut Reader<'_, '_>) -> Option<Access> {
     let before = reader.mistakes.count();
     let shared = secret(reader, "");
@@ -35,7 +34,6 @@ pub(super) fn access(reader: &mut Reader<'_, '_>) -> Option<Access> {
     (reader.mistakes.count() == before).then_some(access)
 }
 
-/// The tokens that are described as they can be.
 fn tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t str, &'t Node)> {
     let Some(node) = tree.get("tokens") else { return Vec::new() };
     let Some(entries) = node.entries() else {

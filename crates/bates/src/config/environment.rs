@@ -1,5 +1,4 @@
 //! Values from the environment, laid over those of the file.
-//!
 //! `BATES_HTTP` is `http`; two underscores lead inwards: `BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX` is
 //! `series: document: limits: lease_max`. A series or token whose name has a dash is meant with an underscore.
 
@@ -11,12 +10,10 @@ use crate::output;
 
 const PREFIX: &str = "BATES_";
 
-/// Variables that mean something to other commands, or to the orchestrator: Kubernetes makes some for every
-/// service, and one may be called bates.
+/// Read by other commands, or set by an orchestrator: Kubernetes sets some for a service called bates.
 const NOT_OURS: [&str; 8] =
     ["CONFIG", "URL", "REDIS", "PATTERN_KEY", "TEST_", "PLANTED_", "PORT", "SERVICE_"];
 
-/// Lays the variables over the tree, and says which of them mean nothing.
 pub(super) fn overlay(tree: &mut Node, mistakes: &mut Mistakes) {
     for (name, value) in std::env::vars().collect::<BTreeMap<_, _>>() {
         let Some(rest) = name.strip_prefix(PREFIX) else { continue };
@@ -48,8 +45,7 @@ fn path(tree: &Node, name: &str) -> Vec<String> {
     path
 }
 
-/// Inside a series a value is YAML, so that numbers and lists can be given; all others are texts, and a secret
-/// in particular is taken as it stands.
+/// A value inside a series is YAML, for numbers and lists; others are plain texts, above all secrets.
 fn read(first: &str, value: &str, origin: &Origin) -> Result<Node, String> {
     if first != "series" {
         return Ok(Node::text(value, origin.clone()));

@@ -1,5 +1,5 @@
-//! The configuration: a file, the environment, flags, and what is the case without them. Read as a whole, so
-//! that every mistake is told at once, with the place that it comes from.
+//! The configuration: a file, the environment, flags, and defaults. Read as a whole, so that every mistake is reported
+//! at once, with its origin.
 
 mod access;
 mod environment;
@@ -23,14 +23,14 @@ use crate::output;
 pub(crate) use reader::Address;
 use reader::Reader;
 pub(crate) use series::PoolOf;
-pub(crate) use store::StoreAt;
+pub(crate) use store::{OpenStore, StoreAt};
 use tree::{Node, Origin};
 pub(crate) use write::{ConvertArgs, InitArgs};
 
-/// What is the case without a file; also what `bates init` writes.
+/// The configuration without a file; `bates init` writes it.
 pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 
-/// The file that is read if it is there and no other is named.
+/// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
 const KEYS: [&str; 14] = [
@@ -80,22 +80,19 @@ pub(crate) struct Config {
     pub(crate) series: Vec<SeriesSpec>,
     pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::Description>,
     pub(crate) pools: Vec<PoolOf>,
-    /// Where users' own documents are.
     pub(crate) documents: BTreeMap<SeriesName, bates_sinks::DocumentsDescription>,
-    /// A document that failed so often is dead.
     pub(crate) tries_max: u32,
-    /// What was delivered is removed after this time.
+    /// After it, delivered documents are removed.
     pub(crate) retention: Duration,
-    /// Whether the contract of the OpenG2P id-generator is served to clients that know no secret.
+    /// Serve the contract of the OpenG2P id-generator without a secret.
     pub(crate) openg2p_is_open: bool,
-    /// The database that an id-generator has, as its variables say, whatever the store is.
+    /// The database of an id-generator by its variables, whatever the store is.
     pub(crate) id_generator: Option<bates_postgres::Address>,
-    /// How often gaps are looked for; `None`: only when somebody asks.
+    /// `None`: only on request.
     pub(crate) reconcile_every: Option<Duration>,
     pub(crate) file: Option<PathBuf>,
 }
 
-/// What cannot stay as it is, and where it comes from.
 #[derive(Debug, Default)]
 struct Mistakes(Vec<(Origin, String)>);
 
@@ -112,7 +109,7 @@ impl Mistakes {
         self.add(tree.origin_of([key]), problem);
     }
 
-    /// All of them, by their lines.
+    /// Sorted by line.
     fn tell(mut self, file: &Path) -> String {
         self.0.sort_by_key(|(origin, _)| if let Origin::Line(line) = origin { *line } else { u64::MAX });
         let lines = self.0.iter().map(|(origin, problem)| match origin {
@@ -126,7 +123,6 @@ impl Mistakes {
 }
 
 impl ConfigArgs {
-    /// Reads everything, or tells everything that is wrong.
     pub(crate) fn load(&self, http: Option<&str>, resp: Option<&str>) -> Result<Config> {
         let (file, text) = self.read()?;
         let file = file.or_else(|| self.openg2p_config.clone());
@@ -159,7 +155,7 @@ impl ConfigArgs {
             Some(file) => {
                 let text = std::fs::read_to_string(&file);
                 let text = text.with_context(|| format!("cannot read {}", file.display()))?;
-                // An empty file says nothing, which is not wrong.
+                // An empty file is valid.
                 let text = if text.trim().is_empty() { "{}".to_owned() } else { text };
                 Ok((Some(file), text))
             }
@@ -182,7 +178,7 @@ impl ConfigArgs {
     }
 }
 
-/// A file that says nothing of series leaves those that are built in.
+/// A file without `series` keeps the built-in ones.
 fn lay_built_in(tree: &mut Node) -> Result<()> {
     if tree.entries().is_some() && tree.get("series").is_none() {
         let built_in: Node = serde_saphyr::from_str(BUILT_IN)?;
@@ -192,8 +188,7 @@ fn lay_built_in(tree: &mut Node) -> Result<()> {
     Ok(())
 }
 
-/// The ID types of an OpenG2P id-generator beside the series of a file, and its database, which is the store unless
-/// another one is named.
+/// Adds the ID types of an OpenG2P id-generator; its database is the store unless another one is named.
 fn lay_openg2p(
     tree: &mut Node,
     file: &Path,

@@ -1,5 +1,5 @@
-//! The configuration of the OpenG2P id-generator, read as it is: its file, its variables, and its database. Owns what of
-//! it means something here: ID types become series, and pools are nothing that Bates would need.
+//! The configuration of the OpenG2P id-generator: its file, variables and database. ID types become series; its pool
+//! settings have no use here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use serde_json::Value as Json;
 use super::tree::{Node, Origin};
 use crate::output;
 
-/// What its variables begin with, in any case; two underscores lead inwards.
+/// Prefix of its variables, in any case; two underscores lead inwards.
 const PREFIX: &str = "id_generator";
 
-/// Its limits under their own names, in the order in which a rule set has them.
+/// Its names of the limits, in the order of a rule set.
 const LIMITS: [&str; 6] = [
     "sequence_limit",
     "repeating_limit",
@@ -24,17 +24,16 @@ const LIMITS: [&str; 6] = [
     "reverse_digits_group_limit",
 ];
 
-/// What the file says, with the defaults that the id-generator has.
 #[derive(Debug)]
 struct IdGenerator {
     limits: [usize; 6],
     not_start_with: Vec<String>,
     restricted_numbers: Vec<String>,
-    /// How many digits an ID of each type has.
+    /// Digits of an ID by type.
     id_types: BTreeMap<String, usize>,
 }
 
-/// What the id-generator needs for its pools, and Bates has no use for.
+/// Settings of its pools, which Bates ignores.
 const OF_POOLS: [&str; 5] = [
     "pool_min_threshold",
     "pool_generation_batch_size",
@@ -55,7 +54,7 @@ impl Default for IdGenerator {
     }
 }
 
-/// What the file says, with its variables laid over it, as series in YAML.
+/// The file, with its variables laid over it, as series in YAML.
 pub(crate) fn series(file: &Path, variables: &BTreeMap<String, String>) -> Result<String> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let shown = file.display();
@@ -75,7 +74,7 @@ pub(crate) fn series(file: &Path, variables: &BTreeMap<String, String>) -> Resul
     Ok(written(&id_generator))
 }
 
-/// The values, and the names of those that nobody knows.
+/// The values, and unknown names.
 fn read(described: &Json) -> Result<(IdGenerator, Vec<String>), String> {
     let mut read = IdGenerator::default();
     let mut unknown = Vec::new();
@@ -140,7 +139,7 @@ fn id_types(value: &Json) -> Result<BTreeMap<String, usize>, String> {
     entries.iter().map(one).collect()
 }
 
-/// One variable, such as `ID_GENERATOR__NOT_START_WITH=["0"]`. Its value is JSON or YAML, as the id-generator reads it.
+/// `ID_GENERATOR__NOT_START_WITH=["0"]`: the value is JSON or YAML, as the id-generator reads it.
 fn lay_over(tree: &mut Node, name: &str, value: &str) {
     let path: Vec<String> = name.to_ascii_lowercase().split("__").map(str::to_owned).collect();
     if path[0] == PREFIX {
@@ -150,7 +149,7 @@ fn lay_over(tree: &mut Node, name: &str, value: &str) {
     }
 }
 
-/// Series in YAML; a text in JSON is one in YAML, too.
+/// A JSON text is a YAML text.
 fn written(id_generator: &IdGenerator) -> String {
     let quoted = |text: &str| Json::from(text).to_string();
     let restrict = Json::from(id_generator.restricted_numbers.clone()).to_string();
@@ -170,7 +169,7 @@ fn written(id_generator: &IdGenerator) -> String {
     text
 }
 
-/// The rule set, with what is not as it is by default.
+/// The rule set, with the settings that differ from its defaults.
 fn rules(given: &IdGenerator) -> String {
     let default = IdGenerator::default();
     let limits = LIMITS.iter().zip(given.limits).zip(default.limits);
@@ -182,7 +181,7 @@ fn rules(given: &IdGenerator) -> String {
     if settings.is_empty() { "openg2p".to_owned() } else { format!("openg2p:{}", settings.join(",")) }
 }
 
-/// The address of its database, where its variables name one. The password is in it: it must never be shown.
+/// The address of its database. It holds the password: it must never be shown.
 pub(crate) fn store(variables: &BTreeMap<String, String>) -> Option<String> {
     const DEFAULTS: [(&str, &str); 5] = [
         ("DB_USER", "postgres"),
@@ -199,7 +198,6 @@ pub(crate) fn store(variables: &BTreeMap<String, String>) -> Option<String> {
     Some(format!("postgres://{user}:{password}@{host}:{port}/{name}"))
 }
 
-/// As it may stand in an address, whatever is in it.
 fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     text.bytes().fold(String::new(), |mut escaped, byte| {

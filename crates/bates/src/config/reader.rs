@@ -25,7 +25,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Reads the values of a map. A value that is a mistake is noted, and read as if it were not there.
+/// A mistaken value is recorded, and read as if it were missing.
 pub(super) struct Reader<'t, 'm> {
     pub(super) tree: &'t Node,
     pub(super) mistakes: &'m mut Mistakes,
@@ -76,7 +76,6 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// A secret in a file that a key names.
     pub(super) fn secret_in(&mut self, file: &str, key: &str, of: &str) -> Option<String> {
         match std::fs::read_to_string(file) {
             Ok(secret) => Some(secret.trim_end_matches(['\r', '\n']).to_owned()),
@@ -87,7 +86,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Anything but loopback without a secret would let anybody take numbers.
+    /// Without a secret only loopback is safe: others could take numbers.
     pub(super) fn listen(&mut self, key: &str, default: &str, access: Option<&Access>) -> Option<Address> {
         let given = self.text(key).unwrap_or(default);
         if given == "off" {

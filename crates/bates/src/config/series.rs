@@ -17,7 +17,6 @@ pub(crate) struct PoolOf {
     pub(crate) settings: PoolSettings,
 }
 
-/// The series of a configuration, and what of them is outside.
 #[derive(Default)]
 pub(super) struct Described {
     pub(super) specs: Vec<SeriesSpec>,
@@ -57,7 +56,7 @@ pub(super) fn read(node: Option<&Node>, mistakes: &mut Mistakes) -> Described {
     described
 }
 
-/// What is described at a key of a series as it can be. Whether it is there shows when it is used.
+/// Checks the description at a key of a series; whether its server answers shows in use.
 fn opened<T: DeserializeOwned, O, E: Display>(
     name: &str,
     series: &Node,
@@ -75,7 +74,6 @@ fn opened<T: DeserializeOwned, O, E: Display>(
     }
 }
 
-/// The pools of a series, if it can have any.
 fn pool_of(spec: &SeriesSpec, pool: bates_redis::Description) -> Result<PoolOf, String> {
     let mut settings = pool.settings(spec.value).map_err(|error| error.to_string())?;
     if spec.promise != Promise::Unique {
@@ -107,13 +105,13 @@ fn pool_of(spec: &SeriesSpec, pool: bates_redis::Description) -> Result<PoolOf, 
         return Err(format!("scopes: one has the parameters {}; it needs exactly {told}", names.join(", ")));
     }
     if parameters.is_empty() {
-        // There is one scope, and it need not be named.
+        // The only scope need not be named.
         settings.scopes = vec![ScopeMatch::new([])];
     }
     Ok(PoolOf { series: spec.name.clone(), pool, settings })
 }
 
-/// Two series never share a list.
+/// Invariant: two series never share a list.
 fn apart(pool: PoolOf, others: &[PoolOf]) -> Result<PoolOf, String> {
     let meets =
         |other: &&PoolOf| pool.pool.is_beside(&other.pool) && pool.settings.key.may_meet(&other.settings.key);
@@ -138,7 +136,7 @@ fn one(name: &str, node: &Node, mistakes: &mut Mistakes) -> Option<SeriesSpec> {
             for error in errors.0 {
                 mistakes.at(node, error.field, format!("series {name:?}: {error}"));
             }
-            // What can be told of the pattern alone is told with the rest.
+            // Report mistakes of the pattern with the others.
             SeriesSpec::new(series, &description.pattern).check().map(|_| None)
         }
     };

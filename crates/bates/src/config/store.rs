@@ -1,14 +1,19 @@
-//! Where cursors are kept: a folder of this machine, or a PostgreSQL that nodes share. Owns where the password comes
-//! from. Must never show one, nor an address that may hold one.
+//! Where cursors are kept: a folder, or a PostgreSQL that nodes share; and where its password comes from.
+//! Must never show a password, nor an address that may hold one.
 
 use std::fmt;
+use std::mem::take;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bates_postgres::{Address, OpenError, Settings};
+use bates_core::{Machine, Store, SystemRuntime};
+use bates_postgres::{Address, OpenError, PostgresStore, Settings};
+use bates_sqlite::{Opening, SqliteStore};
 
-use super::reader::Reader;
+use super::{Config, reader::Reader};
+use crate::serve::know_pools;
 
 #[derive(Clone, Debug)]
 pub(crate) enum StoreAt {
@@ -16,12 +21,41 @@ pub(crate) enum StoreAt {
     Postgres(Box<Address>, Settings),
 }
 
+pub(crate) enum OpenStore {
+    Folder(SqliteStore),
+    Postgres(PostgresStore),
+}
+
 impl StoreAt {
+    /// Only [`Opening::New`] makes a database a store.
+    pub(crate) async fn open(&self, opening: Opening) -> anyhow::Result<OpenStore> {
+        let (address, settings) = match self {
+            Self::Folder(path) => return Ok(OpenStore::Folder(SqliteStore::open(path, opening)?)),
+            Self::Postgres(address, settings) => (address, *settings),
+        };
+        let opening = match opening {
+            Opening::First | Opening::Existing => bates_postgres::Opening::Existing,
+            Opening::New => bates_postgres::Opening::New,
+            Opening::Stopped => bates_postgres::Opening::Stopped,
+        };
+        Ok(OpenStore::Postgres(PostgresStore::open(address, settings, opening).await?))
+    }
+
     pub(crate) fn address(&self) -> Option<&Address> {
         match self {
             Self::Folder(_) => None,
             Self::Postgres(address, _) => Some(address),
         }
+    }
+}
+
+impl Config {
+    /// Takes the series out of the configuration; adds those created at run time, and the pools.
+    pub(crate) async fn machine<S: Store>(&mut self, store: S) -> anyhow::Result<Arc<Machine<S>>> {
+        let machine = Machine::open(Arc::new(store), take(&mut self.series), Arc::new(SystemRuntime)).await?;
+        machine.restore(bates_server::series::read_spec).await?;
+        know_pools(&machine, &self.pools)?;
+        Ok(Arc::new(machine))
     }
 }
 
@@ -34,10 +68,10 @@ impl fmt::Display for StoreAt {
     }
 }
 
-/// How long a command waits for a busy database: longer than a server, because no caller waits behind it.
+/// Longer than for a server, because no caller waits behind a command.
 const COMMAND_PATIENCE: Duration = Duration::from_mins(1);
 
-/// A store that is named on the command line, with the password that `psql` would take.
+/// A store named on the command line, with the password that `psql` would take.
 impl FromStr for StoreAt {
     type Err = String;
 
@@ -74,7 +108,7 @@ pub(super) fn store(reader: &mut Reader<'_, '_>) -> Option<StoreAt> {
         }
         Some(("postgres" | "postgresql", _)) => postgres(reader, given),
         _ => {
-            // What is not a path may hold a password.
+            // The value is not shown: it may hold a password.
             let problem = "store: expected sqlite: and the path of a folder, such as sqlite:/var/lib/bates, or an \
                            address such as postgres://user@host/database";
             reader.wrong("store", problem);
@@ -98,7 +132,6 @@ fn postgres(reader: &mut Reader<'_, '_>, given: &str) -> Option<StoreAt> {
     (reader.mistakes.count() == before).then(|| StoreAt::Postgres(Box::new(address), settings))
 }
 
-/// The password of the address itself, of a file, or of the variable that `psql` reads.
 fn with_password(reader: &mut Reader<'_, '_>, address: Address) -> Address {
     const KEY: &str = "store_password_file";
     let Some(file) = reader.text(KEY) else { return with_variable(address) };

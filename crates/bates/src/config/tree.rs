@@ -1,6 +1,4 @@
-//! A configuration as it was written: values, each with the place that it comes from.
-//!
-//! Owns where mistakes are. What a value means is not known here.
+//! A configuration as it was written: values, each with its origin. Must never know what a value means.
 
 use std::fmt;
 
@@ -22,7 +20,6 @@ pub(super) struct Node {
 
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    /// A text, a number, true, false or nothing.
     Scalar(serde_json::Value),
     List(Vec<Node>),
     /// In the order of the file.
@@ -38,7 +35,7 @@ impl Node {
         Self { value: Value::Map(Vec::new()), origin }
     }
 
-    /// The entries of a map; a key without a value has none.
+    /// A key without a value has no entries.
     pub(super) fn entries(&self) -> Option<&[(String, Self)]> {
         match &self.value {
             Value::Map(entries) => Some(entries),
@@ -59,7 +56,7 @@ impl Node {
         node
     }
 
-    /// The value at a path, made if it is not there; what stands in its way is replaced.
+    /// Creates what is missing on the path, and replaces what is not a map.
     pub(super) fn at(&mut self, path: &[String], origin: &Origin) -> &mut Self {
         let Some((first, rest)) = path.split_first() else { return self };
         if !matches!(self.value, Value::Map(_)) {
@@ -81,7 +78,6 @@ impl Node {
         }
     }
 
-    /// Where the value at a path comes from, or the nearest that is there.
     pub(super) fn origin_of<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> &Origin {
         let (mut node, mut path) = (self, path.into_iter());
         while let Some(inner) = path.next().and_then(|name| node.get(name)) {

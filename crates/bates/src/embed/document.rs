@@ -1,5 +1,4 @@
 //! Documents and reservations of an embedded machine: number and document in one commit.
-//!
 //! Invariant: a request is known by the digest that a server would give it, so that a folder can move to a server and
 //! the same request still gets the same number.
 
@@ -16,7 +15,7 @@ use super::{Bates, Error, Numbering};
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 const KEY_BYTES_MAX: usize = 255;
 
-/// How long a reservation lasts, at the most: thirty days.
+/// Thirty days.
 const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
 impl Numbering {
@@ -25,19 +24,17 @@ impl Numbering {
         self.assigned(Request::document(document)?, None).await
     }
 
-    /// The same once: the same key with the same document, scope and date gets the same number, for ever; with another
-    /// it is refused.
+    /// As [`Self::assign`], once: the same key and request get the same number forever; another request is refused.
     pub async fn assign_once(&self, key: &str, document: &str) -> Result<Assigned> {
         self.assigned(Request::document(document)?, Some(key)).await
     }
 
-    /// Reserves a number for a document that the program saves itself, and confirms within this time, in whole seconds.
-    /// What is not confirmed in time is voided: a gap with that reason.
+    /// Reserves a number for this time, in whole seconds. Without [`Bates::confirm`] in time it is voided, and the number is a gap.
     pub async fn reserve(&self, lasts: Duration) -> Result<Assigned> {
         self.assigned(Request::reservation(lasts)?, None).await
     }
 
-    /// The same once: the same key with the same time, scope and date gets the same number.
+    /// As [`Self::reserve`], once: the same key with the same time, scope and date gets the same number.
     pub async fn reserve_once(&self, key: &str, lasts: Duration) -> Result<Assigned> {
         self.assigned(Request::reservation(lasts)?, Some(key)).await
     }
@@ -94,7 +91,7 @@ impl Bates {
     }
 }
 
-/// What is to be numbered, and how a server would be asked for it.
+/// The content, and the JSON that a server would be sent for it.
 struct Request {
     content: Content,
     asked: Value,

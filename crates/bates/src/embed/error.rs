@@ -1,8 +1,7 @@
 //! Why a call failed: one enum for all of them, with the codes that servers answer.
 
-use bates_core::{
-    AssignRefused, Code, Document, EndRefused, IssueError, LeaseRefused, MachineError, NextError, StoreError,
-};
+use bates_core::{AssignRefused, Code, Document, EndRefused, IssueError, LeaseRefused};
+use bates_core::{MachineError, NextError, StoreError};
 use bates_sqlite::OpenError;
 use uuid::Uuid;
 
@@ -90,8 +89,7 @@ impl Error {
             Self::UnknownDocument(_) => Code::UNKNOWN_DOCUMENT,
             Self::WrongState(_) => Code::WRONG_STATE,
             Self::UnderWay(_) => Code::DELIVERY_UNDER_WAY,
-            Self::Store(error) if error.is_poisoned() => Code::STORE_POISONED,
-            Self::Store(_) => Code::STORE_UNAVAILABLE,
+            Self::Store(error) => error.code(),
         }
     }
 
@@ -108,7 +106,7 @@ impl Error {
     }
 }
 
-/// A folder that somebody else has, or the operating system refuses, may be there later; others have to be looked at.
+/// A folder that is in use, or that the operating system refuses, may be available later; others need repair.
 fn code_of_opening(error: &OpenError) -> Code {
     match error {
         OpenError::Gone(_)

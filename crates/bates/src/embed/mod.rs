@@ -1,6 +1,4 @@
-//! The numbering machine embedded: a folder, its series, and what has to be done for them meanwhile.
-//!
-//! Owns how the core and the embedded store are put together for a program. Must never decide what a number is.
+//! The numbering machine embedded: puts core and embedded store together. Must never decide what a number is.
 
 mod document;
 mod error;
@@ -28,14 +26,12 @@ pub use numbering::{Number, Numbering};
 pub use prefetch::{Leases, Prefetched};
 pub use series::Series;
 
-/// How long `close` waits for a sink that is being delivered to. A document of which the sink then said nothing is in
-/// doubt, and delivered again.
+/// How long `close` waits for a delivery. After it, the document is in doubt and delivered again.
 const STOP_LASTS: Duration = Duration::from_secs(1);
 
 /// A numbering machine in a folder.
 ///
-/// Dropped without [`Bates::close`], it is what a crash is: what was held in memory is skipped, nothing is repeated, and
-/// the folder is free once the runtime has dropped what runs in the background.
+/// Dropped without [`Bates::close`], numbers held in memory are skipped, as after a crash; none is repeated.
 pub struct Bates {
     // Invariant: first, so that nothing runs any more when the machine goes.
     tasks: Background,
@@ -71,10 +67,10 @@ impl Default for Settings {
 }
 
 impl Bates {
-    /// Opens the folder, which is made if it is not there, and the series in it. Those that were there before go on.
+    /// Opens the folder, which is made if it does not exist, and the series in it. Existing series continue.
     ///
-    /// What decides the text of a series is pinned when it is first opened: another pattern, start, order or reset under
-    /// the same name is refused from then on. A folder that another process has open is refused, too.
+    /// Pattern, start, order and reset of a series are pinned when it is first opened: others are refused from then on.
+    /// A folder that another process has open is refused, too.
     ///
     /// # Panics
     ///
@@ -83,11 +79,7 @@ impl Bates {
         Self::open_with(folder, series, Settings::default()).await
     }
 
-    /// The same with settings.
-    ///
-    /// # Panics
-    ///
-    /// As [`Bates::open`] does.
+    /// As [`Bates::open`], with settings. Panics as it does.
     pub async fn open_with(
         folder: impl Into<PathBuf>,
         series: impl IntoIterator<Item = Series>,
@@ -130,8 +122,7 @@ impl Bates {
         Ok(self.machine.reconcile(None).await?)
     }
 
-    /// The gaps that the last reconciliation found, in the order of their places and positions, after `after`, at most
-    /// `limit`.
+    /// The gaps of the last reconciliation by place and position, after `after`, at most `limit`.
     pub async fn gaps(&self, of: GapFilter, after: Option<(Place, u64)>, limit: usize) -> Result<Vec<Gap>> {
         Ok(self.machine.gaps(of, after, limit).await?)
     }
@@ -152,13 +143,12 @@ impl Bates {
         &self.machine
     }
 
-    /// Refuses new calls, lets those under way end, and gives unused numbers back.
-    ///
-    /// The folder can be opened again when the last [`Numbering`] is dropped.
+    /// Refuses new calls, lets those under way end, and gives unused numbers back. The folder can be opened again when
+    /// the last [`Numbering`] is dropped.
     pub async fn close(self) -> Closed {
         self.tasks.stop().await;
         let closed = self.machine.close().await;
-        // The last one to go waits for the disk, but in a fork, where there is nothing to write.
+        // Dropping the last handle waits for the disk; in a fork there is nothing to write.
         let machine = self.machine;
         if !machine.is_forked() {
             let _ = self.runtime.spawn_blocking(move || drop(machine)).await;

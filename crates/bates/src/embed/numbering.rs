@@ -10,19 +10,19 @@ use tokio::runtime::Handle;
 
 use super::error::Result;
 
-/// A series and one of its scopes. Make it once for many numbers, and clone it for other threads.
-///
-/// It keeps the folder open: drop it when [`Bates`](crate::Bates) is closed.
+/// A series and one of its scopes. Make it once for many numbers, and clone it for other threads. It keeps the folder
+/// open: drop it when [`Bates`](crate::Bates) is closed.
 #[derive(Clone)]
+#[must_use]
 pub struct Numbering {
     pub(super) machine: Arc<Machine<SqliteStore>>,
-    /// The runtime that fetches numbers also for threads that are none of its own.
+    /// Fetches numbers also for threads outside the runtime.
     pub(super) runtime: Handle,
     pub(super) entry: Arc<Entry>,
     parameters: Vec<(Box<str>, Box<str>)>,
     pub(super) date: Option<Date>,
     pub(super) who: Box<str>,
-    /// The scope, made ready by the first call; not where it changes with the day.
+    /// Set by the first call; unused where the scope changes with the day.
     ready: OnceLock<Result<ReadyScope, ScopeRefused>>,
 }
 
@@ -33,7 +33,6 @@ impl Numbering {
     }
 
     /// In this scope: a value for each parameter of the series. Whether they are, the first call says.
-    #[must_use]
     pub fn scope<N: AsRef<str>, V: AsRef<str>>(self, parameters: impl IntoIterator<Item = (N, V)>) -> Self {
         let pairs = parameters.into_iter();
         let parameters = pairs.map(|(name, value)| (name.as_ref().into(), value.as_ref().into())).collect();
@@ -41,21 +40,16 @@ impl Numbering {
     }
 
     /// For this business date instead of today's, in a series that shows one.
-    #[must_use]
     pub fn date(self, date: Date) -> Self {
         Self { date: Some(date), ready: OnceLock::new(), ..self }
     }
 
     /// In the name of somebody, which an audited series records.
-    #[must_use]
     pub fn by(self, who: &str) -> Self {
         Self { who: who.into(), ..self }
     }
 
-    /// The next number.
-    ///
-    /// Out of memory as a rule, else once the store has moved its cursor on disk. A caller that stops waiting may leave a
-    /// gap, never a number for two.
+    /// The next number, usually from memory. A caller that stops waiting may leave a gap; no number is given twice.
     pub async fn next(&self) -> Result<Number> {
         if let Ok(number) = self.try_next() {
             return Ok(number);
@@ -65,18 +59,17 @@ impl Numbering {
         Ok(Number { position, text: text.to_owned() })
     }
 
-    /// The next `count` numbers, or fewer where the space ends or the store fails on the way. None is an error, unless
-    /// none was asked for.
+    /// The next `count` numbers, or fewer where the space ends or the store fails. None is an error if `count` is above 0.
     pub async fn take(&self, count: u64) -> Result<Numbers> {
         let parameters = self.parameters();
         let name = ScopeName { parameters: &parameters, date: self.date };
         Ok(self.machine.next(&self.entry, name, count, By::library(&self.who)).await?)
     }
 
-    /// The next number if it is in memory, without waiting: also on a thread that knows no runtime.
+    /// The next number if it is in memory, without waiting: also on a thread outside the runtime.
     ///
-    /// [`NotAtHand::Now`] means that it is being fetched. Whether the scope is exhausted, or its store fails, only
-    /// [`Numbering::next`] says. A current-thread runtime fetches while it is driven.
+    /// [`NotAtHand::Now`] means that it is being fetched; only [`Numbering::next`] says whether the scope is exhausted or
+    /// the store fails. A current-thread runtime fetches while it is driven.
     pub fn try_next(&self) -> Result<Number, NotAtHand> {
         if self.date.is_none() && self.entry.series().pattern().needs_date() {
             return Err(NotAtHand::Never);
@@ -104,8 +97,7 @@ impl Numbering {
         self.entry.series().pattern().validate(text)
     }
 
-    /// What a text is in this series: its scope, its position, and whether it was granted. `None` if it is no number of
-    /// the series.
+    /// Scope and position of a number, and whether it was granted. `None` if the text is no number of the series.
     pub async fn find(&self, text: &str) -> Result<Option<Found>> {
         Ok(self.machine.find_in(&self.entry, text).await?)
     }

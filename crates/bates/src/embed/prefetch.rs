@@ -11,23 +11,20 @@ use uuid::Uuid;
 use super::error::Result;
 use super::{Error, Numbering};
 
-/// Numbers of one scope of the machine, held in advance.
-///
-/// Made by [`Numbering::prefetch`]. It keeps the folder open: close it, or drop it, before [`Bates`](crate::Bates).
+/// Numbers of one scope, held in advance by [`Numbering::prefetch`]. It keeps the folder open: close or drop it before
+/// [`Bates`](crate::Bates).
 pub type Prefetched = bates_prefetch::Prefetched<Leases>;
 
 /// Where numbers in advance come from: leases of one scope of the machine.
 pub struct Leases(Numbering);
 
-/// Numbers that are rendered when they are leased.
 const NUMBERS_MAX: u64 = 100_000;
 
 impl Numbering {
-    /// Holds numbers of the scope in advance: so many at first, and up to a hundred times as many while they are used up
-    /// within a second; say otherwise with [`Prefetch`]. From then on a number costs a few nanoseconds, and is rendered
-    /// when somebody looks at it. Only for series that are unique; the first call says so if it is not.
-    ///
-    /// What was not used is a gap when the last handle is dropped or closed. A crash loses what is held.
+    /// Holds numbers of the scope in advance: this many at first, up to a hundred times as many while they are used up
+    /// within a second, or as [`Prefetch`] says. A number then costs a few nanoseconds, and is rendered when it is read.
+    /// Only for unique series; the first call fails for others. Unused numbers become gaps when the last handle is
+    /// dropped or closed, or in a crash.
     pub fn prefetch(&self, prefetch: impl Into<Prefetch>) -> Prefetched {
         Prefetched::new(Leases(self.clone()), prefetch.into(), &self.runtime)
     }
@@ -60,7 +57,7 @@ impl Source for Leases {
         let range = |unused: &Positions| Lease::new(unused.start().value(), unused.end().value() + 1);
         let unused = unused.iter().filter_map(range).collect();
         match self.0.machine.end_lease(lease, unused).await {
-            // A call before this one was cut off when it had been done.
+            // An earlier call ended the lease, but its answer was lost.
             Ok(_) | Err(EndRefused::Unknown(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }

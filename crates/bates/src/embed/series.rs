@@ -1,6 +1,4 @@
-//! A series as a program describes it, in the words of the configuration file.
-//!
-//! Owns the spelling. What a series may be is judged by the core when it is opened.
+//! A series as a program describes it, in the words of the configuration file. The core judges it when it is opened.
 
 use std::mem::take;
 use std::time::Duration;
@@ -25,9 +23,10 @@ use super::error::{Error, Result};
 ///     .time_zone("Europe/Berlin");
 /// # let _ = (document, short, farmer, conversation, invoice);
 /// ```
+#[must_use]
 pub struct Series {
     name: Box<str>,
-    /// What cannot be read is told when the folder is opened.
+    /// An error is returned when the folder is opened.
     spec: Result<SeriesSpec>,
     restrict: Vec<String>,
     sink: Option<Box<dyn Sink>>,
@@ -42,13 +41,11 @@ impl Series {
     }
 
     /// What is promised of its numbers.
-    #[must_use]
     pub fn promise(self, promise: Promise) -> Self {
         self.set(|spec| spec.promise = promise)
     }
 
     /// Its first position.
-    #[must_use]
     pub fn start(self, start: u64) -> Self {
         self.try_set("start", |spec| {
             spec.start = Some(Position::new(start).ok_or("positions end at 9007199254740991")?);
@@ -57,31 +54,26 @@ impl Series {
     }
 
     /// Walks a keyed permutation instead of counting: the next number cannot be guessed.
-    #[must_use]
     pub fn shuffled(self) -> Self {
         self.set(|spec| spec.shuffled = true)
     }
 
     /// How keys name its scopes, as in `seq:{conversation}`: for parameters that the pattern does not show.
-    #[must_use]
     pub fn key(self, key: &str) -> Self {
         self.try_set("key", |spec| KeyTemplate::parse(key).map(|key| spec.key = Some(key)))
     }
 
     /// When the numbering starts again.
-    #[must_use]
     pub fn reset(self, reset: Reset) -> Self {
         self.set(|spec| spec.reset = reset)
     }
 
     /// Where a day begins, by its IANA name.
-    #[must_use]
     pub fn time_zone(self, name: &str) -> Self {
         self.set(|spec| spec.time_zone = name.into())
     }
 
     /// A rule set that numbers must keep: `openg2p` or `mosip`, with settings as in `openg2p:even_run=2`.
-    #[must_use]
     pub fn reject(self, rules: &str) -> Self {
         self.try_set("reject", |spec| {
             rules.parse().map(|rules| spec.reject = take(&mut spec.reject).with_digits(rules))
@@ -89,32 +81,27 @@ impl Series {
     }
 
     /// Digits or words that may not occur in a number.
-    #[must_use]
     pub fn restrict<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
         self.restrict.extend(words.into_iter().map(Into::into));
         self
     }
 
     /// The limits within which it is handed out; `lease_max` bounds what a crash can skip.
-    #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         self.set(|spec| spec.limits = limits)
     }
 
     /// Records who took which numbers, before they are answered, for ever.
-    #[must_use]
     pub fn audited(self) -> Self {
         self.set(|spec| spec.audit = Auditing::On(None))
     }
 
     /// The same, and removes a record after this time.
-    #[must_use]
     pub fn audited_for(self, retention: Duration) -> Self {
         self.set(|spec| spec.audit = Auditing::On(Some(retention)))
     }
 
     /// Where its documents are delivered, at least once. Without one a document is refused.
-    #[must_use]
     pub fn sink(mut self, sink: impl Sink) -> Self {
         self.sink = Some(Box::new(sink));
         self.set(|spec| spec.has_sink = true)
@@ -138,7 +125,6 @@ impl Series {
         self
     }
 
-    /// What it amounts to for the core, and where its documents go.
     pub(super) fn described(self) -> Result<(SeriesSpec, Option<Box<dyn Sink>>)> {
         let spec = self.spec?;
         let reject = spec.reject.with_restricted(&self.restrict);

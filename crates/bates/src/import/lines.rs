@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Whether the documents of a file are rows of CSV, and not lines of NDJSON.
 pub(super) fn is_csv(file: &Path) -> Result<bool> {
     match file.extension().and_then(|extension| extension.to_str()) {
         Some("ndjson" | "jsonl" | "json") => Ok(false),
@@ -17,9 +16,8 @@ pub(super) fn is_csv(file: &Path) -> Result<bool> {
     }
 }
 
-/// A document: its text, which is passed on as it came, and what that says.
 pub(super) struct Document {
-    /// Counted from 1 in the file.
+    /// From 1.
     pub(super) line: u64,
     pub(super) text: Box<RawValue>,
     pub(super) value: Value,
@@ -28,7 +26,6 @@ pub(super) struct Document {
 pub(super) struct Documents {
     source: Source,
     line: u64,
-    /// How much of the file was read.
     pub(super) bytes: u64,
 }
 
@@ -51,8 +48,7 @@ impl Documents {
         Ok(Self { source, line: 0, bytes: 0 })
     }
 
-    /// Passes over a document that was numbered before, and is still the same: in a file that was changed, another one
-    /// would be passed over in its place, or be numbered twice.
+    /// Skips a document that was numbered before, and fails if the file was changed: documents could be missed or repeated.
     pub(super) fn pass(&mut self, numbered: Option<&Value>) -> Result<()> {
         match (self.next()?, numbered) {
             (_, None) => Ok(()),
@@ -64,11 +60,7 @@ impl Documents {
         }
     }
 
-    pub(super) fn skip(&mut self, count: u64) -> Result<()> {
-        (0..count).try_for_each(|_| self.pass(None))
-    }
-
-    /// The next documents: so many, or so many bytes of them.
+    /// Stops at `count` documents or at `bytes`.
     pub(super) fn take(&mut self, count: usize, bytes: usize) -> Result<Vec<Document>> {
         let (mut taken, begin) = (Vec::new(), self.bytes);
         while taken.len() < count && self.bytes - begin < bytes as u64 {

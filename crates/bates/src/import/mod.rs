@@ -3,7 +3,6 @@
 
 mod lines;
 mod numbered;
-mod scope_of;
 mod stream;
 
 use std::fmt::Write as _;
@@ -25,13 +24,11 @@ use crate::output::{self, Answer, Output, counted, grouped};
 use crate::progress::Progress;
 use lines::{Document, Documents, is_csv};
 use numbered::Numbered;
-use scope_of::ScopeOf;
-use stream::{Answered, Outgoing};
+use stream::{Answered, Outgoing, ScopeOf};
 
-/// Lines that failed, of which each is told; of more, that there are more.
 const FAILED_SHOWN: u64 = 10;
 
-/// Of the file, from which an import is known again.
+/// Bytes at the start of the file that identify an import.
 const ID_BYTES: u64 = 64 * 1024;
 
 /// Number the documents of a file, and have them delivered
@@ -100,7 +97,7 @@ impl ImportArgs {
         };
         let output = self.output.clone().unwrap_or_else(|| beside(&self.file));
         let mut numbered = Numbered::open(output, |document| compared.pass(document))?;
-        documents.skip(numbered.done)?;
+        (0..numbered.done).try_for_each(|_| documents.pass(None))?;
         let mut progress = Progress::new("documents", self.file.metadata()?.len());
         if numbered.done > 0 {
             output::print_note(&format!("going on behind {}", counted(numbered.done, "line")));
@@ -113,7 +110,7 @@ impl ImportArgs {
             Ok(())
         })
         .await;
-        // What came back has a number, whatever became of the rest.
+        // Answers that arrived are kept also if the request failed.
         numbered.flush()?;
         progress.end();
         sent?;
@@ -144,7 +141,7 @@ impl ImportArgs {
     }
 }
 
-/// Writes down what became of a line. Answers whether it has a number.
+/// Returns whether the line has a number.
 fn write(numbered: &mut Numbered, answered: Answered<'_>, failed: u64) -> Result<bool> {
     let Answered { document: Document { line, text, .. }, answer, .. } = answered;
     let Problem { code, detail, .. } = match answer {
@@ -162,7 +159,7 @@ fn write(numbered: &mut Numbered, answered: Answered<'_>, failed: u64) -> Result
         FAILED_SHOWN => output::print_note("more lines fail; the file of numbers has them all"),
         _ => {}
     }
-    // An import does not go on behind a line without a number: run again, it is tried again.
+    // A second run begins at the first line without a number.
     numbered.write(&serde_json::json!({"line": line, "error": {"code": code, "detail": detail}}))?;
     Ok(false)
 }
@@ -173,11 +170,11 @@ fn beside(file: &Path) -> PathBuf {
     file.with_file_name(format!("{stem}.numbered.ndjson"))
 }
 
-/// The same file is the same import, wherever it lies and however much is added to it.
+/// Independent of the folder, and of lines added to the file.
 fn id_of(series: &str, file: &Path) -> Result<String> {
     let mut beginning = Vec::new();
     File::open(file)?.take(ID_BYTES).read_to_end(&mut beginning)?;
-    // The first document, with what names its fields: what is added behind it makes no other import.
+    // The first document, and in CSV the row of heads.
     let count = if is_csv(file)? { 2 } else { 1 };
     let lines: Vec<Vec<u8>> =
         beginning.split(|byte| *byte == b'\n').take(count).map(|line| line.trim_ascii().to_vec()).collect();
@@ -190,7 +187,7 @@ fn id_of(series: &str, file: &Path) -> Result<String> {
     Ok(id)
 }
 
-/// Reads one line, without its break; `None` at the end.
+/// `None` at the end of the file.
 fn read_line(reader: &mut impl std::io::BufRead, line: &mut Vec<u8>) -> std::io::Result<Option<usize>> {
     line.clear();
     let read = reader.read_until(b'\n', line)?;

@@ -1,4 +1,4 @@
-//! The file of numbers beside the documents: what was numbered before, and what is now. Owns where an import goes on.
+//! The file of numbers beside the documents. Owns where an import continues.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
@@ -11,18 +11,17 @@ use serde_json::Value;
 pub(super) struct Numbered {
     path: PathBuf,
     file: BufWriter<File>,
-    /// How many documents have a line.
     pub(super) done: u64,
 }
 
 impl Numbered {
-    /// Opens the file, and keeps what is whole up to the first document that has no number. Tells `seen` of every line,
-    /// also of those behind it: the document, if it has a number. If that fails, the file stays as it was.
+    /// Keeps complete lines up to the first document without a number. Calls `seen` for every line, with the document if it
+    /// has a number; if `seen` fails, the file is not changed.
     pub(super) fn open(path: PathBuf, mut seen: impl FnMut(Option<&Value>) -> Result<()>) -> Result<Self> {
         let context = || format!("cannot write {}", path.display());
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = file.with_context(context)?;
-        // The system unlocks it however the process ends.
+        // The operating system unlocks it when the process ends.
         file.try_lock().with_context(|| format!("another import is writing {}", path.display()))?;
         let (mut done, mut kept, mut has_failed) = (0, 0, false);
         let mut reader = BufReader::new(file.try_clone()?);

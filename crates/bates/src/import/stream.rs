@@ -1,26 +1,28 @@
-//! One long request: documents go out while numbers come back, so that the server always has enough to share its
-//! commits among. Owns that an answer is paired with its line. Must never hold more than some thousand lines.
+//! One long request: documents go out while numbers come back, which keeps the commits of the server full. Owns that
+//! an answer is paired with its line. Must never hold more than some thousand lines.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use bates_api::LineAnswer;
 use bates_client::Series;
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
 use tokio::sync::mpsc;
 
 use super::lines::{Document, Documents};
-use super::scope_of::ScopeOf;
+use crate::scope;
 
-/// Lines that are on their way: what a server has under way, and what lies in the buffers of a connection.
+/// Lines without an answer: those the server works on, and those in buffers of the connection.
 const LINES_MAX: usize = 16_384;
 
-/// A piece of the request, and how many of them wait to be sent.
+/// Size of a piece of the request, and pieces that wait to be sent.
 const LINES_AT_ONCE: usize = 64;
 const BYTES_AT_ONCE: usize = 256 * 1024;
 const PIECES_MAX: usize = 4;
 
-/// What is sent: documents, where the scope of each comes from, and what the import is known by.
 pub(super) struct Outgoing {
     pub(super) documents: Documents,
     pub(super) scope: ScopeOf,
@@ -29,7 +31,7 @@ pub(super) struct Outgoing {
 
 struct Sent {
     document: Document,
-    /// How much of the file was read by then.
+    /// Bytes of the file read so far.
     bytes: u64,
 }
 
@@ -39,7 +41,7 @@ pub(super) struct Answered<'a> {
     pub(super) bytes: u64,
 }
 
-/// Sends all documents and hands over each with its answer, in the order of the file.
+/// Calls `take` with each document and its answer, in the order of the file.
 pub(super) async fn send(
     series: &Series,
     outgoing: Outgoing,
@@ -49,15 +51,14 @@ pub(super) async fn send(
     let (sent, paired) = sync_channel(LINES_MAX);
     let reading = thread::spawn(move || outgoing.read(&pieces, &sent));
     let answered = exchange(series, waiting, &paired, &mut take).await;
-    // Whoever reads has nobody to read for any more, and ends.
+    // The reading thread ends when its channel closes.
     drop(paired);
     let read = reading.join().map_err(|_| anyhow!("the file could not be read"))?;
-    // What is wrong with the file counts more than that its request broke off.
+    // An error in the file is the cause of a broken request.
     read.and(answered)
 }
 
 impl Outgoing {
-    /// Reads documents into pieces of a request, until nobody wants more.
     fn read(mut self, pieces: &mpsc::Sender<Vec<u8>>, sent: &SyncSender<Sent>) -> Result<()> {
         loop {
             let batch = self.documents.take(LINES_AT_ONCE, BYTES_AT_ONCE)?;
@@ -95,5 +96,69 @@ async fn exchange(
     match paired.recv() {
         Err(_) => Ok(()),
         Ok(_) => Err(std::io::Error::other(broken).into()),
+    }
+}
+
+/// The scope of each document: fixed parameters, and those taken from its fields.
+pub(super) struct ScopeOf {
+    fixed: BTreeMap<String, String>,
+    fields: Vec<(String, String)>,
+    date: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    key: &'a str,
+    scope: BTreeMap<&'a str, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<String>,
+    document: &'a RawValue,
+}
+
+impl ScopeOf {
+    /// A parameter of the series that is neither fixed nor in `from` is the field of its name.
+    pub(super) fn new(
+        fixed: &[String],
+        from: &[String],
+        date: Option<&str>,
+        parameters: Vec<String>,
+    ) -> Result<Self> {
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let fixed: BTreeMap<String, String> = scope::pairs(fixed)?.into_iter().map(owned).collect();
+        let mut fields: BTreeMap<String, String> = scope::pairs(from)?.into_iter().map(owned).collect();
+        for name in fixed.keys().chain(fields.keys()) {
+            if !parameters.contains(name) {
+                bail!("the series has no parameter {name:?}; it has {}", parameters.join(", "));
+            }
+        }
+        for name in parameters.into_iter().filter(|name| !fixed.contains_key(name)) {
+            fields.entry(name.clone()).or_insert(name);
+        }
+        Ok(Self { fixed, fields: fields.into_iter().collect(), date: date.map(str::to_owned) })
+    }
+
+    fn write(&self, body: &mut Vec<u8>, document: &Document, key: &str) -> Result<()> {
+        let Document { text: raw, value, .. } = document;
+        let mut scope: BTreeMap<&str, String> =
+            self.fixed.iter().map(|(name, value)| (&**name, value.clone())).collect();
+        for (name, field) in &self.fields {
+            // The server refuses a document without the field.
+            if let Some(text) = text(value, field) {
+                scope.insert(name, text);
+            }
+        }
+        let date = self.date.as_ref().and_then(|field| text(value, field));
+        let request = Request { key, scope, date, document: raw };
+        serde_json::to_writer(&mut *body, &request).context("a document cannot be written")?;
+        body.push(b'\n');
+        Ok(())
+    }
+}
+
+fn text(document: &Value, field: &str) -> Option<String> {
+    match document.get(field)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) if number.is_u64() || number.is_i64() => Some(number.to_string()),
+        _ => None,
     }
 }

@@ -68,9 +68,9 @@ struct Told {
 #[derive(Serialize)]
 struct End {
     rate: String,
-    /// Until the last number is taken, if no period ends before.
+    /// `None` if each period ends before the last number is taken.
     seconds: Option<u64>,
-    /// The day on which that is, up to the year 9999.
+    /// `None` after the year 9999.
     date: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl CapacityArgs {
         let pattern = self.pattern.compile_any_order()?;
         let capacity = match pattern.capacity() {
             Ok(capacity) if !self.scope.is_given() => capacity,
-            // A scope that is named is also checked.
+            // A given scope is checked, too.
             Ok(_) => self.scope.scope_today(&pattern)?.capacity(),
             Err(needed) => self.scope.scope(&pattern).context(needed)?.capacity(),
         };
@@ -127,7 +127,7 @@ impl Rate {
     }
 }
 
-/// A span in the largest unit of which it has two; years to a tenth.
+/// In the largest unit that fits twice; years with one decimal.
 fn span(seconds: u64) -> String {
     const YEAR_SECONDS: u64 = 31_556_952;
     const UNITS: [(&str, u64); 3] = [("day", DAY_SECONDS), ("hour", 3_600), ("minute", 60)];

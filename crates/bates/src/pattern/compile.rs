@@ -1,4 +1,4 @@
-//! What every pattern command takes: the template and what goes with it, compiled.
+//! Arguments of every pattern command: the template and its options, compiled.
 #![allow(clippy::doc_markdown, reason = "clap prints these comments as they are")]
 
 use std::convert::Infallible;
@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use crate::output;
 use crate::scope;
 
-/// Where a key may also be given. A command line is seen by every user of a machine.
+/// Other users of the machine see a command line, but not this variable.
 const KEY_VARIABLE: &str = "BATES_PATTERN_KEY";
 
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ enum OrderArg {
     Shuffled,
 }
 
-/// A key as it was typed, good or bad. No message shows it.
+/// Never shown, valid or not.
 #[derive(Clone)]
 struct Secret(String);
 
@@ -75,7 +75,7 @@ impl fmt::Debug for Secret {
 }
 
 impl PatternArgs {
-    /// Compiles for use with positions, which a shuffled order needs its key for.
+    /// Compiles for use with positions: a shuffled order needs its key.
     pub(super) fn compile(&self) -> Result<Pattern> {
         let order = match (self.order, &self.key) {
             (OrderArg::Counting, None) => Order::Counting,
@@ -89,7 +89,7 @@ impl PatternArgs {
         self.compile_in(order)
     }
 
-    /// Compiles for questions that no order changes, so that no key has to be told.
+    /// Compiles for questions that do not depend on the order: no key is needed.
     pub(super) fn compile_any_order(&self) -> Result<Pattern> {
         match self.order {
             OrderArg::Counting => self.compile_in(Order::Counting),
@@ -106,7 +106,6 @@ impl PatternArgs {
         Pattern::compile(&self.template, options).map_err(|error| self.point_at(&error))
     }
 
-    /// The error with the template below it and a mark under the column.
     fn point_at(&self, error: &PatternError) -> anyhow::Error {
         let before: String = self.template.chars().take(error.column - 1).collect();
         let indent = " ".repeat(output::width(&before));
@@ -126,13 +125,12 @@ pub(super) struct ScopeArgs {
 }
 
 impl ScopeArgs {
-    /// The scope that is named; a date that is shown but not given is today's.
+    /// A date that the pattern shows and that is not given is today's.
     pub(super) fn scope_today(mut self, pattern: &Pattern) -> Result<Scope> {
         self.date.get_or_insert_with(|| jiff::Zoned::now().date());
         self.scope(pattern)
     }
 
-    /// The scope that is named, and nothing made up.
     pub(super) fn scope(self, pattern: &Pattern) -> Result<Scope> {
         Ok(pattern.scope(self.parameters, self.date)?)
     }

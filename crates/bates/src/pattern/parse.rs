@@ -8,8 +8,7 @@ use bates_pattern::Parsed;
 use clap::Args;
 use serde::Serialize;
 
-use super::compile::PatternArgs;
-use super::texts;
+use super::{compile::PatternArgs, each_text};
 use crate::output::{self, Answer, BAD, Output};
 
 /// Read identifiers back: their scope and position
@@ -52,7 +51,7 @@ impl ParseArgs {
     pub(super) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
         let pattern = self.pattern.compile()?;
         let mut answer = Answer::Yes;
-        texts::each(&self.texts, out, |out, text, width| match (pattern.parse(text), self.pattern.json) {
+        each_text(&self.texts, out, |out, text, width| match (pattern.parse(text), self.pattern.json) {
             (Ok(parsed), false) => writeln!(out, "{}", describe(text, width, &parsed)),
             (Ok(parsed), true) => out.json(&read(text, &parsed)),
             (Err(error), json) => {

@@ -69,10 +69,10 @@ impl RenderArgs {
     }
 }
 
-/// After so many rejected positions in a row nobody waits for the next that may be accepted. It takes a second.
+/// Rejected positions in a row before giving up: about a second.
 const REJECTED_MAX: u64 = 10_000_000;
 
-/// How far to walk before giving up. Counting skips what is rejected in long strides, so it goes to the end.
+/// In a counting order rejected positions are skipped in long strides, so the walk goes to the end.
 fn window_end(scope: &Scope, first: Position) -> Position {
     let end = if scope.pattern().is_shuffled() { first.value() + REJECTED_MAX - 1 } else { u64::MAX };
     Position::new(end).unwrap_or(Position::MAX)
@@ -81,7 +81,7 @@ fn window_end(scope: &Scope, first: Position) -> Position {
 struct Walked {
     printed: u64,
     rejected: u64,
-    /// Where to go on; `None` at the end of the space.
+    /// `None` at the end of the space.
     next: Option<Position>,
 }
 

@@ -3,8 +3,7 @@
 use bates_api::{Reason, Verdict};
 use clap::Args;
 
-use super::compile::PatternArgs;
-use super::texts;
+use super::{compile::PatternArgs, each_text};
 use crate::ask::validate::TextVerdict;
 use crate::output::{Answer, Output};
 
@@ -30,7 +29,7 @@ impl ValidateArgs {
     pub(super) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
         let pattern = self.pattern.compile_any_order()?;
         let mut answer = Answer::Yes;
-        texts::each(&self.texts, out, |out, text, width| {
+        each_text(&self.texts, out, |out, text, width| {
             let verdict = pattern.validate(text);
             let reasons = verdict.reasons().iter();
             let reasons =

@@ -1,4 +1,4 @@
-//! What an OpenG2P id-generator has given out: nothing is issued before all of it was adopted.
+//! Refuses to serve before all identifiers of an OpenG2P id-generator were adopted.
 
 use std::sync::Arc;
 
@@ -10,11 +10,9 @@ use bates_server::http;
 use crate::config::Config;
 use crate::output;
 
-/// Numbers of an earlier system that are read together.
 const ASIDE_AT_ONCE: usize = 100_000;
 
-/// Refuses to issue as long as a table of an id-generator has identifiers that it gave out and that were not adopted: they
-/// could come again. Looks at each of them, so that an adoption that broke off is seen, too.
+/// Looks at each identifier, so that an interrupted adoption is found, too.
 pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Config) -> Result<()> {
     if config.openg2p_is_open {
         output::print_note(
@@ -46,12 +44,11 @@ pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Co
     Ok(())
 }
 
-/// Identifiers that were given out and that Bates would issue.
 async fn unadopted<S: Store>(machine: &Machine<S>, entry: &Entry, pools: &IdPools) -> Result<Vec<String>> {
     let mut taken: Vec<(u64, String)> = Vec::new();
     pools
         .taken(entry.series().name().as_str(), |id| {
-            // What is no identifier of the type is never issued.
+            // Other texts are never issued.
             if let Ok(parsed) = entry.series().pattern().parse(id) {
                 taken.push((parsed.position().value(), id.to_owned()));
             }
@@ -61,12 +58,9 @@ async fn unadopted<S: Store>(machine: &Machine<S>, entry: &Entry, pools: &IdPool
     let (scope, mut from, mut aside) = (ScopeKey::new([], None)?, 0, Vec::new());
     loop {
         let page = machine.aside(entry, &scope, from, ASIDE_AT_ONCE).await?;
-        let is_last = page.len() < ASIDE_AT_ONCE;
-        from = page.last().map_or(from, |last| last + 1);
+        let Some(last) = page.last() else { break };
+        from = last + 1;
         aside.extend(page);
-        if is_last {
-            break;
-        }
     }
     taken.retain(|(position, _)| aside.binary_search(position).is_err());
     Ok(taken.into_iter().map(|(_, id)| id).collect())

@@ -1,14 +1,14 @@
 //! `bates serve`: the numbering server.
 
-mod greeting;
 mod id_pools;
 mod outside;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use bates_core::{Closed, Machine, Store};
+use bates_core::{Closed, Entry, Machine, Store};
 use bates_server::{http, resp};
 use bates_sqlite::Opening;
 use clap::Args;
@@ -16,19 +16,18 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::background::{Background, ticks};
-use crate::config::{Address, Config, ConfigArgs};
+use crate::config::{Address, Config, ConfigArgs, OpenStore};
 use crate::output::{self, Output, counted};
-use crate::store::{self, OpenStore};
 
 pub(crate) use outside::{know_pools, start_fillers};
 
-/// Scopes that nobody asked for in this time leave memory.
+/// Idle scopes leave memory after this time.
 const EVICTION_PERIOD: Duration = Duration::from_mins(5);
 
-/// So long after a node has changed a series, the others have, too.
+/// A node sees changes of series by other nodes within this time.
 const FOLLOWING_PERIOD: Duration = Duration::from_secs(1);
 
-/// After so many looks a node lets itself be heard of: five times within the time after which it counts as crashed.
+/// In following periods: five heartbeats within the time after which a node counts as crashed.
 const HEARD_EVERY: u64 = bates_postgres::CRASHED_AFTER.as_secs() / (5 * FOLLOWING_PERIOD.as_secs());
 
 /// Hand out numbers over HTTP and the Redis protocol
@@ -75,7 +74,7 @@ impl ServeArgs {
 }
 
 async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Result<()> {
-    let machine = store::machine(store, &mut config).await?;
+    let machine = config.machine(store).await?;
     outside::know_documents(&machine, &config)?;
     id_pools::refuse_unadopted(&machine, &config).await?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
@@ -83,7 +82,7 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
         bail!("http and resp are both off: nobody could ask for a number");
     }
     let stop = stop_signal()?;
-    greeting::print(out, &machine, &config, http.as_ref(), resp.as_ref())?;
+    greet(out, &machine, &config, http.as_ref(), resp.as_ref())?;
     let mut tasks = Background::start(&machine, EVICTION_PERIOD, config.retention);
     tasks.endless.spawn(follow(machine.clone()));
     if let Some(period) = config.reconcile_every {
@@ -104,7 +103,51 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     Ok(())
 }
 
-/// Serves both ports until the signal to stop, and then what they have begun.
+/// Says where the server listens, and lines to try that its series can answer.
+fn greet<S: Store>(
+    out: &mut Output,
+    machine: &Machine<S>,
+    config: &Config,
+    http: Option<&TcpListener>,
+    resp: Option<&TcpListener>,
+) -> Result<()> {
+    let address = |listener: Option<&TcpListener>| listener.map(TcpListener::local_addr).transpose();
+    let (http, resp) = (address(http)?, address(resp)?);
+    let shown = |address: Option<SocketAddr>| address.map_or("off".into(), |address| address.to_string());
+    let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
+    writeln!(out, "bates {} hands out numbers", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "  HTTP            {}", shown(http))?;
+    writeln!(out, "  Redis protocol  {}", shown(resp))?;
+    writeln!(out, "  data            {}", config.store)?;
+    writeln!(out, "  configuration   {file}")?;
+    writeln!(out, "try:")?;
+    // HTTP shows the series with the fewest parameters, RESP those with keys.
+    let (registry, is_open) = (machine.registry(), config.access.is_open());
+    let simple = registry.entries().min_by_key(|entry| entry.parameters().count());
+    let over_http = http.zip(simple).map(|(http, entry)| by_http(entry, http, is_open));
+    let keyed = registry.entries().filter_map(|entry| by_key(entry, resp?, is_open));
+    for line in over_http.into_iter().chain(keyed).take(3) {
+        writeln!(out, "  {line}")?;
+    }
+    out.flush()
+}
+
+fn by_http(entry: &Entry, http: SocketAddr, is_open: bool) -> String {
+    let header = if is_open { "" } else { " -H \"Authorization: Bearer $BATES_SECRET\"" };
+    let scope: String = entry.parameters().flat_map(|name| ["&", name, "=", "X"]).collect();
+    let name = entry.series().name();
+    format!("curl -X POST{header} 'http://{http}/v1/series/{name}/next?count=3{scope}'")
+}
+
+fn by_key(entry: &Entry, resp: SocketAddr, is_open: bool) -> Option<String> {
+    let password = if is_open { "" } else { " -a \"$BATES_SECRET\"" };
+    let key = entry.key()?.to_string();
+    let key = entry.parameters().fold(key, |key, name| key.replace(&format!("{{{name}}}"), "X"));
+    let (command, count) = if entry.counts_plainly() { ("INCR", "") } else { ("LPOP", " 3") };
+    Some(format!("redis-cli -p {}{password} {command} {key}{count}", resp.port()))
+}
+
+/// Serves both ports until the signal to stop; requests under way finish.
 async fn listen<S: Store>(
     machine: &Arc<Machine<S>>,
     over_http: http::Settings,
@@ -126,7 +169,7 @@ async fn listen<S: Store>(
     };
     let stop = async {
         stop.await;
-        // Both ports hear of it, or have ended already.
+        // Fails only if both ports have ended.
         let _ = stopping.send(true);
     };
     tokio::join!(http, resp, stop);
@@ -143,7 +186,7 @@ async fn bind(key: &str, address: Address) -> Result<Option<TcpListener>> {
 }
 
 async fn told(mut stopped: watch::Receiver<bool>) {
-    // It changes once; or whoever would change it is gone, which is as good.
+    // A dropped sender also means shutdown.
     let _ = stopped.changed().await;
 }
 
@@ -157,42 +200,42 @@ async fn reconcile<S: Store>(machine: Arc<Machine<S>>, period: Duration) {
     }
 }
 
-/// Follows what other nodes make, change and retire.
+/// Follows series that other nodes create, change and retire.
 pub(crate) async fn follow<S: Store>(machine: Arc<Machine<S>>) {
     let (mut ticks, mut lost) = (ticks(FOLLOWING_PERIOD), None);
     for tick in 0_u64.. {
         ticks.tick().await;
-        // A node that serves from memory alone is heard of, or others would take what it holds for lost.
+        // A heartbeat: without it, other nodes would take what this node holds in memory for lost.
         if machine.is_shared() && tick % HEARD_EVERY == 0 {
             let _ = machine.check().await;
         }
-        let followed = match machine.follow().await {
-            Ok(followed) => followed,
+        match machine.follow().await {
+            Ok(followed) => {
+                if lost.take().is_some() {
+                    output::print_note("the store can be used again");
+                }
+                for error in followed.refused {
+                    output::print_note(&format!("cannot follow another node: {error}"));
+                }
+            }
             Err(error) => {
                 let error = error.to_string();
                 if lost.as_ref() != Some(&error) {
                     output::print_note(&error);
                 }
                 lost = Some(error);
-                continue;
             }
-        };
-        if lost.take().is_some() {
-            output::print_note("the store can be used again");
-        }
-        for error in followed.refused {
-            output::print_note(&format!("cannot follow another node: {error}"));
         }
     }
 }
 
-/// Ready to be stopped before anybody is told that we run.
+/// Listens from the call on, so that no signal is lost after the server has printed that it runs.
 pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
-            // Where Ctrl-C cannot be listened for, SIGTERM remains.
+            // If Ctrl-C cannot be handled, SIGTERM remains.
             Ok(()) = tokio::signal::ctrl_c() => {}
         }
     })

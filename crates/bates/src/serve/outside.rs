@@ -37,7 +37,7 @@ pub(crate) fn start_fillers<S: Store>(tasks: &mut Background, machine: &Arc<Mach
     }
 }
 
-/// Says which documents wait for a sink that the configuration does not name any more.
+/// Notes documents that wait for a sink that is no longer configured.
 pub(super) async fn tell_undeliverable<S: Store>(machine: &Machine<S>) -> Result<()> {
     for (series, state, count) in machine.tally().await? {
         let has_sink = machine.named(series.as_str()).is_some_and(|entry| entry.spec().has_sink);
@@ -49,7 +49,6 @@ pub(super) async fn tell_undeliverable<S: Store>(machine: &Machine<S>) -> Result
     Ok(())
 }
 
-/// Has the documents of users looked at when gaps are looked for.
 pub(super) fn know_documents<S: Store>(machine: &Machine<S>, config: &Config) -> Result<()> {
     let mut known = HashMap::new();
     for (series, documents) in &config.documents {
