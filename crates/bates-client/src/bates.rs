@@ -1,4 +1,4 @@
-//! What a pool asks of Bates itself: numbers, and the epoch of a list.
+//! The calls of a pool to Bates: numbers, and the epoch of a list.
 
 use std::time::Duration;
 
@@ -12,13 +12,10 @@ use crate::tap::Server;
 use crate::transport::{Call, Retry};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// Longer than numbers take from a server that can give them at all: Redis is tried meanwhile.
+/// Longer than a healthy server needs: Redis is tried meanwhile.
 const NEXT_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// No call waits for it, unless Bates is away as well.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(1);
-
 /// Numbers in one answer.
 const COUNT_MAX: usize = 10_000;
 
@@ -29,7 +26,7 @@ impl Bates {
     pub(crate) fn new(settings: &Settings) -> Result<Self, OpenError> {
         let builder = Client::builder(&*settings.bates).connect_timeout(CONNECT_TIMEOUT);
         let builder = builder.total_time(NEXT_TIMEOUT).answer_timeout(NEXT_TIMEOUT);
-        // Once more at once, and only where the connection failed. What the first attempt may have taken is a gap.
+        // Retried once without a pause, if the connection failed. What the first attempt may have taken is a gap.
         let mut builder = builder.attempts(2).pause(Duration::ZERO, Duration::ZERO);
         if let Some(secret) = &settings.secret {
             builder = builder.secret(&**secret);
@@ -42,7 +39,7 @@ impl Bates {
         Ok(Self(client.series(&*settings.series).scope(settings.scope.clone())))
     }
 
-    /// Numbers that Redis never had; if there are fewer, why.
+    /// Numbers that Redis never had, and why there are fewer than `count`.
     pub(crate) async fn take(&self, count: usize) -> (Vec<String>, Option<Error>) {
         let mut numbers = Vec::new();
         while numbers.len() < count {
@@ -54,7 +51,7 @@ impl Bates {
         (numbers, None)
     }
 
-    /// One answer: at least one number, and fewer where an answer holds no more or the scope ends.
+    /// One answer: at least one number, fewer than `count` at the limit of an answer or the end of the scope.
     async fn next(&self, count: usize) -> Result<Vec<String>, Error> {
         let Series { client, scope, .. } = &self.0;
         let request = PoolNumberRequest { scope: scope.clone(), count: count.min(COUNT_MAX) as u64 };
@@ -64,7 +61,7 @@ impl Bates {
         if values.is_empty() { Err(none()) } else { Ok(values) }
     }
 
-    /// The list and its epoch, for a client that sees this server; a server that Bates does not know moves the epoch on.
+    /// The list and its epoch for this Redis server; one that is new to Bates starts a new epoch.
     pub(crate) async fn attach(&self, server: &Server) -> Result<Attachment, Error> {
         let Series { client, scope, .. } = &self.0;
         let (run_id, replication_id) = (server.run.clone(), server.replication.clone());

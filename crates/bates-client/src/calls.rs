@@ -11,12 +11,12 @@ use crate::error::Error;
 use crate::series::Series;
 use crate::transport::{Call, Retry};
 
-/// What is decided about documents.
+/// A decision about documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// A dead document is delivered after all, or a pending one at once.
+    /// Deliver a dead document again, or a pending one at once.
     Retry,
-    /// A document is given up: its number is a gap.
+    /// Give up a document: its number is a gap.
     Abandon,
 }
 
@@ -56,8 +56,8 @@ impl Client {
         self.decide(id, Decision::Retry).await
     }
 
-    /// Gives up a document: its number is a gap from now on, uncertain if the sink may have taken it. By its number or its
-    /// event id. Twice is once. Refused with `delivery_under_way` while it is being delivered.
+    /// Gives up a document, by its number or its event id: its number becomes a gap, uncertain if the sink may have taken
+    /// it. Idempotent. Refused with `delivery_under_way` while it is being delivered.
     pub async fn abandon(&self, id: &str) -> Result<KnownDocument, Error> {
         self.decide(id, Decision::Abandon).await
     }
@@ -67,7 +67,7 @@ impl Client {
         self.post(Path::v1(["outbox", id, decision.name()])?).await
     }
 
-    /// Decides about all dead documents, or those of a series; about how many.
+    /// Decides about all dead documents, or those of a series, and answers how many.
     pub async fn decide_all(&self, series: Option<&str>, decision: Decision) -> Result<u64, Error> {
         let path = Path::v1(["outbox", decision.name()])?;
         let path = series.into_iter().fold(path, |path, series| path.with("series", series));
@@ -75,20 +75,19 @@ impl Client {
         Ok(count)
     }
 
-    /// Asks with POST, without a body, for what is the same when it is done twice.
+    /// POST without a body, for idempotent calls.
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: Path) -> Result<T, Error> {
         self.transport.call(Call::post(path, Retry::Freely)).await
     }
 }
 
 impl Series {
-    /// Whether a text could be a number of the series, with everything that speaks against it. Whether it was granted is a
-    /// question to [`Client::find`].
+    /// Whether a text could be a number of the series, and every reason against it. [`Client::find`] says if it was granted.
     pub async fn validate(&self, id: &str) -> Result<Verdict, Error> {
         self.client.transport.get(self.path(["validate", id])?).await
     }
 
-    /// How the series is described, and what follows from that.
+    /// The description of the series, and what follows from it.
     pub async fn describe(&self) -> Result<bates_api::Series, Error> {
         self.client.transport.get(self.path([])?).await
     }

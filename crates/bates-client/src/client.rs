@@ -1,4 +1,4 @@
-//! A server as a program asks it: the client, how one is made, and what is asked of no series in particular.
+//! The client of a server, and its builder.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,11 +8,9 @@ use reqwest::header::HeaderValue;
 
 use crate::error::Error;
 use crate::series::Series;
-use crate::transport::{Address, Patience, Transport, authorities, config};
+use crate::transport::{Address, Patience, Transport, config};
 
-/// A Bates server that is asked. Clones share its connections.
-///
-/// Calls must be made in a Tokio runtime. No redirect is followed, and no proxy is used.
+/// A client of a Bates server. Clones share its connections. Needs a Tokio runtime; follows no redirect, uses no proxy.
 ///
 /// ```no_run
 /// # async fn first() -> Result<(), bates_client::Error> {
@@ -29,7 +27,7 @@ pub struct Client {
     pub(crate) transport: Arc<Transport>,
 }
 
-/// How a client is made. It shows nothing of what it holds, because that may be a secret.
+/// Builds a client. Its `Debug` shows no secret.
 #[must_use]
 pub struct ClientBuilder {
     url: String,
@@ -39,12 +37,12 @@ pub struct ClientBuilder {
 }
 
 impl Client {
-    /// A client without a secret, with the bounds that are usual. The server need not be up: the first call connects.
+    /// A client with the default settings and no secret. The first call connects.
     pub fn connect(url: impl Into<String>) -> Result<Self, Error> {
         Self::builder(url).build()
     }
 
-    /// A client with settings of its own.
+    /// A client with other settings.
     ///
     /// ```no_run
     /// # fn first() -> Result<(), Box<dyn std::error::Error>> {
@@ -63,7 +61,7 @@ impl Client {
         ClientBuilder { url, secret: None, authorities: Vec::new(), patience }
     }
 
-    /// A series, by its name. Nobody is asked whether it is there.
+    /// A series, by its name. Sends nothing.
     pub fn series(&self, name: impl Into<String>) -> Series {
         Series::new(self.clone(), name.into())
     }
@@ -76,53 +74,48 @@ impl fmt::Debug for Client {
 }
 
 impl ClientBuilder {
-    /// The secret of the server, or of a token. It is sent with every call; over `http://` others can read it.
+    /// The secret of the server or of a token, sent with every call; over `http://` others can read it.
     pub fn secret(self, secret: impl Into<String>) -> Self {
         Self { secret: Some(secret.into()), ..self }
     }
 
-    /// An authority that is trusted besides those that the system knows: the certificates of a PEM file.
+    /// A PEM file of certificate authorities to trust besides those of the system.
     pub fn authority(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.authorities.push(pem.into());
         self
     }
 
-    /// How often a call is tried, at the most; 5 unless said. 1 is never again.
+    /// Max attempts of a call; the default is 5, and 1 means no retry.
     pub fn attempts(self, attempts: u32) -> Self {
         Self { patience: Patience { attempts, ..self.patience }, ..self }
     }
 
-    /// How long a call takes with all its attempts, at the most; a minute unless said.
+    /// Max time of a call with all its attempts; the default is a minute.
     pub fn total_time(self, total: Duration) -> Self {
         Self { patience: Patience { total, ..self.patience }, ..self }
     }
 
-    /// How long one attempt takes, at the most; 30 seconds unless said.
+    /// Max time of one attempt; the default is 30 seconds.
     pub fn answer_timeout(self, answer: Duration) -> Self {
         Self { patience: Patience { answer, ..self.patience }, ..self }
     }
 
-    /// How long a connection takes, at the most; 2 seconds unless said.
+    /// Max time to connect; the default is 2 seconds.
     pub fn connect_timeout(self, connect: Duration) -> Self {
         Self { patience: Patience { connect, ..self.patience }, ..self }
     }
 
-    /// How long a call rests after its first attempt, twice as long after each that follows, up to the longest; 100 ms
-    /// and 5 s unless said. It rests longer where the server asks for that.
-    pub fn pause(self, first: Duration, longest: Duration) -> Self {
-        let patience = Patience { pause: first, pause_max: longest, ..self.patience };
-        Self { patience, ..self }
+    /// The pause after the first attempt, which doubles up to the longest, or longer if the server asks for that; the
+    /// defaults are 100 ms and 5 s.
+    pub fn pause(self, pause: Duration, pause_max: Duration) -> Self {
+        Self { patience: Patience { pause, pause_max, ..self.patience }, ..self }
     }
 
-    /// The client. Asks nobody.
+    /// The client. Sends nothing.
     pub fn build(self) -> Result<Client, Error> {
         let address = Address::of(&self.url)?;
         let secret = self.secret.as_deref().map(bearer).transpose()?;
-        let mut trusted = Vec::new();
-        for pem in &self.authorities {
-            trusted.extend(authorities(pem)?);
-        }
-        let tls = config(address.is_tls, &trusted)?;
+        let tls = config(address.is_tls, &self.authorities)?;
         Ok(Client { transport: Arc::new(Transport::new(address, secret, tls, self.patience)?) })
     }
 }
@@ -133,7 +126,7 @@ impl fmt::Debug for ClientBuilder {
     }
 }
 
-/// As the server reads it: what a header would carry besides, it does not take for a secret.
+/// Refuses what the server would not read as a secret.
 fn bearer(secret: &str) -> Result<HeaderValue, Error> {
     let refused = |reason: &str| Error::wrong("secret", reason);
     let is_visible = secret.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());

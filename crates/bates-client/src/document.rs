@@ -1,5 +1,4 @@
-//! Documents: a number for each, with its document in one commit, and what became of it. Reservations: a number for a
-//! document that the caller saves itself, confirmed within a time or voided.
+//! Documents, each numbered and stored in one commit, and reservations, which the caller confirms or voids.
 
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use bates_api::{
     is_idempotency_key,
 };
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::Receiver;
 use uuid::Uuid;
@@ -17,13 +17,11 @@ use crate::error::Error;
 use crate::series::Series;
 use crate::transport::{Call, LineAnswers, Retry};
 
-/// Documents that are sent together.
+/// Limits of one call, unless a single document is larger.
 const LINES_MAX: usize = 1_000;
-
-/// Bytes that are sent together, unless one document alone has more.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A document that is to be numbered. The same one gets the same number, however often it is assigned.
+/// A document to number. Assigned again, it gets the same number.
 #[derive(Clone, Debug)]
 pub struct Document {
     key: String,
@@ -31,36 +29,36 @@ pub struct Document {
 }
 
 impl Document {
-    /// A document with a key that nobody else has. Keep it, and assign it again, where an outcome is unknown.
+    /// A document with a fresh key. Keep it, and assign it again if an outcome is unknown.
     pub fn new(content: &impl Serialize) -> Result<Self, Error> {
         let content = serde_json::value::to_raw_value(content);
         let content = content.map_err(|problem| Error::wrong("document", problem.to_string()))?;
         Ok(Self { key: fresh_key(), content })
     }
 
-    /// With a key of the caller's, 1 to 255 visible characters. The series refuses it with another document for ever.
+    /// With the caller's key, 1 to 255 visible characters. The series refuses the key for any other document.
     pub fn with_key(self, key: impl Into<String>) -> Result<Self, Error> {
         Ok(Self { key: checked_key(key.into())?, ..self })
     }
 
-    /// Its idempotency key.
+    /// The idempotency key.
     pub fn key(&self) -> &str {
         &self.key
     }
 }
 
 impl Client {
-    /// What became of a document or a reservation, by its number or its event id.
+    /// The state of a document or a reservation, by its number or its event id.
     pub async fn document(&self, id: &str) -> Result<KnownDocument, Error> {
         self.transport.get(Path::v1(["documents", id])?).await
     }
 
-    /// The document of a reservation is saved. Twice is once.
+    /// Confirms a reservation: its document is saved. Idempotent.
     pub async fn confirm(&self, token: &str) -> Result<KnownDocument, Error> {
         self.post(Path::v1(["reservations", token, "confirm"])?).await
     }
 
-    /// The document of a reservation will not be saved: its number is a gap from now on. Twice is once.
+    /// Voids a reservation: its number becomes a gap. Idempotent.
     pub async fn void(&self, token: &str) -> Result<KnownDocument, Error> {
         self.post(Path::v1(["reservations", token, "void"])?).await
     }
@@ -80,15 +78,11 @@ impl Series {
     /// # Ok(()) }
     /// ```
     pub async fn assign(&self, document: &Document) -> Result<Assignment, Error> {
-        let request = self.request(&document.content, None);
-        let call = Call::post(self.path(["documents"])?, Retry::Freely).json(&request)?.key(&document.key)?;
-        self.client.transport.call(call).await
+        self.keyed("documents", &self.request(&document.content, None), &document.key).await
     }
 
-    /// Numbers many documents: what came of each, in order. A thousand are sent in a call, and share commits.
-    ///
-    /// If a call fails, all documents may be assigned again: those that have a number get the same. A document that was
-    /// refused for now is not tried again by itself.
+    /// Numbers many documents, a thousand in a call, and answers in their order. If a call fails, assign all again:
+    /// those that have a number get the same. A document that is refused for now is not retried.
     pub async fn assign_all(&self, documents: &[Document]) -> Result<Vec<Result<Assignment, Error>>, Error> {
         let mut answers = Vec::with_capacity(documents.len());
         while answers.len() < documents.len() {
@@ -106,14 +100,13 @@ impl Series {
         self.client.transport.lines(&self.path(["documents"])?, pieces).await
     }
 
-    /// What became of a document or a reservation of this series, by its number or its event id.
+    /// The state of a document or a reservation of this series, by its number or its event id.
     pub async fn document(&self, id: &str) -> Result<KnownDocument, Error> {
         let path = Path::v1(["documents", id])?.with("series", self.name());
         self.client.transport.get(path).await
     }
 
-    /// Reserves a number for so long, in whole seconds, up to 30 days. Confirm it once its document is saved, or void it.
-    /// What is not confirmed in time is voided.
+    /// Reserves a number for whole seconds, up to 30 days. Unless it is confirmed in time, it is voided.
     ///
     /// ```no_run
     /// # async fn first(client: bates_client::Client) -> Result<(), bates_client::Error> {
@@ -128,7 +121,7 @@ impl Series {
         self.reserve_as(fresh_key(), lasts).await
     }
 
-    /// The same with an idempotency key: the same request gets the same number, for ever.
+    /// The same with an idempotency key: the same request gets the same number.
     pub async fn reserve_once(&self, key: impl Into<String>, lasts: Duration) -> Result<Reservation, Error> {
         self.reserve_as(checked_key(key.into())?, lasts).await
     }
@@ -139,7 +132,16 @@ impl Series {
         }
         let seconds = Some(lasts.as_secs());
         let request = ReservationRequest { scope: self.scope.clone(), date: self.date, seconds };
-        let call = Call::post(self.path(["reservations"])?, Retry::Freely).json(&request)?.key(&key)?;
+        self.keyed("reservations", &request, &key).await
+    }
+
+    async fn keyed<T: DeserializeOwned>(
+        &self,
+        to: &str,
+        body: &impl Serialize,
+        key: &str,
+    ) -> Result<T, Error> {
+        let call = Call::post(self.path([to])?, Retry::Freely).json(body)?.key(key)?;
         self.client.transport.call(call).await
     }
 
@@ -147,7 +149,7 @@ impl Series {
         DocumentRequest { scope: self.scope.clone(), date: self.date, document: content.to_owned(), key }
     }
 
-    /// As many documents as are sent together, as lines.
+    /// The first documents, as many as one call takes, as lines.
     fn lines(&self, documents: &[Document]) -> Result<(usize, Vec<u8>), Error> {
         let (mut count, mut body) = (0, Vec::new());
         for Document { key, content } in &documents[..documents.len().min(LINES_MAX)] {
@@ -178,7 +180,7 @@ impl Series {
     }
 }
 
-/// A key that nobody else has. Ordered by time, so that a store that keeps it for ever puts it beside its neighbours.
+/// Ordered by time, so that a store keeps it beside its neighbours.
 fn fresh_key() -> String {
     Uuid::now_v7().to_string()
 }

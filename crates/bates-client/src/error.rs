@@ -1,20 +1,19 @@
-//! Why something failed: calls of a [`Client`](crate::Client), and those of a [`Pool`](crate::Pool).
+//! Errors of a [`Client`](crate::Client) and of a [`Pool`](crate::Pool).
 
 use bates_api::{PathError, Problem};
 use thiserror::Error;
 
-/// The code of a scope that has no more numbers.
 const EXHAUSTED: &str = "exhausted";
 
 /// Why a call failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was given is wrong. Nothing was sent.
+    /// An argument is wrong. Nothing was sent.
     #[error("the {what} cannot be used: {reason}")]
     #[non_exhaustive]
     Wrong {
-        /// What was given.
+        /// The argument.
         what: &'static str,
         /// What is wrong with it.
         reason: Box<str>,
@@ -25,58 +24,58 @@ pub enum Error {
     Exhausted {
         /// What Bates says.
         detail: Box<str>,
-        /// Whether an attempt before this answer may have burned a number.
+        /// Whether a number may be burned.
         may_burn: bool,
     },
     /// Bates does not take the call.
     #[error("Bates refuses: {code}: {detail}{}", burned(*may_burn))]
     #[non_exhaustive]
     Refused {
-        /// The stable code, such as `bad_scope`. Programs compare it; sentences may change.
+        /// The stable code, such as `bad_scope`, for programs to compare.
         code: Box<str>,
         /// What Bates says.
         detail: Box<str>,
         /// The status of the answer.
         status: u16,
-        /// Whether a number may have been taken that nobody was given.
+        /// Whether a number may be burned.
         may_burn: bool,
     },
     /// There is no answer.
     #[error("no answer from {host} after {attempts} attempt(s): {cause}{}", burned(*may_burn))]
     #[non_exhaustive]
     Away {
-        /// Who was asked, as `host:port`.
+        /// The server, as `host:port`.
         host: Box<str>,
         /// Why the last attempt failed.
         cause: Box<str>,
         /// How often it was tried.
         attempts: u32,
-        /// Whether a number may have been taken that nobody was given.
+        /// Whether a number may be burned.
         may_burn: bool,
     },
-    /// Who answers does not prove who it is. It was told nothing.
+    /// The server has no trusted certificate. Nothing was sent to it.
     #[error("who answers at {host} is not trusted: {cause}")]
     #[non_exhaustive]
     Distrusted {
-        /// Who was asked, as `host:port`.
+        /// The server, as `host:port`.
         host: Box<str>,
-        /// What is wrong with what it shows.
+        /// What is wrong with the certificate.
         cause: Box<str>,
     },
-    /// The answer is none that Bates gives.
+    /// The answer is not one of Bates.
     #[error("{host} answers {status} and nothing that Bates answers: {reason}{}", burned(*may_burn))]
     #[non_exhaustive]
     Strange {
-        /// Who was asked, as `host:port`.
+        /// The server, as `host:port`.
         host: Box<str>,
         /// The status of the answer.
         status: u16,
         /// What is strange about it.
         reason: Box<str>,
-        /// Whether a number may have been taken that nobody was given.
+        /// Whether a number may be burned.
         may_burn: bool,
     },
-    /// Some numbers were taken, then a call failed. They are yours: nobody else is given them.
+    /// Some numbers were taken, then a call failed. They stay the caller's.
     #[error("{} number(s) were taken, then: {cause}", taken.len())]
     #[non_exhaustive]
     Cut {
@@ -96,7 +95,6 @@ impl Error {
         Self::Wrong { what, reason: reason.into() }
     }
 
-    /// What a server says.
     pub(crate) fn of(problem: Problem) -> Self {
         let Problem { code, detail, status, may_burn, .. } = problem;
         let detail = detail.into();
@@ -117,7 +115,7 @@ impl Error {
         }
     }
 
-    /// Whether a number may have been taken that nobody was given. It is then a gap; asking again does not return it.
+    /// Whether a number may have been taken that no caller got. It is then a gap; asking again does not return it.
     pub fn may_burn(&self) -> bool {
         match self {
             Self::Wrong { .. } | Self::Distrusted { .. } => false,
@@ -139,12 +137,12 @@ impl Error {
         }
     }
 
-    /// Whether Bates cannot be asked, or cannot answer now; otherwise it says no.
+    /// Whether Bates cannot be reached or cannot answer now, rather than refusing.
     pub(crate) fn is_away(&self) -> bool {
         !matches!(self, Self::Exhausted { .. } | Self::Refused { status: ..500, .. })
     }
 
-    /// The same, after so many attempts of which one may have burned a number.
+    /// The error after `count` attempts, one of which may have burned a number.
     pub(crate) fn told(mut self, count: u32, is_burned: bool) -> Self {
         match &mut self {
             Self::Away { attempts, may_burn, .. } => (*attempts, *may_burn) = (count, *may_burn || is_burned),
@@ -163,44 +161,43 @@ impl From<PathError> for Error {
     }
 }
 
-/// Whether an answer of this status says that it will pass.
 pub(crate) fn is_passing(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
-/// Why settings name no pool.
+/// Why a pool cannot be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The address of Redis.
+    /// A bad address of Redis.
     #[error("no address of Redis: {0}")]
     Redis(Box<str>),
-    /// The address of Bates.
+    /// A bad address of Bates.
     #[error("no address of Bates: {0}")]
     Bates(Box<str>),
-    /// The secret of Bates.
+    /// A bad secret.
     #[error("the secret cannot be used: {0}")]
     Secret(Box<str>),
 }
 
-/// Why a call got no numbers. Each says what came of asking Redis; a number may have been burned, none is given twice.
+/// Why a call got no numbers, with the outcome of asking Redis. A number may have been burned.
 #[derive(Debug, Error)]
 pub enum PopError {
-    /// There are no more in the scope.
+    /// The scope has no more numbers.
     #[error("no number is left: {detail} (Redis: {redis})")]
     Exhausted {
         /// What Bates says.
         detail: Box<str>,
-        /// What came of asking Redis.
+        /// The outcome of asking Redis.
         redis: Box<str>,
     },
     /// Bates does not take the call.
     #[error("Bates refuses: {code}: {detail} (Redis: {redis})")]
     Refused {
-        /// The code of the error.
+        /// The stable code.
         code: Box<str>,
         /// What Bates says.
         detail: Box<str>,
-        /// What came of asking Redis.
+        /// The outcome of asking Redis.
         redis: Box<str>,
     },
     /// This process was forked from the one that opened the pool.
@@ -209,38 +206,23 @@ pub enum PopError {
     /// Neither of the two can be asked.
     #[error("neither Redis nor Bates gives numbers now. Redis: {redis}. Bates: {bates}")]
     Away {
-        /// What came of asking Redis.
+        /// The outcome of asking Redis.
         redis: Box<str>,
-        /// What came of asking Bates.
+        /// The outcome of asking Bates.
         bates: Box<str>,
     },
 }
 
-impl PopError {
-    /// An error of Bates, with what came of asking Redis.
-    pub(crate) fn of(error: Error, redis: Box<str>) -> Self {
-        match error {
-            Error::Exhausted { detail, .. } => Self::Exhausted { detail, redis },
-            Error::Refused { code, detail, status: ..500, .. } => Self::Refused { code, detail, redis },
-            error => Self::Away { redis, bates: error.to_string().into() },
-        }
-    }
-}
-
-/// What came of asking Redis.
 #[derive(Debug, Error)]
 pub(crate) enum TapError {
     #[error("{0}")]
     Redis(#[from] redis::RedisError),
     #[error("no answer {0}")]
     Late(&'static str),
-    /// It answered what nobody asked for.
     #[error("{0}")]
     Strange(Box<str>),
-    /// Bates does not tell the epoch of this server's list.
     #[error("whether its list is the one that Bates filled cannot be learned: {0}")]
     Attach(Error),
-    /// Told again and again that it is another list.
     #[error("its list is not the one that Bates filled last: {0}")]
     Other(Box<str>),
 }

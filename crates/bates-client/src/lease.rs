@@ -1,4 +1,4 @@
-//! Numbers in advance: a range is leased from the server once, and numbers of it are made here.
+//! Prefetched numbers: the client leases ranges from the server and renders their numbers itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,22 +14,21 @@ use crate::error::Error;
 use crate::series::Series;
 use crate::transport::Retry;
 
-/// Numbers of one scope of a server, held in advance. Made by [`Series::prefetch`].
+/// Prefetched numbers of one scope of a server. Made by [`Series::prefetch`].
 pub type Prefetched = bates_prefetch::Prefetched<Leases>;
 
-/// Where numbers in advance come from: leases of one scope of a server.
+/// The source of prefetched numbers: leases of one scope of a server.
 pub struct Leases {
     series: Series,
-    /// Made of the first answer; a series never changes what its numbers look like.
+    /// Compiled from the first answer; a series never changes its pattern.
     scope: OnceLock<Arc<Scope>>,
-    /// Whether this program cannot make the numbers of the series.
+    /// Whether the server must render the numbers, because this program cannot.
     as_numbers: AtomicBool,
 }
 
 impl Series {
-    /// Holds numbers of the scope in advance, in the memory of this program: so many at first, and up to a hundred times
-    /// as many while they are used up within a second; say otherwise with [`Prefetch`]. Only for series that are
-    /// `unique`; the first call says so if it is not.
+    /// Prefetches numbers of the scope into memory: this many at first, and up to a hundred times as many while they are
+    /// used up within a second, unless a [`Prefetch`] says otherwise. The series must be `unique`, or calls fail.
     ///
     /// ```no_run
     /// # async fn first() -> Result<(), Box<dyn std::error::Error>> {
@@ -60,7 +59,7 @@ impl Source for Leases {
         match self.read(self.ask(count, used).await?).ok_or_else(|| self.strange())? {
             Read::Given(given) => return Ok(given),
             Read::Foreign(lease, ranges) => {
-                // A newer server than this program: it writes the numbers itself from now on.
+                // The server is newer than this program: it renders the numbers from now on.
                 self.as_numbers.store(true, Ordering::Relaxed);
                 self.give_back(lease, ranges).await?;
             }
@@ -78,7 +77,7 @@ impl Source for Leases {
         let request = ReturnRequest { unused: unused.iter().map(range).collect() };
         let transport = &self.series.client.transport;
         match transport.post::<ReturnOutcome>(path, &request, Retry::Freely).await {
-            // An attempt before this one was heard, and not answered.
+            // An earlier attempt was processed, and its answer lost.
             Err(error) if error.code() == Some("unknown_lease") => Ok(()),
             outcome => outcome.map(drop),
         }
@@ -96,7 +95,7 @@ impl Source for Leases {
 
 enum Read {
     Given(Given),
-    /// Ranges of a series whose numbers this program cannot make.
+    /// Ranges whose numbers this program cannot render.
     Foreign(Uuid, Vec<Positions>),
 }
 
@@ -106,11 +105,11 @@ impl Leases {
         let numbers = self.as_numbers.load(Ordering::Relaxed);
         let used = used.iter().map(ToString::to_string).collect();
         let request = LeaseRequest { scope: scope.clone(), count, date: *date, numbers, used };
-        // Of a series with leases a number may be missing, so asking again is always allowed.
+        // A series with leases may have gaps, so a retry is always allowed.
         client.transport.post(self.series.path(["lease"])?, &request, Retry::Freely).await
     }
 
-    /// None if it holds no numbers at all.
+    /// None if the grant holds no numbers.
     fn read(&self, mut grant: LeaseGrant) -> Option<Read> {
         let lease = grant.lease.parse().ok()?;
         let good_for = grant.good_for_ms.map(Duration::from_millis);
@@ -132,7 +131,7 @@ impl Leases {
         })
     }
 
-    /// The scope that makes numbers of all these positions, if this program knows how.
+    /// The scope that renders all these positions, if this program can.
     fn scope(&self, grant: &LeaseGrant, ranges: &[Positions]) -> Option<Arc<Scope>> {
         let template = grant.template.as_deref()?;
         let scope = match self.scope.get() {

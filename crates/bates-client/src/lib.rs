@@ -1,8 +1,7 @@
 //! The Rust client of Bates: numbers, documents and reservations from a server, and numbers of a shared pool.
 //!
-//! Owns the way from Bates to a program. [`Client`] asks a server, and asks again only where that can do no harm. [`Pool`]
-//! takes from the list in Redis, as long as that is the list that Bates filled, and from Bates itself where Redis is
-//! away, slow or empty. Must never hand out a number twice, nor one of a Redis that forgot what it gave away.
+//! [`Client`] asks a server, and retries only where that can do no harm. [`Pool`] takes from the list in Redis while that
+//! is the list that Bates filled, and from Bates if Redis is away, slow or empty. Must never hand out a number twice.
 //!
 //! ```no_run
 //! # async fn first() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,7 +19,6 @@
 #![warn(missing_docs)]
 
 mod bates;
-mod breaker;
 mod calls;
 mod client;
 mod document;
@@ -50,7 +48,7 @@ pub use series::Series;
 #[doc(hidden)]
 pub use transport::LineAnswers;
 
-/// The examples of the guide, which are compiled and not run.
+/// Compiles the examples of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/clients.md")]
 struct Guide;

@@ -8,29 +8,25 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::series::Series;
 
-/// A list of a server, which is asked for page by page.
+/// A list of a server, fetched page by page.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Pages<P> {
     client: Client,
     list: &'static str,
     query: Vec<(String, String)>,
-    /// Where the next page begins; none before the first and behind the last one.
     after: Option<String>,
     is_over: bool,
     page: PhantomData<fn() -> P>,
 }
 
-/// The gaps that were found, in the order of their series, scopes and positions.
+/// Gaps, in the order of their series, scopes and positions.
 pub type Gaps = Pages<GapPage>;
-
-/// The outbox of a server: documents and reservations, by their event ids.
+/// Documents and reservations, in the order of their event ids.
 pub type Outbox = Pages<OutboxPage>;
-
-/// What programs hold in advance, in the order in which it was given.
+/// Leases that programs hold, the oldest first.
 pub type HeldLeases = Pages<LeasePage>;
-
-/// Who took which numbers of the series that are audited, the oldest first.
+/// Who took which numbers of audited series, the oldest first.
 pub type Audit = Pages<AuditPage>;
 
 impl<P: Page> Pages<P> {
@@ -39,7 +35,7 @@ impl<P: Page> Pages<P> {
         Self { client, list, query: Vec::new(), after: None, is_over: false, page: PhantomData }
     }
 
-    /// Only items that match a parameter of the query, as the API documents it, such as one of the scope.
+    /// Only items that match a query parameter of the API, such as one of the scope.
     pub fn filter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.query.push((name.into(), value.into()));
         self
@@ -50,12 +46,12 @@ impl<P: Page> Pages<P> {
         self.filter("series", name)
     }
 
-    /// The size of a page, up to the limit that the API documents for the list; the server has a default.
+    /// The size of a page, up to the limit that the API documents for the list.
     pub fn page(self, size: usize) -> Self {
         self.filter("limit", size.to_string())
     }
 
-    /// The next page; none behind the last. A page that failed is asked for again by the next call.
+    /// The next page; none behind the last. After an error, the next call asks for the same page.
     pub async fn next_page(&mut self) -> Result<Option<Vec<P::Item>>, Error> {
         if self.is_over {
             return Ok(None);
@@ -69,7 +65,7 @@ impl<P: Page> Pages<P> {
         Ok((!items.is_empty()).then_some(items))
     }
 
-    /// All that are left, and at most `max`.
+    /// All remaining items, at most `max`.
     pub async fn collect(mut self, max: usize) -> Result<Vec<P::Item>, Error> {
         let mut all = Vec::new();
         while all.len() < max
@@ -83,14 +79,14 @@ impl<P: Page> Pages<P> {
 }
 
 impl Gaps {
-    /// In this period alone, for a series that starts again by date.
+    /// Only those of this period, for a series that starts again by date.
     pub fn period(self, period: impl Into<String>) -> Self {
         self.filter("period", period)
     }
 }
 
 impl Outbox {
-    /// Documents in this state alone, such as `dead`.
+    /// Only documents in this state, such as `dead`.
     pub fn state(self, state: impl Into<String>) -> Self {
         self.filter("state", state)
     }
@@ -118,7 +114,7 @@ impl Client {
         Pages::new(self, "outbox")
     }
 
-    /// What programs hold in advance.
+    /// The leases that programs hold.
     pub fn leases(&self) -> HeldLeases {
         Pages::new(self, "leases")
     }

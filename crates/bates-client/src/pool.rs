@@ -1,4 +1,4 @@
-//! A pool as a program takes from it: first what is at hand, then Redis, then Bates, then Redis once more.
+//! A pool takes from memory first, then from Redis, then from Bates, then from Redis once more.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -13,22 +13,18 @@ use crate::error::{Error, OpenError, PopError};
 use crate::stock::{Fetch, Fetched, Hand, Stock, Turn};
 use crate::tap::Tap;
 
-/// How long a call waits for Redis where Bates cannot be asked: longer than a connection takes to be made and attached.
+/// The wait for Redis when Bates cannot be asked: longer than connecting and attaching take.
 const LAST_RESORT: Duration = Duration::from_secs(5);
-
-/// How long a call waits for Bates alone, before it turns to Redis once more.
+/// The wait for Bates alone, before Redis is asked once more.
 const SLOW: Duration = Duration::from_secs(1);
-
-/// Numbers that one script pops: Redis serves nobody else meanwhile.
+/// Max numbers that one script pops: Redis serves no other client meanwhile.
 const COUNT_MAX: usize = 10_000;
-
-/// A crash of the program loses so many numbers at the most; a call of Redis costs as much for one number as for these.
+/// The most that a crash of the program loses. For Redis, one number costs as much as these.
 const BATCH: usize = 100;
-
-/// Redis answers in a fraction of a millisecond, and Bates in about one: who waits longer for Redis gains nothing.
+/// Redis answers in a fraction of a millisecond, and Bates in about one: a longer wait gains nothing.
 const DEADLINE: Duration = Duration::from_millis(5);
 
-/// Which pool is taken from, and how. It cannot be shown, because it holds secrets.
+/// Settings of a pool. Not `Debug`, because they hold secrets.
 #[derive(Clone)]
 pub struct Settings {
     /// Where Bates is, such as `http://127.0.0.1:8080`.
@@ -41,11 +37,11 @@ pub struct Settings {
     pub series: String,
     /// The parameters of the scope.
     pub scope: BTreeMap<String, String>,
-    /// How many numbers are popped at a time, at least. Those not handed out are lost when the program ends.
+    /// The least that is popped at a time. Numbers not handed out are lost when the program ends.
     pub batch: usize,
     /// How long a call waits for Redis before it asks Bates.
     pub deadline: Duration,
-    /// A bug that tests must find: a list is taken from whatever server it is on.
+    /// A bug that tests must find: the server of a list is not compared.
     #[cfg(feature = "planted-bugs")]
     pub ignores_server: bool,
 }
@@ -67,16 +63,16 @@ impl Settings {
     }
 }
 
-/// A pool that is taken from. Clones share the connection and what is at hand.
+/// A shared pool. Clones share the connection and the numbers in memory.
 ///
-/// It fails only if neither of the two gives numbers: Bates, or a Redis whose list is known to be the one that Bates
-/// filled. What it has popped and not handed out is lost when the last clone is dropped, at most one batch.
+/// It fails only if neither Bates nor a Redis with the list that Bates filled gives numbers. Dropping the last clone
+/// loses the numbers that were popped and not handed out, at most one batch.
 #[derive(Clone)]
 pub struct Pool(Arc<Shared>);
 
 struct Shared {
     stock: Arc<Stock>,
-    /// Held by the one that fetches.
+    /// Locked by the call that fetches.
     tap: Mutex<Tap>,
     bates: Bates,
     batch: usize,
@@ -84,7 +80,7 @@ struct Shared {
 }
 
 impl Pool {
-    /// A pool. The first call connects.
+    /// Opens a pool. The first call connects.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
         let (batch, deadline) = (settings.batch.clamp(1, COUNT_MAX), settings.deadline);
         let tap = Mutex::new(Tap::new(settings)?);
@@ -92,7 +88,7 @@ impl Pool {
         Ok(Self(Arc::new(Shared { stock: Arc::default(), tap, bates, batch, deadline })))
     }
 
-    /// Connects to Redis and learns the epoch of its list, if it can within seconds, so that the first call need not.
+    /// Connects to Redis and learns the epoch of its list, within seconds, so that the first call need not.
     pub async fn attach(&self) {
         let mut ended = self.0.stock.watched();
         if let Turn::Fetch(fetch) = self.0.stock.turn(Instant::now(), true) {
@@ -101,11 +97,10 @@ impl Pool {
         let _ = timeout_at(Instant::now() + LAST_RESORT, ended.changed()).await;
     }
 
-    /// Takes numbers, each of which nobody else was given; fewer than asked for where the scope ends.
+    /// Takes numbers; fewer than asked for where the scope ends. Needs a Tokio runtime.
     ///
-    /// Must be called in a Tokio runtime. A call that is dropped loses what was on its way from Bates to it.
-    ///
-    /// A process that is forked from this one gets [`PopError::Forked`], and must open a pool of its own.
+    /// A dropped call loses numbers on their way from Bates. A forked process gets [`PopError::Forked`] and must open its
+    /// own pool.
     pub async fn pop(&self, count: usize) -> Result<Vec<String>, PopError> {
         let popped = self.0.stock.process.unless_forked(self.pop_here(count)).await;
         popped.unwrap_or(Err(PopError::Forked))
@@ -128,20 +123,25 @@ impl Pool {
         };
         hand.add(numbers);
         let Some(error) = error else { return Ok(hand.take()) };
-        // Invariant: no call fails because one of the two was late. Redis has not been asked, or not long enough.
+        // Invariant: no call fails because one of the two was late, so Redis gets the long wait before an error.
         self.take_of_redis(&mut hand, true).await;
         if hand.missing() == 0 || (matches!(error, Error::Exhausted { .. }) && !hand.is_empty()) {
             return Ok(hand.take());
         }
-        Err(PopError::of(error, self.0.stock.why()))
+        let redis = self.0.stock.why();
+        Err(match error {
+            Error::Exhausted { detail, .. } => PopError::Exhausted { detail, redis },
+            Error::Refused { code, detail, status: ..500, .. } => PopError::Refused { code, detail, redis },
+            error => PopError::Away { redis, bates: error.to_string().into() },
+        })
     }
 
-    /// What was popped and not handed out: for a program that ends, so that nothing is lost.
+    /// Drains the numbers that were popped and not handed out, so that a program that ends loses none.
     pub fn rest(&self) -> Vec<String> {
         self.0.stock.rest()
     }
 
-    /// What came of asking Redis last, if it gave nothing: for people.
+    /// Why Redis gave nothing when it was last asked, as a text for people.
     pub fn trouble(&self) -> Option<Box<str>> {
         self.0.stock.trouble()
     }
@@ -168,7 +168,7 @@ impl Pool {
                 Turn::Leave => return,
             };
             if timeout_at(until, ended.changed()).await.is_err() {
-                // Nobody else waits for it, either, until it has answered.
+                // Other calls do not wait for it, either, until it has answered.
                 stock.is_late(Instant::now());
                 hand.fill();
                 return;
@@ -178,14 +178,14 @@ impl Pool {
                 continue;
             }
             in_vain += 1;
-            // Whoever was under way may have begun with less patience; the next one has not.
+            // Another call's fetch may have had a shorter deadline; the next one has not.
             if is_last_resort && (is_own || in_vain > 1) {
                 return;
             }
         }
     }
 
-    /// In a task of its own: what was popped is at hand, even if the call that wanted it is gone.
+    /// Runs as a task, so that popped numbers reach the stock even if the call is gone.
     async fn fetched(self, fetch: Fetch, count: usize) {
         let outcome = self.0.tap.lock().await.draw(&self.0.bates, count).await;
         fetch.end(outcome.map(|numbers| match count {

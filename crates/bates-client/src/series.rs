@@ -28,7 +28,7 @@ impl Series {
         &self.name
     }
 
-    /// In this scope: a value for each parameter of the series, instead of those that were given before.
+    /// In this scope: a value for each parameter of the series, replacing earlier ones.
     #[must_use]
     pub fn scope<N: Into<String>, V: Into<String>>(
         mut self,
@@ -45,19 +45,15 @@ impl Series {
         Ok(self)
     }
 
-    /// The next number.
-    ///
-    /// Where an answer is lost on its way, its number is burned, and another one is asked for: unless the series is
-    /// gapless. Then the call fails, and [`Error::may_burn`] says so.
+    /// The next number. If an answer is lost, its number is burned and the client asks for another one; for a gapless
+    /// series the call fails instead, and [`Error::may_burn`] is true.
     pub async fn next(&self) -> Result<String, Error> {
         let mut ids = self.ask(1).await?;
         ids.pop().ok_or_else(|| self.client.transport.strange("it has no number", false))
     }
 
-    /// The next numbers, ascending by position; fewer where the scope ends, and none only if none were asked for.
-    ///
-    /// More than 100,000 are asked for in several calls. If one of them fails, [`Error::Cut`] holds the numbers that came
-    /// before it. A call that is dropped loses what it has got so far.
+    /// The next numbers, ascending by position; fewer where the scope ends. More than 100,000 take several calls: if one
+    /// fails, [`Error::Cut`] holds the numbers before it. A dropped call loses the numbers it has so far.
     pub async fn take(&self, count: usize) -> Result<Vec<String>, Error> {
         let mut taken = Vec::new();
         while taken.len() < count {
@@ -78,7 +74,7 @@ impl Series {
         Ok(taken)
     }
 
-    /// What comes next, without taking it.
+    /// The next number, without taking it.
     pub async fn peek(&self) -> Result<Peek, Error> {
         let path = self.scope.iter().fold(self.path(["peek"])?, |path, (name, value)| path.with(name, value));
         let path = self.date.iter().fold(path, |path, date| path.with("date", &date.to_string()));

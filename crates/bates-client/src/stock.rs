@@ -1,65 +1,69 @@
-//! What was popped and not yet handed out, who may fetch more, and what came of it. Waits for nobody.
+//! Numbers that were popped and not yet handed out, which call may fetch more, and when Redis is left alone. Never waits.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bates_process::ProcessGuard;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::breaker::{Breaker, Verdict};
 use crate::error::TapError;
+
+/// The pause after a failure: the first one and, after doubling, the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// The pause after an empty answer: the filler needs some milliseconds.
+const EMPTY: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 pub(crate) struct Stock {
     state: Mutex<State>,
-    /// Told whenever a fetch ends, however it ends.
+    /// Notified at the end of every fetch.
     ended: watch::Sender<()>,
     pub(crate) process: ProcessGuard,
 }
 
 #[derive(Default)]
 struct State {
-    /// Each was popped by this process, and by it alone: no epoch takes them away.
+    /// Popped by this process alone, so they stay good whatever becomes of the epoch.
     numbers: VecDeque<String>,
     is_under_way: bool,
     breaker: Breaker,
-    /// What came of the last fetch, if it brought nothing.
+    /// Why the last fetch brought nothing.
     why: Option<Box<str>>,
 }
 
-/// What a call that needs more is to do.
+/// What a call that needs more must do.
 pub(crate) enum Turn {
     Fetch(Fetch),
-    /// To fetch, and not to wait for what comes of it.
+    /// Fetch, and do not wait for the outcome.
     Probe(Fetch),
-    /// To wait for the one that fetches.
+    /// Wait for the fetch of another call.
     Wait,
     Leave,
 }
 
-/// The right to fetch, which one has at a time. It ends with this.
+/// The right to fetch, held by one call at a time and returned on drop.
 pub(crate) struct Fetch {
     stock: Arc<Stock>,
     outcome: Option<Result<Fetched, TapError>>,
 }
 
-/// What a fetch that did not fail has brought.
 pub(crate) enum Fetched {
-    /// Numbers of the list; none if it is empty.
+    /// None if the list is empty.
     Numbers(Vec<String>),
     Connection,
 }
 
 impl Stock {
-    /// Whether this process was forked from the one that made it. Invariant: such a process takes nothing, and takes no
-    /// lock, which a thread that it does not have may hold.
+    /// Invariant: a forked process takes no number and no lock, which a thread of its parent may hold.
     pub(crate) fn is_forked(&self) -> bool {
         self.process.is_forked()
     }
 
-    /// Whose turn it is. Where Redis is all that is left, it is asked, however it was before, and waited for.
+    /// Decides what a call does. As the last resort, Redis is asked and waited for even after failures.
     pub(crate) fn turn(self: &Arc<Self>, now: Instant, is_last_resort: bool) -> Turn {
         if self.is_forked() {
             return Turn::Leave;
@@ -68,7 +72,6 @@ impl Stock {
         let verdict = if is_last_resort { Verdict::Ask } else { state.breaker.verdict(now) };
         match verdict {
             Verdict::Leave => return Turn::Leave,
-            // Somebody else tries, and this one does not wait for it.
             Verdict::Probe if state.is_under_way => return Turn::Leave,
             Verdict::Ask if state.is_under_way => return Turn::Wait,
             Verdict::Ask | Verdict::Probe => state.is_under_way = true,
@@ -77,7 +80,7 @@ impl Stock {
         if verdict == Verdict::Ask { Turn::Fetch(fetch) } else { Turn::Probe(fetch) }
     }
 
-    /// A fetch did not end within the time of those who wait for it: Redis counts as failed until it does.
+    /// A fetch outlasted the deadline of a waiting call: Redis counts as failed until the fetch ends.
     pub(crate) fn is_late(&self, now: Instant) {
         let mut state = self.state.lock();
         if state.is_under_way && state.breaker.verdict(now) == Verdict::Ask {
@@ -85,7 +88,7 @@ impl Stock {
         }
     }
 
-    /// Tells when the fetch ends that is under way now, or the one that comes.
+    /// Notified at the end of the current or the next fetch.
     pub(crate) fn watched(&self) -> watch::Receiver<()> {
         self.ended.subscribe()
     }
@@ -97,7 +100,6 @@ impl Stock {
         self.state.lock().numbers.drain(..).collect()
     }
 
-    /// What came of asking Redis last, if that was nothing.
     pub(crate) fn trouble(&self) -> Option<Box<str>> {
         self.state.lock().why.clone()
     }
@@ -140,7 +142,7 @@ impl Drop for Fetch {
     }
 }
 
-/// What a call has so far. What it does not take with it goes back, if it is given up.
+/// The numbers that a call has so far. On drop, those not taken go back to the stock.
 pub(crate) struct Hand<'s> {
     stock: &'s Stock,
     numbers: Vec<String>,
@@ -160,7 +162,7 @@ impl<'s> Hand<'s> {
         self.numbers.is_empty()
     }
 
-    /// Takes what is there of what it lacks. Whether that was any.
+    /// Moves missing numbers from the stock; whether there were any.
     pub(crate) fn fill(&mut self) -> bool {
         if self.stock.is_forked() {
             return false;
@@ -190,6 +192,46 @@ impl Drop for Hand<'_> {
         for number in self.numbers.drain(..).rev() {
             state.numbers.push_front(number);
         }
+    }
+}
+
+/// Whether Redis is asked, and whether a call waits for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Ask,
+    /// It failed some time ago: a fetch starts, and no call waits for it.
+    Probe,
+    Leave,
+}
+
+/// When Redis is asked, and when it is left alone. Takes the time from its caller.
+#[derive(Debug, Default)]
+struct Breaker {
+    not_before: Option<Instant>,
+    /// The pause after the last failure, if nothing worked since.
+    pause: Option<Duration>,
+}
+
+impl Breaker {
+    fn verdict(&self, now: Instant) -> Verdict {
+        match (self.not_before, self.pause) {
+            (Some(time), _) if now < time => Verdict::Leave,
+            (_, Some(_)) => Verdict::Probe,
+            _ => Verdict::Ask,
+        }
+    }
+
+    fn worked(&mut self) {
+        *self = Self::default();
+    }
+
+    fn was_empty(&mut self, now: Instant) {
+        *self = Self { not_before: Some(now + EMPTY), pause: None };
+    }
+
+    fn failed(&mut self, now: Instant) {
+        let pause = self.pause.map_or(PAUSES.0, |last| (last * 2).min(PAUSES.1));
+        *self = Self { not_before: Some(now + pause), pause: Some(pause) };
     }
 }
 
@@ -248,5 +290,30 @@ mod tests {
         drop(fetch);
         assert!(matches!(stock.turn(now, false), Turn::Leave));
         assert!(matches!(stock.turn(now, true), Turn::Fetch(_)));
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_bound_and_end_with_the_first_number() {
+        let (mut breaker, mut now) = (Breaker::default(), Instant::now());
+        assert_eq!(breaker.verdict(now), Verdict::Ask);
+        for pause_ms in [50, 100, 200, 400, 800, 1_600, 2_000, 2_000] {
+            breaker.failed(now);
+            let pause = Duration::from_millis(pause_ms);
+            assert_eq!(breaker.verdict(now + pause.saturating_sub(Duration::from_nanos(1))), Verdict::Leave);
+            now += pause;
+            assert_eq!(breaker.verdict(now), Verdict::Probe);
+        }
+        breaker.worked();
+        assert_eq!(breaker.verdict(now), Verdict::Ask);
+        breaker.failed(now);
+        assert_eq!(breaker.verdict(now + PAUSES.0), Verdict::Probe);
+    }
+
+    #[test]
+    fn an_empty_list_is_asked_again_soon_and_waited_for() {
+        let (mut breaker, now) = (Breaker::default(), Instant::now());
+        breaker.was_empty(now);
+        assert_eq!(breaker.verdict(now), Verdict::Leave);
+        assert_eq!(breaker.verdict(now + EMPTY), Verdict::Ask);
     }
 }

@@ -1,5 +1,4 @@
-//! The way to the list in Redis: a connection, the server behind it, and the epoch that Bates told for that server. Owns
-//! the script that pops.
+//! The list in Redis: a connection, the server behind it, the epoch of its list, and the script that pops.
 
 use std::time::Duration;
 
@@ -14,9 +13,9 @@ use crate::pool::Settings;
 
 /// Pops, if Bates filled the list. Keys: list, marker. Arguments: epoch, run, replication, count, store.
 ///
-/// Invariant: what is compared is compared in the step that pops. A server that restarted, took over or was rewound has
-/// another run or another replication, whatever stands between it and the client; a list that was begun anew has a
-/// marker of another epoch or store, and one that was flushed has none. (`LPOP` takes a count only since Redis 6.2.)
+/// Invariant: the script that pops also compares. A server that restarted, took over or was rewound has another run or
+/// replication; a restarted list has a marker of another epoch or store, a flushed one none. (`LPOP` with a count
+/// needs Redis 6.2.)
 const POP: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
@@ -28,7 +27,7 @@ local numbers = redis.call('LRANGE', KEYS[1], 0, ARGV[4] - 1)
 if #numbers > 0 then redis.call('LTRIM', KEYS[1], #numbers, -1) end
 return {'popped', numbers}";
 
-/// The same for whatever server: a bug that tests must find.
+/// The same without comparing the server: a bug that tests must find.
 #[cfg(feature = "planted-bugs")]
 const POP_ANYWHERE: &str = "
 local epoch = redis.call('HGET', KEYS[2], 'epoch')
@@ -37,20 +36,17 @@ local numbers = redis.call('LRANGE', KEYS[1], 0, ARGV[4] - 1)
 if #numbers > 0 then redis.call('LTRIM', KEYS[1], #numbers, -1) end
 return {'popped', numbers}";
 
-/// For each step of a connection that is made.
+/// For each step of making a connection.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How long the script has to answer. Callers wait for their deadline only; what comes later is at hand for the next.
+/// For the script. Callers wait for their deadline only; the next call gets what comes later.
 const SCRIPT: Duration = Duration::from_secs(1);
-
-/// A list is tried with what is known, and once more with what was learned.
-const TRIES: usize = 2;
 
 pub(crate) struct Tap {
     client: Client,
     script: &'static str,
     link: Option<MultiplexedConnection>,
-    /// Whether Bates was told which server is behind the link.
+    /// Whether Bates knows which server is behind the link.
     is_attached: bool,
     known: Option<Known>,
 }
@@ -61,20 +57,13 @@ struct Known {
     list: Attachment,
 }
 
-/// Which memory a server has.
+/// Identifies the memory of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
-    /// Another one after each start.
+    /// Changes at each start.
     pub(crate) run: Box<str>,
-    /// Another one after each promotion of a replica.
+    /// Changes at each promotion of a replica.
     pub(crate) replication: Box<str>,
-}
-
-enum Popped {
-    /// Numbers, which are ours from now on; none if the list is empty.
-    Numbers(Vec<String>),
-    /// The server, or the list, is another one than was named.
-    Other(Box<str>),
 }
 
 impl Tap {
@@ -88,11 +77,11 @@ impl Tap {
         Ok(Self { client, script, link: None, is_attached: false, known: None })
     }
 
-    /// Takes numbers from the list; none if it is empty, or if none were asked for.
+    /// Takes numbers from the list; none if it is empty, or if `count` is 0.
     ///
-    /// Invariant: after an error there is no link, so that an answer that comes later finds nobody.
+    /// Invariant: an error drops the link, so that no later call reads a late answer.
     pub(crate) async fn draw(&mut self, bates: &Bates, count: usize) -> Result<Vec<String>, TapError> {
-        // While this waits, the link is not in its place: whoever gives up waiting has dropped it.
+        // Out of its place while this waits: a cancelled call drops it, too.
         let mut link = match self.link.take() {
             Some(link) => link,
             None => {
@@ -100,24 +89,36 @@ impl Tap {
                 connect(&self.client).await?
             }
         };
-        let mut why = Box::default();
-        for _ in 0..TRIES {
-            if !self.is_attached {
-                self.attach(bates, &mut link).await?;
-            }
-            let popped = match &self.known {
-                Some(known) if count > 0 => pop(&mut link, self.script, known, count).await?,
-                _ => Popped::Numbers(Vec::new()),
-            };
-            match popped {
-                Popped::Numbers(numbers) => {
-                    self.link = Some(link);
-                    return Ok(numbers);
-                }
-                Popped::Other(reason) => (self.is_attached, why) = (false, reason),
-            }
+        let mut popped = self.pop(bates, &mut link, count).await;
+        if let Err(TapError::Other(_)) = popped {
+            self.is_attached = false;
+            popped = self.pop(bates, &mut link, count).await;
         }
-        Err(TapError::Other(why))
+        let numbers = popped?;
+        self.link = Some(link);
+        Ok(numbers)
+    }
+
+    async fn pop(
+        &mut self,
+        bates: &Bates,
+        link: &mut MultiplexedConnection,
+        count: usize,
+    ) -> Result<Vec<String>, TapError> {
+        if !self.is_attached {
+            self.attach(bates, link).await?;
+        }
+        match &self.known {
+            Some(Known { server, list }) if count > 0 => {
+                let mut command = redis::cmd("EVAL");
+                command.arg(self.script).arg(2).arg(&list.key).arg(marker_key(&list.key));
+                command.arg(list.epoch).arg(&*server.run).arg(&*server.replication).arg(count);
+                command.arg(&list.store);
+                let asked = link.req_packed_command(&command);
+                read(timeout(SCRIPT, asked).await.map_err(|_| TapError::Late("in time"))??)
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Learns the epoch for the server behind the link.
@@ -125,7 +126,7 @@ impl Tap {
         let server = server(link).await?;
         match bates.attach(&server).await {
             Ok(list) => self.known = Some(Known { server, list }),
-            // Invariant: without Bates, only a server whose memory is the one that the epoch was learned for.
+            // Invariant: without Bates, only a server with the same memory that the epoch was learned for.
             Err(error)
                 if error.is_away() && self.known.as_ref().is_some_and(|known| known.server == server) => {}
             Err(error) => return Err(TapError::Attach(error)),
@@ -141,7 +142,6 @@ async fn connect(client: &Client) -> Result<MultiplexedConnection, TapError> {
     Ok(timeout(STEP, connecting).await.map_err(|_| TapError::Late("to a connection"))??)
 }
 
-/// Which memory the server has that answers.
 async fn server(link: &mut MultiplexedConnection) -> Result<Server, TapError> {
     let mut ask = Pipeline::with_capacity(2);
     ask.cmd("INFO").arg("server").cmd("INFO").arg("replication");
@@ -156,22 +156,7 @@ async fn server(link: &mut MultiplexedConnection) -> Result<Server, TapError> {
     Ok(Server { run: field(0, "run_id")?, replication: field(1, "master_replid")? })
 }
 
-/// Takes numbers, within a time. After an error the connection must not be used: an answer may be on its way.
-async fn pop(
-    link: &mut MultiplexedConnection,
-    script: &str,
-    Known { server, list }: &Known,
-    count: usize,
-) -> Result<Popped, TapError> {
-    let mut command = redis::cmd("EVAL");
-    command.arg(script).arg(2).arg(&list.key).arg(marker_key(&list.key));
-    command.arg(list.epoch).arg(&*server.run).arg(&*server.replication).arg(count);
-    command.arg(&list.store);
-    let asked = link.req_packed_command(&command);
-    read(timeout(SCRIPT, asked).await.map_err(|_| TapError::Late("in time"))??)
-}
-
-fn read(answer: Value) -> Result<Popped, TapError> {
+fn read(answer: Value) -> Result<Vec<String>, TapError> {
     let strange = |answer: &Value| TapError::Strange(format!("it answers {answer:?}").into());
     let answer = answer.extract_error()?;
     let Value::Array(parts) = &answer else { return Err(strange(&answer)) };
@@ -179,12 +164,12 @@ fn read(answer: Value) -> Result<Popped, TapError> {
         (Some("popped"), Some(Value::Array(numbers))) => {
             let numbers: Option<Vec<String>> =
                 numbers.iter().map(|number| text(number).map(Into::into)).collect();
-            numbers.map(Popped::Numbers).ok_or_else(|| strange(&answer))
+            numbers.ok_or_else(|| strange(&answer))
         }
-        (Some("store"), _) => Ok(Popped::Other("another installation of Bates fills it".into())),
-        (Some("server"), _) => Ok(Popped::Other("the server is another one".into())),
+        (Some("store"), _) => Err(TapError::Other("another installation of Bates fills it".into())),
+        (Some("server"), _) => Err(TapError::Other("the server is another one".into())),
         (Some("epoch"), Some(epoch)) => {
-            Ok(Popped::Other(format!("its epoch is {}", text(epoch).unwrap_or("none")).into()))
+            Err(TapError::Other(format!("its epoch is {}", text(epoch).unwrap_or("none")).into()))
         }
         _ => Err(strange(&answer)),
     }

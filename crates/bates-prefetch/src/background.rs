@@ -1,5 +1,5 @@
-//! What is done in the background: one refill at a time, by one task, which ends with the last handle; and the one report
-//! of unused numbers when a buffer is closed, which every caller of `close` waits for.
+//! Background work: one task that refills until the last handle is dropped, and the report of unused numbers when a
+//! buffer is closed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -13,10 +13,10 @@ use crate::error::CloseError;
 use crate::prefetched::Shared;
 use crate::source::Source;
 
-/// Held no longer than this, so that a lease that was silent for a day belongs to a program that crashed.
+/// Leases are given back by then, so that one without news for a day belongs to a crashed program.
 const HELD_MAX: Duration = Duration::from_hours(12);
 
-/// After a failure, this long at first, twice as long after each, and at the most so long: unless somebody waits.
+/// After a failure; doubles up to the longest, and ends early if a caller waits.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
@@ -36,13 +36,13 @@ pub(crate) async fn keep_filled<S: Source>(ending: Ending<S>, wanted: Arc<Notify
         drop(strong);
         if failures > 0 {
             let pause = PAUSE.saturating_mul(1 << (failures - 1).min(10)).min(PAUSE_MAX);
-            // Who waits is not kept waiting; and who drops the last handle is not, either.
+            // A waiting caller, or the drop of the last handle, ends the pause.
             let _ = timeout(pause, waiter.notified()).await;
         }
     }
 }
 
-/// Closes a buffer whose refill task was dropped with its runtime: a caller would wait for ever.
+/// Closes a buffer whose refill task is dropped with its runtime; callers would wait for ever.
 pub(crate) struct Ending<S: Source>(pub(crate) Weak<Shared<S>>);
 
 impl<S: Source> Drop for Ending<S> {
@@ -62,17 +62,16 @@ async fn at(moment: Option<Instant>) {
     }
 }
 
-/// Gives back what is too old, and leases what is missing. `None` if nobody has a handle any more; else whether it failed.
-///
-/// While the source is asked no handle is kept: the last one may be dropped meanwhile, and what comes then goes back.
+/// Gives back what is too old, and leases what is missing. `None` after the last handle is dropped, else whether it failed.
+/// Keeps no handle while it waits for the source; a lease that arrives after the last one is given back.
 async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
     let strong = shared.upgrade().filter(|shared| !shared.is_forked())?;
     let (source, now) = (strong.source.clone(), strong.now());
-    // Whoever closes waits for the end of this.
+    // The report of a closed buffer waits for this lock.
     let under_way = strong.under_way.clone();
     let _under_way = under_way.lock().await;
     let outdated = strong.buffer.outdated(now, now.steady.checked_sub(HELD_MAX));
-    let wants = strong.refill(now);
+    let wants = strong.buffer.refill(now, strong.waited_for.load(Ordering::Relaxed));
     drop(strong);
     give_back(&*source, outdated).await;
     let Some((count, used)) = wants else { return Some(false) };
@@ -90,23 +89,22 @@ async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
             Some(false)
         }
         Err(error) => {
-            strong.failed(error);
+            strong.ended.send_replace(Some(Arc::new(error)));
             Some(true)
         }
     }
 }
 
-/// Reports leases that end, whatever comes of it.
+/// Reports ended leases, ignoring errors.
 pub(crate) async fn give_back<S: Source>(source: &S, rests: impl IntoIterator<Item = Rest>) {
     for rest in rests {
         let _ = rest.give_back(source).await;
     }
 }
 
-/// How many unused numbers were reported, or why not all of them were.
 type Outcome<E> = Result<u64, CloseError<E>>;
 
-/// What became of the unused numbers of a buffer that was closed.
+/// The report of the unused numbers of a closed buffer.
 pub(crate) struct Report<E> {
     unused: AtomicU64,
     reported: AtomicU64,
@@ -120,12 +118,11 @@ impl<E> Report<E> {
         Self { unused, reported, error: OnceLock::new(), outcome: watch::Sender::new(None) }
     }
 
-    /// Counts numbers that were unused when the buffer was closed.
     pub(crate) fn expect(&self, rests: &[Rest]) {
         self.unused.fetch_add(rests.iter().map(|rest| rest.numbers).sum(), Ordering::Relaxed);
     }
 
-    /// Reports them to the source, lease by lease. An error does not keep the leases after it from being reported.
+    /// Goes on after an error, and keeps the first one.
     pub(crate) async fn send<S: Source<Error = E>>(&self, source: &S, rests: Vec<Rest>) {
         for rest in rests {
             match rest.give_back(source).await {
@@ -145,7 +142,6 @@ impl<E> Report<E> {
         outcome.clone().expect("waited for it")
     }
 
-    /// Nothing can be reported any more.
     pub(crate) fn runtime_ended(&self) {
         self.end(Err(CloseError::RuntimeEnded { numbers: self.missing() }));
     }
@@ -154,7 +150,6 @@ impl<E> Report<E> {
         self.unused.load(Ordering::Relaxed) - self.reported.load(Ordering::Relaxed)
     }
 
-    /// Ends the report, unless it has ended.
     fn end(&self, ended: Outcome<E>) {
         self.outcome.send_if_modified(|outcome| {
             let is_first = outcome.is_none();
@@ -164,14 +159,14 @@ impl<E> Report<E> {
     }
 }
 
-/// Writes the report of a buffer that was closed. It runs as a task, so that a caller of `close` may stop waiting.
+/// Runs as a task, so that a caller of `close` may stop waiting.
 pub(crate) async fn write_report<S: Source>(writing: Writing<S>, rests: Vec<Rest>) {
     let Writing(shared) = &writing;
     let Shared { source, report, under_way, .. } = &**shared;
     let limit = source.report_time();
     let sent = timeout(limit, async {
         report.send(&**source, rests).await;
-        // A refill that is under way reports what it brings, and then releases this lock.
+        // A refill under way reports its lease, and then releases this lock.
         let _refill = under_way.lock().await;
     });
     let is_late = sent.await.is_err();
@@ -182,7 +177,7 @@ pub(crate) async fn write_report<S: Source>(writing: Writing<S>, rests: Vec<Rest
     });
 }
 
-/// A report that is being written. If its task is dropped with the runtime, those who wait get an error.
+/// Ends the report if its task is dropped with the runtime.
 pub(crate) struct Writing<S: Source>(pub(crate) Arc<Shared<S>>);
 
 impl<S: Source> Drop for Writing<S> {

@@ -1,4 +1,4 @@
-//! What lies behind the lock of the buffer: pieces that are in no shard, written numbers, and their leases.
+//! The locked part of the buffer: positions in no shard, written numbers, and their leases.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::number::{Held, Written};
 use crate::shard::{CHUNK_MAX, Shard};
 use crate::size::{Prefetch, Size};
 
-/// Of a piece, a shard gets one in so many.
+/// A shard gets 1/4 of a piece.
 const SHARE: u64 = 4;
 
 pub(crate) struct Behind {
@@ -20,7 +20,7 @@ pub(crate) struct Behind {
     pub(crate) pieces: VecDeque<Range<u64>>,
     pub(crate) written: VecDeque<Box<Written>>,
     pub(crate) leases: Vec<Lease>,
-    /// What is no longer good, and has to be given back.
+    /// To be given back.
     pub(crate) outdated: Vec<Rest>,
     pub(crate) size: Size,
     pub(crate) is_closed: bool,
@@ -29,14 +29,12 @@ pub(crate) struct Behind {
 pub(crate) struct Lease {
     pub(crate) id: Uuid,
     pub(crate) since: Moment,
-    /// For how long its numbers are good; `None` for ever.
     pub(crate) good_for: Option<Duration>,
-    /// Its positions, unless its numbers came written.
+    /// Empty if its numbers came written.
     pub(crate) ranges: Vec<Range<u64>>,
 }
 
-/// A moment on two clocks, to judge how long dated numbers are good. The steady clock stands still while the machine
-/// sleeps; the wall clock says which day it is, and may be set forward or back.
+/// A moment on two clocks. The steady clock stops while the machine sleeps; the wall clock may be set forward or back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) steady: Instant,
@@ -44,8 +42,8 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Whether a time has passed since an earlier moment, on either clock. A wall clock that was set back counts as
-    /// passed: the numbers may be of a day that has not begun.
+    /// Whether `time` has passed on either clock. A wall clock that was set back counts as passed: the numbers may be of a
+    /// day that has not begun.
     fn is_past(self, since: Self, time: Duration) -> bool {
         self.steady.saturating_duration_since(since.steady) >= time
             || self.wall.duration_since(since.wall).map_or(true, |passed| passed >= time)
@@ -60,8 +58,7 @@ impl Behind {
 
     /// A number, and a chunk for the shard of the thread that takes it.
     pub(crate) fn take(&mut self, shards: &Shards, at: usize, now: impl Fn() -> Moment) -> Option<Held> {
-        // Invariant: always, so that subtractions in vain are forgotten, also in a buffer that is closed. Another thread
-        // may have opened the shard meanwhile.
+        // Invariant: always, also in a closed buffer, to reset subtractions in vain. Another thread may have opened it.
         self.pieces.extend(shards[at].close());
         if self.is_closed {
             return None;
@@ -89,7 +86,7 @@ impl Behind {
         Some(Held::Position(from))
     }
 
-    /// So many of what is in no shard, where there are as many.
+    /// `count` numbers that are in no shard; fewer if there are fewer.
     pub(crate) fn take_behind(&mut self, count: usize) -> Vec<Held> {
         let mut taken = Vec::with_capacity(count);
         while taken.len() < count
@@ -109,7 +106,6 @@ impl Behind {
         self.pieces.extend(shards.iter().filter_map(Shard::close));
     }
 
-    /// How many numbers are at hand.
     pub(crate) fn left(&self, shards: &Shards) -> u64 {
         let in_shards: u64 = shards.iter().filter_map(Shard::left).map(|range| count([&range])).sum();
         in_shards + count(&self.pieces) + self.written.len() as u64
@@ -119,7 +115,7 @@ impl Behind {
         self.size.is_low(self.left(shards))
     }
 
-    /// The leases of which nothing is left.
+    /// The leases with no numbers left.
     pub(crate) fn used(&self, shards: &Shards) -> Vec<Uuid> {
         let in_shards = shards.iter().filter_map(Shard::left);
         let left: Vec<Range<u64>> = in_shards.chain(self.pieces.iter().cloned()).collect();
@@ -131,12 +127,11 @@ impl Behind {
         self.leases.iter().filter(|lease| !is_left(lease)).map(|lease| lease.id).collect()
     }
 
-    /// Only numbers that came written get out of date.
     pub(crate) fn set_outdated_aside(&mut self, now: Moment) {
         self.set_aside(|lease| lease.good_for.is_some_and(|good_for| now.is_past(lease.since, good_for)));
     }
 
-    /// Ends these leases, and takes out what is left of them. Their positions are in no shard.
+    /// Ends these leases and takes out their rest. Their positions must be in no shard.
     pub(crate) fn set_aside(&mut self, is_over: impl Fn(&Lease) -> bool) {
         let over: Vec<Lease> = self.leases.extract_if(.., |lease| is_over(lease)).collect();
         for Lease { id, ranges, .. } in over {
@@ -161,7 +156,7 @@ pub(crate) fn count<'r>(ranges: impl IntoIterator<Item = &'r Range<u64>>) -> u64
     ranges.into_iter().map(|range| range.end - range.start).sum()
 }
 
-/// Stretches as ranges, those that touch as one.
+/// Joins stretches that touch.
 pub(crate) fn stretches(each: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::new();
     for stretch in each {
@@ -173,7 +168,7 @@ pub(crate) fn stretches(each: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64
     joined
 }
 
-/// The parts of a piece that lie within ranges, and those that do not.
+/// The parts of a piece within and outside the ranges.
 fn split(piece: &Range<u64>, ranges: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
     let within = ranges.iter().map(|range| piece.start.max(range.start)..piece.end.min(range.end));
     let mut within: Vec<Range<u64>> = within.filter(|part| !part.is_empty()).collect();

@@ -1,7 +1,7 @@
-//! What is held in advance: chunks in shards, from which threads take without a lock, and the rest behind one.
+//! The prefetched numbers: chunks in shards, from which threads take without a lock, and the rest behind one.
 //!
-//! Invariant: a position is in one place: a shard, the pieces, or handed out. What is given back was taken out of here
-//! first, under the lock, and closed shards with it.
+//! Invariant: a position is in one place: a shard, the pieces, or handed out. What is given back was taken out first,
+//! under the lock, with its shards closed.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -19,23 +19,23 @@ use crate::shard::Shard;
 use crate::size::Prefetch;
 use crate::source::{Given, Numbers, Source};
 
-/// Shards: threads beyond share them.
+/// More threads than this share shards.
 const SHARDS: usize = 8;
 pub(crate) type Shards = [Shard; SHARDS];
 
 pub(crate) struct Buffer {
     shards: Shards,
     behind: Mutex<Behind>,
-    /// Told when it is time for more.
+    /// Notified when it is time to refill.
     pub(crate) wanted: Arc<Notify>,
 }
 
-/// What is left of a lease that ends.
+/// The rest of an ended lease.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rest {
     pub(crate) lease: Uuid,
     pub(crate) unused: Vec<Range<u64>>,
-    /// How many numbers that is: fewer than positions where rules reject some.
+    /// Fewer than the positions where rules reject some.
     pub(crate) numbers: u64,
 }
 
@@ -58,7 +58,7 @@ fn own_shard() -> usize {
 }
 
 impl Rest {
-    /// A lease of which nothing was used.
+    /// An unused lease.
     pub(crate) fn all_of(Given { lease, numbers, .. }: Given) -> Self {
         let (numbers, unused) = match numbers {
             Numbers::Positions(ranges, _) => {
@@ -73,7 +73,7 @@ impl Rest {
         Self { lease, unused, numbers }
     }
 
-    /// Reports it, and answers how many numbers that were. Those of a report that fails are uncertain after a day.
+    /// Reports it, and answers its numbers. If that fails, they are uncertain after a day.
     pub(crate) async fn give_back<S: Source>(self, source: &S) -> Result<u64, S::Error> {
         let positions = |range: Range<u64>| position(range.start)..=position(range.end - 1);
         source.give_back(self.lease, self.unused.into_iter().map(positions).collect()).await?;
@@ -87,13 +87,13 @@ impl Buffer {
         Self { shards, behind: Mutex::new(Behind::new(bounds)), wanted: Arc::default() }
     }
 
-    /// A position of the thread's own shard. `None` means that the caller must go on with [`Buffer::take_behind`].
+    /// From the thread's own shard. After `None` the caller must go on with [`Buffer::take_behind`].
     #[inline]
     pub(crate) fn take(&self) -> Option<u64> {
         self.shards[own_shard()].take()
     }
 
-    /// The rest of [`Buffer::take`]: a new chunk for the shard, what other shards have, or a written number.
+    /// From a new chunk for the shard, from other shards, or a written number.
     #[cold]
     pub(crate) fn take_behind(&self, now: impl Fn() -> Moment) -> Option<Held> {
         let mut behind = self.behind.lock();
@@ -104,11 +104,11 @@ impl Buffer {
         held
     }
 
-    /// So many numbers at once, or none if there are fewer.
+    /// `count` numbers at once, or none if there are fewer.
     pub(crate) fn take_all(&self, count: usize, now: Moment) -> Option<Vec<Held>> {
         let mut behind = self.behind.lock();
         behind.set_outdated_aside(now);
-        // Invariant: counted when nobody can take without the lock, so that all of them are there.
+        // Invariant: counted while all shards are closed, so that no thread can take without the lock.
         behind.gather(&self.shards);
         if behind.is_closed || behind.left(&self.shards) < count as u64 {
             return None;
@@ -120,12 +120,11 @@ impl Buffer {
         Some(taken)
     }
 
-    /// How many numbers are at hand.
     pub(crate) fn left(&self) -> u64 {
         self.behind.lock().left(&self.shards)
     }
 
-    /// How many to ask for, if it is time, and which leases were used to the last.
+    /// How many to ask for, if it is time, and which leases are used up.
     pub(crate) fn refill(&self, now: Moment, waited_for: u64) -> Option<(u64, Vec<Uuid>)> {
         let mut behind = self.behind.lock();
         behind.set_outdated_aside(now);
@@ -137,7 +136,7 @@ impl Buffer {
         Some((behind.size.ask(now.steady, left, waited_for), used))
     }
 
-    /// Holds what was leased, and forgets the leases that were used. If it is closed, the lease has to be given back.
+    /// Adds a lease and forgets the used ones. If the buffer is closed, answers what to give back.
     pub(crate) fn add(&self, given: Given, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
         let mut behind = self.behind.lock();
         behind.leases.retain(|lease| !used.contains(&lease.id));
@@ -158,7 +157,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// What is no longer good, or was held since that moment or longer: it is taken out, to be given back.
+    /// Takes out leases that are outdated or not younger than `since`, to be given back.
     pub(crate) fn outdated(&self, now: Moment, since: Option<Instant>) -> Vec<Rest> {
         let mut behind = self.behind.lock();
         behind.set_outdated_aside(now);
@@ -174,12 +173,12 @@ impl Buffer {
         self.behind.lock().is_closed
     }
 
-    /// Since when the oldest of what is held is.
+    /// When the oldest lease was asked for.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         self.behind.lock().leases.iter().map(|lease| lease.since.steady).min()
     }
 
-    /// Takes everything out, to be given back. Nothing is handed out any more. `None` if it was closed before.
+    /// Takes everything out, to be given back. `None` if it was closed before.
     pub(crate) fn close(&self) -> Option<Vec<Rest>> {
         let mut behind = self.behind.lock();
         if std::mem::replace(&mut behind.is_closed, true) {

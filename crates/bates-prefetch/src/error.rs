@@ -1,30 +1,30 @@
-//! Why there is no number at hand, and why a buffer could not be closed cleanly.
+//! Errors of taking and closing.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why there is no number at hand. What was handed out before stays good.
+/// Why a call got no number.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Empty<E> {
-    /// More is on its way. Only calls that do not wait say so.
+    /// A refill is under way. Only calls that do not wait fail so.
     #[error("no number is at hand; more are on their way")]
     OnItsWay,
-    /// The buffer lasted as long as it could, and getting more failed.
+    /// The buffer is empty, and the last refill failed.
     #[error("no number is at hand, and no more could be fetched: {0}")]
     Failed(#[source] Arc<E>),
-    /// More were asked for at once than may be.
+    /// The count is above the limit.
     #[error("at most {most} numbers can be taken at once")]
     TooMany {
-        /// How many may be.
+        /// The limit.
         most: usize,
     },
-    /// It was closed, or the runtime that fetches more has ended. Then what was held could not be given back.
+    /// The buffer was closed, or the runtime that refills it has ended.
     #[error("numbers in advance were closed here, or the runtime that fetches them has ended")]
     Closed,
-    /// This process is a fork of the one that holds the numbers. Only that one hands them out.
+    /// This process is a fork of the one that holds the numbers.
     #[error(
         "this process was forked from the one that holds these numbers: take numbers in that process, or build a \
          client of its own in this one"
@@ -32,8 +32,7 @@ pub enum Empty<E> {
     Forked,
 }
 
-/// Why a buffer could not be closed cleanly. Numbers that were not reported as unused count as uncertain a day later;
-/// they are never issued again.
+/// Why a buffer could not be closed cleanly. Unreported numbers become uncertain a day later, and are never reissued.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CloseError<E> {
@@ -49,9 +48,9 @@ pub enum CloseError<E> {
     /// The report took too long.
     #[error("{numbers} unused numbers were not reported within {limit:?} and become uncertain in a day")]
     TimedOut {
-        /// How many unused numbers were not reported, besides those of a refill that is still under way.
+        /// How many unused numbers were not reported, besides those of a refill under way.
         numbers: u64,
-        /// How long it may take.
+        /// The limit.
         limit: Duration,
     },
     /// The runtime that refills the buffer has ended, and no report can be sent.
@@ -63,12 +62,12 @@ pub enum CloseError<E> {
         /// How many unused numbers were not reported.
         numbers: u64,
     },
-    /// This process is a fork of the one that holds the numbers. Only that one can close the buffer.
+    /// This process is a fork of the one that holds the numbers.
     #[error("this process was forked from the one that holds these numbers; close them in that process")]
     Forked,
 }
 
-/// Not derived, because that would need an error that can be cloned.
+// Not derived: that would need `E: Clone`.
 impl<E> Clone for CloseError<E> {
     fn clone(&self) -> Self {
         match self {

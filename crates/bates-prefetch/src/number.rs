@@ -1,4 +1,4 @@
-//! A number that was taken: a position, which is written out when somebody looks at it.
+//! A number that was taken: a position, rendered when it is read.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::source::Positions;
 
-/// A number that is yours. Reading it costs nothing until it is written out: `to_string()`, or `{}` in a format.
+/// A number that was taken. It is rendered when it is written: `to_string()`, or `{}` in a format.
 #[derive(Clone)]
 pub struct Number<'p> {
     pub(crate) held: Held,
@@ -18,7 +18,6 @@ pub struct Number<'p> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// A position, from which the number is rendered.
     Position(u64),
     Written(Box<Written>),
 }
@@ -27,12 +26,12 @@ pub(crate) enum Held {
 pub(crate) struct Written {
     pub(crate) lease: Uuid,
     text: Box<str>,
-    /// Its position is the last of these; those before it are no numbers, because the rules reject them.
+    /// The last is its position; the rules reject those before it.
     pub(crate) stretch: Range<u64>,
 }
 
 impl Number<'_> {
-    /// Its position in the scope.
+    /// The position in the scope.
     #[inline]
     pub fn position(&self) -> Position {
         position(match &self.held {
@@ -41,7 +40,7 @@ impl Number<'_> {
         })
     }
 
-    /// Writes it behind what is in a buffer.
+    /// Appends the number to a buffer.
     pub fn render(&self, out: &mut Vec<u8>) {
         match &self.held {
             Held::Written(written) => out.extend_from_slice(written.text.as_bytes()),
@@ -53,7 +52,7 @@ impl Number<'_> {
     }
 }
 
-/// Counted inside the crate as plain integers, which the shards pack into words.
+/// Inside the crate positions are plain integers, which the shards pack into words.
 #[inline]
 pub(crate) fn position(value: u64) -> Position {
     Position::new(value).expect("it came from a source as a position")
@@ -93,7 +92,7 @@ impl From<Number<'_>> for String {
 }
 
 impl Written {
-    /// Numbers of a lease, each with what lies between it and the one before in the same range.
+    /// Numbers of a lease, each with the positions between it and the one before in the same range.
     pub(crate) fn all_of(
         lease: Uuid,
         numbers: Vec<(Position, Box<str>)>,
@@ -101,7 +100,7 @@ impl Written {
     ) -> impl Iterator<Item = Self> {
         let (mut after, mut ranges) = (None, ranges.into_iter().peekable());
         numbers.into_iter().map(move |(position, text)| {
-            // What lies between two ranges is not of this lease.
+            // Positions between two ranges are not of this lease.
             while ranges.next_if(|range| *range.end() < position).is_some() {
                 after = None;
             }

@@ -1,4 +1,4 @@
-//! The handle to numbers that are held in advance.
+//! The handle to prefetched numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,11 +20,11 @@ use crate::source::{Given, Numbers, Source};
 
 const TAKE_MAX: usize = 1_000_000;
 
-/// Numbers of one scope, held in advance. Clones share what is held, and any thread may take from any of them.
+/// Prefetched numbers of one scope. Clones share them, and any thread may take from any clone.
 ///
-/// When the last clone is dropped, what was not used is reported in the background, and becomes a gap; a program that ends
-/// at once should [`close`](Prefetched::close) first. A crash loses what is held, and never repeats it. A process that is
-/// forked from this one holds nothing: every call there answers [`Empty::Forked`].
+/// Dropping the last clone reports unused numbers in the background, and they become gaps; a program that ends at once
+/// should [`close`](Prefetched::close) first. A crash loses the numbers and never repeats them. In a forked process
+/// every call answers [`Empty::Forked`].
 pub struct Prefetched<S: Source>(Arc<Shared<S>>);
 
 impl<S: Source> Clone for Prefetched<S> {
@@ -36,24 +36,24 @@ impl<S: Source> Clone for Prefetched<S> {
 pub(crate) struct Shared<S: Source> {
     pub(crate) source: Arc<S>,
     pub(crate) buffer: Buffer,
-    /// Came with the first positions.
+    /// Set by the first positions.
     scope: OnceLock<Arc<Scope>>,
-    /// How many numbers somebody waits for.
-    waited_for: AtomicU64,
+    /// How many numbers callers wait for.
+    pub(crate) waited_for: AtomicU64,
     leases: AtomicU64,
     /// Ends a pause after a failure.
     pub(crate) waiter: Arc<Notify>,
     /// Held while something is leased or given back in the background.
     pub(crate) under_way: Arc<Mutex<()>>,
     pub(crate) report: Report<S::Error>,
-    /// Told whenever a refill has ended; what it failed with, if it did.
-    ended: watch::Sender<Option<Arc<S::Error>>>,
+    /// Notified at the end of each refill, with its error.
+    pub(crate) ended: watch::Sender<Option<Arc<S::Error>>>,
     runtime: Handle,
     process: ProcessGuard,
 }
 
 impl<S: Source> Prefetched<S> {
-    /// Holds numbers of a source in advance, refilled by a task of the runtime. The first ones are asked for at once.
+    /// Prefetches numbers of a source, starting at once; a task of the runtime refills them.
     pub fn new(source: S, prefetch: Prefetch, runtime: &Handle) -> Self {
         let shared = Arc::new(Shared {
             source: Arc::new(source),
@@ -78,13 +78,13 @@ impl<S: Source> Prefetched<S> {
         Self(shared)
     }
 
-    /// A number that is at hand. Never waits, and needs no runtime.
+    /// A number from memory. Never waits, and needs no runtime.
     #[inline]
     pub fn try_next(&self) -> Result<Number<'_>, Empty<S::Error>> {
         self.0.take().map(|held| self.number(held)).ok_or_else(|| self.0.why_empty())
     }
 
-    /// The next number: one that is at hand, or the first that comes.
+    /// The next number, from memory or from the next refill.
     pub async fn next(&self) -> Result<Number<'_>, Empty<S::Error>> {
         match self.0.take() {
             Some(held) => Ok(self.number(held)),
@@ -92,8 +92,7 @@ impl<S: Source> Prefetched<S> {
         }
     }
 
-    /// So many numbers, all of them, up to 1,000,000: where the scope ends before, the error says why, and what is left
-    /// stays at hand. None if none are asked for.
+    /// `count` numbers, up to 1,000,000. If the scope ends before, the call fails and the rest stays in memory.
     pub async fn take(&self, count: usize) -> Result<Vec<Number<'_>>, Empty<S::Error>> {
         if count > TAKE_MAX {
             return Err(Empty::TooMany { most: TAKE_MAX });
@@ -110,21 +109,18 @@ impl<S: Source> Prefetched<S> {
         Number { held, scope: &self.0.scope }
     }
 
-    /// How many numbers are at hand.
+    /// How many numbers are in memory.
     pub fn at_hand(&self) -> u64 {
         if self.0.is_forked() { 0 } else { self.0.buffer.left() }
     }
 
-    /// How often numbers were leased so far: each was a call to the source.
+    /// How many leases the source has given so far.
     pub fn leases(&self) -> u64 {
         self.0.leases.load(Ordering::Relaxed)
     }
 
-    /// Reports all numbers that are held, here and in all clones, as unused, and waits until that is written. Answers how
-    /// many numbers are gaps from now on.
-    ///
-    /// There is one report. Every call waits for it and answers the same, also if an earlier call was cancelled. It may
-    /// take as long as the source allows for a call. A number that could not be reported is uncertain after a day.
+    /// Reports all prefetched numbers, of all clones, as unused, and answers how many became gaps. There is one report:
+    /// every call waits for it and answers the same. A number that could not be reported is uncertain after a day.
     pub async fn close(&self) -> Result<u64, CloseError<S::Error>> {
         if self.0.is_forked() || self.0.source.is_forked() {
             return Err(CloseError::Forked);
@@ -137,7 +133,7 @@ impl<S: Source> Prefetched<S> {
 }
 
 impl<S: Source> Shared<S> {
-    /// Takes everything out, and tells those who wait that there will be no more. `None` if that was done before.
+    /// Takes everything out and wakes all waiting callers. `None` if it was closed before.
     pub(crate) fn end(&self) -> Option<Vec<Rest>> {
         let rests = self.buffer.close()?;
         self.report.expect(&rests);
@@ -145,7 +141,7 @@ impl<S: Source> Shared<S> {
         Some(rests)
     }
 
-    /// Whether this process was forked from the one that made the buffer. Invariant: it takes nothing, not even a lock.
+    /// Invariant: a forked process takes no number and no lock.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         self.process.is_forked()
@@ -153,11 +149,6 @@ impl<S: Source> Shared<S> {
 
     pub(crate) fn now(&self) -> Moment {
         Moment { steady: Instant::now(), wall: self.source.now() }
-    }
-
-    /// How many to ask for, if it is time, and which leases were used to the last.
-    pub(crate) fn refill(&self, now: Moment) -> Option<(u64, Vec<Uuid>)> {
-        self.buffer.refill(now, self.waited_for.load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -171,9 +162,10 @@ impl<S: Source> Shared<S> {
         }
     }
 
-    /// Takes all of them in one moment, so that a call that is given up has taken nothing.
+    /// Takes all of them at once, so that a cancelled call has taken nothing.
     async fn wait_for(&self, count: usize) -> Result<Vec<Held>, Empty<S::Error>> {
-        let _waiting = Waiting::new(self, count as u64);
+        self.waited_for.fetch_add(count as u64, Ordering::Relaxed);
+        let _waiting = Waiting { shared: self, count: count as u64 };
         let mut failed = None;
         loop {
             // Before the look, so that no end is missed.
@@ -187,10 +179,10 @@ impl<S: Source> Shared<S> {
             if let Some(error) = failed {
                 return Err(Empty::Failed(error));
             }
-            // Has more fetched, also if there is a pause after a failure.
+            // Starts a refill, also during a pause after a failure.
             self.buffer.wanted.notify_one();
             self.waiter.notify_one();
-            // Invariant: a call that waits at a fork takes in the first process only.
+            // Invariant: a call that waits during a fork takes in the parent only.
             let woken = self.process.unless_forked(ended.changed()).await;
             let _ = woken.ok_or(Empty::Forked)?;
             failed.clone_from(&ended.borrow());
@@ -208,20 +200,16 @@ impl<S: Source> Shared<S> {
         self.ended.borrow().clone().map_or(Empty::OnItsWay, Empty::Failed)
     }
 
-    /// Holds what was leased. If it was closed meanwhile, that is what has to be given back.
+    /// Adds a lease. If the buffer was closed meanwhile, answers what to give back.
     pub(crate) fn add(&self, given: Given, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
         self.leases.fetch_add(1, Ordering::Relaxed);
         if let Numbers::Positions(_, scope) = &given.numbers {
-            // Invariant: the scope is there before the first position can be taken.
+            // Invariant: the scope is set before the first position can be taken.
             self.scope.get_or_init(|| scope.clone());
         }
         self.buffer.add(given, asked, used)?;
         self.ended.send_replace(None);
         Ok(())
-    }
-
-    pub(crate) fn failed(&self, error: S::Error) {
-        self.ended.send_replace(Some(Arc::new(error)));
     }
 }
 
@@ -230,7 +218,7 @@ impl<S: Source> Drop for Shared<S> {
         if self.is_forked() {
             return;
         }
-        // The task finds that there is no handle any more.
+        // Wakes the task, which then ends.
         self.buffer.wanted.notify_one();
         self.waiter.notify_one();
         let rests = self.buffer.close().unwrap_or_default();
@@ -241,16 +229,10 @@ impl<S: Source> Drop for Shared<S> {
     }
 }
 
+/// Ends the wait of a call, also of a cancelled one.
 struct Waiting<'p, S: Source> {
     shared: &'p Shared<S>,
     count: u64,
-}
-
-impl<'p, S: Source> Waiting<'p, S> {
-    fn new(shared: &'p Shared<S>, count: u64) -> Self {
-        shared.waited_for.fetch_add(count, Ordering::Relaxed);
-        Self { shared, count }
-    }
 }
 
 impl<S: Source> Drop for Waiting<'_, S> {

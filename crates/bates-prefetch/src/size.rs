@@ -1,22 +1,20 @@
-//! How many numbers are held: few at first, more while they are used up quickly, fewer again later. Pure.
+//! How many numbers are prefetched: few at first, more while they are used up quickly, fewer again later. Pure.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Who comes back sooner holds more from then on.
+/// A refill sooner than this doubles the size, one later than that halves it.
 const SOON: Duration = Duration::from_secs(1);
-
-/// Who comes back later holds less from then on.
 const LATE: Duration = Duration::from_secs(10);
 
-/// Unless said otherwise, up to so many times as many are held as at first.
+/// The default limit, as a multiple of the first size.
 const GROWTH: u64 = 100;
 
-/// The most that may be asked for at once.
+/// Max numbers asked for at once.
 const COUNT_MAX: u64 = 1_000_000;
 
-/// How many numbers are held in advance. A crash loses as many at the most.
+/// How many numbers to prefetch: the most that a crash can lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefetch {
     least: u64,
@@ -24,13 +22,13 @@ pub struct Prefetch {
 }
 
 impl Prefetch {
-    /// So many at first, and up to a hundred times as many while they are used up within a second; 1 to 1,000,000.
+    /// `count` at first, and up to a hundred times as many while they are used up within a second; 1 to 1,000,000.
     pub fn of(count: u64) -> Self {
         let least = count.clamp(1, COUNT_MAX);
         Self { least, most: (least * GROWTH).min(COUNT_MAX) }
     }
 
-    /// Never more than so many, but for callers that take more at once and wait for them.
+    /// At most this many, except for callers that take more at once and wait for them.
     #[must_use]
     pub fn at_most(self, most: u64) -> Self {
         let most = most.clamp(1, COUNT_MAX);
@@ -60,18 +58,17 @@ impl Size {
         left <= self.now / 2
     }
 
-    /// How many to ask for. What is waited for is handed out at once, and comes on top.
+    /// How many to ask for. Numbers that callers wait for come on top.
     pub(crate) fn ask(&self, now: Instant, left: u64, waited_for: u64) -> u64 {
         self.next(now).saturating_sub(left).saturating_add(waited_for.saturating_sub(1)).clamp(1, COUNT_MAX)
     }
 
-    /// What was asked for at that moment has come.
     pub(crate) fn refilled(&mut self, asked: Instant) {
         self.now = self.next(asked);
         self.refilled = Some(asked);
     }
 
-    /// The size from now on. Attempts that fail do not count.
+    /// Failed attempts do not count.
     fn next(&self, now: Instant) -> u64 {
         match self.refilled.map(|before| now.duration_since(before)) {
             Some(lasted) if lasted < SOON => (self.now * 2).min(self.bounds.most),

@@ -1,4 +1,4 @@
-//! Where numbers come from.
+//! The source of prefetched numbers.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use uuid::Uuid;
 /// Leases numbers of one scope.
 #[trait_variant::make(Send)]
 pub trait Source: Send + Sync + 'static {
-    /// Why there are none.
+    /// Why a call failed.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Numbers that are the caller's from now on, at least one; fewer than asked for where the scope ends. Those leases
-    /// of `used` that it gave before have ended, and everything of them was used.
+    /// Leases at least one number, and fewer than `count` only where the scope ends. The leases of `used` have ended, and
+    /// all their numbers were used.
     async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Self::Error>;
 
-    /// A lease has ended. These positions of it were not used and never will be; all others were.
+    /// Ends a lease. These positions of it were not used and never will be; all others were.
     async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<(), Self::Error>;
 
-    /// How long a report of everything that is unused may take when the buffer is closed.
+    /// Max time of the report when the buffer is closed.
     fn report_time(&self) -> Duration {
         Duration::from_secs(10)
     }
 
-    /// Whether this process was forked from the one that the source belongs to: then it gives nothing here.
+    /// Whether this process is a fork of the one that owns the source, which then gives nothing here.
     fn is_forked(&self) -> bool {
         false
     }
@@ -37,23 +37,22 @@ pub trait Source: Send + Sync + 'static {
 /// Positions from the first to the last.
 pub type Positions = RangeInclusive<Position>;
 
-/// What was leased.
+/// A lease.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// By what it is named when it ends.
+    /// Its id.
     pub lease: Uuid,
-    /// What it holds.
+    /// Its numbers.
     pub numbers: Numbers,
-    /// For how long its numbers are good, from when they were asked for; `None` for ever.
+    /// How long its numbers are good, from the request on; `None` for ever.
     pub good_for: Option<Duration>,
 }
 
 /// Positions, or numbers that only the source could write.
 #[derive(Clone, Debug)]
 pub enum Numbers {
-    /// Every position in these ranges is a number, which the scope renders. It is the same scope in all answers.
+    /// Every position in these ranges is a number, rendered by the scope, which is the same in all answers.
     Positions(Vec<Positions>, Arc<Scope>),
-    /// Positions, ascending, with their numbers; and the ranges that they lie in, ascending, with positions that are no
-    /// numbers.
+    /// Ascending positions with their numbers, and the ascending ranges around them, which hold rejected positions, too.
     Written(Vec<(Position, Box<str>)>, Vec<Positions>),
 }

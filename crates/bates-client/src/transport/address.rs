@@ -1,11 +1,11 @@
-//! Where a call goes: the address of a server.
+//! The address of a server.
 
 use bates_api::Path;
 use reqwest::Url;
 
 use crate::error::Error;
 
-/// The address of a server, such as `http://127.0.0.1:8080`, perhaps with a path that a proxy puts before its own.
+/// Such as `http://127.0.0.1:8080`, perhaps with the path prefix of a proxy.
 #[derive(Clone)]
 pub(crate) struct Address {
     base: Box<str>,
@@ -14,7 +14,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Nothing of an address that is refused is shown: it may hold a password.
+    /// An error shows nothing of the address, which may hold a password.
     pub(crate) fn of(text: &str) -> Result<Self, Error> {
         let refused = |reason: &str| Error::wrong("address of Bates", reason);
         let url = Url::parse(text).map_err(|problem| refused(&problem.to_string()))?;

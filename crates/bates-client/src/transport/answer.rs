@@ -1,4 +1,4 @@
-//! What came of one attempt: an answer as Bates gives it, or why there is none.
+//! The outcome of one attempt: an answer of Bates, or an error.
 
 use std::time::Duration;
 
@@ -8,27 +8,24 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use super::tls::is_distrust;
 use crate::error::{Error, is_passing};
 
-/// The largest answer that is read: a hundred thousand long identifiers.
+/// Max answer size: a hundred thousand long identifiers.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// One attempt, to say what came of it.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<'a> {
     pub(super) host: &'a str,
     pub(super) takes_numbers: bool,
 }
 
-/// An attempt that brought nothing.
 pub(super) struct Failed {
     pub(super) error: Error,
-    /// Whether another attempt may bring more.
     pub(super) may_pass: bool,
-    /// How long the server asks to be left alone.
+    /// The pause that the server asks for.
     pub(super) after: Option<Duration>,
 }
 
 impl Attempt<'_> {
-    /// Reads an answer whole: its body, if the server said yes.
+    /// The body, if the status is a success.
     pub(super) async fn read(self, mut answer: reqwest::Response) -> Result<Vec<u8>, Failed> {
         let (status, after) = (answer.status(), after(answer.headers()));
         let mut body = Vec::new();
@@ -45,7 +42,7 @@ impl Attempt<'_> {
         }
         let status = status.as_u16();
         let Ok(problem) = serde_json::from_slice::<Problem>(&body) else {
-            // A proxy that had no answer from Bates. Whether Bates had the call is not known.
+            // A proxy without an answer from Bates, which may have had the call.
             let may_burn = self.takes_numbers && status >= 500;
             let error = strange(self.host, status, "no reason that Bates gives", may_burn);
             return Err(Failed { error, may_pass: is_passing(status) || matches!(status, 502 | 504), after });
@@ -54,7 +51,7 @@ impl Attempt<'_> {
         Err(Failed { error, may_pass: is_passing(status), after })
     }
 
-    /// The call could not be sent. What could not connect has sent nothing.
+    /// A call that could not connect has sent nothing, and burned nothing.
     pub(super) fn unsent(self, error: &reqwest::Error) -> Failed {
         match error.is_connect() {
             true if is_distrust(error) => {
@@ -74,7 +71,7 @@ impl Attempt<'_> {
         self.away(format!("nothing within {until:.1?}"))
     }
 
-    /// The number of attempts is told once they are over.
+    /// The number of attempts is filled in after the last.
     fn away(self, cause: String) -> Failed {
         let (host, cause, may_burn) = (self.host.into(), cause.into(), self.takes_numbers);
         Failed { error: Error::Away { host, cause, attempts: 0, may_burn }, may_pass: true, after: None }
@@ -85,12 +82,12 @@ pub(super) fn strange(host: &str, status: u16, reason: &str, may_burn: bool) -> 
     Error::Strange { host: host.into(), status, reason: reason.into(), may_burn }
 }
 
-/// The last of the errors behind one another, which is the one that tells.
+/// The innermost error, which says most.
 fn cause(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error).to_string()
 }
 
-/// In seconds, as Bates says it. A date is not understood: it would need a clock that agrees with the server's.
+/// In seconds, as Bates sends it. A date is ignored: it would need a clock that agrees with the server's.
 fn after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

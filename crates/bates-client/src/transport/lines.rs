@@ -1,4 +1,4 @@
-//! A request whose body is sent while its answer is read, line by line. One attempt, however long it takes.
+//! A request whose body is sent while its answer is read, line by line. One attempt, without a time limit.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct LineAnswers {
     transport: Arc<Transport>,
     answer: Response,
     buffer: Vec<u8>,
-    /// Where in the buffer the next line begins.
+    /// Where the next line begins.
     begin: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The way of every call to Bates: sent within bounds, tried again where that can do no harm, and read. The one place
-//! that knows HTTP. Must never try again what could burn a number of a series that has no gaps.
+//! Every call to Bates: sent within bounds, retried where that can do no harm, and read. The one place that knows HTTP.
+//! Must never retry a call that could burn a number of a gapless series.
 
 mod address;
 mod answer;
@@ -21,27 +21,25 @@ use tokio::time::timeout;
 pub(crate) use self::address::Address;
 use self::answer::{Attempt, Failed, strange};
 pub use self::lines::LineAnswers;
-pub(crate) use self::tls::{authorities, config};
+pub(crate) use self::tls::config;
 pub(crate) use self::turns::Patience;
 use self::turns::Turns;
 use crate::error::Error;
 
-/// Servers close a connection on which nothing is asked for a minute. One that is closed while a call is on its way
-/// leaves that call in doubt, so it is given up well before.
+/// Well below the minute after which a server closes an idle connection, which could leave a call in doubt.
 const IDLE: Duration = Duration::from_secs(20);
 
 /// When a call is sent again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retry<'a> {
-    /// Whenever it may help: sent twice, it does what it does once.
+    /// Whenever it may help: the call is idempotent.
     Freely,
-    /// It takes numbers of this series. After an attempt that may have burned some, only if the series may have gaps.
+    /// The call takes numbers of this series: after an attempt that may have burned some, only if it may have gaps.
     UnlessGapless(&'a str),
-    /// Only if the connection failed: it may have been one that a restarted server no longer knew.
+    /// Only if the connection failed: a restarted server may have closed it.
     IfBroken,
 }
 
-/// What is sent, the same at every attempt.
 pub(crate) struct Call<'a> {
     method: Method,
     path: Path,
@@ -79,7 +77,7 @@ impl<'a> Call<'a> {
         Self { kind: Some(kind), body, ..self }
     }
 
-    /// Within this time, with all its attempts, instead of that of the transport.
+    /// Overrides the total time of the transport.
     pub(crate) fn within(self, time: Duration) -> Self {
         Self { within: Some(time), ..self }
     }
@@ -88,9 +86,8 @@ impl<'a> Call<'a> {
         matches!(self.retry, Retry::UnlessGapless(_))
     }
 
-    /// With an idempotency key, which makes it safe to send again.
     pub(crate) fn key(self, key: &str) -> Result<Self, Error> {
-        // Quoted, so that nothing of it is taken for a quote or trimmed.
+        // Quoted, so that no part is trimmed or taken for a quote.
         let key = HeaderValue::from_str(&format!("\"{key}\""))
             .map_err(|_| Error::wrong("idempotency key", "it cannot be sent"))?;
         Ok(Self { key: Some(key), retry: Retry::Freely, ..self })
@@ -116,7 +113,6 @@ impl Transport {
         Ok(Self { client, address, secret, patience, process: ProcessGuard::default() })
     }
 
-    /// Who is asked, as `host:port`.
     pub(crate) fn host(&self) -> &str {
         &self.address.host
     }
@@ -140,14 +136,12 @@ impl Transport {
         serde_json::from_slice(&answer).map_err(|problem| self.strange(&problem.to_string(), takes_numbers))
     }
 
-    /// An answer of a server that does not speak as Bates does.
     pub(crate) fn strange(&self, reason: &str, may_burn: bool) -> Error {
         strange(self.host(), 200, reason, may_burn)
     }
 
-    /// Asks until there is an answer, within the bounds of a call.
     pub(crate) async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
-        // A forked process shares the connections of the first one, and would read its answers.
+        // A forked process shares the connections of its parent, and would read its answers.
         let answer = self.process.unless_forked(self.bytes_here(call)).await;
         let reason = "this process was forked from the one that built it: build a client here";
         answer.unwrap_or_else(|| Err(Error::wrong("client", reason)))
@@ -170,7 +164,7 @@ impl Transport {
             if !turns.rest(may_pass, after).await {
                 return Err(error.told(turns.count, is_burned));
             }
-            // Invariant: after an attempt that may have burned numbers, none follows before the promise is known.
+            // Invariant: after an attempt that may have burned numbers, the promise must be known before the next.
             if is_burned && !may_burn {
                 may_burn = self.may_have_gaps(call.retry, &mut turns).await;
                 if !may_burn {
@@ -180,8 +174,7 @@ impl Transport {
         }
     }
 
-    /// Whether numbers may be burned. It is asked anew for every call that needs it: a promise is not pinned, and may
-    /// be another one after the restart that broke the call.
+    /// Asks the server each time: the promise may have changed in the restart that broke the call.
     async fn may_have_gaps(&self, retry: Retry<'_>, turns: &mut Turns) -> bool {
         let Retry::UnlessGapless(series) = retry else { return true };
         let Ok(path) = Path::v1(["series", series]) else { return false };

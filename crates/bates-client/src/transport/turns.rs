@@ -1,25 +1,22 @@
-//! How often and how long a call is tried, and how long it rests between two attempts. Bounded in both.
+//! The bounds of a call: attempts, total time, and the pauses between attempts.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-/// Longer than anybody waits, and short enough to be added to any time.
+/// Short enough to be added to any time.
 const TOTAL_MAX: Duration = Duration::from_hours(24 * 365);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     pub(crate) attempts: u32,
-    /// From the first attempt to the end of the last.
     pub(crate) total: Duration,
-    /// Between the first and the second attempt; twice as long after each that follows.
+    /// After the first attempt; doubles after each.
     pub(crate) pause: Duration,
-    /// The longest pause, unless the server asks for a longer one.
     pub(crate) pause_max: Duration,
-    /// One attempt.
+    /// For one attempt.
     pub(crate) answer: Duration,
-    /// Making a connection.
     pub(crate) connect: Duration,
 }
 
@@ -47,12 +44,11 @@ impl Turns {
         Self { patience, end: Instant::now() + patience.total.min(TOTAL_MAX), count: 0 }
     }
 
-    /// How long the next attempt may take.
     pub(crate) fn left(&self) -> Duration {
         self.patience.answer.min(self.end.saturating_duration_since(Instant::now()))
     }
 
-    /// An attempt failed. Rests as long as the server asks for, or longer; whether there is a next attempt.
+    /// Pauses after a failed attempt, at least as long as the server asks for; whether there is a next attempt.
     pub(crate) async fn rest(&mut self, may_pass: bool, asked: Option<Duration>) -> bool {
         self.count += 1;
         let pause = self.pause(Uuid::new_v4().as_u128()).max(asked.unwrap_or_default());
