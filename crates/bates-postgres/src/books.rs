@@ -1,26 +1,22 @@
 //! What the shared store knows of positions, scope by scope, and the gaps that were found in it.
 
 use bates_core::{
-    CLIENT_LEASE_SPAN, Cursor, Gap, GapFilter, GapStore, KnownFor, KnownRange, KnownScope, Lease, Missing,
-    Place, RangeKind, Reason, ScopeKey, SeriesName, StoreError, StoreResult,
+    CLIENT_LEASE_SPAN, Cursor, Gap, GapFilter, GapStore, KnownFor, KnownRange, KnownScope, Missing, Place,
+    RangeKind, Reason, ScopeKey, SeriesName, StoreError, StoreResult,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::batch::sql::{integer, whole};
+use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
-use crate::holding;
-use crate::node;
 use crate::outbox::bounded;
 use crate::parameter::Parameter;
 use crate::session::Session;
+use crate::{holding, node};
 
-/// Everything of scopes but their cursors: ranges, each with its kind. Ranges of the ledger that touch are one, which keeps
-/// an answer small where each commit added one.
-///
-/// A filler counts as crashed after `$4` seconds without a sign of its node, a client after `$5` seconds without one of its
-/// lease.
+/// All ranges of scopes, each with its kind. Ranges of the ledger that touch are one, which keeps the answer small.
+/// A filler counts as crashed after its node was silent for `$4` seconds, a client after `$5` seconds.
 const RANGES: &str = "
     SELECT scope, min(first), max(last), 'issued' FROM (
         SELECT scope, first, last, sum(step) OVER (PARTITION BY scope ORDER BY first) AS run FROM (
@@ -53,8 +49,7 @@ const DOCUMENTS: &str = "
         FROM bates.document WHERE series = $1 AND scope BETWEEN $2 AND $3
         AND state IN ('dead', 'abandoned', 'voided', 'pending', 'reserved')";
 
-/// Ranges of the ledger that touch are one: it grows with the number of gaps, not of batches. Another node may do
-/// the same just now, and have come further.
+/// Joins ranges of the ledger that touch: it grows with the number of gaps, not of batches. Another node may do the same.
 const COMPACT: &str = "
     WITH steps AS (
         SELECT scope, first, last,
@@ -96,7 +91,7 @@ impl GapStore for PostgresStore {
             if purpose == KnownFor::Account {
                 Box::pin(holding::count_crashed(&session, series)).await?;
             }
-            // One moment for all that is read, or a document numbered meanwhile would look like one that is missing.
+            // One snapshot: otherwise a document numbered meanwhile would look like a missing one.
             session.begin_snapshot().await?;
             let mut scopes = scopes(&session, series, after, limit).await?;
             add_ranges(&session, series, &mut scopes, purpose).await?;
@@ -150,7 +145,7 @@ async fn add_ranges(
         .query(&sql, &[&series.as_str(), &first, &last, &node::CRASHED_AFTER_SECONDS, &silent])
         .await?;
     for row in rows {
-        let range = Lease::new(whole(&row, 1), whole(&row, 2) + 1);
+        let range = sql::range(&row, 1);
         let at = scopes.binary_search_by(|known| known.scope.as_str().cmp(row.get(0)));
         if let (Ok(at), Some(range)) = (at, range) {
             let kind = RangeKind::named(row.get(3)).ok_or_else(|| strange(row.get(3)))?;
@@ -170,15 +165,11 @@ async fn put_gaps(
     scopes: &[(ScopeKey, Vec<Missing>)],
 ) -> Result<(), Failed> {
     let keys: Vec<&str> = scopes.iter().map(|(scope, _)| scope.as_str()).collect();
-    let (mut at, mut first, mut last, mut reasons) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (scope, missing) in scopes {
-        for Missing { range, reason } in missing {
-            at.push(scope.as_str());
-            first.push(integer(range.from()));
-            last.push(integer(range.to() - 1));
-            reasons.push(reason.name());
-        }
-    }
+    let each =
+        || scopes.iter().flat_map(|(scope, missing)| missing.iter().map(move |each| (scope.as_str(), each)));
+    let (first, last) = sql::bounds(each().map(|(_, missing)| missing.range));
+    let (at, reasons): (Vec<&str>, Vec<&str>) =
+        each().map(|(scope, missing)| (scope, missing.reason.name())).unzip();
     let series = series.as_str();
     session.begin().await?;
     session.execute(COMPACT, &[&series, &keys]).await?;
@@ -207,12 +198,9 @@ async fn gaps(
     Ok(session.query(sql, &of).await?.iter().filter_map(gap).collect())
 }
 
-/// Only what is read as it was written is a gap.
+/// `None` for a row that cannot be read.
 fn gap(row: &Row) -> Option<Gap> {
-    let place =
-        Place { series: row.get::<_, &str>(0).parse().ok()?, scope: ScopeKey::from_store(row.get(1)) };
-    let range = Lease::new(whole(row, 2), whole(row, 3) + 1)?;
-    let reason = Reason::named(row.get(4))?;
+    let missing = Missing { range: sql::range(row, 2)?, reason: Reason::named(row.get(4))? };
     let seen = Timestamp::from_millisecond(row.get(5)).unwrap_or(Timestamp::MAX);
-    Some(Gap { place, missing: Missing { range, reason }, seen })
+    Some(Gap { place: sql::place(row, 0)?, missing, seen })
 }

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::batch::sql::{self, integer, whole};
+use crate::batch::sql;
 use crate::error::Failed;
 use crate::moving::check_not_left;
 use crate::outbox::bounded;
@@ -32,7 +32,7 @@ impl LeaseStore for PostgresStore {
         .await
     }
 
-    /// A try that was committed and not answered is made again, and that one finds no lease.
+    /// A try that was committed but not answered is made again, and finds no lease.
     async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> StoreResult<LeaseEnd> {
         let unused = &unused;
         self.done(|session| async move { session.transact(end(&session, id, unused)).await }).await
@@ -68,8 +68,7 @@ pub(crate) async fn put(session: &Session, lease: &ClientLease) -> Result<(), Fa
     let sql = "INSERT INTO bates.client_lease (id, series, scope, first, last, who, leased_at)
                SELECT $1, $2, $3, range.first, range.last, $6, to_timestamp($7::bigint / 1000.0)
                FROM UNNEST($4, $5) AS range (first, last) ON CONFLICT DO NOTHING";
-    let first: Vec<i64> = lease.ranges.iter().map(|range| integer(range.from())).collect();
-    let last: Vec<i64> = lease.ranges.iter().map(|range| integer(range.to() - 1)).collect();
+    let (first, last) = sql::bounds(lease.ranges.iter().copied());
     let (series, scope) = (lease.place.series.as_str(), lease.place.scope.as_str());
     let at = lease.at.as_millisecond();
     session.query(sql, &[&lease.id, &series, &scope, &first, &last, &lease.who, &at]).await?;
@@ -89,7 +88,7 @@ async fn end(session: &Session, id: Uuid, unused: &[Lease]) -> Result<LeaseEnd, 
     Ok(ended)
 }
 
-/// The leases of which a condition holds, each with all its ranges. The condition orders them by id and first position.
+/// The leases that match a condition, which orders them by id and first position, each with all its ranges.
 async fn leases(
     session: &Session,
     condition: &str,
@@ -101,7 +100,7 @@ async fn leases(
     );
     let mut leases: Vec<ClientLease> = Vec::new();
     for row in session.query(&sql, of).await? {
-        let Some(range) = Lease::new(whole(&row, 3), whole(&row, 4) + 1) else { continue };
+        let Some(range) = sql::range(&row, 3) else { continue };
         match leases.last_mut() {
             Some(last) if last.id == row.get::<_, Uuid>(0) => last.ranges.push(range),
             _ => leases.push(read(&row, range)?),

@@ -1,10 +1,8 @@
-//! In which cluster and database the store is. A dump that is restored elsewhere is an earlier state of the store in
-//! another database, and a node that has not run before has nothing else to notice it by.
+//! In which cluster and database the store is: a new node notices by it that a dump was restored elsewhere.
 
 use crate::error::{Failed, OpenError};
 use crate::session::Session;
 
-/// A cluster, by the identifier that it got when it was made, and a database in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cluster {
     /// `None` where the role may not ask for it, as on some managed services.
@@ -30,10 +28,8 @@ pub(crate) async fn check(session: &Session) -> Result<(), Failed> {
 
 pub(crate) async fn pin(session: &Session) -> Result<(), Failed> {
     let here = ask(session).await?;
-    session.begin().await?;
     let sql = "UPDATE bates.store SET cluster = $1, database = $2";
-    session.query(sql, &[&here.system, &here.database]).await?;
-    session.commit().await
+    session.query_once(sql, &[&here.system, &here.database]).await.map(drop)
 }
 
 async fn ask(session: &Session) -> Result<Cluster, Failed> {

@@ -8,85 +8,51 @@ use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-/// Why a database could not be opened as a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The address is none. It is not shown: it may hold a password.
+    /// The address is not shown: it may hold a password.
     #[error("the address of the store is none such as postgres://user@host/database: {0}")]
     Address(Box<str>),
-    /// TLS could not be set up.
     #[error("TLS to the store: {0}")]
     Tls(Box<str>),
-    /// The server could take back what it said was committed.
     #[error("the database has {setting} = {value}: {danger}. Set it to on")]
-    Unsafe {
-        /// The setting of PostgreSQL.
-        setting: &'static str,
-        /// What it is set to.
-        value: Box<str>,
-        /// What could happen.
-        danger: &'static str,
-    },
-    /// The server follows another one.
+    Unsafe { setting: &'static str, value: Box<str>, danger: &'static str },
     #[error("the database is a standby, which cannot be written: connect to the primary")]
     Standby,
-    /// There is no store in the database, and none was to be made.
     #[error(
         "the database {0} holds no Bates store. If it should, do not go on: numbers would begin again. If this is \
          the first start, make one with `bates migrate`, or start with --new"
     )]
     NoStore(Box<str>),
-    /// The tables are there, and what they must hold is not.
     #[error("the schema bates lacks its row of bates.store: it was emptied, and numbers could come twice")]
     Emptied,
-    /// The schema is of another version of Bates.
     #[error(
         "the schema bates has version {found}, and this version of Bates needs {needed}: run the version of Bates that \
          created the store"
     )]
-    OtherVersion {
-        /// The version of the database.
-        found: i32,
-        /// The version that this program needs.
-        needed: i32,
-    },
-    /// The schema is missing, and the role may not create it.
+    OtherVersion { found: i32, needed: i32 },
     #[error(
         "the schema bates needs version {needed}: run `bates migrate` as a role that may create tables: {reason}"
     )]
-    Migrate {
-        /// The version that this program needs.
-        needed: i32,
-        /// Why it could not be created.
-        reason: Box<str>,
-    },
-    /// The store has stopped issuing until an operator looks at it.
+    Migrate { needed: i32, reason: Box<str> },
     #[error("{0}")]
     Stopped(Box<str>),
-    /// The database could not be reached or refused something.
     #[error("the database {address} cannot be used: {reason}")]
-    Database {
-        /// Its address, without the password.
-        address: Box<str>,
-        /// What went wrong.
-        reason: Box<str>,
-    },
+    Database { address: Box<str>, reason: Box<str> },
 }
 
-/// Why something was not done. Nothing of it was committed.
+/// Nothing was committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// Another try may do it.
+    /// Another try may succeed.
     Passing(Box<str>),
-    /// Another try would end in the same way.
     Lasting(StoreError),
     /// The database itself must not be used.
     Refused(OpenError),
 }
 
 impl Failed {
-    /// What the caller is told when there is no more time.
     pub(crate) fn into_store_error(self) -> StoreError {
         match self {
             Self::Passing(reason) => StoreError::Unavailable(reason),
@@ -96,7 +62,6 @@ impl Failed {
         }
     }
 
-    /// What is told when the database at an address could not be opened.
     pub(crate) fn into_open_error(self, address: &Address) -> OpenError {
         let reason = match self {
             Self::Passing(reason) | Self::Lasting(StoreError::Unavailable(reason)) => reason,
@@ -148,7 +113,6 @@ pub(crate) fn told(error: &Error) -> Box<str> {
     }
 }
 
-/// Whether what was refused now may be done a moment later.
 fn is_passing(code: &SqlState) -> bool {
     // 08: the connection; 40: a conflict or deadlock; 53: no room, no memory, no connection left; 55: a lock that
     // was not given; 57: the server is stopping or starting; 58 and XX: the system beneath it.

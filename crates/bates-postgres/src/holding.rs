@@ -1,5 +1,4 @@
-//! What nodes hold, given up or counted as lost: the leases and cursors of the scopes are loaded, the ledger decides in
-//! each, and the changes are written.
+//! Positions that nodes give up, or that are counted as lost: loaded by scope, decided by the ledger, and written.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use bates_core::{Cursor, Lease, Missing, Place, Ranges, ScopeKey, SeriesName};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
-use crate::batch::sql::{self, integer, whole};
+use crate::batch::sql;
 use crate::error::Failed;
 use crate::node;
 use crate::parameter::Parameter;
@@ -30,8 +29,8 @@ struct LeaseRow {
     epoch: i64,
 }
 
-/// Counts the nodes that hold these leases as crashed. What a client holds or gave back may lie within the lease of a node,
-/// and is known. The condition names columns of `bates.lease`.
+/// Counts the nodes that hold these leases as crashed. Positions of clients may lie within the lease of a node, and are
+/// known. The condition names columns of `bates.lease`.
 pub(crate) async fn write_off(
     session: &Session,
     condition: &str,
@@ -52,9 +51,9 @@ pub(crate) async fn write_off(
     );
     let mut leases: BTreeMap<Place, [Vec<Lease>; 2]> = BTreeMap::new();
     for row in session.query(&take, of).await? {
-        let Some(place) = place(&row) else { continue };
+        let Some(place) = sql::place(&row, 0) else { continue };
         let [held, known] = leases.entry(place).or_default();
-        let range = Lease::new(whole(&row, 2), whole(&row, 3) + 1);
+        let range = sql::range(&row, 2);
         if row.get(4) { held.extend(range) } else { known.extend(range) }
     }
     let mut cursors: BTreeMap<Place, Cursor> = cursors.into_iter().collect();
@@ -85,7 +84,7 @@ pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Res
     session.commit().await
 }
 
-/// Writes down what a node gave up unused. With an epoch, what is left of its leases from before was handed out.
+/// Writes what a node gave up unused. With an epoch, the rest of its earlier leases was handed out.
 pub(crate) async fn give_up(
     session: &Session,
     node: Uuid,
@@ -103,9 +102,7 @@ pub(crate) async fn give_up(
     }
     let Some(epoch) = epoch else { return Ok(()) };
     let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND epoch < $3";
-    session.begin().await?;
-    session.query(sql, &[&series.as_str(), &node, &bounded(epoch)]).await?;
-    session.commit().await
+    session.query_once(sql, &[&series.as_str(), &node, &bounded(epoch)]).await.map(drop)
 }
 
 async fn give_up_page(
@@ -128,12 +125,9 @@ async fn give_up_page(
         }
     });
     let scopes: Vec<HeldScope> = scopes.collect();
-    let given_up = change(session, &scopes).await?;
-    let given_up: BTreeMap<&ScopeKey, Ranges> = scopes
-        .iter()
-        .map(|scope| &scope.place.scope)
-        .zip(given_up.into_iter().map(|it| it.given_up))
-        .collect();
+    let changes = change(session, &scopes).await?.into_iter().map(|change| change.given_up);
+    let given_up: BTreeMap<&ScopeKey, Ranges> =
+        scopes.iter().map(|scope| &scope.place.scope).zip(changes).collect();
     let kept = leases.iter().flat_map(|lease| {
         let kept = Ranges::of([lease.range]).without(&given_up[&lease.scope]);
         kept.iter().map(|range| LeaseRow { scope: lease.scope.clone(), range, ..*lease }).collect::<Vec<_>>()
@@ -168,19 +162,13 @@ async fn lock_cursors(
     let sql =
         format!("SELECT DISTINCT series, scope FROM bates.lease WHERE {condition} ORDER BY series, scope");
     let rows = session.query(&sql, of).await?;
-    let places: Vec<Place> = rows.iter().filter_map(place).collect();
+    let places: Vec<Place> = rows.iter().filter_map(|row| sql::place(row, 0)).collect();
     let locked = sql::lock_cursors(session, &places.iter().collect::<Vec<_>>()).await?;
     Ok(locked.into_iter().map(|locked| (places[locked.at].clone(), locked.cursor)).collect())
 }
 
-/// Only names of series are in the table.
-fn place(row: &Row) -> Option<Place> {
-    let series = row.get::<_, &str>(0).parse().ok()?;
-    Some(Place { series, scope: ScopeKey::from_store(row.get(1)) })
-}
-
 fn lease_row(row: &Row) -> Option<LeaseRow> {
-    let range = Lease::new(whole(row, 1), whole(row, 2) + 1)?;
+    let range = sql::range(row, 1)?;
     Some(LeaseRow { scope: ScopeKey::from_store(row.get(0)), range, batch: row.get(3), epoch: row.get(4) })
 }
 
@@ -196,8 +184,7 @@ async fn put_back(
     let sql = "INSERT INTO bates.lease (series, node, scope, first, last, batch, epoch)
                SELECT $1, $2, * FROM UNNEST($3, $4, $5, $6, $7)";
     let scopes: Vec<&str> = leases.iter().map(|lease| lease.scope.as_str()).collect();
-    let firsts: Vec<i64> = leases.iter().map(|lease| integer(lease.range.from())).collect();
-    let lasts: Vec<i64> = leases.iter().map(|lease| integer(lease.range.to() - 1)).collect();
+    let (firsts, lasts) = sql::bounds(leases.iter().map(|lease| lease.range));
     let (batches, epochs): (Vec<Uuid>, Vec<i64>) =
         leases.iter().map(|lease| (lease.batch, lease.epoch)).unzip();
     session.query(sql, &[&series.as_str(), &node, &scopes, &firsts, &lasts, &batches, &epochs]).await?;

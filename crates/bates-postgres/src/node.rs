@@ -67,9 +67,7 @@ pub(crate) fn has_ended(identity: Option<&str>) -> bool {
 pub(crate) async fn be_seen(session: &Session, node: Uuid, process: &Process) -> Result<(), Failed> {
     let sql = "INSERT INTO bates.node (id, host, process) VALUES ($1, $2, $3)
                ON CONFLICT (id) DO UPDATE SET seen_at = now()";
-    session.begin().await?;
-    session.query(sql, &[&node, &process.host, &process.identity]).await?;
-    session.commit().await
+    session.query_once(sql, &[&node, &process.host, &process.identity]).await.map(drop)
 }
 
 #[cfg(test)]

@@ -5,12 +5,10 @@ use std::borrow::Cow;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-/// A value that a statement takes.
 pub(crate) trait Parameter: ToSql + Sync {
     fn kind(&self) -> Type;
 }
 
-/// A Rust type, and what PostgreSQL calls it and a list of it.
 pub(crate) trait Typed {
     const TYPE: Type;
     const ARRAY: Type;

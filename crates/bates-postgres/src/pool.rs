@@ -1,13 +1,12 @@
 //! Shared pools in the shared store: loaded, decided by the ledger, and written. Positions are granted to them with all
 //! others, in `batch`.
 //!
-//! Must never move a cursor. Invariant: whoever writes here has locked the pool first, and a position leaves `pooled`
-//! only in the transaction that writes down what became of it.
+//! Must never move a cursor. Invariant: the pool is locked before it is written, and a position leaves `pooled` only in
+//! the transaction that writes what became of it.
 
 use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange};
 use bates_core::{
-    Lease, Missing, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling, StoreError,
-    StoreResult,
+    Missing, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling, StoreError, StoreResult,
 };
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
@@ -25,7 +24,6 @@ impl PoolStore for PostgresStore {
     async fn pool(&self, place: Place) -> StoreResult<Pool> {
         let place = &place;
         self.done(|session| async move {
-            // Nearly always it is there, and nothing has to be written.
             if let Some(pool) = find(&session, place, "").await? {
                 return Ok(pool);
             }
@@ -49,14 +47,13 @@ impl PoolStore for PostgresStore {
         self.done(|session| async move { Ok(list(&session, series, after, limit).await?) }).await
     }
 
-    /// A try that was committed and not answered is made again, and that one finds the epoch ended: by itself, but it
-    /// answers `None` as if it was by others. That is safe: who does not know that it moved an epoch makes no list for
-    /// it, and whoever looks at the pool next ends that epoch, too.
+    /// A try that was committed but not answered is made again and finds the epoch ended, so it answers `None` as if
+    /// another node had ended it. That is safe: no list is made for that epoch, and the next look at the pool ends it.
     async fn renew_pool(&self, place: Place, renewal: Renewal) -> StoreResult<Option<Pool>> {
         let (place, renewal) = (&place, &renewal);
         self.done(|session| async move {
             let renewed = async {
-                // A store that issues nothing begins no epoch: the pool may be another store's by now.
+                // A stopped store begins no epoch: the pool may be another store's by now.
                 self.ask(&session).await?;
                 let renewed = renew(&session, place, renewal).await?;
                 check_not_left(&session).await?;
@@ -81,7 +78,6 @@ impl PoolStore for PostgresStore {
     }
 }
 
-/// The server of a pool is not known any more: what is in the list must be given up.
 pub(crate) async fn forget_server(session: &Session, place: &Place) -> Result<(), Error> {
     let sql =
         "UPDATE bates.pool SET server_run = NULL, server_replication = NULL WHERE series = $1 AND scope = $2";
@@ -110,7 +106,7 @@ async fn list(
     Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(3)), read(row))).collect())
 }
 
-/// The pool, locked; it is there afterwards if it was not before.
+/// Locks the pool, and makes it if it is missing.
 async fn locked(session: &Session, place: &Place) -> Result<Pool, Failed> {
     let make = "INSERT INTO bates.pool (series, scope) SELECT name, $2 FROM bates.series WHERE name = $1
                 ON CONFLICT DO NOTHING";
@@ -131,7 +127,6 @@ async fn renew(session: &Session, place: &Place, renewal: &Renewal) -> Result<Op
     Ok(Some(change.pool))
 }
 
-/// Which batch of which node was granted a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Granted {
     node: Uuid,
@@ -144,7 +139,7 @@ async fn load(session: &Session, place: &Place) -> Result<PoolBefore<Granted>, F
                FOR UPDATE";
     let rows = session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
     let read = |row: &Row| {
-        let range = Lease::new(whole(row, 0), whole(row, 1) + 1)?;
+        let range = sql::range(row, 0)?;
         let state = if row.get(2) { PoolState::Pushed } else { PoolState::Granted };
         Some(PooledRange { range, state, holder: Granted { node: row.get(3), batch: row.get(4) } })
     };
@@ -161,11 +156,10 @@ async fn apply(session: &Session, place: &Place, change: &PoolChange<Granted>) -
         session.query(remove, &[&series, &scope, &removed]).await?;
     }
     if !rows.is_empty() {
-        let firsts: Vec<i64> = rows.iter().map(|row| integer(row.range.from())).collect();
-        let lasts: Vec<i64> = rows.iter().map(|row| integer(row.range.to() - 1)).collect();
+        let (firsts, lasts) = sql::bounds(rows.iter().map(|row| row.range));
         let pushed: Vec<bool> = rows.iter().map(|row| row.state == PoolState::Pushed).collect();
-        let nodes: Vec<Uuid> = rows.iter().map(|row| row.holder.node).collect();
-        let batches: Vec<Uuid> = rows.iter().map(|row| row.holder.batch).collect();
+        let (nodes, batches): (Vec<Uuid>, Vec<Uuid>) =
+            rows.iter().map(|row| (row.holder.node, row.holder.batch)).unzip();
         session.query(insert, &[&series, &scope, &firsts, &lasts, &pushed, &nodes, &batches]).await?;
     }
     let lost: Vec<(&Place, Missing)> = change.lost.iter().map(|missing| (place, *missing)).collect();

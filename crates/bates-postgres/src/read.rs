@@ -3,14 +3,14 @@
 use bates_core::{Cursor, Definition, Lease, Place, Promise, Ranges, ScopeKey, SeriesName};
 use tokio_postgres::{Error, Row};
 
-use crate::batch::sql::{integer, whole};
+use crate::batch::sql::{integer, range, whole};
 use crate::outbox::bounded;
 use crate::session::Session;
 
 pub(crate) async fn cursor(session: &Session, place: &Place) -> Result<Option<Cursor>, Error> {
     let sql = "SELECT next, version FROM bates.cursor WHERE series = $1 AND scope = $2";
     let rows = session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
-    Ok(rows.first().map(|row| Cursor { next: whole(row, 0), version: whole(row, 1) }))
+    Ok(rows.first().map(read_cursor))
 }
 
 pub(crate) async fn scopes(
@@ -23,11 +23,11 @@ pub(crate) async fn scopes(
                WHERE series = $1 AND ($2 OR scope > $3) ORDER BY scope LIMIT $4";
     let (is_first, after) = (after.is_none(), after.map_or("", ScopeKey::as_str));
     let rows = session.query(sql, &[&series.as_str(), &is_first, &after, &bounded(limit)]).await?;
-    let read = |row: &Row| {
-        let cursor = Cursor { next: whole(row, 0), version: whole(row, 1) };
-        (ScopeKey::from_store(row.get(2)), cursor)
-    };
-    Ok(rows.iter().map(read).collect())
+    Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(2)), read_cursor(row))).collect())
+}
+
+fn read_cursor(row: &Row) -> Cursor {
+    Cursor { next: whole(row, 0), version: whole(row, 1) }
 }
 
 pub(crate) async fn aside(
@@ -56,8 +56,7 @@ pub(crate) async fn descriptions(session: &Session) -> Result<Vec<(SeriesName, B
 pub(crate) async fn ledger(session: &Session, place: &Place) -> Result<Vec<Lease>, Error> {
     let sql = "SELECT first, last FROM bates.ledger WHERE series = $1 AND scope = $2";
     let rows = session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
-    let issued = rows.iter().filter_map(|row| Lease::new(whole(row, 0), whole(row, 1) + 1));
-    Ok(Ranges::of(issued).iter().collect())
+    Ok(Ranges::of(rows.iter().filter_map(|row| range(row, 0))).iter().collect())
 }
 
 pub(crate) async fn pinned(

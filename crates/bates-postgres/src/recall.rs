@@ -13,9 +13,8 @@ use uuid::Uuid;
 
 use crate::batch::sql::whole;
 use crate::error::Failed;
-use crate::holding;
-use crate::node;
 use crate::session::Session;
+use crate::{holding, node};
 
 const RANGES_TOLD: i64 = 5;
 
@@ -30,7 +29,7 @@ struct Known {
 }
 
 impl Recalls {
-    /// A node that begins holds nothing: what was recalled before does not concern it.
+    /// A new node holds nothing: earlier recalls do not concern it.
     pub(crate) fn begin(&self, epoch: i64) {
         self.0.lock().read_to = epoch;
     }
@@ -61,7 +60,7 @@ impl Recalls {
     }
 }
 
-/// Reads the recalls that a node has not read, up to an epoch and whatever came since.
+/// Reads the recalls that this node has not read, at least up to an epoch.
 pub(crate) async fn read(session: &Session, recalls: &Recalls, epoch: i64) -> Result<(), Failed> {
     let sql = "SELECT epoch, name FROM bates.series WHERE epoch > $1";
     let read_to = recalls.0.lock().read_to;
@@ -85,9 +84,7 @@ pub(crate) async fn recall(session: &Session, series: &SeriesName) -> Result<u64
 }
 
 pub(crate) async fn leave(session: &Session, node: Uuid) -> Result<(), Failed> {
-    session.begin().await?;
-    session.query("DELETE FROM bates.lease WHERE node = $1", &[&node]).await?;
-    session.commit().await
+    session.query_once("DELETE FROM bates.lease WHERE node = $1", &[&node]).await.map(drop)
 }
 
 pub(crate) async fn holders(
@@ -124,7 +121,6 @@ fn holder(row: &Row) -> Holder {
     }
 }
 
-/// Counts nodes as crashed: none of them gives back what is uncertain from now on.
 pub(crate) async fn write_off(
     session: &Session,
     series: &SeriesName,

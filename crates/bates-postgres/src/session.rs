@@ -1,5 +1,4 @@
-//! A connection for one piece of work. Owns that none goes back to the others with a transaction open: whatever was
-//! not ended is closed, whether it failed or whoever waited for it went away.
+//! A connection for one piece of work. Must never go back to the pool with a transaction open: it is closed instead.
 
 use std::ops::Deref;
 
@@ -22,12 +21,11 @@ impl Session {
         Ok(Self { connection: Some(pool.get().await?), settings })
     }
 
-    /// What begins every transaction. All that the session itself or its role may have set is overridden, because
-    /// behind PgBouncer the session is anybody's: what is committed is on disk, a statement sees what others
-    /// committed before it, and neither a lock nor a node that sleeps holds others up for ever.
+    /// Begins every transaction. It overrides what the session or its role has set, because PgBouncer shares sessions: a
+    /// commit is on disk, a statement sees earlier commits, and neither a lock nor a sleeping node blocks others for ever.
     pub(crate) fn opening(&self) -> String {
         let patience = self.settings.patience.as_millis();
-        // Sooner than others lose patience with its locks.
+        // Shorter than others wait for its locks.
         let idle = patience / 2;
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
@@ -42,7 +40,6 @@ impl Session {
         self.query_typed(sql, &typed(parameters)).await
     }
 
-    /// Answers how many rows it changed.
     pub(crate) async fn execute(&self, sql: &str, parameters: &[&dyn Parameter]) -> Result<u64, Error> {
         self.execute_typed(sql, &typed(parameters)).await
     }
@@ -55,7 +52,6 @@ impl Session {
         Ok(self.batch_execute("COMMIT").await?)
     }
 
-    /// Does something in a transaction of its own.
     pub(crate) async fn transact<T>(
         &self,
         work: impl Future<Output = Result<T, Failed>>,
@@ -64,6 +60,11 @@ impl Session {
         let done = work.await?;
         self.commit().await?;
         Ok(done)
+    }
+
+    /// One statement in a transaction of its own.
+    pub(crate) async fn query_once(&self, sql: &str, of: &[&dyn Parameter]) -> Result<Vec<Row>, Failed> {
+        self.transact(async { Ok(self.query(sql, of).await?) }).await
     }
 
     /// Begins a transaction that reads one moment of the database. It may read for long, whatever the role allows.

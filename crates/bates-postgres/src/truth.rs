@@ -18,7 +18,7 @@ use crate::holding;
 use crate::moving::lock_unmarked;
 use crate::session::Session;
 
-/// What the database says of itself: columns that follow a `SELECT` or a `RETURNING`.
+/// Columns that follow a `SELECT` or a `RETURNING`.
 macro_rules! said_of_itself {
     () => {
         "(SELECT stopped FROM bates.store),
@@ -44,7 +44,6 @@ const ENTER: &str = concat!(
         WHERE found.number >= known.number)"
 );
 
-/// What changes while nodes run, and the same count.
 const WATCH: &str = concat!(
     "SELECT ",
     said_of_itself!(),
@@ -54,7 +53,7 @@ const WATCH: &str = concat!(
        (SELECT floors FROM bates.store), (SELECT revision FROM bates.store)"
 );
 
-/// Waits for whoever is about to write the line, and tells the batch that was committed on it last.
+/// Waits for a transaction that writes the line, and answers with the batch that was committed on it last.
 const LOOK_UP: &str =
     "INSERT INTO bates.last_commit AS found (node, line, batch, number) VALUES ($1, $2, $3, 0)
      ON CONFLICT (node, line) DO UPDATE SET number = found.number
@@ -63,7 +62,6 @@ const LOOK_UP: &str =
 /// Lines that a node compares: more than it ever has under way together.
 const LINES_MAX: usize = 1_000;
 
-/// The lines of this node, and what it knows to be committed on them.
 pub(crate) struct Truth {
     pub(crate) node: Uuid,
     known: Mutex<Known>,
@@ -71,13 +69,12 @@ pub(crate) struct Truth {
 
 #[derive(Clone, Default)]
 struct Known {
-    /// The last time that an operator has accepted the database as it is; 0 if none has.
+    /// The last time an operator accepted the database as it is; 0 if never.
     acceptances: i64,
     numbers: BTreeMap<i32, i64>,
     last: i64,
     last_recall: i64,
     is_stopped: bool,
-    /// See `Store::era`.
     era: u64,
 }
 
@@ -112,7 +109,7 @@ impl Truth {
         Ok(())
     }
 
-    /// Refuses a database that was stopped or taken back. Answers whether an operator has accepted it since.
+    /// Refuses a stopped or restored database. Answers whether an operator has accepted it since.
     fn is_accepted_since(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failed> {
         let judged = self.compare(row, known, lines);
         match &judged {
@@ -139,8 +136,8 @@ impl Truth {
         Ok(false)
     }
 
-    /// An operator has looked at the database since; what was known before is no measure any more. Several batches
-    /// may learn of it: only the first of them forgets. Invariant: the count of batches never falls.
+    /// An operator has accepted the database: what was known before no longer counts. Several batches may learn of it;
+    /// only the first forgets. Invariant: the count of batches never falls.
     fn accepted(&self, acceptances: i64) {
         let mut known = self.known.lock();
         if known.acceptances < acceptances {
@@ -193,17 +190,14 @@ impl Truth {
         }
     }
 
-    /// Whether a batch was committed. Whoever is about to commit it holds its line, so this waits until that is
-    /// decided: what is not there now never will be.
+    /// Whether a batch was committed. A transaction that is about to commit it holds its line, and this waits for that: a
+    /// batch that is not there now never will be.
     pub(crate) async fn look_up(&self, session: &Session, entry: Entry) -> Result<bool, Failed> {
-        session.begin().await?;
-        let rows = session.query(LOOK_UP, &[&self.node, &entry.line, &Uuid::nil()]).await?;
-        let found = rows.first().is_some_and(|row| row.get::<_, Uuid>(0) == entry.batch);
-        session.commit().await?;
-        Ok(found)
+        let nil = Uuid::nil();
+        let rows = session.query_once(LOOK_UP, &[&self.node, &entry.line, &nil]).await?;
+        Ok(rows.first().is_some_and(|row| row.get::<_, Uuid>(0) == entry.batch))
     }
 
-    /// Looks at the database before anything is known of it.
     pub(crate) async fn learn(&self, session: &Session) -> Result<(), Failed> {
         let rows = session.query(ASK, &[]).await?;
         let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
@@ -236,20 +230,17 @@ fn judge(row: &Row) -> Result<(), Failed> {
     check_disk(row.get(4), row.get(5)).map_err(Failed::Refused)
 }
 
-/// Stops all nodes, for a reason that each of them tells. One that is there already stays. Does nothing if an operator has
-/// accepted the database after the acceptance `seen`: what the node saw is what the operator accepted.
+/// Stops all nodes; an earlier reason stays. Does nothing if an operator has accepted the database after the acceptance
+/// `seen`: the operator accepted what the node saw.
 pub(crate) async fn stop(session: &Session, reason: &str, seen: i64) -> Result<(), Failed> {
     let sql = "UPDATE bates.store SET stopped = $1 WHERE stopped IS NULL AND acceptances <= $2";
-    session.begin().await?;
-    session.query(sql, &[&reason, &seen]).await?;
-    session.commit().await
+    session.query_once(sql, &[&reason, &seen]).await.map(drop)
 }
 
-/// Lets all nodes go on with the database as it is. Refused if it was left for another store, or is being filled from
-/// one. Answers with its timeline.
+/// Lets all nodes go on with the database as it is, and answers with its timeline. Refused if the store is marked.
 /// Acceptances go by the clock: one after a restore must be above those that the restored database knows nothing of.
 pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
-    // Of what was taken back, something may be in a pool: each is begun anew.
+    // Pools may hold positions of lost commits: each is begun anew.
     let sql = "WITH pools AS (UPDATE bates.pool SET server_run = NULL, server_replication = NULL)
                UPDATE bates.store SET
                    acceptances = greatest(acceptances + 1, (extract(epoch FROM now()) * 1000000)::bigint),

@@ -1,5 +1,4 @@
-//! What is written besides grants: seldom, one at a time, and each may be done twice without harm, so that whatever
-//! fails is simply tried again.
+//! Rare writes besides grants, one at a time. Each may be done twice without harm, so what fails is tried again.
 
 use bates_core::ledger::{Decision, Keys, Outcome, Request, ScopeBefore, decide};
 use bates_core::{Definition, Pinned, Place, Promise, PromiseChange, Redescription, SeriesName, StoreError};
@@ -8,16 +7,14 @@ use crate::batch::sql::{self, integer};
 use crate::error::Failed;
 use crate::moving::lock_unmarked;
 use crate::parameter::Parameter;
-use crate::pool;
-use crate::read;
 use crate::session::Session;
+use crate::{pool, read};
 
 pub(crate) async fn pin(
     session: &Session,
     asked: &Definition,
     fresh_key: Option<&[u8]>,
 ) -> Result<Pinned, Failed> {
-    // Nearly always it is there, and nothing has to be written.
     match read::pinned(session, &asked.series).await? {
         Some((kept, key)) if kept.promise.is_some() || asked.promise.is_none() => {
             if let Some(rules) = kept.new_rules(asked) {
@@ -28,10 +25,11 @@ pub(crate) async fn pin(
         Some(_) => pin_first_promise(session, asked).await?,
         None => {}
     }
-    session.begin().await?;
-    lock_unmarked(session).await?;
-    let is_new = insert(session, asked, fresh_key).await?;
-    session.commit().await?;
+    let insert = async {
+        lock_unmarked(session).await?;
+        insert(session, asked, fresh_key).await
+    };
+    let is_new = session.transact(insert).await?;
     let Some(pinned) = read::pinned(session, &asked.series).await? else {
         return Err(Failed::Passing("a series that was written is not there".into()));
     };
@@ -49,7 +47,7 @@ fn compared(
     }
 }
 
-/// Keeps the rules of a series. Of nodes that change them at once, one is the first, and the others find them changed.
+/// If several nodes change the rules at once, the first writes its own, and the others find them changed.
 async fn keep_rules(session: &Session, kept: &Definition, rules: &str) -> Result<(), Failed> {
     let sql = "UPDATE bates.series SET rules = CASE WHEN rules IS NOT DISTINCT FROM $2 THEN $3 ELSE $4 END WHERE name = $1";
     let of: [&dyn Parameter; 4] = [&kept.series.as_str(), &kept.rules, &rules, &Definition::RULES_CHANGED];
@@ -63,7 +61,7 @@ async fn write_unmarked(session: &Session, sql: &str, of: &[&dyn Parameter]) -> 
     session.commit().await
 }
 
-/// Of a store from before promises were pinned, the first node pins it.
+/// In a store from before promises were pinned, the first node pins it.
 async fn pin_first_promise(session: &Session, asked: &Definition) -> Result<(), Failed> {
     let sql = "UPDATE bates.series SET promise = $2 WHERE name = $1 AND promise IS NULL";
     write_unmarked(session, sql, &[&asked.series.as_str(), &asked.promise.map(Promise::name)]).await
@@ -100,7 +98,7 @@ pub(crate) async fn change_promise(
     Ok(is_so)
 }
 
-/// Whether it was not there: of nodes that pin a series together, one is the first.
+/// Answers whether the series is new: of nodes that pin it together, one is the first.
 pub(crate) async fn insert(
     session: &Session,
     asked: &Definition,
@@ -110,20 +108,11 @@ pub(crate) async fn insert(
                    (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key, promise,
                     rules)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (name) DO NOTHING RETURNING true";
-    let (start, construction) = (integer(asked.start), i32::from(asked.construction));
-    let promise = asked.promise.map(Promise::name);
-    let Definition { series, template, parameters, shuffled, reset, time_zone, rules, .. } = asked;
+    let (start, version) = (integer(asked.start), i32::from(asked.construction));
+    let (name, promise) = (asked.series.as_str(), asked.promise.map(Promise::name));
+    let Definition { template, parameters, shuffled, reset, time_zone, rules, .. } = asked;
     let of: [&dyn Parameter; 11] = [
-        &series.as_str(),
-        template,
-        parameters,
-        shuffled,
-        &start,
-        reset,
-        time_zone,
-        &construction,
-        &fresh_key,
-        &promise,
+        &name, template, parameters, shuffled, &start, reset, time_zone, &version, &fresh_key, &promise,
         rules,
     ];
     Ok(!session.query(sql, &of).await?.is_empty())
@@ -167,7 +156,7 @@ async fn adopt(session: &Session, place: &Place, positions: &[u64]) -> Result<()
     Ok(())
 }
 
-/// Describes a series if it has the description `before`, or this one already; answers whether it is described so now.
+/// Describes a series if it has the description `before`, or this one already.
 pub(crate) async fn describe(
     session: &Session,
     series: &SeriesName,

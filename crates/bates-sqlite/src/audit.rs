@@ -1,16 +1,14 @@
-//! The audit in the embedded store: records written by the one writer, which commits for all who wait, and read by
-//! time, by position or by who it was.
+//! The audit in the embedded store: records are written by the writer, and read by time, position or caller.
 
-use bates_core::{AuditStore, How, Place, Record, RecordFilter, ScopeKey, SeriesName, StoreResult, Taking};
+use bates_core::{AuditStore, How, Record, RecordFilter, SeriesName, StoreResult, Taking};
 use jiff::Timestamp;
 use rusqlite::types::Value;
-use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
+use rusqlite::{Result, Row, Transaction, params, params_from_iter};
 use uuid::Uuid;
 
 use crate::SqliteStore;
-use crate::outbox::{event, strange};
 use crate::planted::{Bug, held_back, is_planted};
-use crate::write::{self, Refusable, bounded, execute, integer, whole};
+use crate::write::{self, Refusable, bounded, execute, integer, strange, whole};
 
 impl AuditStore for SqliteStore {
     async fn record(&self, records: Vec<Record>) -> StoreResult<()> {
@@ -24,45 +22,49 @@ impl AuditStore for SqliteStore {
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
     ) -> StoreResult<Vec<Record>> {
-        self.read(|connection| records(connection, &of, after, limit))
+        let (conditions, mut values) = conditions(&of, after);
+        values.push(Value::Integer(bounded(limit)));
+        let sql = format!(
+            "SELECT id, (SELECT name FROM series WHERE series.id = series_id), scope, first, last, first_number,
+                 last_number, count, who, how, taken_at
+             FROM audit WHERE {conditions} ORDER BY taken_at, id LIMIT ?"
+        );
+        self.read(|connection| write::rows(connection, &sql, params_from_iter(values), read))
     }
 
     async fn prune_records(&self, series: SeriesName, before: Timestamp, limit: usize) -> StoreResult<u64> {
-        self.write(move |transaction| prune(transaction, &series, before, limit)).await
+        let sql = "DELETE FROM audit WHERE (taken_at, id) IN (
+                       SELECT taken_at, id FROM audit
+                       WHERE series_id = (SELECT id FROM series WHERE name = ?) AND taken_at < ? LIMIT ?)";
+        self.write(move |transaction| {
+            let of = params![series.as_str(), before.as_microsecond(), bounded(limit)];
+            Ok(Ok(execute(transaction, sql, of)? as u64))
+        })
+        .await
     }
 }
 
-fn record(transaction: &Transaction<'_>, records: &[Record]) -> Refusable<()> {
+pub(crate) fn record(transaction: &Transaction<'_>, records: &[Record]) -> Refusable<()> {
     for record in records {
-        let Some((series_id, _)) = write::series(transaction, &record.place.series)? else {
-            return Ok(Err(write::unknown(&record.place)));
+        let series = &record.place.series;
+        let Some(series_id) = write::series(transaction, series)? else {
+            return Ok(Err(write::unknown(series)));
         };
         insert(transaction, series_id, record)?;
     }
     Ok(Ok(()))
 }
 
-/// One that is there already is the same.
+/// A record with the same id is the same record.
 pub(crate) fn insert(transaction: &Transaction<'_>, series_id: i64, record: &Record) -> Result<()> {
     let Record { id, place, range, first, last, count, taking: Taking { who, how, at } } = record;
     let sql = "INSERT OR IGNORE INTO audit
                    (taken_at, id, series_id, scope, first, last, first_number, last_number, count, who, how)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-    let values = params![
-        at.as_microsecond(),
-        id.as_bytes(),
-        series_id,
-        place.scope.as_str(),
-        integer(range.from()),
-        integer(range.to() - 1),
-        first,
-        last,
-        integer(*count),
-        who,
-        how.name()
-    ];
-    execute(transaction, sql, values)?;
-    Ok(())
+    let (at, id, scope) = (at.as_microsecond(), id.as_bytes(), place.scope.as_str());
+    let (from, to, count) = (integer(range.from()), integer(range.to() - 1), integer(*count));
+    let values = params![at, id, series_id, scope, from, to, first, last, count, who, how.name()];
+    execute(transaction, sql, values).map(drop)
 }
 
 /// A filter as SQL. Ranges do not overlap, so a position is in the last one that begins at it or before.
@@ -106,30 +108,11 @@ fn conditions(of: &RecordFilter, after: Option<(Timestamp, Uuid)>) -> (String, V
     (sql, values)
 }
 
-fn records(
-    connection: &Connection,
-    of: &RecordFilter,
-    after: Option<(Timestamp, Uuid)>,
-    limit: usize,
-) -> Result<Vec<Record>> {
-    let (conditions, mut values) = conditions(of, after);
-    values.push(Value::Integer(bounded(limit)));
-    let sql = format!(
-        "SELECT id, (SELECT name FROM series WHERE series.id = series_id), scope, first, last, first_number, last_number,
-             count, who, how, taken_at
-         FROM audit WHERE {conditions} ORDER BY taken_at, id LIMIT ?"
-    );
-    write::rows(connection, &sql, params_from_iter(values), read)
-}
-
 fn read(row: &Row<'_>) -> Result<Record> {
     let text = |column| row.get::<_, String>(column).map(Into::into);
     Ok(Record {
-        id: event(row.get(0)?),
-        place: Place {
-            series: row.get_ref(1)?.as_str()?.parse().map_err(|_| strange(1))?,
-            scope: ScopeKey::from_store(row.get_ref(2)?.as_str()?),
-        },
+        id: Uuid::from_bytes(row.get(0)?),
+        place: write::place(row, 1)?,
         range: write::range(row, 3)?.ok_or_else(|| strange(3))?,
         first: text(5)?,
         last: text(6)?,
@@ -140,17 +123,4 @@ fn read(row: &Row<'_>) -> Result<Record> {
             at: Timestamp::from_microsecond(row.get(10)?).map_err(|_| strange(10))?,
         },
     })
-}
-
-fn prune(
-    transaction: &Transaction<'_>,
-    series: &SeriesName,
-    before: Timestamp,
-    limit: usize,
-) -> Refusable<u64> {
-    let sql = "DELETE FROM audit WHERE (taken_at, id) IN (
-                   SELECT taken_at, id FROM audit
-                   WHERE series_id = (SELECT id FROM series WHERE name = ?) AND taken_at < ? LIMIT ?)";
-    let of = params![series.as_str(), before.as_microsecond(), bounded(limit)];
-    Ok(Ok(execute(transaction, sql, of)? as u64))
 }

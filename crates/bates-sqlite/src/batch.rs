@@ -1,5 +1,4 @@
-//! A batch of the writer: requests for numbers grouped by scope, and all other writes. Must never decide a rule: the
-//! ledger does.
+//! A batch of the writer: requests for numbers grouped by scope, and all other writes. Must never decide: the ledger does.
 
 use bates_core::ledger::{Decision, Keys, Outcome, Request, decide};
 use bates_core::{Place, StoreResult};
@@ -13,7 +12,7 @@ use crate::writer::Write;
 pub(crate) struct Call {
     place: Place,
     request: Request,
-    /// When it was asked, in milliseconds of the outbox's clock.
+    /// Milliseconds of the outbox's clock.
     now: i64,
     outcome: Option<Outcome>,
     answer: oneshot::Sender<Outcome>,
@@ -55,7 +54,7 @@ impl Batch {
         }
     }
 
-    /// Applies all of it within a transaction. May be done again, in another one, if the commit failed.
+    /// May be called again, in another transaction, if the commit failed.
     pub(crate) fn apply(&mut self, transaction: &Transaction<'_>, run: i64) -> Result<()> {
         // A stable sort: the requests of a scope keep their order.
         self.calls.sort_by(|one, other| one.place.cmp(&other.place));

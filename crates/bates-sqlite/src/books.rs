@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 
 use bates_core::{
-    CLIENT_LEASE_SPAN, Cursor, Gap, GapFilter, GapStore, KnownFor, KnownRange, KnownScope, Lease, Missing,
-    Place, RangeKind, Reason, ScopeKey, SeriesName, StoreError, StoreResult,
+    CLIENT_LEASE_SPAN, Cursor, Gap, GapFilter, GapStore, KnownFor, KnownRange, KnownScope, Missing, Place,
+    RangeKind, Reason, ScopeKey, SeriesName, StoreResult,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, Result, Row, Transaction, params};
 
 use crate::SqliteStore;
 use crate::held::{self, Held};
-use crate::outbox::{bounded, millis, strange};
-use crate::write::{self, Refusable, ScopeRef, integer, whole};
+use crate::outbox::millis;
+use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer, rows, strange, whole};
 
-/// Everything of a scope but its cursor and what processes hold in memory: ranges, each with its kind. `?3` is the run of this
-/// process, `?4` the time before which a client was silent for too long.
+/// All ranges of a scope, each with its kind, except those that processes hold in memory. `?3` is the run of this process;
+/// clients whose leases are older than `?4` are silent.
 const RANGES: &str = "
     SELECT first, last, 'issued' FROM ledger WHERE series_id = ?1 AND scope = ?2
     UNION ALL
@@ -49,7 +49,7 @@ impl GapStore for SqliteStore {
     ) -> StoreResult<Vec<KnownScope>> {
         let asker = Asker { run: self.run, now: self.steady.now(), purpose };
         self.read(|connection| {
-            // One moment for all that is read, or a document numbered meanwhile would look like one that is missing.
+            // One snapshot: otherwise a document numbered meanwhile would look like a missing one.
             let snapshot = connection.unchecked_transaction()?;
             asker.scopes(&snapshot, &series, after.as_ref(), limit)
         })
@@ -60,11 +60,22 @@ impl GapStore for SqliteStore {
     }
 
     async fn gaps(&self, of: GapFilter, after: Option<(Place, u64)>, limit: usize) -> StoreResult<Vec<Gap>> {
-        self.read(|connection| gaps(connection, &of, after.as_ref(), limit))
+        let sql = "SELECT series.name, gap.scope, gap.first, gap.last, gap.reason, gap.seen_at
+                   FROM gap JOIN series ON series.id = gap.series_id
+                   WHERE (?1 IS NULL OR series.name = ?1) AND (?2 IS NULL OR gap.scope = ?2)
+                       AND (series.name, gap.scope, gap.first) > (?3, ?4, ?5)
+                   ORDER BY series.name, gap.scope, gap.first LIMIT ?6";
+        let (series, scope) =
+            (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
+        // No name is smaller than the empty one.
+        let (name, key, first) = after.as_ref().map_or(("", "", 0), |(Place { series, scope }, first)| {
+            (series.as_str(), scope.as_str(), integer(*first))
+        });
+        let of = params![series, scope, name, key, first, bounded(limit)];
+        Ok(self.read(|connection| rows(connection, sql, of, gap))?.into_iter().flatten().collect())
     }
 }
 
-/// Who asks, when and for what.
 #[derive(Clone, Copy)]
 struct Asker {
     run: i64,
@@ -80,13 +91,11 @@ impl Asker {
         after: Option<&ScopeKey>,
         limit: usize,
     ) -> Result<Vec<KnownScope>> {
-        let mut statement = connection.prepare_cached(
-            "SELECT series_id, scope, next, version, aside_to, gapless_from, held_from, run FROM cursor
-             WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?) ORDER BY scope LIMIT ?",
-        )?;
+        let sql = "SELECT series_id, scope, next, version, aside_to, gapless_from, held_from, run FROM cursor
+             WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?) ORDER BY scope LIMIT ?";
         let after_key = after.map_or("", ScopeKey::as_str);
         let of = params![series.as_str(), after.is_none(), after_key, bounded(limit)];
-        statement.query_map(of, |row| self.scope(connection, row))?.collect()
+        rows(connection, sql, of, |row| self.scope(connection, row))
     }
 
     fn scope(self, connection: &Connection, row: &Row<'_>) -> Result<KnownScope> {
@@ -106,14 +115,13 @@ impl Asker {
 
     fn ranges(self, connection: &Connection, at: ScopeRef<'_>) -> Result<Vec<KnownRange>> {
         let documents = if self.purpose == KnownFor::Account { DOCUMENTS } else { "" };
-        let mut statement = connection.prepare_cached(&[RANGES, documents].concat())?;
         let silent = self.now.saturating_sub(millis(CLIENT_LEASE_SPAN));
-        let rows = statement.query_map(params![at.series_id, at.scope, self.run, silent], |row| {
-            let range = Lease::new(whole(row.get(0)?), whole(row.get(1)?) + 1).ok_or_else(|| strange(1))?;
+        let of = params![at.series_id, at.scope, self.run, silent];
+        rows(connection, &[RANGES, documents].concat(), of, |row| {
+            let range = write::range(row, 0)?.ok_or_else(|| strange(1))?;
             let kind = RangeKind::named(row.get_ref(2)?.as_str()?).ok_or_else(|| strange(2))?;
             Ok(KnownRange { range, kind })
-        })?;
-        rows.collect()
+        })
     }
 }
 
@@ -122,59 +130,32 @@ fn put_gaps(
     series: &SeriesName,
     scopes: &[(ScopeKey, Vec<Missing>)],
     now: i64,
-) -> Refusable<(), StoreError> {
-    let Some((series_id, _)) = write::series(transaction, series)? else {
-        return Ok(Err(StoreError::UnknownSeries(series.as_str().into())));
-    };
-    let mut found = transaction.prepare_cached("SELECT first FROM gap WHERE series_id = ? AND scope = ?")?;
-    let mut close =
-        transaction.prepare_cached("DELETE FROM gap WHERE series_id = ? AND scope = ? AND first = ?")?;
-    let mut put = transaction.prepare_cached(PUT)?;
+) -> Refusable<()> {
+    let Some(series_id) = write::series(transaction, series)? else { return Ok(Err(write::unknown(series))) };
+    let found = "SELECT first FROM gap WHERE series_id = ? AND scope = ?";
+    let close = "DELETE FROM gap WHERE series_id = ? AND scope = ? AND first = ?";
     for (scope, missing) in scopes {
         let scope = scope.as_str();
         let firsts: BTreeSet<i64> = missing.iter().map(|missing| integer(missing.range.from())).collect();
-        let before = found.query_map(params![series_id, scope], |row| row.get(0))?;
-        for first in before.collect::<Result<BTreeSet<i64>>>()?.difference(&firsts) {
-            close.execute(params![series_id, scope, first])?;
+        let before: Vec<i64> = rows(transaction, found, params![series_id, scope], |row| row.get(0))?;
+        for first in before.iter().filter(|first| !firsts.contains(first)) {
+            execute(transaction, close, params![series_id, scope, first])?;
         }
         for Missing { range, reason } in missing {
             let (first, last) = (integer(range.from()), integer(range.to() - 1));
-            put.execute(params![series_id, scope, first, last, reason.name(), now])?;
+            execute(transaction, PUT, params![series_id, scope, first, last, reason.name(), now])?;
         }
     }
     Ok(Ok(()))
 }
 
-fn gaps(
-    connection: &Connection,
-    of: &GapFilter,
-    after: Option<&(Place, u64)>,
-    limit: usize,
-) -> Result<Vec<Gap>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT series.name, gap.scope, gap.first, gap.last, gap.reason, gap.seen_at
-         FROM gap JOIN series ON series.id = gap.series_id
-         WHERE (?1 IS NULL OR series.name = ?1) AND (?2 IS NULL OR gap.scope = ?2)
-             AND (series.name, gap.scope, gap.first) > (?3, ?4, ?5)
-         ORDER BY series.name, gap.scope, gap.first LIMIT ?6",
-    )?;
-    let (series, scope) =
-        (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
-    // Nothing is smaller than an empty name.
-    let (name, key, first) = after.map_or(("", "", 0), |(Place { series, scope }, first)| {
-        (series.as_str(), scope.as_str(), integer(*first))
-    });
-    let rows = statement.query_map(params![series, scope, name, key, first, bounded(limit)], gap)?;
-    rows.filter_map(Result::transpose).collect()
-}
-
 fn gap(row: &Row<'_>) -> Result<Option<Gap>> {
     let series = row.get_ref(0)?.as_str()?.parse().ok();
-    let range = Lease::new(whole(row.get(2)?), whole(row.get(3)?) + 1);
+    let range = write::range(row, 2)?;
     let reason = Reason::named(row.get_ref(4)?.as_str()?);
     let scope = ScopeKey::from_store(row.get_ref(1)?.as_str()?);
     let seen = Timestamp::from_millisecond(row.get(5)?).unwrap_or(Timestamp::MAX);
-    // Only what is read as it was written is a gap.
+    // Rows that cannot be read are left out.
     let (Some(series), Some(range), Some(reason)) = (series, range, reason) else { return Ok(None) };
     Ok(Some(Gap { place: Place { series, scope }, missing: Missing { range, reason }, seen }))
 }

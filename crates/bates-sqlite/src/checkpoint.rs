@@ -12,14 +12,12 @@ use rusqlite::wal::CheckpointMode;
 use crate::error::of_write;
 use crate::state_file::{Phase, StateFile};
 
-/// Pages of 4 KiB in the log before they are written into the database. Cursors are moved all over it, so a longer
-/// log means that a page is written back once for many moves. It costs 40 MiB of disk, which are read after a crash.
+/// Max pages of 4 KiB in the log. In a longer log a page is written back once for more moves; 40 MiB are read after a crash.
 const LOG_PAGES_MAX: i32 = 10_000;
 
-/// Pages that are waited for before it is tried again where a reader was in the way.
+/// More pages before the next try, if a reader was in the way.
 const LOG_PAGES_AGAIN: i32 = 1_000;
 
-/// Why the log could not be written into the database. All of it is still in the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckpointError {
     #[error("cannot write the log into the database: {0}")]
@@ -29,7 +27,7 @@ pub(crate) enum CheckpointError {
 }
 
 impl CheckpointError {
-    /// Whether the disk failed: then it is not known what is on it.
+    /// Whether the disk failed: then it is unknown what is on it.
     pub(crate) fn is_of_disk(&self) -> bool {
         match self {
             Self::Sqlite(error) => matches!(of_write(error), StoreError::Poisoned(_)),
@@ -62,8 +60,7 @@ impl Threshold {
 
 /// Writes the log into the database, and empties it. Answers whether both were possible: a reader may be in the way.
 pub(crate) fn empty(connection: &Connection, state: &StateFile) -> Result<bool, CheckpointError> {
-    // Only the emptying is left for the second step. A log that is empty while the state file says that it is being
-    // written would be taken for a lost one.
+    // In two steps: a log that is empty while the state file says `Checkpoint` would be taken for a lost one.
     Ok(write_back(connection, state)? && run(connection, CheckpointMode::TRUNCATE)?.0 == 0)
 }
 

@@ -1,16 +1,13 @@
 //! Leases of clients in the embedded store. Must never move a cursor.
 
-use bates_core::{
-    ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Place, ScopeKey, SeriesName, StoreResult,
-};
+use bates_core::{ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, SeriesName, StoreResult};
 use jiff::Timestamp;
 use rusqlite::{Connection, Params, Result, Row, Transaction, params};
 use uuid::Uuid;
 
 use crate::SqliteStore;
 use crate::held;
-use crate::outbox::{event, strange};
-use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer};
+use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer, strange};
 
 impl LeaseStore for SqliteStore {
     async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> StoreResult<()> {
@@ -39,7 +36,7 @@ impl LeaseStore for SqliteStore {
 
 pub(crate) fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uuid]) -> Refusable<()> {
     let Some(ScopeRef { series_id, scope }) = write::at(transaction, &lease.place)? else {
-        return Ok(Err(write::unknown(&lease.place)));
+        return Ok(Err(write::unknown(&lease.place.series)));
     };
     for id in used {
         let sql = "DELETE FROM client_lease WHERE id = ? AND series_id = ? AND scope = ?";
@@ -68,7 +65,7 @@ fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[Lease]) -> Result<Leas
     Ok(ended)
 }
 
-/// The leases of which a condition holds, each with all its ranges.
+/// The leases that match a condition, each with all its ranges.
 fn leases(connection: &Connection, condition: &str, of: impl Params) -> Result<Vec<ClientLease>> {
     let sql = format!(
         "SELECT first, last, id, (SELECT name FROM series WHERE series.id = series_id), scope, who, leased_at
@@ -87,11 +84,8 @@ fn leases(connection: &Connection, condition: &str, of: impl Params) -> Result<V
 /// A lease with one of its ranges.
 fn read(row: &Row<'_>) -> Result<ClientLease> {
     Ok(ClientLease {
-        id: event(row.get(2)?),
-        place: Place {
-            series: row.get_ref(3)?.as_str()?.parse().map_err(|_| strange(3))?,
-            scope: ScopeKey::from_store(row.get_ref(4)?.as_str()?),
-        },
+        id: Uuid::from_bytes(row.get(2)?),
+        place: write::place(row, 3)?,
         ranges: vec![write::range(row, 0)?.ok_or_else(|| strange(0))?],
         who: row.get::<_, String>(5)?.into(),
         at: Timestamp::from_millisecond(row.get(6)?).map_err(|_| strange(6))?,

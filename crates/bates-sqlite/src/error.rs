@@ -6,78 +6,42 @@ use std::path::PathBuf;
 use bates_core::StoreError;
 use rusqlite::ffi::ErrorCode;
 
-/// Why a folder could not be opened as a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process has it open.
     #[error("{0} is in use by another process: two would hand out the same numbers")]
     InUse(PathBuf),
-    /// This process has it open.
     #[error("{0} is open in this process already: use the handle that has it open, or close that first")]
     InUseHere(PathBuf),
-    /// There is no store where one must be.
     #[error("{0} holds no store: no bates.db is in it")]
     NoStore(PathBuf),
-    /// The folder was a store before, and its database is gone.
     #[error(
         "{0} was a store before, but bates.db is missing or empty: numbers would come twice. Bring the files of the \
          store back together, or begin again at the first number, on purpose: with --new, or with Opening::New in a program"
     )]
     Gone(PathBuf),
-    /// Commits are missing whose answers were sent, or it cannot be told whether any are.
     #[error("{path} is not opened: {damage}. Numbers that were issued could come again. {}", .damage.advice())]
-    Damaged {
-        /// The folder.
-        path: PathBuf,
-        /// What was found.
-        damage: Damage,
-    },
-    /// Another program has the database open, after a crash.
+    Damaged { path: PathBuf, damage: Damage },
     #[error(
         "{0} is open in another program, such as sqlite3: close it. After a crash the log is replaced by a copy that \
          is on disk for sure, and that program would go on with the old one"
     )]
     DatabaseInUse(PathBuf),
-    /// There is no room for the copy of the log that is made after a crash.
     #[error("no room to copy {log} after a crash: it takes {bytes} bytes. Make room, and start again")]
-    NoRoom {
-        /// The log.
-        log: PathBuf,
-        /// What the copy takes.
-        bytes: u64,
-    },
-    /// The store was moved.
+    NoRoom { log: PathBuf, bytes: u64 },
     #[error("this store was left for {0}, and numbering goes on there: it is not served again")]
     Left(Box<str>),
-    /// The store is not complete.
     #[error("this store is being filled from {0}: run `bates move-store` again, which finishes it")]
     Arriving(Box<str>),
-    /// The database is of another version of Bates.
     #[error(
         "the database has schema version {found}, and this version of Bates needs {needed}: run the version of Bates \
          that created the store"
     )]
-    OtherVersion {
-        /// The version of the database.
-        found: u32,
-        /// The version that this program needs.
-        needed: u32,
-    },
-    /// The database could not be read.
+    OtherVersion { found: u32, needed: u32 },
     #[error("cannot read the database: {0}")]
     Unreadable(Box<str>),
-    /// The operating system refused something.
     #[error("cannot {doing} {path}: {error}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// The operating system's reason.
-        error: io::Error,
-    },
-    /// SQLite refused something.
+    Io { doing: &'static str, path: PathBuf, error: io::Error },
     #[error("cannot open the database: {0}")]
     Sqlite(#[from] rusqlite::Error),
 }
@@ -86,39 +50,27 @@ pub enum OpenError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The database with its log ends before the last answer.
     #[error(
         "bates.db and its log (bates.db-wal) end at commit {found} of {answered}. The log is damaged, or an older copy \
          was put back"
     )]
-    CommitsMissing {
-        /// The last commit that can be read.
-        found: u64,
-        /// The last commit whose answers were sent.
-        answered: u64,
-    },
-    /// The log is gone.
+    CommitsMissing { found: u64, answered: u64 },
     #[error("the log (bates.db-wal) that belongs to bates.db is missing")]
     LogMissing,
-    /// The log is gone or damaged, and the database is not of one piece without it.
     #[error(
         "bates.db is a mixture of old and new pages: a crash left it while the log (bates.db-wal) was being written \
          into it, and the log is missing or damaged"
     )]
     Mixed,
-    /// The state file is gone.
     #[error("bates.state is missing, which says up to which commit numbers were issued")]
     StateMissing,
-    /// The state file is damaged.
     #[error("bates.state cannot be read, which says up to which commit numbers were issued")]
     StateUnreadable,
-    /// The store was opened to raise its cursors, and is not let go on yet.
     #[error("commits are missing, and `bates floor --accept-loss` was not run yet")]
     NotAccepted,
 }
 
 impl Damage {
-    /// What an operator can do.
     fn advice(self) -> &'static str {
         if self == Self::Mixed {
             return "Put bates.db, bates.db-wal and bates.state back undamaged. If that is not possible, put bates.db of \
@@ -130,7 +82,7 @@ impl Damage {
     }
 }
 
-/// A full disk may have room again; whatever else fails while writing leaves it open what is on disk.
+/// A full disk may have room again; after any other failed write it is unknown what is on disk.
 pub(crate) fn of_write(error: &rusqlite::Error) -> StoreError {
     let message = error.to_string().into();
     // The index of the log could not grow: nothing of the commit was written yet.
@@ -147,7 +99,7 @@ pub(crate) fn of_write(error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// A failed read tells nothing and changes nothing.
+/// A failed read changes nothing.
 pub(crate) fn of_read(error: &rusqlite::Error) -> StoreError {
     StoreError::Unavailable(error.to_string().into())
 }

@@ -18,7 +18,6 @@ const LOG: &str = "bates.db-wal";
 
 const STATE: &str = "bates.state";
 
-/// Which folders may be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     /// A store, or a folder that never was one and becomes one.
@@ -32,11 +31,10 @@ pub enum Opening {
     Stopped,
 }
 
-/// A folder that this process alone has open.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// The folder itself, held for its lock. A file in it could be removed or replaced, and the lock with it.
+    /// The folder itself: a file in it could be removed or replaced, and the lock with it.
     lock: File,
     id: FolderId,
     process: ProcessGuard,
@@ -44,7 +42,7 @@ pub(crate) struct Folder {
 
 type FolderId = (u64, u64);
 
-/// The folders that this process has open, only to say so. Never waited for: in a fork the holder of the lock may not exist.
+/// The folders that this process has open. Never waited for: in a fork the holder of the lock may not exist.
 static OPEN: Mutex<BTreeMap<FolderId, ProcessGuard>> = Mutex::new(BTreeMap::new());
 
 fn id_of(folder: &File) -> io::Result<FolderId> {
@@ -84,7 +82,6 @@ impl Folder {
         self.path.join(STATE)
     }
 
-    /// Whether there is a database that is not empty.
     pub(crate) fn has_database(&self) -> bool {
         fs::metadata(self.database()).is_ok_and(|database| database.len() > 0)
     }
@@ -95,8 +92,8 @@ impl Folder {
     }
 }
 
-/// A process that is being started by this one has a copy of the descriptor until it is another program: closing alone
-/// would leave the lock to it for that moment. A fork leaves the lock to the process that it was forked from.
+/// Unlocks before it closes: a child process that is being started has a copy of the descriptor, and with it the lock.
+/// A fork leaves the lock to its parent.
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.process.is_forked() {
@@ -114,8 +111,7 @@ pub(crate) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error)
     move |error| OpenError::Io { doing, path, error }
 }
 
-/// Makes the folder and those above it that are missing. Each is synced together with its name in the one above, or a
-/// power cut could take the whole folder away.
+/// Makes missing folders, and syncs each with its name in its parent: a power cut could remove the whole folder otherwise.
 fn make(path: &Path) -> Result<(), OpenError> {
     // The parent of `data` is "", which is the current folder.
     let named =

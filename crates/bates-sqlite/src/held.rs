@@ -1,4 +1,4 @@
-//! What processes hold in memory, and what became of it when they crashed or could not give it back.
+//! Positions that processes hold in memory, and those that are lost.
 //!
 //! Invariant: a process that lives has written where its holding begins before it hands anything of it out.
 
@@ -19,7 +19,6 @@ pub(crate) fn begin(connection: &Connection) -> Result<i64> {
     Ok(connection.last_insert_rowid())
 }
 
-/// What is held of a scope whose cursor stands at `next`.
 pub(crate) fn left(
     connection: &Connection,
     ScopeRef { series_id, scope }: ScopeRef<'_>,
@@ -30,8 +29,8 @@ pub(crate) fn left(
     for table in ["ledger", "lost", "pooled", "client_lease"] {
         let sql = format!("SELECT first, last FROM {table} WHERE series_id = ? AND scope = ? AND last >= ?");
         let of = params![series_id, scope, integer(held.from)];
-        elsewhere
-            .extend(write::rows(connection, &sql, of, |row| write::range(row, 0))?.into_iter().flatten());
+        let ranges = write::rows(connection, &sql, of, |row| write::range(row, 0))?;
+        elsewhere.extend(ranges.into_iter().flatten());
     }
     Ok(Ranges::of(Lease::new(held.from, next)).without(&Ranges::of(elsewhere)))
 }
@@ -44,6 +43,5 @@ pub(crate) fn lose(
 ) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO lost (series_id, scope, first, last, reason) VALUES (?, ?, ?, ?, ?)";
     let (first, last) = (integer(range.from()), integer(range.to() - 1));
-    write::execute(transaction, sql, params![series_id, scope, first, last, reason.name()])?;
-    Ok(())
+    write::execute(transaction, sql, params![series_id, scope, first, last, reason.name()]).map(drop)
 }

@@ -1,9 +1,8 @@
 //! The embedded store: cursors in SQLite, in one folder, written by one thread that commits for all who wait.
 //!
-//! Owns the schema, the folder and its lock. Must never answer before a commit is on disk, and never go on
-//! after a write whose outcome is unknown.
+//! Owns the schema, the folder and its lock. Must never answer before a commit is on disk, nor go on after a write whose
+//! outcome is unknown.
 
-mod aside;
 mod audit;
 mod batch;
 mod books;
@@ -20,7 +19,6 @@ mod pin;
 mod planted;
 mod pool;
 mod progress;
-mod read;
 mod schema;
 mod scope;
 mod state_file;

@@ -14,12 +14,10 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 /// Puts a synced copy of the log in its place; answers whether there is anything in it.
 ///
-/// After a failed sync the kernel keeps pages in memory that are not on disk, and takes them for written. A log that is
-/// read with such pages, and written behind them, would lose all of that in a power cut.
+/// After a failed sync the kernel may take pages for written that are not on disk: a power cut would lose them.
 pub(crate) fn secure(folder: &Folder) -> Result<bool, OpenError> {
     let log = folder.log();
     let copied = log.with_extension("db-wal-copy");
-    // One that was cut off.
     let _ = fs::remove_file(&copied);
     let bytes = match fs::metadata(&log) {
         Ok(metadata) => metadata.len(),
@@ -41,8 +39,7 @@ pub(crate) fn secure(folder: &Folder) -> Result<bool, OpenError> {
     Ok(true)
 }
 
-/// SQLite holds a lock on the database as long as it has its log open. A program that has, such as `sqlite3`, would go
-/// on with the log that is replaced here.
+/// Another program that has the database open, such as `sqlite3`, would go on with the log that is replaced here.
 ///
 /// Invariant: SQLite has not opened the database in this process yet. Closing a second descriptor would end its locks.
 fn lock_database(path: &Path) -> Result<File, OpenError> {

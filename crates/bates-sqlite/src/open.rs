@@ -1,5 +1,4 @@
-//! How a folder is opened as a store. What is in it is judged before anything is written: a refused folder stays as it
-//! was.
+//! How a folder is opened as a store. Its content is judged before anything is written: a refused folder stays as it was.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,12 +19,11 @@ use crate::planted::{Bug, is_planted};
 use crate::progress::{self, Progress};
 use crate::state_file::{Content, Found, Phase, StateFile};
 use crate::writer::Writer;
-use crate::{held, log, read, schema};
+use crate::{held, log, schema};
 
-/// Only an operator with `sqlite3` can be in the way; that is waited for, not failed on.
+/// Only an operator with `sqlite3` can be in the way.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Statements are prepared once; there are about a dozen.
 const STATEMENTS_MAX: usize = 64;
 
 /// Page cache of each connection: a million cursors. Without it each grant would read its page from the file.
@@ -38,7 +36,7 @@ pub(crate) struct Opened {
     pub(crate) identity: Uuid,
 }
 
-/// With a mark, a store that is made has it from the beginning.
+/// A new store has the mark from the beginning.
 pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result<Opened, OpenError> {
     let folder = Folder::open(path, opening)?;
     let found = StateFile::find(&folder.state_file()).map_err(failed("read", &folder.state_file()))?;
@@ -49,7 +47,8 @@ pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result
     let steady = Steady::new();
     let (run, commits) = begin_run(&mut connection, steady.now())?;
     let reader = connect(&folder)?;
-    let identity = read::identity(&connection)?;
+    let identity =
+        connection.query_row("SELECT id FROM identity", [], |row| row.get(0).map(Uuid::from_bytes))?;
     if has_log || is_new {
         empty_log(&folder, &connection, &state)?;
     }
@@ -60,8 +59,8 @@ pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result
 }
 
 impl SqliteStore {
-    /// Makes a folder that only a move fills, if it holds nothing yet: before the old store is left, so that a move that
-    /// is killed leaves no folder that becomes a new store. Answers whether it was made just now.
+    /// Makes a folder that only a move fills, before the old store is left: a move that is killed then leaves no folder
+    /// that becomes a new store. Answers whether the folder is new.
     pub fn reserve(path: &Path) -> Result<bool, OpenError> {
         let is_new = !path.exists();
         let folder = Folder::open(path, Opening::First)?;
@@ -73,7 +72,7 @@ impl SqliteStore {
         Ok(false)
     }
 
-    /// Takes a reservation back, and removes an empty folder, unless another run of the move uses it by now.
+    /// Takes a reservation back, and removes an empty folder, unless another run of the move uses it.
     pub fn unreserve(path: &Path) -> Result<(), OpenError> {
         let folder = match Folder::open(path, Opening::First) {
             Err(OpenError::InUse(_) | OpenError::InUseHere(_)) => return Ok(()),
@@ -93,7 +92,6 @@ impl SqliteStore {
     }
 }
 
-/// What may be opened, and the mark of a store that is made.
 #[derive(Clone, Copy)]
 struct How<'m> {
     opening: Opening,
@@ -103,11 +101,10 @@ struct How<'m> {
 struct Judged {
     state: StateFile,
     connection: Connection,
-    /// Whether a log was left that is not empty.
+    /// Whether a log that is not empty was left.
     has_log: bool,
 }
 
-/// A folder whose database is missing or empty.
 fn begin(folder: &Folder, found: &Found, how: How<'_>) -> Result<Judged, OpenError> {
     let phase = match found {
         Found::Missing => Phase::New,
@@ -195,7 +192,6 @@ fn mixed(folder: &Folder, found: &Found, error: OpenError) -> OpenError {
     }
 }
 
-/// What the database tells, with as much of its log as can be read.
 fn damage_of_database(state: Content, connection: &Connection) -> rusqlite::Result<Option<Damage>> {
     let Content { phase, commits: answered } = state;
     let Progress { commits, .. } = progress::read(connection)?;
@@ -261,8 +257,8 @@ fn check_integrity(connection: &Connection) -> Result<(), OpenError> {
 /// Invariant: `synchronous=FULL` in WAL mode syncs every commit; with `NORMAL` a power cut would take commits
 /// back, and their numbers would come again.
 ///
-/// Invariant: SQLite neither writes the log into the database by itself, nor removes it when it closes: both are done
-/// only when the state file says so, or a refused opening would change what is there.
+/// Invariant: SQLite neither writes the log into the database by itself nor removes it when it closes: a refused opening
+/// must change nothing.
 pub(crate) fn connect(folder: &Folder) -> Result<Connection, OpenError> {
     let connection = Connection::open(folder.database())?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -274,8 +270,7 @@ pub(crate) fn connect(folder: &Folder) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // SQLite takes a negative size for KiB.
     connection.pragma_update(None, "cache_size", -CACHE_KIB_MAX)?;
-    // A plan does not depend on what is bound: otherwise statements would be parsed anew with each binding, because of
-    // the partial indexes, and that costs more than they do.
+    // Plans must not depend on bound values: with partial indexes, each binding would parse the statement again.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)

@@ -17,18 +17,11 @@ pub(crate) fn pin(
             "INSERT INTO series (name, template, parameters, shuffled, start, reset, time_zone, construction,
                  permutation_key, promise, rules)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let Definition { series, template, parameters, shuffled, reset, time_zone, rules, .. } = asked;
+        let (name, start, version) = (series.as_str(), integer(asked.start), asked.construction);
+        let promise = asked.promise.map(Promise::name);
         let values = params![
-            asked.series.as_str(),
-            asked.template,
-            asked.parameters,
-            asked.shuffled,
-            integer(asked.start),
-            asked.reset,
-            asked.time_zone,
-            asked.construction,
-            fresh_key,
-            asked.promise.map(Promise::name),
-            asked.rules
+            name, template, parameters, shuffled, start, reset, time_zone, version, fresh_key, promise, rules
         ];
         execute(transaction, sql, values)?;
         let permutation_key = fresh_key.map(<[u8]>::to_vec);
@@ -48,7 +41,7 @@ pub(crate) fn pin(
     Ok(Ok(Pinned::again(&pinned, asked, permutation_key)))
 }
 
-/// Changes the promise of a series, if it is `from`. Where a scope becomes gapless, it is so from its cursor on.
+/// Changes the promise of a series if it is `from`. Scopes that become gapless are so from their cursors on.
 pub(crate) fn change_promise(
     transaction: &Transaction<'_>,
     series: &SeriesName,
@@ -57,7 +50,7 @@ pub(crate) fn change_promise(
 ) -> Refusable<bool> {
     let sql = "SELECT promise FROM series WHERE name = ?";
     let pinned: Option<Option<String>> = write::row(transaction, sql, [series.as_str()], |row| row.get(0))?;
-    let Some(pinned) = pinned else { return Ok(Err(StoreError::UnknownSeries(series.as_str().into()))) };
+    let Some(pinned) = pinned else { return Ok(Err(write::unknown(series))) };
     if pinned.as_deref().is_some_and(|pinned| pinned != from.name()) {
         return Ok(Ok(pinned.as_deref() == Some(to.name())));
     }
@@ -67,11 +60,11 @@ pub(crate) fn change_promise(
             refused => return Ok(refused),
         }
     }
-    transaction.execute("UPDATE series SET promise = ? WHERE name = ?", [to.name(), series.as_str()])?;
+    execute(transaction, "UPDATE series SET promise = ? WHERE name = ?", [to.name(), series.as_str()])?;
     let gapless_from = if to == Promise::Gapless { "next" } else { "0" };
     let of = "series_id = (SELECT id FROM series WHERE name = ?)";
-    transaction
-        .execute(&format!("UPDATE cursor SET gapless_from = {gapless_from} WHERE {of}"), [series.as_str()])?;
+    let sql = format!("UPDATE cursor SET gapless_from = {gapless_from} WHERE {of}");
+    execute(transaction, &sql, [series.as_str()])?;
     Ok(Ok(true))
 }
 

@@ -1,6 +1,5 @@
-//! Bugs on purpose, for the tests that have to catch them: what the store would be without one of its rules. Only
-//! with the feature `planted-bugs`, which no build but that of tests has, and only where the environment asks for
-//! one. Must never change anything otherwise.
+//! Bugs on purpose, which tests have to catch: only with the feature `planted-bugs`, which only builds for tests have,
+//! and only if the environment asks for one.
 
 use std::sync::mpsc::Receiver;
 
@@ -32,23 +31,21 @@ pub(crate) fn is_planted(bug: Bug) -> bool {
             "give-back-without-compare" => Some(Bug::GiveBackWithoutCompare),
             "answer-before-record" => Some(Bug::AnswerBeforeRecord),
             "open-below-answered" => Some(Bug::OpenBelowAnswered),
-            // One of another crate.
+            // Of another crate.
             "push-without-fence" => None,
             other => panic!("BATES_PLANTED_BUG={other} is no bug that can be planted"),
         });
     *PLANTED == Some(bug)
 }
 
-/// No build that ships has one.
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) const fn is_planted(_: Bug) -> bool {
     false
 }
 
-/// Records that are held back: more than callers of a test have under way, so that some of them were answered.
+/// More records than the callers of a test have under way, so that some of them were answered.
 const HELD_BACK: usize = 32;
 
-/// Holds the latest records back, and answers with those before them.
 pub(crate) fn held_back(records: Vec<Record>) -> Vec<Record> {
     static HELD: Mutex<Vec<Record>> = Mutex::new(Vec::new());
     let mut held = HELD.lock();

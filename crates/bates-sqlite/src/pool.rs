@@ -11,15 +11,13 @@ use rusqlite::{Connection, Result, Row, Transaction, params};
 
 use crate::SqliteStore;
 use crate::held::{self, Held};
-use crate::outbox::strange;
-use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer, whole};
+use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer, strange, whole};
 
 const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM pool
     WHERE series_id = (SELECT id FROM series WHERE name = ?)";
 
 impl PoolStore for SqliteStore {
     async fn pool(&self, place: Place) -> StoreResult<Pool> {
-        // Nearly always it is there, and nothing has to be written.
         if let Some(pool) = self.read(|connection| find(connection, &place))? {
             return Ok(pool);
         }
@@ -32,7 +30,11 @@ impl PoolStore for SqliteStore {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> StoreResult<Vec<(ScopeKey, Pool)>> {
-        self.read(|connection| list(connection, &series, after.as_ref(), limit))
+        let sql = format!("{SELECT} AND (? OR scope > ?) ORDER BY scope LIMIT ?");
+        let after_key = after.as_ref().map_or("", ScopeKey::as_str);
+        let of = params![series.as_str(), after.is_none(), after_key, bounded(limit)];
+        let read = |row: &Row<'_>| Ok((ScopeKey::from_store(row.get_ref(3)?.as_str()?), read(row)?));
+        self.read(|connection| write::rows(connection, &sql, of, read))
     }
 
     async fn renew_pool(&self, place: Place, renewal: Renewal) -> StoreResult<Option<Pool>> {
@@ -56,12 +58,12 @@ fn name(state: PoolState) -> &'static str {
 pub(crate) fn put(transaction: &Transaction<'_>, at: ScopeRef<'_>, row: &PooledRange<i64>) -> Result<()> {
     let sql = "INSERT INTO pooled (series_id, scope, first, last, state, run) VALUES (?, ?, ?, ?, ?, ?)";
     let (first, last) = (integer(row.range.from()), integer(row.range.to() - 1));
-    execute(transaction, sql, params![at.series_id, at.scope, first, last, name(row.state), row.holder])?;
-    Ok(())
+    let of = params![at.series_id, at.scope, first, last, name(row.state), row.holder];
+    execute(transaction, sql, of).map(drop)
 }
 
-/// Writes positions down that were handed out while the process holds others below them, from `held_from` on. They join
-/// those before them, and those that nothing is held below any more go: there are no more rows than leases.
+/// Writes positions that were handed out while the process holds others below them. They join the range before them, and
+/// rows below all that is held are deleted: there are never more rows than leases.
 pub(crate) fn put_popped(
     transaction: &Transaction<'_>,
     at: ScopeRef<'_>,
@@ -73,19 +75,16 @@ pub(crate) fn put_popped(
     let join =
         "UPDATE pooled SET last = ? WHERE series_id = ? AND scope = ? AND state = 'popped' AND last = ?";
     let (first, last) = (integer(range.from()), integer(range.to() - 1));
-    let longer = execute(transaction, join, params![last, at.series_id, at.scope, first - 1])?;
-    if longer > 0 {
+    if execute(transaction, join, params![last, at.series_id, at.scope, first - 1])? > 0 {
         return Ok(());
     }
     put(transaction, at, &PooledRange { range, state: PoolState::Popped, holder: held.run })
 }
 
-/// The server of a pool is not known any more: what is in the list must be given up.
 pub(crate) fn forget_server(transaction: &Transaction<'_>, at: ScopeRef<'_>) -> Result<()> {
     let sql =
         "UPDATE pool SET server_run = NULL, server_replication = NULL WHERE series_id = ? AND scope = ?";
-    execute(transaction, sql, params![at.series_id, at.scope])?;
-    Ok(())
+    execute(transaction, sql, params![at.series_id, at.scope]).map(drop)
 }
 
 fn read(row: &Row<'_>) -> Result<Pool> {
@@ -98,27 +97,15 @@ fn find(connection: &Connection, place: &Place) -> Result<Option<Pool>> {
     write::row(connection, &format!("{SELECT} AND scope = ?"), of, read)
 }
 
-fn list(
-    connection: &Connection,
-    series: &SeriesName,
-    after: Option<&ScopeKey>,
-    limit: usize,
-) -> Result<Vec<(ScopeKey, Pool)>> {
-    let sql = format!("{SELECT} AND (? OR scope > ?) ORDER BY scope LIMIT ?");
-    let of = params![series.as_str(), after.is_none(), after.map_or("", ScopeKey::as_str), bounded(limit)];
-    let read = |row: &Row<'_>| Ok((ScopeKey::from_store(row.get_ref(3)?.as_str()?), read(row)?));
-    write::rows(connection, &sql, of, read)
-}
-
-/// The pool, which is there afterwards if it was not before.
+/// Makes the pool if it is missing.
 fn make(transaction: &Transaction<'_>, place: &Place) -> Refusable<Pool> {
     let sql = "INSERT OR IGNORE INTO pool (series_id, scope) SELECT id, ? FROM series WHERE name = ?";
     execute(transaction, sql, params![place.scope.as_str(), place.series.as_str()])?;
-    Ok(find(transaction, place)?.ok_or_else(|| write::unknown(place)))
+    Ok(find(transaction, place)?.ok_or_else(|| write::unknown(&place.series)))
 }
 
 fn renew(transaction: &Transaction<'_>, place: &Place, renewal: &Renewal) -> Refusable<Option<Pool>> {
-    let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(place))) };
+    let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(&place.series))) };
     let _ = make(transaction, place)?;
     let Some(change) = load(transaction, at, place)?.renew(renewal.clone()) else { return Ok(Ok(None)) };
     let server = change.pool.server.as_ref();
@@ -132,7 +119,7 @@ fn renew(transaction: &Transaction<'_>, place: &Place, renewal: &Renewal) -> Ref
 }
 
 fn settle(transaction: &Transaction<'_>, place: &Place, settling: &Settling) -> Refusable<()> {
-    let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(place))) };
+    let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(&place.series))) };
     let change = load(transaction, at, place)?.settle(settling);
     Ok(Ok(apply(transaction, at, &change)?))
 }

@@ -1,9 +1,8 @@
 //! How many commits the store has had, and when the last one was made: one row.
 //!
-//! Invariant: every transaction that changes anything writes this row. Whatever part of a damaged log is read, the row
-//! then says which commit the rest belongs to.
+//! Invariant: every transaction that changes anything writes this row, so a database with a damaged log knows its last commit.
 
-use rusqlite::{Connection, Result, Transaction, params};
+use rusqlite::{Connection, Result, Row, Transaction, params};
 
 use crate::write::{execute, integer, whole};
 
@@ -15,11 +14,11 @@ pub(crate) struct Progress {
 }
 
 pub(crate) fn read(connection: &Connection) -> Result<Progress> {
-    let mut statement = connection.prepare_cached("SELECT commits, seen_at FROM progress")?;
-    statement.query_row([], |row| Ok(Progress { commits: whole(row.get(0)?), seen_at: row.get(1)? }))
+    let read = |row: &Row<'_>| Ok(Progress { commits: whole(row.get(0)?), seen_at: row.get(1)? });
+    connection.query_row("SELECT commits, seen_at FROM progress", [], read)
 }
 
 pub(crate) fn raise(transaction: &Transaction<'_>, commits: u64, now: i64) -> Result<()> {
-    execute(transaction, "UPDATE progress SET commits = ?, seen_at = ?", params![integer(commits), now])?;
-    Ok(())
+    let sql = "UPDATE progress SET commits = ?, seen_at = ?";
+    execute(transaction, sql, params![integer(commits), now]).map(drop)
 }

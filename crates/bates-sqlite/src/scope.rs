@@ -4,13 +4,12 @@ use bates_core::ledger::{
     AdoptedPositions, PoolState, PooledRange, Request, ScopeBefore, ScopeChange, SeriesBefore,
 };
 use bates_core::{Cursor, Place, Ranges};
-use rusqlite::{Result, Transaction, params};
+use rusqlite::{Connection, Result, Transaction, params};
 
-use crate::aside;
 use crate::held::{self, Held};
 use crate::planted::{Bug, is_planted};
 use crate::pool;
-use crate::write::{self, ScopeRef, enter, execute, integer, whole};
+use crate::write::{self, ScopeRef, bounded, enter, execute, integer, whole};
 
 pub(crate) struct StoredScope<'p> {
     place: &'p Place,
@@ -44,7 +43,7 @@ impl<'p> StoredScope<'p> {
         };
         let mut adopted = AdoptedPositions::needed(cursor, adopted_to, requests.clone());
         while let Some(page) = adopted.missing_page() {
-            adopted.add_page(aside::read(transaction, place, page.from, page.limit)?);
+            adopted.add_page(adopted_positions(transaction, place, page.from, page.limit)?);
         }
         let before = ScopeBefore {
             cursor: Some(planted_cursor(cursor, requests)),
@@ -89,7 +88,6 @@ fn cursor_row(transaction: &Transaction<'_>, place: &Place) -> Result<Option<Cur
 }
 
 impl StoredScope<'_> {
-    /// Writes the change of the scope; nothing if there is no such series.
     pub(crate) fn apply(&self, transaction: &Transaction<'_>, change: &ScopeChange, run: i64) -> Result<()> {
         let Some(series_id) = self.series_id else { return Ok(()) };
         let at = ScopeRef::new(series_id, self.place.scope.as_str());
@@ -112,13 +110,12 @@ impl StoredScope<'_> {
         }
         change.lost.iter().try_for_each(|lost| held::lose(transaction, at, lost.range, lost.reason))?;
         if !change.adopted.is_empty() {
-            aside::enter(transaction, at, &change.adopted)?;
+            adopt(transaction, at, &change.adopted)?;
         }
         if change.forgets_pool_server { pool::forget_server(transaction, at) } else { Ok(()) }
     }
 }
 
-/// Writes a cursor, and counts a new scope in its series.
 pub(crate) fn put_cursor(
     transaction: &Transaction<'_>,
     ScopeRef { series_id, scope }: ScopeRef<'_>,
@@ -133,13 +130,36 @@ pub(crate) fn put_cursor(
         let insert =
             "INSERT INTO cursor (next, version, held_from, run, series_id, scope) VALUES (?, ?, ?, ?, ?, ?)";
         execute(transaction, insert, of)?;
-        execute(transaction, "UPDATE series SET scopes = scopes + 1 WHERE id = ?", [series_id])?;
+        execute(transaction, "UPDATE series SET scopes = scopes + 1 WHERE id = ?", [series_id]).map(drop)
     } else {
         // A released range was never handed out, so the scope is gapless from its first position on.
         let update = "UPDATE cursor SET next = ?1, version = ?2, held_from = ?3, run = ?4,
                           gapless_from = min(gapless_from, ?1)
                       WHERE series_id = ?5 AND scope = ?6";
-        execute(transaction, update, of)?;
+        execute(transaction, update, of).map(drop)
     }
-    Ok(())
+}
+
+/// Invariant: the cursor, which is there already, knows in the same commit where the adopted positions end.
+pub(crate) fn adopt(transaction: &Transaction<'_>, at: ScopeRef<'_>, positions: &[u64]) -> Result<()> {
+    let insert = "INSERT OR IGNORE INTO aside (series_id, scope, position) VALUES (?, ?, ?)";
+    for position in positions {
+        execute(transaction, insert, params![at.series_id, at.scope, integer(*position)])?;
+    }
+    let past = positions.iter().max().map_or(0, |last| integer(last + 1));
+    let raise = "UPDATE cursor SET aside_to = max(aside_to, ?) WHERE series_id = ? AND scope = ?";
+    execute(transaction, raise, params![past, at.series_id, at.scope]).map(drop)
+}
+
+pub(crate) fn adopted_positions(
+    connection: &Connection,
+    place: &Place,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<u64>> {
+    let sql =
+        "SELECT position FROM aside WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?
+                   AND position >= ? ORDER BY position LIMIT ?";
+    let of = params![place.series.as_str(), place.scope.as_str(), integer(from), bounded(limit)];
+    write::rows(connection, sql, of, |row| Ok(whole(row.get(0)?)))
 }

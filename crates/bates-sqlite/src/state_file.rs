@@ -15,16 +15,15 @@ use parking_lot::Mutex;
 const SLOT_BYTES: usize = 4096;
 const SLOTS: usize = 2;
 
-/// What a store was doing when the file was last written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Nothing was answered yet: there may be no database.
     New,
-    /// A move has begun to make the store: there may be no database, and none is begun but by the move.
+    /// A move has begun to make the store: there may be no database, and only the move makes one.
     Arriving,
     /// A process has the store open, or it crashed. The database needs its log.
     Open,
-    /// As `Open`, while the log is written into the database, which is a mixture without its log until that is done.
+    /// As `Open`, while the log is written into the database, which is a mixture without it.
     Checkpoint,
     /// The database is complete without its log.
     Closed,
@@ -58,7 +57,6 @@ pub(crate) struct Content {
 #[derive(Debug)]
 pub(crate) enum Found {
     Missing,
-    /// No slot can be read.
     Unreadable,
     Readable(StateFile),
 }
@@ -67,7 +65,7 @@ pub(crate) enum Found {
 pub(crate) struct StateFile {
     path: PathBuf,
     written: Mutex<Written>,
-    /// Whether commits are missing: asked by every caller, who must not wait for a write.
+    /// A copy of the phase: callers must not wait for a write.
     is_stopped: AtomicBool,
 }
 
@@ -75,7 +73,7 @@ pub(crate) struct StateFile {
 struct Written {
     file: File,
     content: Content,
-    /// Counts writes: the slot with the higher one is the newer.
+    /// Counts writes: the newer slot has the higher one.
     serial: u64,
 }
 
@@ -121,8 +119,8 @@ impl StateFile {
         self.written.lock().content
     }
 
-    /// Writes down that the answers of this commit are about to be sent. It is not synced: a process that is killed
-    /// leaves it to the kernel, and after a power cut it may be older than the log, never newer.
+    /// The answers of this commit are about to be sent. Not synced: after a power cut it may be older than the log, never
+    /// newer.
     pub(crate) fn answered(&self, commits: u64) -> io::Result<()> {
         let mut written = self.written.lock();
         let Content { phase, .. } = written.content;
@@ -145,7 +143,7 @@ impl StateFile {
         if self.is_stopped() { Ok(()) } else { self.accept(commits) }
     }
 
-    /// The commits up to this one are all there are, and all that there were: the loss of others was accepted.
+    /// The loss of the commits after this one is accepted.
     pub(crate) fn accept(&self, commits: u64) -> io::Result<()> {
         let mut written = self.written.lock();
         written.put(Content { phase: Phase::Open, commits })?;
@@ -154,7 +152,7 @@ impl StateFile {
         Ok(())
     }
 
-    /// Whether the file is still where it was opened: it may have been removed or replaced since.
+    /// Whether the file was neither removed nor replaced since it was opened.
     pub(crate) fn is_in_place(&self) -> bool {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         let opened = self.written.lock().file.metadata().map(identity);

@@ -8,32 +8,27 @@ use std::thread::{self, JoinHandle};
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, CursorStore, Definition, Grant, GrantError, Lease, Mark, NodeStore, Pinned, Place, ProcessGuard,
-    Promise, PromiseChange, Reason, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError,
+    Promise, PromiseChange, Ranges, Reason, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError,
     StoreResult, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, Row, Transaction, params};
 use uuid::Uuid;
 
-use crate::aside;
 use crate::batch::{Call, Job};
 use crate::error::{Damage, OpenError, of_read};
 use crate::folder::{Folder, Opening, failed};
-use crate::held;
 use crate::open::{self, Opened};
 use crate::outbox::Steady;
-use crate::progress;
 use crate::state_file::StateFile;
-use crate::write::Refusable;
+use crate::write::{self, Refusable, bounded, rows, whole};
 use crate::writer::{Awaited, Writer};
-use crate::{moving, pin, read, write};
+use crate::{held, moving, pin, progress, scope};
 
-/// Cursors in a folder of this machine.
 pub struct SqliteStore {
-    /// `None` once the store is being dropped, which is how the writer learns of it.
+    /// `None` once the store is being dropped: then the writer stops.
     writes: Option<Sender<Job>>,
     writer: Option<JoinHandle<Option<Writer>>>,
-    /// `None` once the store is being dropped.
     reader: Mutex<Option<Connection>>,
     state: Arc<StateFile>,
     pub(crate) steady: Steady,
@@ -45,7 +40,6 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in a folder, and makes it if the folder may become one.
     pub fn open(path: &Path, opening: Opening) -> Result<Self, OpenError> {
         let store = Self::open_to_move(path, opening)?;
         match store.read(moving::marked).map_err(|error| OpenError::Unreadable(error.to_string().into()))? {
@@ -55,13 +49,12 @@ impl SqliteStore {
         }
     }
 
-    /// The same for a store that is moved, whether or not it may be served.
+    /// Also opens a store that was left or is being filled.
     pub fn open_to_move(path: &Path, opening: Opening) -> Result<Self, OpenError> {
         Self::open_marked(path, opening, None)
     }
 
-    /// Opens the store that a move fills. A missing store is made with the mark from the beginning: it is
-    /// never served before everything has arrived.
+    /// Opens the store that a move fills. A new one has the mark from the beginning, so it is never served too early.
     pub fn open_arriving(path: &Path, mark: &Mark) -> Result<Self, OpenError> {
         Self::open_marked(path, Opening::First, Some(mark))
     }
@@ -80,18 +73,15 @@ impl SqliteStore {
         Ok(Self { writes, writer, reader, state, steady, run, identity, process, folder })
     }
 
-    /// Lets a store that was opened with [`Opening::Stopped`] issue again, with the commits that it has. Numbers that
-    /// were issued by commits that are missing come again, unless the cursors were raised above them before.
-    ///
-    /// Answers whether any were missing.
+    /// Lets a store that was opened with [`Opening::Stopped`] issue again, and answers whether commits were missing. The
+    /// numbers of missing commits come again, unless the cursors were raised above them before.
     pub fn accept_loss(&self) -> StoreResult<bool> {
         if !self.state.is_stopped() {
             return Ok(false);
         }
         let commits = self.read(progress::read)?.commits;
-        let accepted = self.state.accept(commits);
         let failed = |error| StoreError::Unavailable(format!("cannot write bates.state: {error}").into());
-        accepted.map(|()| true).map_err(failed)
+        self.state.accept(commits).map(|()| true).map_err(failed)
     }
 
     pub(crate) fn check_complete(&self) -> StoreResult<()> {
@@ -110,7 +100,6 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Has the ledger decide a request, together with those that wait just now.
     pub(crate) async fn ask(&self, place: Place, request: Request) -> StoreResult<Outcome> {
         let (call, answer) = Call::new(place, request, self.steady.now());
         self.send(Job::Call(Box::new(call)))?;
@@ -142,12 +131,12 @@ fn gone() -> StoreError {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         if self.process.is_forked() {
-            // The database is open in the other process. To close it here would write to it.
+            // Closing the database, which the other process has open, would write to it.
             std::mem::forget((self.writes.take(), self.writer.take(), self.reader.get_mut().take()));
             return;
         }
         drop(self.writes.take());
-        // A writer that panicked has said so already. One that failed leaves everything as a crash does.
+        // A writer that failed or panicked leaves everything as a crash does.
         let writer = self.writer.take().and_then(|writer| writer.join().ok().flatten());
         drop(self.reader.lock().take());
         if let Some(writer) = writer {
@@ -178,7 +167,12 @@ impl SeriesStore for SqliteStore {
     }
 
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>> {
-        self.read(read::descriptions)
+        let sql = "SELECT name, description FROM series WHERE description IS NOT NULL ORDER BY name";
+        let read = |row: &Row<'_>| {
+            let name = row.get_ref(0)?.as_str()?.parse().expect("only names were written");
+            Ok((name, row.get::<_, String>(1)?.into()))
+        };
+        self.read(|connection| rows(connection, sql, [], read))
     }
 
     async fn change_promise(
@@ -211,7 +205,10 @@ impl CursorStore for SqliteStore {
     }
 
     async fn cursor(&self, place: Place) -> StoreResult<Option<Cursor>> {
-        self.read(|connection| read::cursor(connection, &place))
+        self.read(|connection| match write::at(connection, &place)? {
+            Some(at) => write::cursor(connection, at.series_id, at.scope),
+            None => Ok(None),
+        })
     }
 
     async fn scopes(
@@ -220,17 +217,32 @@ impl CursorStore for SqliteStore {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> StoreResult<Vec<(ScopeKey, Cursor)>> {
-        self.read(|connection| read::scopes(connection, &series, after.as_ref(), limit))
+        let sql = "SELECT scope, next, version FROM cursor
+                   WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?)
+                   ORDER BY scope LIMIT ?";
+        let after_key = after.as_ref().map_or("", ScopeKey::as_str);
+        let of = params![series.as_str(), after.is_none(), after_key, bounded(limit)];
+        let read = |row: &Row<'_>| {
+            let cursor = Cursor { next: whole(row.get(1)?), version: whole(row.get(2)?) };
+            Ok((ScopeKey::from_store(row.get_ref(0)?.as_str()?), cursor))
+        };
+        self.read(|connection| rows(connection, sql, of, read))
     }
 
     async fn ledger(&self, place: Place) -> StoreResult<Vec<Lease>> {
-        self.read(|connection| read::ledger(connection, &place))
+        let sql = "SELECT first, last FROM ledger
+                   WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?";
+        let of = params![place.series.as_str(), place.scope.as_str()];
+        let issued = self.read(|connection| rows(connection, sql, of, |row| write::range(row, 0)))?;
+        Ok(Ranges::of(issued.into_iter().flatten()).iter().collect())
     }
 
     async fn burn(&self, burned: Vec<(Place, Lease)>) -> StoreResult<()> {
         self.write(move |transaction| {
             for (place, range) in &burned {
-                let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(place))) };
+                let Some(at) = write::at(transaction, place)? else {
+                    return Ok(Err(write::unknown(&place.series)));
+                };
                 held::lose(transaction, at, *range, Reason::Burned)?;
             }
             Ok(Ok(()))
@@ -247,7 +259,7 @@ impl CursorStore for SqliteStore {
     }
 
     async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<u64>> {
-        self.read(|connection| aside::read(connection, &place, from, limit))
+        self.read(|connection| scope::adopted_positions(connection, &place, from, limit))
     }
 }
 

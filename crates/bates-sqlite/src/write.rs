@@ -1,12 +1,12 @@
-//! What is written, each within a transaction of the writer's. Pure SQL: nothing here commits or answers.
+//! Statements and columns that several modules use. Pure SQL: nothing here commits or answers.
 
-use bates_core::{Cursor, Lease, Place, SeriesName, StoreError};
-use rusqlite::{Connection, OptionalExtension, Params, Result, Row, Transaction, params};
+use bates_core::{Cursor, Lease, Place, ScopeKey, SeriesName, StoreError};
+use rusqlite::types::Type;
+use rusqlite::{Connection, Error, OptionalExtension, Params, Result, Row, Transaction, params};
 
-/// An answer that is part of the numbering, inside an outcome that is part of the database.
-pub(crate) type Refusable<T, E = StoreError> = Result<std::result::Result<T, E>>;
+/// An answer of the store, inside an outcome of the database.
+pub(crate) type Refusable<T> = Result<std::result::Result<T, StoreError>>;
 
-/// Answers how many rows it changed.
 pub(crate) fn execute(connection: &Connection, sql: &str, of: impl Params) -> Result<usize> {
     connection.prepare_cached(sql)?.execute(of)
 }
@@ -34,12 +34,23 @@ pub(crate) fn range(row: &Row<'_>, first: usize) -> Result<Option<Lease>> {
     Ok(Lease::new(whole(row.get(first)?), whole(row.get(first + 1)?) + 1))
 }
 
+/// The place in the columns `column`, a name, and, after it, a scope.
+pub(crate) fn place(row: &Row<'_>, column: usize) -> Result<Place> {
+    let series = row.get_ref(column)?.as_str()?.parse().map_err(|_| strange(column))?;
+    Ok(Place { series, scope: ScopeKey::from_store(row.get_ref(column + 1)?.as_str()?) })
+}
+
+/// A column holds a value that Bates never writes.
+pub(crate) fn strange(column: usize) -> Error {
+    Error::InvalidColumnType(column, "text".to_owned(), Type::Text)
+}
+
 pub(crate) fn bounded(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 pub(crate) fn probe(transaction: &Transaction<'_>) -> Refusable<()> {
-    // A change is all that it takes: the writer raises the number of commits.
+    // Any change makes the writer raise the number of commits.
     execute(transaction, "UPDATE progress SET commits = commits", [])?;
     Ok(Ok(()))
 }
@@ -67,21 +78,19 @@ pub(crate) fn put_description(
 ) -> Refusable<()> {
     let sql = "UPDATE series SET description = ? WHERE name = ?";
     let changed = execute(transaction, sql, params![description, series.as_str()])?;
-    Ok(if changed == 1 { Ok(()) } else { Err(StoreError::UnknownSeries(series.as_str().into())) })
+    Ok(if changed == 1 { Ok(()) } else { Err(unknown(series)) })
 }
 
-pub(crate) fn series(connection: &Connection, series: &SeriesName) -> Result<Option<(i64, u64)>> {
-    let read = |row: &Row<'_>| Ok((row.get(0)?, whole(row.get(1)?)));
-    row(connection, "SELECT id, scopes FROM series WHERE name = ?", [series.as_str()], read)
+/// The id of a series.
+pub(crate) fn series(connection: &Connection, series: &SeriesName) -> Result<Option<i64>> {
+    row(connection, "SELECT id FROM series WHERE name = ?", [series.as_str()], |row| row.get(0))
 }
 
 /// The key of the rows at a place; `None` if there is no such series.
 pub(crate) fn at<'p>(connection: &Connection, place: &'p Place) -> Result<Option<ScopeRef<'p>>> {
-    let found = series(connection, &place.series)?;
-    Ok(found.map(|(series_id, _)| ScopeRef { series_id, scope: place.scope.as_str() }))
+    Ok(series(connection, &place.series)?.map(|id| ScopeRef::new(id, place.scope.as_str())))
 }
 
-/// The key of a scope's rows.
 #[derive(Clone, Copy)]
 pub(crate) struct ScopeRef<'s> {
     pub(crate) series_id: i64,
@@ -100,10 +109,7 @@ pub(crate) fn enter(transaction: &Transaction<'_>, at: ScopeRef<'_>, lease: Leas
                     (SELECT max(first) FROM ledger WHERE series_id = ?1 AND scope = ?2)";
     let insert = "INSERT INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)";
     let of = params![at.series_id, at.scope, integer(lease.from()), integer(lease.to() - 1)];
-    if execute(transaction, join, of)? == 0 {
-        execute(transaction, insert, of)?;
-    }
-    Ok(())
+    if execute(transaction, join, of)? > 0 { Ok(()) } else { execute(transaction, insert, of).map(drop) }
 }
 
 pub(crate) fn cursor(connection: &Connection, series_id: i64, scope: &str) -> Result<Option<Cursor>> {
@@ -112,8 +118,8 @@ pub(crate) fn cursor(connection: &Connection, series_id: i64, scope: &str) -> Re
     row(connection, sql, params![series_id, scope], read)
 }
 
-pub(crate) fn unknown(place: &Place) -> StoreError {
-    StoreError::UnknownSeries(place.series.as_str().into())
+pub(crate) fn unknown(series: &SeriesName) -> StoreError {
+    StoreError::UnknownSeries(series.as_str().into())
 }
 
 /// Positions are below 2^53 and versions count writes, so both fit SQLite's signed integers.

@@ -1,7 +1,6 @@
 //! The writer: one thread that takes all writes that wait, commits them together, and answers after the commit.
 //!
-//! Invariant: an answer is sent only once its commit is on disk. After a write whose outcome is unknown the
-//! writer writes nothing more, and says so to everybody.
+//! Invariant: an answer is sent only once its commit is on disk. After a write whose outcome is unknown, every write fails.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -25,7 +24,6 @@ use crate::write::{self, Refusable};
 /// Max writes in one commit. A sync costs as much as some hundred rows: more would delay the first for little.
 const BATCH_MAX: usize = 4_096;
 
-/// A write: what it does within a transaction, and whom it tells once that is committed.
 pub(crate) trait Write: Send {
     fn apply(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()>;
 
@@ -54,7 +52,7 @@ impl<T: Send, W: Fn(&Transaction<'_>) -> Refusable<T> + Send> Write for Awaited<
     fn answer(self: Box<Self>, committed: StoreResult<()>) {
         let Self { outcome, answer, .. } = *self;
         let outcome = committed.and_then(|()| outcome.expect("what was committed was applied before"));
-        // Who no longer waits loses what it asked for: its range becomes a gap.
+        // The range of a caller that no longer waits becomes a gap.
         let _ = answer.send(outcome);
     }
 }
@@ -68,7 +66,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Writes until the store is dropped. Answers `None` if a write failed and it is not known what is on disk.
+    /// Writes until the store is dropped. Answers `None` if a write failed and it is unknown what is on disk.
     pub(crate) fn run(mut self, jobs: &Receiver<Job>) -> Option<Self> {
         if planted::is_planted(Bug::AnswerBeforeCommit) {
             planted::run_answering_early(&mut self.connection, self.run, jobs);
@@ -98,7 +96,7 @@ impl Writer {
 
     /// Closes the database. Each step leaves a store that opens: checkpoint, then state file, then the log goes.
     pub(crate) fn close(mut self, folder: &Folder) {
-        // What cannot be done now is done by the next opening, as after a crash.
+        // The next opening does what fails here, as after a crash.
         let (mut closing, (probe, _)) = (Batch::default(), Awaited::new(write::probe));
         closing.push(Job::Write(Box::new(probe)));
         if self.commit_making_room(&mut closing).is_ok()
@@ -123,7 +121,6 @@ impl Writer {
     fn commit_making_room(&mut self, batch: &mut Batch) -> StoreResult<()> {
         let committed = match self.commit(batch) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
-                // If there is no room for that either, the second try says so.
                 known(checkpoint::empty(&self.connection, &self.state))?;
                 self.commit(batch)
             }
@@ -154,7 +151,7 @@ impl Writer {
     }
 }
 
-/// A reader in the way or no room changes nothing. After any other failure it is not known what is on disk.
+/// A busy reader or a full disk changes nothing. After any other failure it is unknown what is on disk.
 fn known<T>(outcome: Result<T, CheckpointError>) -> StoreResult<()> {
     match outcome {
         Err(error) if error.is_of_disk() => Err(StoreError::Poisoned(error.to_string().into())),

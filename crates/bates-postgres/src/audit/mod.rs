@@ -6,15 +6,14 @@ mod recorder;
 use std::borrow::Cow;
 
 use bates_core::{
-    AuditStore, How, Lease, Place, Record, RecordFilter, ScopeKey, SeriesName, StoreError, StoreResult,
-    Taking,
+    AuditStore, How, Record, RecordFilter, ScopeKey, SeriesName, StoreError, StoreResult, Taking,
 };
 use jiff::Timestamp;
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::batch::sql::{integer, whole};
+use crate::batch::sql::{self, integer, whole};
 use crate::error::Failed;
 use crate::outbox::{bounded, printable};
 use crate::parameter::Parameter;
@@ -22,7 +21,7 @@ use crate::session::Session;
 
 pub(crate) use recorder::Recorder;
 
-/// One that is there already is the same.
+/// A record with the same id is the same record.
 const INSERT: &str = "
     INSERT INTO bates.audit
         (taken_at, id, series, scope, first, last, first_number, last_number, count, who, how)
@@ -87,8 +86,7 @@ pub(crate) async fn insert(session: &Session, records: &[&Record]) -> Result<(),
     let ids: Vec<Uuid> = column(records, |record| record.id);
     let series: Vec<&str> = column(records, |record| record.place.series.as_str());
     let scopes: Vec<&str> = column(records, |record| record.place.scope.as_str());
-    let firsts: Vec<i64> = column(records, |record| integer(record.range.from()));
-    let lasts: Vec<i64> = column(records, |record| integer(record.range.to() - 1));
+    let (firsts, lasts) = sql::bounds(records.iter().map(|record| record.range));
     let first_numbers: Vec<Cow<'_, str>> = column(records, |record| printable(&record.first));
     let last_numbers: Vec<Cow<'_, str>> = column(records, |record| printable(&record.last));
     let counts: Vec<i64> = column(records, |record| integer(record.count));
@@ -126,8 +124,8 @@ fn record(row: &Row) -> Option<Record> {
     let text = |column: usize| row.get::<_, &str>(column).into();
     Some(Record {
         id: row.get(0),
-        place: Place { series: row.get::<_, &str>(1).parse().ok()?, scope: ScopeKey::from_store(row.get(2)) },
-        range: Lease::new(whole(row, 3), whole(row, 4) + 1)?,
+        place: sql::place(row, 1)?,
+        range: sql::range(row, 3)?,
         first: text(5),
         last: text(6),
         count: whole(row, 7),
@@ -145,14 +143,12 @@ async fn prune(
     before: Timestamp,
     limit: usize,
 ) -> Result<u64, Failed> {
-    session.begin().await?;
-    let removed = session.execute(PRUNE, &[&series.as_str(), &micros(before), &bounded(limit)]).await?;
-    session.commit().await?;
-    Ok(removed)
+    let of: [&dyn Parameter; 3] = [&series.as_str(), &micros(before), &bounded(limit)];
+    session.transact(async { Ok(session.execute(PRUNE, &of).await?) }).await
 }
 
 /// A time as the statements take it, which multiply by it. Exact until the year 2255.
 #[allow(clippy::cast_precision_loss)]
-fn micros(time: Timestamp) -> f64 {
+pub(crate) fn micros(time: Timestamp) -> f64 {
     time.as_microsecond() as f64
 }

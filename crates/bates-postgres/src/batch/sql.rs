@@ -2,7 +2,7 @@
 //! commits or decides.
 
 use bates_core::ledger::SeriesBefore;
-use bates_core::{Cursor, Lease, Missing, Place, Promise};
+use bates_core::{Cursor, Lease, Missing, Place, Promise, ScopeKey};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
@@ -16,11 +16,16 @@ pub(crate) struct LockedSeries {
     pub(crate) promise: Option<Promise>,
 }
 
+/// The index in the parameters: an ordinality counts from 1.
+fn index(row: &Row) -> usize {
+    usize::try_from(whole(row, 0) - 1).expect("an array has fewer elements")
+}
+
 fn promise(row: &Row, column: usize) -> Option<Promise> {
     row.get::<_, Option<&str>>(column)?.parse().ok()
 }
 
-/// Locks the series, in the order of their names, against others that make scopes in them.
+/// Locks the series, in the order of their names, against other nodes that make scopes in them.
 pub(crate) async fn lock_series(
     session: &Session,
     names: &[&str],
@@ -30,22 +35,22 @@ pub(crate) async fn lock_series(
     }
     let sql = "SELECT name, scopes, promise, start FROM bates.series WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE";
     let rows = session.query(sql, &[&names]).await?;
-    let read = |row: &Row| LockedSeries {
-        before: SeriesBefore { scopes: whole(row, 1), start: whole(row, 3) },
-        promise: promise(row, 2),
+    let read = |row: &Row| {
+        let before = SeriesBefore { scopes: whole(row, 1), start: whole(row, 3) };
+        (row.get(0), LockedSeries { before, promise: promise(row, 2) })
     };
-    Ok(rows.iter().map(|row| (row.get(0), read(row))).collect())
+    Ok(rows.iter().map(read).collect())
 }
 
 pub(crate) struct Locked {
     pub(crate) at: usize,
     pub(crate) cursor: Cursor,
-    /// Past the last position that was set aside.
+    /// The first position past all adopted ones.
     pub(crate) aside_to: u64,
     pub(crate) promise: Option<Promise>,
 }
 
-/// Locks the cursors, in the order of their places, and tells where they stand.
+/// Locks the cursors, in the order of their places.
 pub(crate) async fn lock_cursors(session: &Session, places: &[&Place]) -> Result<Vec<Locked>, Error> {
     // A change of a promise waits for this batch, so the promise is the one that it began with.
     let sql = "SELECT wanted.at, cursor.next, cursor.version, cursor.aside_to,
@@ -56,9 +61,8 @@ pub(crate) async fn lock_cursors(session: &Session, places: &[&Place]) -> Result
     let (series, scopes) = columns(places.iter().copied());
     let rows = session.query(sql, &[&series, &scopes]).await?;
     let read = |row: &Row| {
-        let at = usize::try_from(whole(row, 0) - 1).expect("an array has fewer elements");
         let cursor = Cursor { next: whole(row, 1), version: whole(row, 2) };
-        Locked { at, cursor, aside_to: whole(row, 3), promise: promise(row, 4) }
+        Locked { at: index(row), cursor, aside_to: whole(row, 3), promise: promise(row, 4) }
     };
     Ok(rows.iter().map(read).collect())
 }
@@ -69,8 +73,8 @@ pub(crate) async fn move_cursors(session: &Session, moved: &[(&Place, Cursor)]) 
                ON CONFLICT (series, scope) DO UPDATE SET next = excluded.next, version = excluded.version,
                    gapless_from = least(cursor.gapless_from, excluded.next)";
     let (series, scopes) = columns(moved.iter().map(|(place, _)| *place));
-    let next: Vec<i64> = moved.iter().map(|(_, cursor)| integer(cursor.next)).collect();
-    let version: Vec<i64> = moved.iter().map(|(_, cursor)| integer(cursor.version)).collect();
+    let (next, version): (Vec<i64>, Vec<i64>) =
+        moved.iter().map(|(_, cursor)| (integer(cursor.next), integer(cursor.version))).unzip();
     session.query(sql, &[&series, &scopes, &next, &version]).await.map(drop)
 }
 
@@ -86,7 +90,6 @@ pub(crate) async fn count_scopes(session: &Session, made: &[(&str, u64)]) -> Res
     session.query(sql, &[&names, &counts]).await.map(drop)
 }
 
-/// A table of ranges, each with who wrote it and in which batch.
 #[derive(Clone, Copy)]
 pub(crate) enum Table {
     Lease,
@@ -116,15 +119,13 @@ impl Table {
     }
 }
 
-/// The batch that writes ranges, and its node.
 #[derive(Clone, Copy)]
 pub(crate) struct By {
     pub(crate) node: Uuid,
     pub(crate) batch: Uuid,
 }
 
-/// Writes ranges down. Invariant: the key of each table is where a range begins, so a position that was granted twice
-/// would fail here.
+/// Invariant: the key of each table is where a range begins, so a position that was granted twice would fail here.
 pub(crate) async fn write_ranges(
     session: &Session,
     table: Table,
@@ -135,13 +136,12 @@ pub(crate) async fn write_ranges(
         return Ok(());
     }
     let (series, scopes) = columns(ranges.iter().map(|(place, _)| *place));
-    let first: Vec<i64> = ranges.iter().map(|(_, lease)| integer(lease.from())).collect();
-    let last: Vec<i64> = ranges.iter().map(|(_, lease)| integer(lease.to() - 1)).collect();
+    let (first, last) = bounds(ranges.iter().map(|(_, range)| *range));
     let of: [&dyn Parameter; 6] = [&series, &scopes, &first, &last, &by.node, &by.batch];
     session.query(&table.insert(), &of).await.map(drop)
 }
 
-/// Takes what a node was granted in these scopes, below a position, out of the leases: it holds nothing of it any more.
+/// Deletes the leases of a node in these scopes that begin below a position.
 pub(crate) async fn let_go(session: &Session, places: &[(&Place, u64)], node: Uuid) -> Result<(), Error> {
     if places.is_empty() {
         return Ok(());
@@ -153,7 +153,7 @@ pub(crate) async fn let_go(session: &Session, places: &[(&Place, u64)], node: Uu
     session.query(sql, &[&series, &scopes, &node, &past]).await.map(drop)
 }
 
-/// Takes what a batch was granted out of the leases and the pools again: nobody was given it.
+/// Deletes the leases and pooled ranges of a batch: no caller got them.
 pub(crate) async fn remove_batch(session: &Session, places: &[&Place], batch: Uuid) -> Result<(), Error> {
     let (series, scopes) = columns(places.iter().copied());
     for table in ["lease", "pooled"] {
@@ -166,7 +166,7 @@ pub(crate) async fn remove_batch(session: &Session, places: &[&Place], batch: Uu
     Ok(())
 }
 
-/// Takes what a node has handed out of the leases: what it was granted below these positions.
+/// Shortens the leases of a node to what it has not handed out: to these positions and above.
 pub(crate) async fn shorten_leases(
     session: &Session,
     used: &[(&Place, u64)],
@@ -191,12 +191,12 @@ pub(crate) async fn shorten_leases(
 
 pub(crate) struct Holders {
     pub(crate) at: usize,
-    /// Whether the node that asks has leases of what it has handed out.
+    /// Whether this node has leases of positions that it has handed out.
     pub(crate) is_spent: bool,
     pub(crate) elsewhere: bool,
 }
 
-/// Tells of scopes in which anybody holds leases; of each, below which position the node that asks has handed out all.
+/// The scopes in which any node holds leases. Each is asked with the position below which this node has handed out all.
 pub(crate) async fn holders(
     session: &Session,
     scopes: &[(&Place, u64)],
@@ -212,7 +212,7 @@ pub(crate) async fn holders(
     let spent_to: Vec<i64> = scopes.iter().map(|(_, to)| integer(*to)).collect();
     let rows = session.query(sql, &[&series, &keys, &spent_to, &node, &CRASHED_AFTER_SECONDS]).await?;
     let read = |row: &Row| Holders {
-        at: usize::try_from(whole(row, 0) - 1).expect("an array has fewer elements"),
+        at: index(row),
         is_spent: row.get(1),
         elsewhere: row.get::<_, Option<bool>>(2).unwrap_or(false),
     };
@@ -227,14 +227,29 @@ pub(crate) async fn write_lost(session: &Session, lost: &[(&Place, Missing)]) ->
                SELECT * FROM UNNEST($1, $2, $3, $4, $5)
                ON CONFLICT (series, scope, first) DO UPDATE SET last = greatest(lost.last, excluded.last)";
     let (series, scopes) = columns(lost.iter().map(|(place, _)| *place));
-    let first: Vec<i64> = lost.iter().map(|(_, missing)| integer(missing.range.from())).collect();
-    let last: Vec<i64> = lost.iter().map(|(_, missing)| integer(missing.range.to() - 1)).collect();
+    let (first, last) = bounds(lost.iter().map(|(_, missing)| missing.range));
     let reasons: Vec<&str> = lost.iter().map(|(_, missing)| missing.reason.name()).collect();
     session.query(sql, &[&series, &scopes, &first, &last, &reasons]).await.map(drop)
 }
 
 fn columns<'p>(places: impl Iterator<Item = &'p Place>) -> (Vec<&'p str>, Vec<&'p str>) {
     places.map(|place| (place.series.as_str(), place.scope.as_str())).unzip()
+}
+
+/// The range in the columns `first` and, after it, `last`.
+pub(crate) fn range(row: &Row, first: usize) -> Option<Lease> {
+    Lease::new(whole(row, first), whole(row, first + 1) + 1)
+}
+
+/// The first and the last position of each range.
+pub(crate) fn bounds(ranges: impl Iterator<Item = Lease>) -> (Vec<i64>, Vec<i64>) {
+    ranges.map(|range| (integer(range.from()), integer(range.to() - 1))).unzip()
+}
+
+/// The place in the columns `column`, a name, and, after it, a scope; `None` if the name is none.
+pub(crate) fn place(row: &Row, column: usize) -> Option<Place> {
+    let series = row.get::<_, &str>(column).parse().ok()?;
+    Some(Place { series, scope: ScopeKey::from_store(row.get(column + 1)) })
 }
 
 /// Positions are below 2^53 and versions count writes, so both fit a signed integer.

@@ -1,14 +1,12 @@
-//! Pages of another store, written as they were there: arrays in, one statement a table, within the transaction of their
-//! page. A cursor that is here already never falls.
+//! Pages of another store, written as they were there: arrays in, one statement a table. An existing cursor never falls.
 
 use bates_core::{
     Adopted, Definition, Gap, Kept, Lease, Page, Place, Record, Request, ScopeKey, SeriesName, SetAside,
     StoreError,
 };
-use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::audit;
+use crate::audit::{self, micros};
 use crate::batch::sql::{self, integer};
 use crate::client_lease;
 use crate::error::Failed;
@@ -29,8 +27,7 @@ const DOCUMENTS: &str = "
         last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
         in_doubt = excluded.in_doubt";
 
-/// What a key stands for is written with it, although its document may be there: it need not be looked for. A key
-/// never changes, so one that is here already is the same.
+/// The answer of a key is written with it, so its document need not be looked for. A key never changes.
 const REQUESTS: &str = "
     INSERT INTO bates.idempotency (caller, series, key, digest, event, batch, scope, position, number, pruned_as)
     SELECT caller, series, key, digest, event, $10, scope, position, number, pruned_as
@@ -45,7 +42,7 @@ const GAPS: &str = "
     ON CONFLICT (series, scope, first) DO UPDATE
         SET last = excluded.last, reason = excluded.reason, seen_at = excluded.seen_at";
 
-/// Nobody has begun an epoch here yet: what is here already is from an earlier try.
+/// No epoch has begun here yet: existing rows are from an earlier try.
 const POOLS: &str = "
     INSERT INTO bates.pool (series, scope, epoch) SELECT $1, * FROM UNNEST($2, $3)
     ON CONFLICT (series, scope) DO UPDATE SET epoch = excluded.epoch, server_run = NULL, server_replication = NULL";
@@ -68,7 +65,6 @@ const LOST: &str = "
     SELECT $1, lost.* FROM UNNEST($2, $3, $4, $5) AS lost
     ON CONFLICT (series, scope, first) DO NOTHING";
 
-/// Writes a page, on behalf of this node.
 pub(super) async fn page(session: &Session, node: Uuid, page: &Page) -> Result<(), Failed> {
     match page {
         Page::Identity(id) => {
@@ -124,21 +120,21 @@ async fn scopes(
     let rows = session.query(CURSORS, &[&series, &keys, &nexts, &versions, &gapless]).await?;
     let made = rows.iter().filter(|row| row.get(0)).count() as u64;
     sql::count_scopes(session, &[(series, made)]).await?;
-    let Ranges { scopes: at, firsts, lasts } = Ranges::of(scopes, |adopted| adopted.ledger.iter().copied());
+    let issued =
+        scopes.iter().flat_map(|adopted| adopted.ledger.iter().map(|range| (&adopted.scope, *range)));
+    let (at, firsts, lasts) = ranges(issued);
     session.execute(LEDGER, &[&series, &at, &firsts, &lasts, &node, &Uuid::now_v7()]).await?;
-    // A move that was begun before may have found what is lost in other ranges.
-    session
-        .execute("DELETE FROM bates.lost WHERE series = $1 AND scope = ANY ($2)", &[&series, &keys])
-        .await?;
-    let Ranges { scopes: at, firsts, lasts } =
-        Ranges::of(scopes, |adopted| adopted.lost.iter().map(|missing| missing.range));
-    let lost = scopes.iter().flat_map(|adopted| &adopted.lost);
-    let reasons: Vec<&str> = lost.map(|missing| missing.reason.name()).collect();
+    // An earlier run of the move may have written the lost positions in other ranges.
+    let forget = "DELETE FROM bates.lost WHERE series = $1 AND scope = ANY ($2)";
+    session.execute(forget, &[&series, &keys]).await?;
+    let lost = || scopes.iter().flat_map(|adopted| adopted.lost.iter().map(|lost| (&adopted.scope, lost)));
+    let (at, firsts, lasts) = ranges(lost().map(|(scope, missing)| (scope, missing.range)));
+    let reasons: Vec<&str> = lost().map(|(_, missing)| missing.reason.name()).collect();
     session.execute(LOST, &[&series, &at, &firsts, &lasts, &reasons]).await?;
     Ok(())
 }
 
-/// Invariant: a cursor knows where those end that were set aside, in the same commit.
+/// Invariant: the cursor knows in the same commit where the adopted positions end.
 async fn aside(session: &Session, series: &SeriesName, scopes: &[SetAside]) -> Result<(), Failed> {
     let raise = "UPDATE bates.cursor SET aside_to = greatest(aside_to, ends.past)
                  FROM UNNEST($2, $3) AS ends (scope, past) WHERE series = $1 AND cursor.scope = ends.scope";
@@ -202,48 +198,25 @@ async fn requests(session: &Session, requests: &[Request]) -> Result<(), Failed>
 
 async fn gaps(session: &Session, gaps: &[Gap]) -> Result<(), Failed> {
     let (series, scopes) = places(gaps, |gap| &gap.place);
-    let firsts = column(gaps, |gap| integer(gap.missing.range.from()));
-    let lasts = column(gaps, |gap| integer(gap.missing.range.to() - 1));
+    let (firsts, lasts) = sql::bounds(gaps.iter().map(|gap| gap.missing.range));
     let reasons = column(gaps, |gap| gap.missing.reason.name());
     let seen = column(gaps, |gap| micros(gap.seen));
     session.execute(GAPS, &[&series, &scopes, &firsts, &lasts, &reasons, &seen]).await?;
     Ok(())
 }
 
-/// One value of each of a page.
 fn column<'p, T, V>(page: &'p [T], value: impl Fn(&'p T) -> V) -> Vec<V> {
     page.iter().map(value).collect()
 }
 
-/// The series and the scope of each of a page.
 fn places<'p, T>(page: &'p [T], place: impl Fn(&'p T) -> &'p Place) -> (Vec<&'p str>, Vec<&'p str>) {
     page.iter().map(place).map(|place| (place.series.as_str(), place.scope.as_str())).unzip()
 }
 
-/// Ranges of scopes as arrays.
-#[derive(Default)]
-struct Ranges<'s> {
-    scopes: Vec<&'s str>,
-    firsts: Vec<i64>,
-    lasts: Vec<i64>,
-}
-
-impl<'s> Ranges<'s> {
-    fn of<R: Iterator<Item = Lease>>(scopes: &'s [Adopted], ranges: impl Fn(&'s Adopted) -> R) -> Self {
-        let mut columns = Self::default();
-        for adopted in scopes {
-            for range in ranges(adopted) {
-                columns.scopes.push(adopted.scope.as_str());
-                columns.firsts.push(integer(range.from()));
-                columns.lasts.push(integer(range.to() - 1));
-            }
-        }
-        columns
-    }
-}
-
-/// A time as the statements take it, which multiply by it. Exact until the year 2255.
-#[allow(clippy::cast_precision_loss)]
-fn micros(time: Timestamp) -> f64 {
-    time.as_microsecond() as f64
+/// Ranges of scopes as columns: scopes, first and last positions.
+fn ranges<'s>(ranges: impl Iterator<Item = (&'s ScopeKey, Lease)>) -> (Vec<&'s str>, Vec<i64>, Vec<i64>) {
+    let row = |(scope, range): (&'s ScopeKey, Lease)| {
+        (scope.as_str(), integer(range.from()), integer(range.to() - 1))
+    };
+    ranges.map(row).collect()
 }

@@ -8,12 +8,12 @@ use bates_core::{
     Kept, Mark, MarkChange, Move, MoveStore, Page, Pinning, Request, ScopeKey, SeriesName, SetAside,
     StoreResult,
 };
-use rusqlite::{Connection, OptionalExtension, Result, Transaction, params};
+use rusqlite::{Connection, Result, Row, Transaction, params};
 use uuid::Uuid;
 
 use crate::SqliteStore;
-use crate::outbox::strange;
 use crate::pin;
+use crate::write::{execute, row, rows, strange};
 
 impl MoveStore for SqliteStore {
     async fn definitions(&self) -> StoreResult<Vec<Pinning>> {
@@ -63,30 +63,23 @@ impl MoveStore for SqliteStore {
 }
 
 fn definitions(connection: &Connection) -> Result<Vec<Pinning>> {
-    let mut statement = connection.prepare_cached("SELECT name FROM series ORDER BY name")?;
-    let names = statement.query_map([], |row| row.get_ref(0)?.as_str()?.parse().map_err(|_| strange(0)))?;
-    names.filter_map(|name| name.and_then(|name| pin::pinned(connection, &name)).transpose()).collect()
+    let read = |row: &Row<'_>| row.get_ref(0)?.as_str()?.parse().map_err(|_| strange(0));
+    let names: Vec<SeriesName> = rows(connection, "SELECT name FROM series ORDER BY name", [], read)?;
+    names.iter().filter_map(|name| pin::pinned(connection, name).transpose()).collect()
 }
 
 pub(crate) fn marked(connection: &Connection) -> Result<Option<Mark>> {
-    let mut statement = connection.prepare_cached("SELECT kind, store, move, run FROM mark")?;
-    let read = |row: &rusqlite::Row<'_>| {
+    row(connection, "SELECT kind, store, move, run FROM mark", [], |row| {
         let id = |bytes: Option<[u8; 16]>| bytes.map(Uuid::from_bytes).unwrap_or_default();
         let of = Move { id: id(row.get(2)?), run: id(row.get(3)?), other: row.get::<_, String>(1)?.into() };
         Ok(Mark::new(row.get_ref(0)?.as_str()?, of))
-    };
-    statement.query_row([], read).optional()
+    })
 }
 
-/// Writes the mark within a transaction.
 pub(crate) fn write_mark(transaction: &Transaction<'_>, mark: Option<&Mark>) -> Result<()> {
-    transaction.execute("DELETE FROM mark", [])?;
-    if let Some(mark) = mark {
-        let Move { id, run, other } = mark.of();
-        transaction.execute(
-            "INSERT INTO mark (kind, store, move, run) VALUES (?, ?, ?, ?)",
-            params![mark.kind(), other, id.as_bytes(), run.as_bytes()],
-        )?;
-    }
-    Ok(())
+    execute(transaction, "DELETE FROM mark", [])?;
+    let Some(mark) = mark else { return Ok(()) };
+    let Move { id, run, other } = mark.of();
+    let sql = "INSERT INTO mark (kind, store, move, run) VALUES (?, ?, ?, ?)";
+    execute(transaction, sql, params![mark.kind(), other, id.as_bytes(), run.as_bytes()]).map(drop)
 }

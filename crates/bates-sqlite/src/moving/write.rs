@@ -1,96 +1,83 @@
-//! Pages of another store, written as they were there. Pure SQL within a transaction of the writer's: nothing here
-//! commits or answers.
+//! Pages of another store, written as they were there. Pure SQL: nothing here commits or answers.
 
-use bates_core::{Adopted, Cursor, Gap, Kept, Page, Request, ScopeKey, SeriesName, SetAside, StoreError};
+use bates_core::{
+    Adopted, Cursor, Document, Gap, Idempotency, Kept, Missing, Page, Request, ScopeKey, SeriesName, SetAside,
+};
 use jiff::Timestamp;
 use rusqlite::{Result, Transaction, params};
 
-use crate::aside;
-use crate::audit;
-use crate::client_lease;
-use crate::held;
-use crate::pin;
-use crate::scope::put_cursor;
-use crate::write::{self, Refusable, ScopeRef, integer};
+use crate::scope::{self, put_cursor};
+use crate::write::{self, Refusable, ScopeRef, execute, integer};
+use crate::{audit, client_lease, held, pin};
 
-pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<(), StoreError> {
+pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<()> {
     match page {
         Page::Identity(id) => {
-            transaction.execute("UPDATE identity SET id = ?", [id.as_bytes()])?;
+            execute(transaction, "UPDATE identity SET id = ?", [id.as_bytes()])?;
             Ok(Ok(()))
         }
         Page::Definition(definition, key) => {
             Ok(pin::pin(transaction, definition, key.as_deref())?.and_then(|pinned| {
-                let differs = || StoreError::UnknownSeries(definition.series.as_str().into());
-                if pinned.permutation_key == *key { Ok(()) } else { Err(differs()) }
+                if pinned.permutation_key == *key { Ok(()) } else { Err(write::unknown(&definition.series)) }
             }))
         }
-        Page::Descriptions(descriptions) => {
-            for (series, description) in descriptions {
-                if let Err(error) = write::put_description(transaction, series, Some(description))? {
-                    return Ok(Err(error));
-                }
-            }
-            Ok(Ok(()))
-        }
+        Page::Descriptions(descriptions) => all(descriptions, |(series, description)| {
+            write::put_description(transaction, series, Some(description))
+        }),
         Page::Scopes(series, scopes) => each(transaction, scopes, |_| series, scope),
         Page::Aside(series, scopes) => each(transaction, scopes, |_| series, set_aside),
         Page::Pools(series, pools) => each(transaction, pools, |_| series, pool),
         Page::Documents(kept) => each(transaction, kept, |kept| &kept.document.place.series, document),
         Page::Requests(requests) => each(transaction, requests, |request| &request.place.series, request),
         Page::Gaps(gaps) => each(transaction, gaps, |gap| &gap.place.series, gap),
-        Page::Records(records) => each(transaction, records, |record| &record.place.series, audit::insert),
-        Page::ClientLeases(leases) => {
-            for lease in leases {
-                if let Err(error) = client_lease::put(transaction, lease, &[])? {
-                    return Ok(Err(error));
-                }
-            }
-            Ok(Ok(()))
-        }
+        Page::Records(records) => audit::record(transaction, records),
+        Page::ClientLeases(leases) => all(leases, |lease| client_lease::put(transaction, lease, &[])),
     }
 }
 
-/// Writes each of a page, with the id of its series.
+/// Writes a page until an entry is refused.
+fn all<'p, T>(page: &'p [T], write: impl Fn(&'p T) -> Refusable<()>) -> Refusable<()> {
+    for one in page {
+        if let Err(error) = write(one)? {
+            return Ok(Err(error));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Writes a page, each entry with the id of its series.
 fn each<'p, T>(
     transaction: &Transaction<'_>,
     page: &'p [T],
     series: impl Fn(&'p T) -> &'p SeriesName,
     write: impl Fn(&Transaction<'_>, i64, &T) -> Result<()>,
-) -> Refusable<(), StoreError> {
-    for one in page {
-        let Some((series_id, _)) = write::series(transaction, series(one))? else {
-            return Ok(Err(StoreError::UnknownSeries(series(one).as_str().into())));
+) -> Refusable<()> {
+    all(page, |one| {
+        let series = series(one);
+        let Some(series_id) = write::series(transaction, series)? else {
+            return Ok(Err(write::unknown(series)));
         };
-        write(transaction, series_id, one)?;
-    }
-    Ok(Ok(()))
+        write(transaction, series_id, one).map(Ok)
+    })
 }
 
 fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &Adopted) -> Result<()> {
     let Adopted { scope, cursor, ledger, lost, gapless_from } = adopted;
-    let scope = scope.as_str();
+    let at @ ScopeRef { scope, .. } = ScopeRef::new(series_id, scope.as_str());
     let here = write::cursor(transaction, series_id, scope)?;
     let Cursor { next, version } = here.unwrap_or(Cursor { next: 0, version: 0 });
     let cursor = Cursor { next: cursor.next.max(next), version: cursor.version.max(version) };
-    put_cursor(transaction, ScopeRef { series_id, scope }, cursor, None, here.is_none())?;
-    transaction
-        .prepare_cached("UPDATE cursor SET gapless_from = ? WHERE series_id = ? AND scope = ?")?
-        .execute(params![integer(*gapless_from), series_id, scope])?;
-    let mut enter = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)",
-    )?;
+    put_cursor(transaction, at, cursor, None, here.is_none())?;
+    let sql = "UPDATE cursor SET gapless_from = ? WHERE series_id = ? AND scope = ?";
+    execute(transaction, sql, params![integer(*gapless_from), series_id, scope])?;
+    let enter = "INSERT OR REPLACE INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)";
     for lease in ledger {
-        enter.execute(params![series_id, scope, integer(lease.from()), integer(lease.to() - 1)])?;
+        let (first, last) = (integer(lease.from()), integer(lease.to() - 1));
+        execute(transaction, enter, params![series_id, scope, first, last])?;
     }
-    // A move that was begun before may have found what is lost in other ranges.
-    transaction
-        .prepare_cached("DELETE FROM lost WHERE series_id = ? AND scope = ?")?
-        .execute(params![series_id, scope])?;
-    for missing in lost {
-        held::lose(transaction, ScopeRef { series_id, scope }, missing.range, missing.reason)?;
-    }
-    Ok(())
+    // An earlier run of the move may have written the lost positions in other ranges.
+    execute(transaction, "DELETE FROM lost WHERE series_id = ? AND scope = ?", params![series_id, scope])?;
+    lost.iter().try_for_each(|lost| held::lose(transaction, at, lost.range, lost.reason))
 }
 
 fn set_aside(
@@ -98,78 +85,47 @@ fn set_aside(
     series_id: i64,
     SetAside { scope, positions }: &SetAside,
 ) -> Result<()> {
-    aside::enter(transaction, ScopeRef::new(series_id, scope.as_str()), positions)
+    scope::adopt(transaction, ScopeRef::new(series_id, scope.as_str()), positions)
 }
 
 fn pool(transaction: &Transaction<'_>, series_id: i64, (scope, epoch): &(ScopeKey, u64)) -> Result<()> {
-    transaction
-        .prepare_cached("INSERT OR REPLACE INTO pool (series_id, scope, epoch) VALUES (?, ?, ?)")?
-        .execute(params![series_id, scope.as_str(), integer(*epoch)])?;
-    Ok(())
+    let sql = "INSERT OR REPLACE INTO pool (series_id, scope, epoch) VALUES (?, ?, ?)";
+    execute(transaction, sql, params![series_id, scope.as_str(), integer(*epoch)]).map(drop)
 }
 
 fn document(transaction: &Transaction<'_>, series_id: i64, Kept { document, body }: &Kept) -> Result<()> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO document (event, series_id, scope, position, number, state, body, tries, last_error,
-                 created_at, updated_at, due_at, in_doubt)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-             ON CONFLICT (event) DO UPDATE SET state = excluded.state, body = excluded.body, tries = excluded.tries,
-                 last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
-                 in_doubt = excluded.in_doubt",
-        )?
-        .execute(params![
-            document.event.as_bytes(),
-            series_id,
-            document.place.scope.as_str(),
-            integer(document.position),
-            document.number,
-            document.state.name(),
-            body,
-            document.tries,
-            document.last_error,
-            document.created.as_millisecond(),
-            document.updated.as_millisecond(),
-            document.due.map(Timestamp::as_millisecond),
-            document.in_doubt
-        ])?;
-    Ok(())
+    let sql = "INSERT INTO document (event, series_id, scope, position, number, state, body, tries, last_error,
+                   created_at, updated_at, due_at, in_doubt)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (event) DO UPDATE SET state = excluded.state, body = excluded.body, tries = excluded.tries,
+                   last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
+                   in_doubt = excluded.in_doubt";
+    let Document { event, place, position, number, state, tries, last_error, in_doubt, .. } = document;
+    let (event, scope, position) = (event.as_bytes(), place.scope.as_str(), integer(*position));
+    let [created, updated] = [document.created, document.updated].map(Timestamp::as_millisecond);
+    let (state, due) = (state.name(), document.due.map(Timestamp::as_millisecond));
+    let of = params![
+        event, series_id, scope, position, number, state, body, tries, last_error, created, updated, due,
+        in_doubt
+    ];
+    execute(transaction, sql, of).map(drop)
 }
 
 fn request(transaction: &Transaction<'_>, series_id: i64, request: &Request) -> Result<()> {
-    let Request { place, idempotency, event, position, number, pruned_as } = request;
-    transaction
-        .prepare_cached(
-            "INSERT OR REPLACE INTO idempotency
-                 (series_id, caller, key, digest, event, scope, position, number, pruned_as)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![
-            series_id,
-            idempotency.caller,
-            idempotency.key,
-            idempotency.digest,
-            event.as_bytes(),
-            place.scope.as_str(),
-            integer(*position),
-            number,
-            pruned_as.name()
-        ])?;
-    Ok(())
+    let Request { place, idempotency: Idempotency { caller, key, digest }, event, number, .. } = request;
+    let sql = "INSERT OR REPLACE INTO idempotency
+                   (series_id, caller, key, digest, event, scope, position, number, pruned_as)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let (event, scope) = (event.as_bytes(), place.scope.as_str());
+    let (position, pruned_as) = (integer(request.position), request.pruned_as.name());
+    let of = params![series_id, caller, key, digest, event, scope, position, number, pruned_as];
+    execute(transaction, sql, of).map(drop)
 }
 
 fn gap(transaction: &Transaction<'_>, series_id: i64, Gap { place, missing, seen }: &Gap) -> Result<()> {
-    transaction
-        .prepare_cached(
-            "INSERT OR REPLACE INTO gap (series_id, scope, first, last, reason, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![
-            series_id,
-            place.scope.as_str(),
-            integer(missing.range.from()),
-            integer(missing.range.to() - 1),
-            missing.reason.name(),
-            seen.as_millisecond()
-        ])?;
-    Ok(())
+    let sql = "INSERT OR REPLACE INTO gap (series_id, scope, first, last, reason, seen_at) VALUES (?, ?, ?, ?, ?, ?)";
+    let Missing { range, reason } = missing;
+    let (first, last, seen) = (integer(range.from()), integer(range.to() - 1), seen.as_millisecond());
+    let of = params![series_id, place.scope.as_str(), first, last, reason.name(), seen];
+    execute(transaction, sql, of).map(drop)
 }

@@ -6,15 +6,16 @@ use bates_core::{
     Claim, Claimed, Decision, DecisionRule, DecisionTime, Filter, Place, ScopeKey, Settled, Settlement,
 };
 use jiff::Timestamp;
-use rusqlite::{Result, Row, Transaction, params, params_from_iter};
+use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
+use uuid::Uuid;
 
 use super::list::Condition;
-use super::{bounded, event, millis};
-use crate::write::whole;
+use super::millis;
+use crate::write::{bounded, execute, whole};
 
-/// Claims belong to the process that made them: when it is gone, they are. What waits for a try waits no longer than
-/// it would have been told to now: the clock may have been set back since, by a year as well.
-pub(crate) fn release(connection: &rusqlite::Connection, now: i64) -> Result<()> {
+/// Ends the claims of earlier processes. A document waits no longer for its next try than a try made now would make it
+/// wait: the clock may have been set back since.
+pub(crate) fn release(connection: &Connection, now: i64) -> Result<()> {
     let sql = "UPDATE document SET due_at = 0, is_claimed = 0, in_doubt = 1 WHERE state = 'pending' AND is_claimed = 1";
     connection.execute(sql, [])?;
     let sql =
@@ -22,9 +23,8 @@ pub(crate) fn release(connection: &rusqlite::Connection, now: i64) -> Result<()>
     connection.execute(sql, [now]).map(drop)
 }
 
-/// Moves the deadlines of reservations by the time in which the store was closed: it does not count. Where the clock
-/// was set back meanwhile, they move back.
-pub(crate) fn postpone(connection: &rusqlite::Connection, closed_ms: i64) -> Result<()> {
+/// Moves the deadlines of reservations by the time in which the store was closed; back, if the clock was set back.
+pub(crate) fn postpone(connection: &Connection, closed_ms: i64) -> Result<()> {
     let sql = "UPDATE document SET due_at = due_at + ? WHERE state = 'reserved'";
     connection.execute(sql, [closed_ms]).map(drop)
 }
@@ -38,7 +38,7 @@ pub(super) fn claim(transaction: &Transaction<'_>, claim: &Claim, now: i64) -> R
     let read = |row: &Row<'_>| {
         let scope = ScopeKey::from_store(row.get_ref(1)?.as_str()?);
         let claimed = Claimed {
-            event: event(row.get(0)?),
+            event: Uuid::from_bytes(row.get(0)?),
             place: Place { series: claim.series.clone(), scope },
             position: whole(row.get(2)?),
             number: row.get::<_, String>(3)?.into(),
@@ -50,18 +50,17 @@ pub(super) fn claim(transaction: &Transaction<'_>, claim: &Claim, now: i64) -> R
     };
     let rows = due.query_map(params![claim.series.as_str(), now, bounded(claim.limit)], read)?;
     // A claim that was never settled may have ended with a delivery.
-    let mut take = transaction.prepare_cached(
+    let take =
         "UPDATE document SET tries = tries + 1, due_at = ?, in_doubt = in_doubt OR is_claimed, is_claimed = 1
-         WHERE id = ?",
-    )?;
+         WHERE id = ?";
     let until = now.saturating_add(millis(claim.lasts));
     let due = fitting(rows, claim.bytes, |(claimed, _)| claimed.body.len())?;
-    due.into_iter()
-        .map(|(claimed, id): (Claimed, i64)| take.execute(params![until, id]).map(|_| claimed))
-        .collect()
+    let take =
+        |(claimed, id): (Claimed, i64)| execute(transaction, take, params![until, id]).map(|_| claimed);
+    due.into_iter().map(take).collect()
 }
 
-/// Rows until so many bytes are reached: one more than fits, so that a large one is read too.
+/// Reads rows until `bytes` is reached; the last row may exceed it, so that a large one is read too.
 pub(crate) fn fitting<T>(
     rows: impl Iterator<Item = Result<T>>,
     bytes: usize,
@@ -80,23 +79,20 @@ pub(crate) fn fitting<T>(
 }
 
 pub(super) fn settle(transaction: &Transaction<'_>, settlements: &[Settlement], now: i64) -> Result<u64> {
-    // A document that was delivered is of no more use here.
-    let mut statement = transaction.prepare_cached(
-        "UPDATE document SET state = ?3, due_at = ?4, last_error = ?5, updated_at = ?6, is_claimed = 0,
-             in_doubt = in_doubt OR ?7, body = CASE ?3 WHEN 'delivered' THEN NULL ELSE body END
-         WHERE event = ?1 AND tries = ?2 AND state = 'pending' AND is_claimed = 1",
-    )?;
+    let sql = "UPDATE document SET state = ?3, due_at = ?4, last_error = ?5, updated_at = ?6, is_claimed = 0,
+                   in_doubt = in_doubt OR ?7, body = CASE ?3 WHEN 'delivered' THEN NULL ELSE body END
+               WHERE event = ?1 AND tries = ?2 AND state = 'pending' AND is_claimed = 1";
     let mut accepted = 0;
     for Settlement { event, attempt, verdict } in settlements {
         let Settled { state, after, error, in_doubt } = verdict.settled();
         let due = after.map(|after| now.saturating_add(millis(after)));
         let of = params![event.as_bytes(), attempt, state.name(), due, error, now, in_doubt];
-        accepted += statement.execute(of)? as u64;
+        accepted += execute(transaction, sql, of)? as u64;
     }
     Ok(accepted)
 }
 
-/// Changes what can be decided about so; answers how many documents.
+/// Applies a decision to the documents whose state allows it; answers how many.
 pub(super) fn change(
     transaction: &Transaction<'_>,
     filter: &Filter,
@@ -119,31 +115,23 @@ pub(super) fn change(
          WHERE state IN ({}){in_time} AND {text}",
         from.join(", ")
     );
-    Ok(transaction.prepare_cached(&sql)?.execute(params_from_iter(values))? as u64)
+    Ok(execute(transaction, &sql, params_from_iter(values))? as u64)
 }
 
-/// A crash in the time since the store was last seen makes open reservations last that much longer. While there are
-/// any, it is written down this often.
+/// While there are reservations, the time is written this often: a crash makes them last that much longer.
 const SEEN_EVERY_MS: i64 = 60_000;
 
 pub(super) fn expire(transaction: &Transaction<'_>, limit: usize, now: i64) -> Result<u64> {
-    transaction
-        .prepare_cached(
-            "UPDATE progress SET seen_at = ?1 WHERE seen_at <= ?1 - ?2
-                 AND EXISTS (SELECT 1 FROM document WHERE state = 'reserved')",
-        )?
-        .execute(params![now, SEEN_EVERY_MS])?;
-    let mut statement = transaction.prepare_cached(
-        "UPDATE document SET state = 'voided', due_at = NULL, updated_at = ?1 WHERE id IN
-             (SELECT id FROM document WHERE state = 'reserved' AND due_at <= ?1 LIMIT ?2)",
-    )?;
-    Ok(statement.execute(params![now, bounded(limit)])? as u64)
+    let be_seen = "UPDATE progress SET seen_at = ?1 WHERE seen_at <= ?1 - ?2
+                       AND EXISTS (SELECT 1 FROM document WHERE state = 'reserved')";
+    execute(transaction, be_seen, [now, SEEN_EVERY_MS])?;
+    let expire = "UPDATE document SET state = 'voided', due_at = NULL, updated_at = ?1 WHERE id IN
+                      (SELECT id FROM document WHERE state = 'reserved' AND due_at <= ?1 LIMIT ?2)";
+    Ok(execute(transaction, expire, [now, bounded(limit)])? as u64)
 }
 
 pub(super) fn prune(transaction: &Transaction<'_>, age: Duration, limit: usize, now: i64) -> Result<u64> {
-    let mut statement = transaction.prepare_cached(
-        "DELETE FROM document WHERE id IN
-             (SELECT id FROM document WHERE state IN ('delivered', 'confirmed') AND updated_at <= ?1 LIMIT ?2)",
-    )?;
-    Ok(statement.execute(params![now.saturating_sub(millis(age)), bounded(limit)])? as u64)
+    let sql = "DELETE FROM document WHERE id IN
+                   (SELECT id FROM document WHERE state IN ('delivered', 'confirmed') AND updated_at <= ?1 LIMIT ?2)";
+    Ok(execute(transaction, sql, [now.saturating_sub(millis(age)), bounded(limit)])? as u64)
 }

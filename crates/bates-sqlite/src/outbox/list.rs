@@ -1,20 +1,18 @@
 //! Documents as they are: one, a page of them, or how many there are.
 
-use bates_core::{Document, Filter, Place, ScopeKey, SeriesName, State};
+use bates_core::{Document, Filter, SeriesName, State};
 use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, params_from_iter};
 use uuid::Uuid;
 
-use super::{bounded, event, strange};
-use crate::write::whole;
+use crate::write::{bounded, place, rows, strange, whole};
 
 /// What [`read`] reads of a document.
 pub(crate) const COLUMNS: &str =
     "event, (SELECT name FROM series WHERE id = series_id), scope, position, number, state, tries, last_error,
      created_at, updated_at, due_at, in_doubt";
 
-/// A filter as SQL.
 pub(super) struct Condition {
     pub(super) text: String,
     pub(super) values: Vec<Value>,
@@ -55,19 +53,14 @@ pub(crate) fn documents(
     let Condition { text, mut values } = Condition::of(filter, after);
     values.push(Value::Integer(bounded(limit)));
     let sql = format!("SELECT {COLUMNS} FROM document WHERE {text} ORDER BY event LIMIT ?");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let found = statement.query_map(params_from_iter(values), read)?;
-    found.collect()
+    rows(connection, &sql, params_from_iter(values), read)
 }
 
 pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
     let moment = |millis: i64| Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
     Ok(Document {
-        event: event(row.get(0)?),
-        place: Place {
-            series: row.get_ref(1)?.as_str()?.parse().map_err(|_| strange(1))?,
-            scope: ScopeKey::from_store(row.get_ref(2)?.as_str()?),
-        },
+        event: Uuid::from_bytes(row.get(0)?),
+        place: place(row, 1)?,
         position: whole(row.get(3)?),
         number: row.get::<_, String>(4)?.into(),
         state: State::named(row.get_ref(5)?.as_str()?).ok_or_else(|| strange(5))?,
@@ -81,15 +74,13 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
 }
 
 pub(crate) fn tally(connection: &Connection) -> Result<Vec<(SeriesName, State, u64)>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT series.name, document.state, count(*) FROM document JOIN series ON series.id = document.series_id
-         GROUP BY series.name, document.state",
-    )?;
+    let sql = "SELECT series.name, document.state, count(*) FROM document JOIN series ON series.id = document.series_id
+               GROUP BY series.name, document.state";
     let read = |row: &Row<'_>| {
         let series = row.get_ref(0)?.as_str()?.parse().map_err(|_| strange(0))?;
         Ok((series, State::named(row.get_ref(1)?.as_str()?).ok_or_else(|| strange(1))?, whole(row.get(2)?)))
     };
-    let mut tally: Vec<_> = statement.query_map([], read)?.collect::<Result<_>>()?;
+    let mut tally = rows(connection, sql, [], read)?;
     tally.sort();
     Ok(tally)
 }

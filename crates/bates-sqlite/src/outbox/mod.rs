@@ -1,5 +1,4 @@
-//! Documents in the embedded store: numbered, claimed, decided on and removed. Each file is pure SQL within a
-//! transaction of the writer's: nothing there commits or answers.
+//! Documents in the embedded store: numbered, claimed, decided on and removed. The files are pure SQL: none commits or answers.
 
 pub(crate) mod assign;
 pub(crate) mod deliver;
@@ -10,17 +9,16 @@ use std::time::Duration;
 use bates_core::ledger::Request;
 use bates_core::{
     Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, DocumentStore, Filter,
-    Runtime as _, SeriesName, Settlement, State, StoreError, StoreResult, SystemRuntime,
+    Runtime as _, SeriesName, Settlement, State, StoreResult, SystemRuntime,
 };
-use rusqlite::types::Type;
-use rusqlite::{Error, Transaction};
+use rusqlite::Transaction;
 use uuid::Uuid;
 
 use crate::SqliteStore;
 use crate::write::Refusable;
 
-/// The clock of the outbox: what the wall said when the store was opened, and what has passed since. It never jumps,
-/// so that no jump makes a claim last for ever, or voids a reservation early.
+/// The clock of the outbox: the time when the store was opened, plus what has passed since. It never jumps, so that no
+/// jump makes a claim last for ever, or voids a reservation early.
 #[derive(Clone, Copy)]
 pub(crate) struct Steady {
     base: i64,
@@ -38,30 +36,15 @@ impl Steady {
     }
 }
 
-/// Durations of more than three hundred million years are as good as that.
+/// Longer durations count as 146 million years, so that a time can be added.
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2)
 }
 
-pub(crate) fn bounded(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-/// Only UUIDs were written.
-pub(crate) fn event(bytes: [u8; 16]) -> Uuid {
-    Uuid::from_bytes(bytes)
-}
-
-/// A column that holds what nobody wrote.
-pub(crate) fn strange(column: usize) -> Error {
-    Error::InvalidColumnType(column, "text".to_owned(), Type::Text)
-}
-
 impl SqliteStore {
-    /// Writes at a time of the outbox's clock.
     pub(crate) async fn write_now<T: Send + 'static>(
         &self,
-        work: impl Fn(&Transaction<'_>, i64) -> Refusable<T, StoreError> + Send + 'static,
+        work: impl Fn(&Transaction<'_>, i64) -> Refusable<T> + Send + 'static,
     ) -> StoreResult<T> {
         let now = self.steady.now();
         self.write(move |transaction| work(transaction, now)).await
