@@ -1,6 +1,6 @@
 //! What is written, each within a transaction of the writer's. Pure SQL: nothing here commits or answers.
 
-use bates_core::{Cursor, Lease, Place, SeriesName, StoreError};
+use bates_core::{Cursor, Lease, Place, Position, SeriesName, StoreError};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, Transaction, params};
 
 /// An answer that is part of the numbering, inside an outcome that is part of the database.
@@ -119,6 +119,11 @@ pub(crate) fn unknown(place: &Place) -> StoreError {
 /// Positions are below 2^53 and versions count writes, so both fit SQLite's signed integers.
 pub(crate) fn integer(value: u64) -> i64 {
     i64::try_from(value).expect("positions and versions are far below 2^63")
+}
+
+/// Only positions are written to these columns.
+pub(crate) fn position(value: i64) -> Position {
+    Position::new(whole(value)).expect("the column holds what was written: a position below 2^53")
 }
 
 /// Only [`integer`] writes these columns.

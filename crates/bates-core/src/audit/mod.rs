@@ -157,16 +157,10 @@ impl Record {
     }
 
     /// The number of a document.
-    pub fn of_document(
-        id: Uuid,
-        place: &Place,
-        position: u64,
-        number: &str,
-        taking: &Taking,
-    ) -> Option<Self> {
-        let range = Lease::new(position, position + 1)?;
+    pub fn of_document(id: Uuid, place: &Place, position: Position, number: &str, taking: &Taking) -> Self {
         let (first, last) = (number.into(), number.into());
-        Some(Self { id, place: place.clone(), range, first, last, count: 1, taking: taking.clone() })
+        let (place, range) = (place.clone(), Lease::one(position));
+        Self { id, place, range, first, last, count: 1, taking: taking.clone() }
     }
 }
 
@@ -203,7 +197,7 @@ pub struct RecordFilter {
     /// Those of a scope of any series.
     pub scope: Option<ScopeKey>,
     /// Those that cover this position.
-    pub position: Option<u64>,
+    pub position: Option<Position>,
     /// Those of this caller.
     pub who: Option<Box<str>>,
     /// Those from this moment on.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bates_pattern::Position;
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -16,7 +17,7 @@ pub struct Document {
     /// Where its number is from.
     pub place: Place,
     /// The position of its number.
-    pub position: u64,
+    pub position: Position,
     /// Its number.
     pub number: Box<str>,
     /// What became of it.

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use bates_pattern::Position;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -86,7 +87,7 @@ pub struct Delivery {
     /// Where its number is from.
     pub place: Place,
     /// The position of its number.
-    pub position: u64,
+    pub position: Position,
     /// Its number.
     pub number: Box<str>,
     /// The document, as JSON.

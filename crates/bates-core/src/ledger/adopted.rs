@@ -1,5 +1,7 @@
 //! Adopted positions: another system has issued their numbers, so every grant passes over them.
 
+use bates_pattern::Position;
+
 use super::Request;
 use crate::document::{Assign, AssignError};
 use crate::range::Lease;
@@ -143,16 +145,16 @@ impl AdoptedPositions {
         &self,
         assign: &Assign,
         mut next: u64,
-    ) -> Result<(u64, Box<str>), AssignError> {
+    ) -> Result<(Position, Box<str>), AssignError> {
         loop {
             let (position, number) = assign.first_accepted(next)?;
-            if position >= self.known_to {
+            if position.value() >= self.known_to {
                 return Err(too_many().into());
             }
-            if self.positions.binary_search(&position).is_err() {
+            if self.positions.binary_search(&position.value()).is_err() {
                 return Ok((position, number));
             }
-            next = position + 1;
+            next = position.value() + 1;
         }
     }
 

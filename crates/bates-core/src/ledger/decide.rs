@@ -116,10 +116,9 @@ impl Scope<'_> {
         }
         let next = self.next(assign.scopes_max, assign.start)?;
         let (position, number) = self.adopted().first_accepted(assign, next)?;
-        self.move_to(position + 1);
-        if let Some(range) = Lease::new(position, position + 1) {
-            self.change.issue(range);
-        }
+        let range = Lease::one(position);
+        self.move_to(range.to());
+        self.change.issue(range);
         let state = assign.content.state();
         let assigned = Assigned { event: assign.event, position, number, state, is_new: true };
         keys.put(assign, &assigned);

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use bates_pattern::Position;
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -107,7 +108,7 @@ pub struct Request {
     /// The id of its document.
     pub event: Uuid,
     /// The position of its number.
-    pub position: u64,
+    pub position: Position,
     /// Its number.
     pub number: Box<str>,
     /// What its document was, or will have been, when it is removed.

@@ -5,7 +5,7 @@ use bates_core::{Idempotency, Kept, Place, Request, ScopeKey, SeriesName, SetAsi
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::batch::sql::{integer, whole};
+use crate::batch::sql::{integer, position, whole};
 use crate::error::Failed;
 use crate::outbox::{bounded, list};
 use crate::session::Session;
@@ -94,7 +94,7 @@ fn request(row: &Row) -> Result<Request, Failed> {
         },
         idempotency: Idempotency { caller: text(2), key: text(3), digest },
         event: row.get(5),
-        position: whole(row, 6),
+        position: position(row, 6),
         number: number.into(),
         pruned_as,
     })

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Result, Row, params};
 use uuid::Uuid;
 
 use crate::outbox::{bounded, deliver, event, list, strange};
-use crate::write::{integer, whole};
+use crate::write::{integer, position, whole};
 
 pub(super) fn all_aside(
     connection: &Connection,
@@ -78,7 +78,7 @@ fn request(row: &Row<'_>) -> Result<Request> {
         },
         idempotency: Idempotency { caller: text(2)?, key: text(3)?, digest: row.get(4)? },
         event: event(row.get(5)?),
-        position: whole(row.get(6)?),
+        position: position(row.get(6)?),
         number: text(7)?,
         pruned_as: State::named(row.get_ref(8)?.as_str()?).ok_or_else(|| strange(8))?,
     })

@@ -122,7 +122,7 @@ fn document(transaction: &Transaction<'_>, series_id: i64, Kept { document, body
             document.event.as_bytes(),
             series_id,
             document.place.scope.as_str(),
-            integer(document.position),
+            integer(document.position.value()),
             document.number,
             document.state.name(),
             body,
@@ -151,7 +151,7 @@ fn request(transaction: &Transaction<'_>, series_id: i64, request: &Request) -> 
             idempotency.digest,
             event.as_bytes(),
             place.scope.as_str(),
-            integer(*position),
+            integer(position.value()),
             number,
             pruned_as.name()
         ])?;

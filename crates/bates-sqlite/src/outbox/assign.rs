@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Result, Row, Transaction, params};
 
 use super::{event, millis, strange};
 use crate::audit;
-use crate::write::{integer, whole};
+use crate::write::{integer, position};
 
 /// Writes a document that was numbered, with its key and its audit record.
 pub(crate) fn write(
@@ -35,7 +35,7 @@ pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &Keys) -> Result<V
     let read = |row: &Row<'_>| {
         let assigned = Assigned {
             event: event(row.get(1)?),
-            position: whole(row.get(2)?),
+            position: position(row.get(2)?),
             number: row.get::<_, String>(3)?.into(),
             state: State::named(row.get_ref(4)?.as_str()?).ok_or_else(|| strange(4))?,
             is_new: false,
@@ -70,7 +70,7 @@ fn insert(
             assigned.event.as_bytes(),
             series_id,
             assign.place.scope.as_str(),
-            integer(assigned.position),
+            integer(assigned.position.value()),
             assigned.number,
             assigned.state.name(),
             body,
@@ -99,7 +99,7 @@ fn remember(
             digest,
             assigned.event.as_bytes(),
             assign.place.scope.as_str(),
-            integer(assigned.position),
+            integer(assigned.position.value()),
             assigned.number,
             assigned.state.pruned_as().name()
         ])?;

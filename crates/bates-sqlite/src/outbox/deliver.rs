@@ -10,7 +10,7 @@ use rusqlite::{Result, Row, Transaction, params, params_from_iter};
 
 use super::list::Condition;
 use super::{bounded, event, millis};
-use crate::write::whole;
+use crate::write::position;
 
 /// Claims belong to the process that made them: when it is gone, they are. What waits for a try waits no longer than
 /// it would have been told to now: the clock may have been set back since, by a year as well.
@@ -40,7 +40,7 @@ pub(super) fn claim(transaction: &Transaction<'_>, claim: &Claim, now: i64) -> R
         let claimed = Claimed {
             event: event(row.get(0)?),
             place: Place { series: claim.series.clone(), scope },
-            position: whole(row.get(2)?),
+            position: position(row.get(2)?),
             number: row.get::<_, String>(3)?.into(),
             body: row.get::<_, Option<String>>(4)?.unwrap_or_default().into(),
             created: Timestamp::from_millisecond(row.get(5)?).unwrap_or(Timestamp::MAX),

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Result, Row, params_from_iter};
 use uuid::Uuid;
 
 use super::{bounded, event, strange};
-use crate::write::whole;
+use crate::write::{position, whole};
 
 /// What [`read`] reads of a document.
 pub(crate) const COLUMNS: &str =
@@ -68,7 +68,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
             series: row.get_ref(1)?.as_str()?.parse().map_err(|_| strange(1))?,
             scope: ScopeKey::from_store(row.get_ref(2)?.as_str()?),
         },
-        position: whole(row.get(3)?),
+        position: position(row.get(3)?),
         number: row.get::<_, String>(4)?.into(),
         state: State::named(row.get_ref(5)?.as_str()?).ok_or_else(|| strange(5))?,
         tries: row.get(6)?,

@@ -237,8 +237,9 @@ impl KeyModel {
         answer: &Result<Assigned, AssignError>,
     ) -> Verdict {
         if let Some((known, digest)) = key.and_then(|(key, digest)| Some((self.0.get(&key)?, digest))) {
-            let expected =
-                |answer: &Assigned| !answer.is_new && (answer.event, answer.position) == (known.1, known.2);
+            let expected = |answer: &Assigned| {
+                !answer.is_new && (answer.event, answer.position.value()) == (known.1, known.2)
+            };
             return match answer {
                 Err(AssignError::KeyReused) if known.0 != digest => Ok(()),
                 Ok(answer) if known.0 == digest && expected(answer) => Ok(()),
@@ -248,9 +249,9 @@ impl KeyModel {
         match answer {
             Ok(assigned) => {
                 demand(assigned.is_new && assigned.event == event, || format!("{assigned:?} is not new"))?;
-                scope.judge_position(assigned.position, end)?;
+                scope.judge_position(assigned.position.value(), end)?;
                 if let Some((key, digest)) = key {
-                    self.0.insert(key, (digest, event, assigned.position));
+                    self.0.insert(key, (digest, event, assigned.position.value()));
                 }
                 Ok(())
             }

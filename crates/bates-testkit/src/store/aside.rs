@@ -81,7 +81,9 @@ pub async fn documents_pass_over_what_was_set_aside<D: DataSet>(data: &D) {
         let together = tokio::join!(document(), document(), document());
         for answer in <[_; 3]>::from(together) {
             match answer {
-                Ok(assigned) => assert!(seen.insert(assigned.position), "{} came twice", assigned.number),
+                Ok(assigned) => {
+                    assert!(seen.insert(assigned.position.value()), "{} came twice", assigned.number)
+                }
                 Err(AssignError::Grant(GrantError::Exhausted { .. })) => {}
                 Err(error) => panic!("{error}"),
             }

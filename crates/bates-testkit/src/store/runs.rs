@@ -97,7 +97,7 @@ async fn reserved<S: Store>(machine: &Machine<S>) -> (u64, u64) {
     let content = Content::Reservation(Duration::from_hours(1));
     let name = ScopeName::from(&PARAMETERS);
     let reserved = machine.assign(&entry, name, content, None, "test").await.expect("a number");
-    (reserved.position, reserved.position)
+    (reserved.position.value(), reserved.position.value())
 }
 
 /// Each position below the cursor is in the hands of a caller, adopted, or lost for a reason, and never two of them.

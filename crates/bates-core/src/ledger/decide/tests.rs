@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bates_pattern::{Options, Pattern};
+use bates_pattern::{Options, Pattern, Position};
 use uuid::Uuid;
 
 use super::super::{KeyState, SeriesBefore};
@@ -236,8 +236,13 @@ fn a_key_twice_in_a_batch_takes_one_position() {
 #[test]
 fn a_used_key_is_answered_where_the_scope_is_exhausted_or_one_too_many() {
     let document = document("k", 1, 3);
-    let before =
-        Assigned { event: Uuid::nil(), position: 1, number: "I-1".into(), state: State::Dead, is_new: true };
+    let before = Assigned {
+        event: Uuid::nil(),
+        position: Position::MIN,
+        number: "I-1".into(),
+        state: State::Dead,
+        is_new: true,
+    };
     for scope in [at(3, 2), new(2)] {
         let mut keys = keys(std::slice::from_ref(&document), vec![KeyState::Used([1; 32], before.clone())]);
         let (answers, change) = assigned(&scope, std::slice::from_ref(&document), &mut keys);
@@ -265,7 +270,7 @@ fn a_key_whose_first_request_is_refused_goes_to_the_next_or_does_not_stay() {
     let mut keys = keys(&documents, vec![KeyState::New, KeyState::New]);
     let (answers, _) = assigned(&at(5, 4), &documents, &mut keys);
     assert_eq!(answers[0], Err(AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false })));
-    assert_eq!(answers[1].as_ref().map(|assigned| assigned.position), Ok(5));
+    assert_eq!(answers[1].as_ref().map(|assigned| assigned.position.value()), Ok(5));
     let [(key, used)] = &*keys.reused() else { panic!("one was") };
     assert_eq!((&*key.text, used.digest, used.event), ("k", [2; 32], documents[1].event));
     assert_eq!(keys.unused().iter().map(|key| &*key.text).collect::<Vec<_>>(), ["gone"]);

@@ -15,7 +15,7 @@ fn answer(reply: &mut Reply<'_>, _: &Entry, peek: &Peek) {
     for (name, position) in [(&b"last"[..], peek.last), (b"next", peek.next)] {
         reply.bulk(name);
         match position {
-            Some(position) => reply.count(position),
+            Some(position) => reply.count(position.value()),
             None => reply.null(),
         }
     }

@@ -89,9 +89,9 @@ impl Data {
         }
         if purpose == KnownFor::Account {
             let documents = self.documents.values().map(|row| &row.document);
-            ranges.extend(documents.filter(|document| document.place == *place).filter_map(|document| {
+            ranges.extend(documents.filter(|document| document.place == *place).map(|document| {
                 let kind = if document.in_doubt { RangeKind::InDoubt } else { RangeKind::Document };
-                Some(known(Lease::new(document.position, document.position + 1)?, kind(document.state)))
+                known(Lease::one(document.position), kind(document.state))
             }));
         }
         ranges
