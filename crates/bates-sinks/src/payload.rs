@@ -73,6 +73,8 @@ fn write(value: &impl Serialize) -> Result<Vec<u8>, Undelivered> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use bates_core::Position;
+
     use super::*;
 
     pub(crate) fn delivery(scope: &str, body: &str) -> Delivery {

@@ -86,9 +86,9 @@ impl AdoptedPositions {
     }
 
     /// Adds the page that [`AdoptedPositions::missing_page`] asked for.
-    pub fn add_page(&mut self, page: Vec<u64>) {
+    pub fn add_page(&mut self, page: Vec<Position>) {
         let is_last = page.len() < self.page_rows;
-        self.positions.extend(page);
+        self.positions.extend(page.into_iter().map(Position::value));
         self.known_to = match self.positions.last() {
             Some(last) if !is_last => last + 1,
             _ => u64::MAX,
@@ -97,8 +97,8 @@ impl AdoptedPositions {
     }
 
     /// Adds positions that are adopted in this batch.
-    pub(super) fn insert(&mut self, positions: &[u64]) {
-        self.positions.extend(positions);
+    pub(super) fn insert(&mut self, positions: &[Position]) {
+        self.positions.extend(positions.iter().map(|position| position.value()));
         self.positions.sort_unstable();
         self.positions.dedup();
     }
@@ -120,7 +120,7 @@ impl AdoptedPositions {
         next: u64,
         count: u64,
         end: u64,
-    ) -> Result<Option<(Lease, Vec<u64>)>, StoreError> {
+    ) -> Result<Option<(Lease, Vec<Position>)>, StoreError> {
         let known_end = end.min(self.known_to);
         let (mut at, mut to, mut free, mut between) = (next, next, 0, Vec::new());
         let mut adopted = self.from(next).iter().copied();
@@ -131,11 +131,11 @@ impl AdoptedPositions {
                 (free, to) = (free + run, at + run);
             }
             if free == count || ahead >= known_end || free > 0 && between.len() >= BETWEEN_MAX {
-                between.retain(|position| *position < to);
+                between.retain(|position: &Position| position.value() < to);
                 let span = Lease::new(next, to).filter(|_| free > 0).map(|range| (range, between));
                 return known(span, known_end, end);
             }
-            between.push(ahead);
+            between.extend(Position::new(ahead));
             at = ahead + 1;
         }
     }
@@ -206,7 +206,8 @@ mod tests {
             while let Some((range, between)) = adopted(&all).free_span(next, count, 40).unwrap() {
                 prop_assert_eq!(range.from(), next);
                 prop_assert_eq!(last, count, "only the last one is shorter");
-                prop_assert!(between.iter().all(|position| all.contains(position)));
+                let between: BTreeSet<u64> = between.iter().map(|position| position.value()).collect();
+                prop_assert!(between.is_subset(&all));
                 let free: Vec<u64> = (range.from()..range.to()).filter(|at| !between.contains(at)).collect();
                 prop_assert_eq!(free.last(), Some(&(range.to() - 1)));
                 last = free.len() as u64;
@@ -230,7 +231,7 @@ mod tests {
             let first = all.partition_point(|position| *position < from);
             let page: Vec<u64> = all[first..].iter().take(limit).copied().collect();
             rows += page.len();
-            adopted.add_page(page);
+            adopted.add_page(page.into_iter().filter_map(Position::new).collect());
         }
         assert_eq!(
             rows, 111_000,

@@ -3,6 +3,7 @@
 use crate::gap::{Missing, Reason};
 use crate::range::{Lease, Ranges};
 use crate::store::Cursor;
+use bates_pattern::Position;
 
 /// What the store writes for one scope, all in one transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct ScopeChange {
     /// Ranges that are gaps from now on.
     pub lost: Vec<Missing>,
     /// Positions that are adopted from now on.
-    pub adopted: Vec<u64>,
+    pub adopted: Vec<Position>,
     /// Whether the scope's pool must be checked against its Redis server again.
     pub forgets_pool_server: bool,
 }

@@ -12,6 +12,7 @@ use crate::range::{Lease, Ranges};
 use crate::scope::Place;
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
+use bates_pattern::Position;
 
 /// Decides the requests of one scope. A key that is used here is known to the scopes decided afterwards.
 pub fn decide<'r>(
@@ -137,14 +138,14 @@ impl Scope<'_> {
 
     /// Invariant: the version rises, so that a range which was granted before and may hold adopted positions is not
     /// released.
-    fn adopt(&mut self, positions: &[u64]) -> Result<u64, StoreError> {
+    fn adopt(&mut self, positions: &[Position]) -> Result<u64, StoreError> {
         self.change.forgets_pool_server = true;
         let next = self.next_of_pinned()?;
         self.move_to(next);
         self.change.adopted.extend(positions);
         let adopted = self.newly_adopted.get_or_insert_with(|| self.before.adopted.clone());
         adopted.insert(positions);
-        Ok(positions.iter().filter(|position| **position < next).count() as u64)
+        Ok(positions.iter().filter(|position| position.value() < next).count() as u64)
     }
 
     /// Invariant: a position that the holder does not hold is not lost. In a store that was restored from a backup,

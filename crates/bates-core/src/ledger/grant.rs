@@ -4,6 +4,7 @@ use crate::range::Lease;
 use crate::scope::Place;
 use crate::series::Promise;
 use crate::store::StoreError;
+use bates_pattern::Position;
 
 /// Positions that somebody wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ pub struct Grant {
     /// The version of the cursor after the grant.
     pub version: u64,
     /// Positions in the range that were set aside and must not be handed out, ascending. Only a lease has any.
-    pub aside: Vec<u64>,
+    pub aside: Vec<Position>,
 }
 
 /// The unused end of a lease.

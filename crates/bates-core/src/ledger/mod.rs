@@ -15,6 +15,7 @@ use crate::document::{Assign, AssignError, Assigned, Numbered};
 use crate::range::{Lease, Ranges};
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
+use bates_pattern::Position;
 
 pub use adopted::{AdoptedPage, AdoptedPositions};
 pub use change::ScopeChange;
@@ -36,7 +37,7 @@ pub enum Request {
     /// Raise the cursor to this position; a higher cursor stays.
     RaiseFloor(u64),
     /// Grant these positions to no one: another system has issued their numbers.
-    Adopt(Vec<u64>),
+    Adopt(Vec<Position>),
     /// The holder gives these positions up unused; only those that it holds are lost.
     GiveUp(Vec<Lease>),
     /// The holders count as crashed: whether they used what they hold is not known.

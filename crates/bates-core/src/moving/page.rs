@@ -66,12 +66,12 @@ pub struct SetAside {
     /// The scope.
     pub scope: ScopeKey,
     /// Ascending, and never none.
-    pub positions: Vec<u64>,
+    pub positions: Vec<Position>,
 }
 
 impl SetAside {
     /// Adds a position behind all others, in the order of scopes.
-    pub fn add(page: &mut Vec<Self>, scope: &str, position: u64) {
+    pub fn add(page: &mut Vec<Self>, scope: &str, position: Position) {
         match page.last_mut() {
             Some(last) if last.scope.as_str() == scope => last.positions.push(position),
             _ => page.push(Self { scope: ScopeKey::from_store(scope), positions: vec![position] }),

@@ -5,6 +5,7 @@ use crate::ledger::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::range::Lease;
 use crate::scope::{Place, ScopeKey};
 use crate::series::SeriesName;
+use bates_pattern::Position;
 
 /// Keeps cursors. Each call that moves one loads the scope, lets [`crate::ledger::decide`] decide, and writes the change,
 /// in one transaction.
@@ -44,10 +45,10 @@ pub trait CursorStore: Send + Sync + 'static {
     /// Sets positions of a scope aside, creating it if need be: another system gave their numbers out, and no grant
     /// holds them from now on. Answers how many of them the cursor had passed before. Ranges that were granted before
     /// may hold them: recall those afterwards.
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> StoreResult<u64>;
+    async fn set_aside(&self, place: Place, positions: Vec<Position>) -> StoreResult<u64>;
 
     /// The positions of a scope that were set aside, ascending, from `from` on, at most `limit`.
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<u64>>;
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<Position>>;
 }
 
 /// A durable place in a scope: the first position not yet granted, and how often it was written.

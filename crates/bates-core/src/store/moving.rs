@@ -1,5 +1,6 @@
 //! Moving a store: all that it keeps can be read, and written as it was elsewhere.
 
+use bates_pattern::Position;
 use uuid::Uuid;
 
 use super::StoreResult;
@@ -18,7 +19,7 @@ pub trait MoveStore: Send + Sync + 'static {
     async fn all_aside(
         &self,
         series: SeriesName,
-        after: Option<(ScopeKey, u64)>,
+        after: Option<(ScopeKey, Position)>,
         limit: usize,
     ) -> StoreResult<Vec<SetAside>>;
 

@@ -146,10 +146,10 @@ async fn aside(session: &Session, series: &SeriesName, scopes: &[SetAside]) -> R
                   ON CONFLICT DO NOTHING";
     let series = series.as_str();
     let keys = column(scopes, |aside| aside.scope.as_str());
-    let ends = column(scopes, |aside| aside.positions.last().map_or(0, |last| integer(last + 1)));
+    let ends = column(scopes, |aside| aside.positions.last().map_or(0, |last| integer(last.value() + 1)));
     session.execute(raise, &[&series, &keys, &ends]).await?;
     let each = scopes.iter().flat_map(|SetAside { scope, positions }| {
-        positions.iter().map(|position| (scope.as_str(), integer(*position)))
+        positions.iter().map(|position| (scope.as_str(), integer(position.value())))
     });
     let (at, positions): (Vec<&str>, Vec<i64>) = each.unzip();
     session.execute(insert, &[&series, &at, &positions]).await?;

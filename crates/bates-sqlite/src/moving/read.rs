@@ -1,17 +1,17 @@
 //! Pages of the store as another one adopts them. Each begins where the one before ended, by an index: what was read
 //! is not looked at again.
 
-use bates_core::{Idempotency, Kept, Place, Request, ScopeKey, SeriesName, SetAside, State};
+use bates_core::{Idempotency, Kept, Place, Position, Request, ScopeKey, SeriesName, SetAside, State};
 use rusqlite::{Connection, Result, Row, params};
 use uuid::Uuid;
 
 use crate::outbox::{bounded, deliver, event, list, strange};
-use crate::write::{integer, position, whole};
+use crate::write::{integer, position};
 
 pub(super) fn all_aside(
     connection: &Connection,
     series: &SeriesName,
-    after: Option<&(ScopeKey, u64)>,
+    after: Option<&(ScopeKey, Position)>,
     limit: usize,
 ) -> Result<Vec<SetAside>> {
     let mut statement = connection.prepare_cached(
@@ -20,11 +20,12 @@ pub(super) fn all_aside(
          ORDER BY scope, position LIMIT ?",
     )?;
     // No scope is smaller than the empty one, and no position than 0.
-    let (scope, position) = after.map_or(("", -1), |(scope, position)| (scope.as_str(), integer(*position)));
-    let mut rows = statement.query(params![series.as_str(), scope, position, bounded(limit)])?;
+    let (scope, behind) =
+        after.map_or(("", -1), |(scope, position)| (scope.as_str(), integer(position.value())));
+    let mut rows = statement.query(params![series.as_str(), scope, behind, bounded(limit)])?;
     let mut page = Vec::new();
     while let Some(row) = rows.next()? {
-        SetAside::add(&mut page, row.get_ref(0)?.as_str()?, whole(row.get(1)?));
+        SetAside::add(&mut page, row.get_ref(0)?.as_str()?, position(row.get(1)?));
     }
     Ok(page)
 }

@@ -111,7 +111,8 @@ impl ScopeModel {
             }
             _ => return Err(format!("{purpose:?} of {count}: {answer:?}, expected {expected:?}")),
         };
-        let range = (grant.lease.from()..grant.lease.to()).filter(|at| !grant.aside.contains(at));
+        let aside: BTreeSet<u64> = grant.aside.iter().map(|position| position.value()).collect();
+        let range = (grant.lease.from()..grant.lease.to()).filter(|at| !aside.contains(at));
         demand(range.clone().eq(expected.iter().copied()), || format!("{grant:?}, expected {expected:?}"))?;
         demand(range.clone().all(|at| !self.fates.contains_key(&at)), || format!("{grant:?} came before"))?;
         let fate = match purpose {

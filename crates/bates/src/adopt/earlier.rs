@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use bates_core::{Entry, Lease, Machine, ScopeKey, Store};
+use bates_core::{Entry, Lease, Machine, Position, ScopeKey, Store};
 use bates_postgres::{Address, IdPools, OpenError};
 
 use super::AdoptArgs;
@@ -30,7 +30,7 @@ pub(super) struct Earlier {
 pub(super) struct Positions {
     pub(super) highest: u64,
     /// In a shuffled series each of them.
-    pub(super) each: Vec<u64>,
+    pub(super) each: Vec<Position>,
 }
 
 /// Reads all that is to be adopted. The store itself has the database `here`, if it has one.
@@ -106,7 +106,7 @@ impl Earlier {
     pub(super) fn has_any_of(&self, scope: &ScopeKey, range: Lease) -> bool {
         let Some(positions) = self.scopes.get(scope) else { return false };
         if self.is_shuffled() {
-            positions.each.iter().any(|position| (range.from()..range.to()).contains(position))
+            positions.each.iter().any(|position| (range.from()..range.to()).contains(&position.value()))
         } else {
             range.from() <= positions.highest
         }
@@ -121,7 +121,7 @@ impl Earlier {
         // A number that does not show its whole scope could be of any.
         let parsed = parsed.filter(|parsed| parsed.parameters().count() == entry.parameters().count());
         let found = parsed.and_then(|parsed| {
-            Some((ScopeKey::new(parsed.parameters(), parsed.period()).ok()?, parsed.position().value()))
+            Some((ScopeKey::new(parsed.parameters(), parsed.period()).ok()?, parsed.position()))
         });
         let Some((scope, position)) = found else {
             self.strangers += 1;
@@ -132,7 +132,7 @@ impl Earlier {
         };
         self.numbers += 1;
         let positions = self.scopes.entry(scope).or_default();
-        positions.highest = position.max(positions.highest);
+        positions.highest = position.value().max(positions.highest);
         if is_shuffled {
             positions.each.push(position);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use bates_core::{Entry, Machine, ScopeKey, Store};
+use bates_core::{Entry, Machine, Position, ScopeKey, Store};
 use bates_postgres::{Address, IdPools};
 use bates_server::http;
 
@@ -48,12 +48,12 @@ pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Co
 
 /// Identifiers that were given out and that Bates would issue.
 async fn unadopted<S: Store>(machine: &Machine<S>, entry: &Entry, pools: &IdPools) -> Result<Vec<String>> {
-    let mut taken: Vec<(u64, String)> = Vec::new();
+    let mut taken: Vec<(Position, String)> = Vec::new();
     pools
         .taken(entry.series().name().as_str(), |id| {
             // What is no identifier of the type is never issued.
             if let Ok(parsed) = entry.series().pattern().parse(id) {
-                taken.push((parsed.position().value(), id.to_owned()));
+                taken.push((parsed.position(), id.to_owned()));
             }
         })
         .await?;
@@ -62,7 +62,7 @@ async fn unadopted<S: Store>(machine: &Machine<S>, entry: &Entry, pools: &IdPool
     loop {
         let page = machine.aside(entry, &scope, from, ASIDE_AT_ONCE).await?;
         let is_last = page.len() < ASIDE_AT_ONCE;
-        from = page.last().map_or(from, |last| last + 1);
+        from = page.last().map_or(from, |last| last.value() + 1);
         aside.extend(page);
         if is_last {
             break;

@@ -16,6 +16,10 @@ fn place() -> Place {
     Place { series: "invoice".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() }
 }
 
+fn positions<const N: usize>(values: [u64; N]) -> Vec<Position> {
+    values.into_iter().map(|value| Position::new(value).unwrap()).collect()
+}
+
 fn grant(count: u64, purpose: Purpose) -> Request {
     Request::Grant(Want {
         place: place(),
@@ -151,7 +155,7 @@ fn a_floor_loses_what_it_passes_and_a_lower_one_changes_nothing() {
 #[test]
 fn adopted_positions_are_granted_to_no_one_from_the_same_batch_on() {
     let requests = [
-        Request::Adopt(vec![3, 9, 11, 12]),
+        Request::Adopt(positions([3, 9, 11, 12])),
         release(8, 9, 2),
         grant(2, Purpose::HandOut),
         grant(3, Purpose::Lease),
@@ -165,9 +169,9 @@ fn adopted_positions_are_granted_to_no_one_from_the_same_batch_on() {
     );
     let short = Outcome::Grant(Err(GrantError::Exhausted { left: 1, elsewhere: false }));
     assert_eq!(outcomes[2], short, "only position 10 is free before the next adopted one");
-    let spanned = Grant { lease: range(9, 15), version: 4, aside: vec![9, 11, 12] };
+    let spanned = Grant { lease: range(9, 15), version: 4, aside: positions([9, 11, 12]) };
     assert_eq!(outcomes[3], Outcome::Grant(Ok(spanned)), "a lease reaches over them");
-    assert_eq!((change.adopted, change.forgets_pool_server), (vec![3, 9, 11, 12], true));
+    assert_eq!((change.adopted, change.forgets_pool_server), (positions([3, 9, 11, 12]), true));
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl GapStore for MemoryStore {
             Some(KnownScope {
                 scope: place.scope.clone(),
                 cursor: row.cursor.filter(|_| place.series == series)?,
-                aside_to: row.adopted.last().map_or(0, |last| last + 1),
+                aside_to: row.adopted.last().map_or(0, |last| last.value() + 1),
                 gapless_from: row.gapless_from,
                 ranges: data.ranges(self, place, row, purpose),
             })

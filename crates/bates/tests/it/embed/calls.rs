@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates::{Bates, Date, How, NotAtHand, Position, Promise, Record, RecordFilter, Reset, Series, Settings, Verdict};
+use bates::{
+    Bates, Date, How, NotAtHand, Position, Promise, Record, RecordFilter, Reset, Series, Settings, Verdict,
+};
 use bates_testkit::FakeClock;
 use tempfile::tempdir;
 
