@@ -30,6 +30,7 @@ mod series;
 pub mod store;
 
 pub use audit::{Auditing, By, How, Record, RecordFilter, Taking};
+pub use bates_pattern::Position;
 pub use bates_process::ProcessGuard;
 pub use code::Code;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};

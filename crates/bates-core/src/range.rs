@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use bates_pattern::Position;
+
 /// The positions from `from` up to, but not including, `to`. Never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lease {
@@ -13,6 +15,11 @@ impl Lease {
     /// `None` if it is empty.
     pub const fn new(from: u64, to: u64) -> Option<Self> {
         if from < to { Some(Self { from, to }) } else { None }
+    }
+
+    /// The range of one position.
+    pub const fn one(position: Position) -> Self {
+        Self { from: position.value(), to: position.value() + 1 }
     }
 
     pub const fn from(self) -> u64 {

@@ -1,9 +1,9 @@
 //! What is read, without a transaction of its own: each is one statement and sees one moment.
 
-use bates_core::{Cursor, Definition, Lease, Place, Promise, Ranges, ScopeKey, SeriesName};
+use bates_core::{Cursor, Definition, Lease, Place, Position, Promise, Ranges, ScopeKey, SeriesName};
 use tokio_postgres::{Error, Row};
 
-use crate::batch::sql::{integer, range, whole};
+use crate::batch::sql::{integer, position, range, whole};
 use crate::outbox::bounded;
 use crate::session::Session;
 
@@ -35,12 +35,12 @@ pub(crate) async fn aside(
     place: &Place,
     from: u64,
     limit: usize,
-) -> Result<Vec<u64>, Error> {
+) -> Result<Vec<Position>, Error> {
     let sql = "SELECT position FROM bates.aside WHERE series = $1 AND scope = $2 AND position >= $3
                ORDER BY position LIMIT $4";
     let (series, scope) = (place.series.as_str(), place.scope.as_str());
     let rows = session.query(sql, &[&series, &scope, &integer(from), &bounded(limit)]).await?;
-    Ok(rows.iter().map(|row| whole(row, 0)).collect())
+    Ok(rows.iter().map(|row| position(row, 0)).collect())
 }
 
 pub(crate) async fn descriptions(session: &Session) -> Result<Vec<(SeriesName, Box<str>)>, Error> {

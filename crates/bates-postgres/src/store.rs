@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, CursorStore, Definition, Grant, GrantError, Holder, Lease, Missing, NodeStore, Pinned, Place,
-    Promise, PromiseChange, Reason, Recall, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError,
-    StoreResult, Surrendered, Tail, Want,
+    Position, Promise, PromiseChange, Reason, Recall, Redescription, ScopeKey, SeriesName, SeriesStore,
+    StoreError, StoreResult, Surrendered, Tail, Want,
 };
 use uuid::Uuid;
 
@@ -196,11 +196,11 @@ impl CursorStore for PostgresStore {
         self.operate(place, Request::RaiseFloor(floor)).await?.into_floor()
     }
 
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> StoreResult<u64> {
+    async fn set_aside(&self, place: Place, positions: Vec<Position>) -> StoreResult<u64> {
         self.operate(place, Request::Adopt(positions)).await?.into_adopted()
     }
 
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<u64>> {
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<Position>> {
         let place = &place;
         self.done(|session| async move { Ok(read::aside(&session, place, from, limit).await?) }).await
     }

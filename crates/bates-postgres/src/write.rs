@@ -1,7 +1,9 @@
 //! Rare writes besides grants, one at a time. Each may be done twice without harm, so what fails is tried again.
 
 use bates_core::ledger::{Decision, Keys, Outcome, Request, ScopeBefore, decide};
-use bates_core::{Definition, Pinned, Place, Promise, PromiseChange, Redescription, SeriesName, StoreError};
+use bates_core::{
+    Definition, Pinned, Place, Position, Promise, PromiseChange, Redescription, SeriesName, StoreError,
+};
 
 use crate::batch::sql::{self, integer};
 use crate::error::Failed;
@@ -144,15 +146,15 @@ pub(crate) async fn operate(session: &Session, place: &Place, request: &Request)
     Ok(outcomes.remove(0))
 }
 
-async fn adopt(session: &Session, place: &Place, positions: &[u64]) -> Result<(), Failed> {
+async fn adopt(session: &Session, place: &Place, positions: &[Position]) -> Result<(), Failed> {
     let Some(last) = positions.iter().max() else { return Ok(()) };
     let insert = "INSERT INTO bates.aside (series, scope, position) SELECT $1, $2, * FROM UNNEST($3)
                   ON CONFLICT DO NOTHING";
     let raise = "UPDATE bates.cursor SET aside_to = greatest(aside_to, $3) WHERE series = $1 AND scope = $2";
     let (series, scope) = (place.series.as_str(), place.scope.as_str());
-    let all: Vec<i64> = positions.iter().map(|position| integer(*position)).collect();
+    let all: Vec<i64> = positions.iter().map(|position| integer(position.value())).collect();
     session.query(insert, &[&series, &scope, &all]).await?;
-    session.query(raise, &[&series, &scope, &integer(last + 1)]).await?;
+    session.query(raise, &[&series, &scope, &integer(last.value() + 1)]).await?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use bates_core::{Delivery, Place, ScopeKey};
+use bates_core::{Delivery, Place, Position, ScopeKey};
 use bates_sinks::{Description, ObjectDescription, Secret};
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ fn delivery(position: u64, body: &str) -> Delivery {
     Delivery {
         event: Uuid::now_v7(),
         place: Place { series: "document".parse().expect("a name"), scope },
-        position,
+        position: Position::new(position).expect("a position"),
         number: format!("{project}-{position}").into(),
         body: body.into(),
         created: jiff::Timestamp::UNIX_EPOCH,

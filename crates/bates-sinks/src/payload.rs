@@ -48,7 +48,7 @@ impl<'a> Data<'a> {
             series: delivery.place.series.as_str(),
             scope: Parameters(&delivery.place.scope),
             period: delivery.place.scope.parts().1,
-            position: delivery.position,
+            position: delivery.position.value(),
             number: &delivery.number,
             created_at: delivery.created.to_string(),
             attempt,
@@ -71,6 +71,8 @@ fn write(value: &impl Serialize) -> Result<Vec<u8>, Undelivered> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use bates_core::Position;
+
     use super::*;
 
     pub(crate) fn delivery(scope: &str, body: &str) -> Delivery {
@@ -80,7 +82,7 @@ pub(crate) mod tests {
                 series: "document".parse().unwrap(),
                 scope: ScopeKey::from_store(scope),
             },
-            position: 1001,
+            position: Position::new(1001).unwrap(),
             number: "PROJ-9012-1001".into(),
             body: body.into(),
             created: "2026-11-15T10:00:00.5Z".parse().unwrap(),

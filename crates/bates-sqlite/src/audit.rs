@@ -82,7 +82,7 @@ fn conditions(of: &RecordFilter, after: Option<(Timestamp, Uuid)>) -> (String, V
     if let Some(scope) = &of.scope {
         add("scope = ?", vec![text(scope.as_str())]);
     }
-    if let Some(position) = of.position.map(|position| Value::Integer(integer(position))) {
+    if let Some(position) = of.position.map(|position| Value::Integer(integer(position.value()))) {
         match (&of.series, &of.scope) {
             (Some(series), Some(scope)) => add(
                 "first = (SELECT max(first) FROM audit AS begun

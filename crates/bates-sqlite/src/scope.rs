@@ -3,7 +3,7 @@
 use bates_core::ledger::{
     AdoptedPositions, PoolState, PooledRange, Request, ScopeBefore, ScopeChange, SeriesBefore,
 };
-use bates_core::{Cursor, Place, Ranges};
+use bates_core::{Cursor, Place, Position, Ranges};
 use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::held::{self, Held};
@@ -141,12 +141,12 @@ pub(crate) fn put_cursor(
 }
 
 /// Invariant: the cursor, which is there already, knows in the same commit where the adopted positions end.
-pub(crate) fn adopt(transaction: &Transaction<'_>, at: ScopeRef<'_>, positions: &[u64]) -> Result<()> {
+pub(crate) fn adopt(transaction: &Transaction<'_>, at: ScopeRef<'_>, positions: &[Position]) -> Result<()> {
     let insert = "INSERT OR IGNORE INTO aside (series_id, scope, position) VALUES (?, ?, ?)";
     for position in positions {
-        execute(transaction, insert, params![at.series_id, at.scope, integer(*position)])?;
+        execute(transaction, insert, params![at.series_id, at.scope, integer(position.value())])?;
     }
-    let past = positions.iter().max().map_or(0, |last| integer(last + 1));
+    let past = positions.iter().max().map_or(0, |last| integer(last.value() + 1));
     let raise = "UPDATE cursor SET aside_to = max(aside_to, ?) WHERE series_id = ? AND scope = ?";
     execute(transaction, raise, params![past, at.series_id, at.scope]).map(drop)
 }
@@ -156,10 +156,10 @@ pub(crate) fn adopted_positions(
     place: &Place,
     from: u64,
     limit: usize,
-) -> Result<Vec<u64>> {
+) -> Result<Vec<Position>> {
     let sql =
         "SELECT position FROM aside WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?
                    AND position >= ? ORDER BY position LIMIT ?";
     let of = params![place.series.as_str(), place.scope.as_str(), integer(from), bounded(limit)];
-    write::rows(connection, sql, of, |row| Ok(whole(row.get(0)?)))
+    write::rows(connection, sql, of, |row| Ok(write::position(row.get(0)?)))
 }

@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
-    Cursor, CursorStore, Definition, Grant, GrantError, Lease, Mark, NodeStore, Pinned, Place, ProcessGuard,
-    Promise, PromiseChange, Ranges, Reason, Redescription, ScopeKey, SeriesName, SeriesStore, StoreError,
-    StoreResult, Surrendered, Tail, Want,
+    Cursor, CursorStore, Definition, Grant, GrantError, Lease, Mark, NodeStore, Pinned, Place, Position,
+    ProcessGuard, Promise, PromiseChange, Ranges, Reason, Redescription, ScopeKey, SeriesName, SeriesStore,
+    StoreError, StoreResult, Surrendered, Tail, Want,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Row, Transaction, params};
@@ -254,11 +254,11 @@ impl CursorStore for SqliteStore {
         self.ask(place, Request::RaiseFloor(floor)).await?.into_floor()
     }
 
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> StoreResult<u64> {
+    async fn set_aside(&self, place: Place, positions: Vec<Position>) -> StoreResult<u64> {
         self.ask(place, Request::Adopt(positions)).await?.into_adopted()
     }
 
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<u64>> {
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<Position>> {
         self.read(|connection| scope::adopted_positions(connection, &place, from, limit))
     }
 }

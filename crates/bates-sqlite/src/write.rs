@@ -1,6 +1,6 @@
 //! Statements and columns that several modules use. Pure SQL: nothing here commits or answers.
 
-use bates_core::{Cursor, Lease, Place, ScopeKey, SeriesName, StoreError};
+use bates_core::{Cursor, Lease, Place, Position, ScopeKey, SeriesName, StoreError};
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Params, Result, Row, Transaction, params};
 
@@ -125,6 +125,11 @@ pub(crate) fn unknown(series: &SeriesName) -> StoreError {
 /// Positions are below 2^53 and versions count writes, so both fit SQLite's signed integers.
 pub(crate) fn integer(value: u64) -> i64 {
     i64::try_from(value).expect("positions and versions are far below 2^63")
+}
+
+/// Only positions are written to these columns.
+pub(crate) fn position(value: i64) -> Position {
+    Position::new(whole(value)).expect("the column holds what was written: a position below 2^53")
 }
 
 /// Only [`integer`] writes these columns.

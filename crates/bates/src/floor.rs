@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use bates_core::{Entry, Lease, Machine, Place, ScopeKey, ScopeName, Store, SystemRuntime};
+use bates_core::{Entry, Lease, Machine, Place, Position, ScopeKey, ScopeName, Store, SystemRuntime};
 use bates_pattern::Date;
 use bates_sqlite::Opening;
 use clap::Args;
@@ -159,7 +159,7 @@ async fn raise(store: impl Store, mut config: Config, args: &FloorArgs, out: &mu
     }
     let name = ScopeName { parameters, date: args.date };
     // Report a mistake in the scope before nodes give anything up.
-    let before = machine.peek(&entry, name).await?.next;
+    let before = machine.peek(&entry, name).await?.next.map(Position::value);
     let series = entry.series().name().clone();
     let place = machine.place(&entry, name)?;
     let is_below = |at: &Place, range: Lease| *at == place && range.from() < floor;

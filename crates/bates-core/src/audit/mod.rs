@@ -136,16 +136,10 @@ impl Record {
         (count > 0).then_some(Self { id, place, range, first, last, count, taking })
     }
 
-    pub fn of_document(
-        id: Uuid,
-        place: &Place,
-        position: u64,
-        number: &str,
-        taking: &Taking,
-    ) -> Option<Self> {
-        let range = Lease::new(position, position + 1)?;
+    pub fn of_document(id: Uuid, place: &Place, position: Position, number: &str, taking: &Taking) -> Self {
         let (first, last) = (number.into(), number.into());
-        Some(Self { id, place: place.clone(), range, first, last, count: 1, taking: taking.clone() })
+        let (place, range) = (place.clone(), Lease::one(position));
+        Self { id, place, range, first, last, count: 1, taking: taking.clone() }
     }
 }
 
@@ -177,7 +171,7 @@ pub struct RecordFilter {
     pub series: Option<SeriesName>,
     pub scope: Option<ScopeKey>,
     /// Records that cover this position.
-    pub position: Option<u64>,
+    pub position: Option<Position>,
     pub who: Option<Box<str>>,
     pub since: Option<Timestamp>,
     /// Exclusive.

@@ -133,7 +133,7 @@ impl Cell {
                 self.watermark = share(free, self.series.limits().watermark_percent);
                 // Only grants make leases grow: an outage must not make a crash skip more.
                 self.growths = self.growths.saturating_add(1);
-                self.held.hold(lease, &aside);
+                self.held.hold(lease, aside.iter().map(|position| position.value()));
                 self.serve();
             }
             Err(GrantError::Exhausted { elsewhere, .. }) => {

@@ -98,10 +98,10 @@ impl Held {
     }
 
     /// Adds a lease granted behind all that is held, without its adopted positions (`aside`, ascending).
-    pub(super) fn hold(&mut self, lease: Lease, aside: &[u64]) {
+    pub(super) fn hold(&mut self, lease: Lease, aside: impl IntoIterator<Item = u64>) {
         let mut is_bridged = self.end() == Some(lease.from());
         let mut from = lease.from();
-        for hole in aside.iter().copied().chain([lease.to()]) {
+        for hole in aside.into_iter().chain([lease.to()]) {
             if let Some(run) = Lease::new(from, hole) {
                 self.hold_run(run, is_bridged);
                 is_bridged = true;
@@ -219,11 +219,11 @@ mod tests {
     #[test]
     fn what_was_set_aside_does_not_break_what_is_given_back() {
         let mut held = Held::default();
-        held.hold(lease(1, 10), &[1, 4, 5]);
+        held.hold(lease(1, 10), [1, 4, 5]);
         assert_eq!(held.count(), 6);
         // The next lease begins with adopted positions; the one after does not adjoin.
-        held.hold(lease(10, 20), &[10, 11, 15]);
-        held.hold(lease(30, 33), &[30]);
+        held.hold(lease(10, 20), [10, 11, 15]);
+        held.hold(lease(30, 33), [30]);
         let taken: Vec<u64> = held.take(Wanted::Any(3)).unwrap().positions().collect();
         assert_eq!(taken, [2, 3, 6]);
         assert_eq!(held.take_all(), [lease(7, 20), lease(31, 33)]);
@@ -265,7 +265,7 @@ mod tests {
                     Step::Grant { hole, count, aside } => {
                         let from = cursor + hole;
                         let aside: Vec<u64> = aside.into_iter().map(|at| from + at).collect();
-                        held.hold(Lease::new(from, from + count).unwrap(), &aside);
+                        held.hold(Lease::new(from, from + count).unwrap(), aside.iter().copied());
                         model.extend((from..from + count).filter(|at| !aside.contains(at)));
                         all_aside.extend(aside);
                         cursor += hole + count;
@@ -299,8 +299,8 @@ mod tests {
     fn a_run_is_given_up_for_nothing_only_if_no_range_holds_it() {
         let held = |count| {
             let mut held = Held::default();
-            held.hold(lease(1, 10), &[]);
-            held.hold(lease(20, 60), &[25, 45, 50]);
+            held.hold(lease(1, 10), []);
+            held.hold(lease(20, 60), [25, 45, 50]);
             (held.give_up_before_run(count), held.is_empty())
         };
         let short = vec![lease(1, 10), lease(20, 25)];
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(held(30), (Some((all, lease(51, 60))), true));
         assert_eq!(held(19), (Some((short, lease(26, 60))), true));
         let mut held = Held::default();
-        held.hold(lease(1, 10), &[]);
+        held.hold(lease(1, 10), []);
         assert_eq!((held.give_up_before_run(30), held.count()), (None, 9), "it lies in one piece");
     }
 
@@ -324,7 +324,7 @@ mod tests {
             for (hole, count, aside) in grants {
                 let from = cursor + hole;
                 let aside: Vec<u64> = aside.into_iter().filter(|at| at + 1 < count).map(|at| from + at).collect();
-                held.hold(lease(from, from + count), &aside);
+                held.hold(lease(from, from + count), aside.iter().copied());
                 model.extend((from..from + count).filter(|at| !aside.contains(at)));
                 all_aside.extend(aside);
                 cursor = from + count;

@@ -66,7 +66,7 @@ pub struct Idempotency {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assigned {
     pub event: Uuid,
-    pub position: u64,
+    pub position: Position,
     pub number: Box<str>,
     /// The current state: the same request may come long after the first.
     pub state: State,
@@ -85,8 +85,9 @@ impl Numbered<'_> {
     /// The audit record, if the series is audited.
     pub fn record(&self) -> Option<Record> {
         let Self { assign, assigned } = self;
-        let taking = assign.audit.as_ref()?;
-        Record::of_document(assigned.event, &assign.place, assigned.position, &assigned.number, taking)
+        let Assigned { event, position, number, .. } = assigned;
+        let record = |taking| Record::of_document(*event, &assign.place, *position, number, taking);
+        assign.audit.as_ref().map(record)
     }
 }
 
@@ -113,7 +114,7 @@ impl From<StoreError> for AssignError {
 
 impl Assign {
     /// The first position from `next` on that the rules accept, and its number.
-    pub fn first_accepted(&self, next: u64) -> Result<(u64, Box<str>), AssignError> {
+    pub fn first_accepted(&self, next: u64) -> Result<(Position, Box<str>), AssignError> {
         let exhausted = || AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false });
         let last = self.end.min(next.saturating_add(REJECTED_MAX)).checked_sub(1).ok_or_else(exhausted)?;
         let bounds = (Position::new(next), Position::new(last));
@@ -125,7 +126,7 @@ impl Assign {
         match self.scope.accepted(first, last).next_into(&mut text) {
             Some(position) => {
                 let number = String::from_utf8(text).expect("a pattern renders UTF-8");
-                Ok((position.value(), number.into()))
+                Ok((position, number.into()))
             }
             None if last.value() + 1 == self.end => Err(exhausted()),
             None => Err(AssignError::AllRejected { positions: REJECTED_MAX }),

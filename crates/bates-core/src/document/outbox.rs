@@ -150,6 +150,8 @@ pub enum Decided {
 mod tests {
     use jiff::Timestamp;
 
+    use bates_pattern::Position;
+
     use super::*;
     use crate::scope::Place;
 
@@ -157,7 +159,7 @@ mod tests {
         Document {
             event: Uuid::nil(),
             place: Place { series: "document".parse().unwrap(), scope: ScopeKey::from_store("") },
-            position: 1,
+            position: Position::MIN,
             number: "1".into(),
             state,
             tries: 0,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bates_pattern::Position;
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -14,7 +15,7 @@ pub struct Document {
     /// The same for every try, also at the sink.
     pub event: Uuid,
     pub place: Place,
-    pub position: u64,
+    pub position: Position,
     pub number: Box<str>,
     pub state: State,
     /// Tries that were begun.

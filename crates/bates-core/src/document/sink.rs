@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use bates_pattern::Position;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -77,7 +78,7 @@ pub struct Delivery {
     /// The same for every try.
     pub event: Uuid,
     pub place: Place,
-    pub position: u64,
+    pub position: Position,
     pub number: Box<str>,
     /// JSON.
     pub body: Box<str>,

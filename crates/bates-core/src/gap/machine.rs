@@ -110,9 +110,9 @@ impl<S: Store> Machine<S> {
                 // Ranges may be many and small.
                 let limit = usize::try_from(to - from).map_or(ASIDE_AT_ONCE, |left| left.min(ASIDE_AT_ONCE));
                 let page = self.store().aside(place.clone(), from, limit).await?;
-                from = page.last().filter(|_| page.len() == limit).map_or(to, |last| last + 1);
-                let within = page.into_iter().take_while(|position| *position < to);
-                account.aside.extend(within.filter_map(|position| Lease::new(position, position + 1)));
+                from = page.last().filter(|_| page.len() == limit).map_or(to, |last| last.value() + 1);
+                let within = page.into_iter().take_while(|position| position.value() < to);
+                account.aside.extend(within.map(Lease::one));
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Adopted positions: another system has issued their numbers, so every grant passes over them.
 
+use bates_pattern::Position;
+
 use super::Request;
 use crate::document::{Assign, AssignError};
 use crate::range::Lease;
@@ -79,9 +81,9 @@ impl AdoptedPositions {
     }
 
     /// Adds the page that [`AdoptedPositions::missing_page`] asked for.
-    pub fn add_page(&mut self, page: Vec<u64>) {
+    pub fn add_page(&mut self, page: Vec<Position>) {
         let is_last = page.len() < self.page_rows;
-        self.positions.extend(page);
+        self.positions.extend(page.into_iter().map(Position::value));
         self.known_to = match self.positions.last() {
             Some(last) if !is_last => last + 1,
             _ => u64::MAX,
@@ -89,8 +91,8 @@ impl AdoptedPositions {
         self.page_rows = (self.page_rows * 10).min(PAGE_MAX);
     }
 
-    pub(super) fn insert(&mut self, positions: &[u64]) {
-        self.positions.extend(positions);
+    pub(super) fn insert(&mut self, positions: &[Position]) {
+        self.positions.extend(positions.iter().map(|position| position.value()));
         self.positions.sort_unstable();
         self.positions.dedup();
     }
@@ -112,7 +114,7 @@ impl AdoptedPositions {
         next: u64,
         count: u64,
         end: u64,
-    ) -> Result<Option<(Lease, Vec<u64>)>, StoreError> {
+    ) -> Result<Option<(Lease, Vec<Position>)>, StoreError> {
         let known_end = end.min(self.known_to);
         let (mut at, mut to, mut free, mut between) = (next, next, 0, Vec::new());
         let mut adopted = self.from(next).iter().copied();
@@ -123,11 +125,11 @@ impl AdoptedPositions {
                 (free, to) = (free + run, at + run);
             }
             if free == count || ahead >= known_end || free > 0 && between.len() >= BETWEEN_MAX {
-                between.retain(|position| *position < to);
+                between.retain(|position: &Position| position.value() < to);
                 let span = Lease::new(next, to).filter(|_| free > 0).map(|range| (range, between));
                 return known(span, known_end, end);
             }
-            between.push(ahead);
+            between.extend(Position::new(ahead));
             at = ahead + 1;
         }
     }
@@ -137,16 +139,16 @@ impl AdoptedPositions {
         &self,
         assign: &Assign,
         mut next: u64,
-    ) -> Result<(u64, Box<str>), AssignError> {
+    ) -> Result<(Position, Box<str>), AssignError> {
         loop {
             let (position, number) = assign.first_accepted(next)?;
-            if position >= self.known_to {
+            if position.value() >= self.known_to {
                 return Err(too_many().into());
             }
-            if self.positions.binary_search(&position).is_err() {
+            if self.positions.binary_search(&position.value()).is_err() {
                 return Ok((position, number));
             }
-            next = position + 1;
+            next = position.value() + 1;
         }
     }
 
@@ -198,7 +200,8 @@ mod tests {
             while let Some((range, between)) = adopted(&all).free_span(next, count, 40).unwrap() {
                 prop_assert_eq!(range.from(), next);
                 prop_assert_eq!(last, count, "only the last one is shorter");
-                prop_assert!(between.iter().all(|position| all.contains(position)));
+                let between: BTreeSet<u64> = between.iter().map(|position| position.value()).collect();
+                prop_assert!(between.is_subset(&all));
                 let free: Vec<u64> = (range.from()..range.to()).filter(|at| !between.contains(at)).collect();
                 prop_assert_eq!(free.last(), Some(&(range.to() - 1)));
                 last = free.len() as u64;
@@ -222,7 +225,7 @@ mod tests {
             let first = all.partition_point(|position| *position < from);
             let page: Vec<u64> = all[first..].iter().take(limit).copied().collect();
             rows += page.len();
-            adopted.add_page(page);
+            adopted.add_page(page.into_iter().filter_map(Position::new).collect());
         }
         assert_eq!(
             rows, 111_000,

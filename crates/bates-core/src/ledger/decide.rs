@@ -12,6 +12,7 @@ use crate::range::{Lease, Ranges};
 use crate::scope::Place;
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
+use bates_pattern::Position;
 
 /// `keys` are those of the whole batch: a key that a request uses here is known to the scopes that are decided later.
 pub fn decide<'r>(
@@ -115,10 +116,9 @@ impl Scope<'_> {
         }
         let next = self.next(assign.scopes_max, assign.start)?;
         let (position, number) = self.adopted().first_accepted(assign, next)?;
-        self.move_to(position + 1);
-        if let Some(range) = Lease::new(position, position + 1) {
-            self.change.issue(range);
-        }
+        let range = Lease::one(position);
+        self.move_to(range.to());
+        self.change.issue(range);
         let state = assign.content.state();
         let assigned = Assigned { event: assign.event, position, number, state, is_new: true };
         keys.put(assign, &assigned);
@@ -136,13 +136,13 @@ impl Scope<'_> {
     }
 
     /// Invariant: the version rises, so a range that was granted before and may hold adopted positions is not released.
-    fn adopt(&mut self, positions: &[u64]) -> Result<u64, StoreError> {
+    fn adopt(&mut self, positions: &[Position]) -> Result<u64, StoreError> {
         self.change.forgets_pool_server = true;
         let next = self.fence()?.next;
         self.change.adopted.extend(positions);
         let adopted = self.newly_adopted.get_or_insert_with(|| self.before.adopted.clone());
         adopted.insert(positions);
-        Ok(positions.iter().filter(|position| **position < next).count() as u64)
+        Ok(positions.iter().filter(|position| position.value() < next).count() as u64)
     }
 
     /// Invariant: only positions that the holder holds are lost. In a store that was restored from a backup, another

@@ -4,6 +4,7 @@ use crate::range::Lease;
 use crate::scope::Place;
 use crate::series::Promise;
 use crate::store::StoreError;
+use bates_pattern::Position;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Want {
@@ -61,7 +62,7 @@ pub struct Grant {
     /// The version of the cursor after the grant.
     pub version: u64,
     /// Adopted positions in the range, ascending, which must not be handed out. Only a lease has any.
-    pub aside: Vec<u64>,
+    pub aside: Vec<Position>,
 }
 
 /// The unused end of a lease.

@@ -15,6 +15,7 @@ use crate::gap::{Missing, Reason};
 use crate::range::{Lease, Ranges};
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
+use bates_pattern::Position;
 
 pub use adopted::{AdoptedPage, AdoptedPositions};
 pub use decide::decide;
@@ -33,7 +34,7 @@ pub enum Request {
     /// Raise the cursor to this position; a higher cursor stays.
     RaiseFloor(u64),
     /// Never grant these positions: another system has issued their numbers.
-    Adopt(Vec<u64>),
+    Adopt(Vec<Position>),
     /// The holder gives these positions up unused; only those that it holds are lost.
     GiveUp(Vec<Lease>),
     /// The holders count as crashed: whether they used what they hold is not known.
@@ -138,7 +139,7 @@ pub struct ScopeChange {
     /// Positions that the holders of [`ScopeBefore::held`] no longer hold.
     pub given_up: Ranges,
     pub lost: Vec<Missing>,
-    pub adopted: Vec<u64>,
+    pub adopted: Vec<Position>,
     /// Whether the scope's pool must be checked against its Redis server again.
     pub forgets_pool_server: bool,
 }

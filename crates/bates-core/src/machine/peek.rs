@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bates_pattern::Parsed;
+use bates_pattern::{Parsed, Position};
 
 use super::{Machine, NextError};
 use crate::error::IssueError;
@@ -16,9 +16,9 @@ const ASIDE_AT_THE_END_MAX: u64 = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
     /// The highest position handed out; after a crash, the highest granted.
-    pub last: Option<u64>,
+    pub last: Option<Position>,
     /// `None` at the end of the space. The rules may reject it.
-    pub next: Option<u64>,
+    pub next: Option<Position>,
     /// Numbers left: exact without rejection, else an estimate.
     pub left: u64,
     pub exists: bool,
@@ -30,7 +30,7 @@ pub struct Found {
     pub entry: Arc<Entry>,
     pub parameters: Vec<(String, String)>,
     pub period: Option<String>,
-    pub position: u64,
+    pub position: Position,
     /// `None` if the identifier does not show its whole scope.
     pub granted: Option<bool>,
 }
@@ -61,8 +61,8 @@ impl<S: Store> Machine<S> {
             next = end;
         }
         Ok(Peek {
-            last: (next > start).then(|| next - 1),
-            next: (next < end).then_some(next),
+            last: next.checked_sub(1).filter(|last| *last >= start).and_then(Position::new),
+            next: Position::new(next).filter(|_| next < end),
             left: entry.numbers_in(end.saturating_sub(next)),
             exists: found.is_some(),
         })
@@ -100,13 +100,13 @@ impl<S: Store> Machine<S> {
 
     pub async fn find_in(&self, entry: &Arc<Entry>, id: &str) -> Result<Option<Found>, StoreError> {
         let Ok(parsed) = entry.series.pattern().parse(id) else { return Ok(None) };
-        let position = parsed.position().value();
+        let position = parsed.position();
         let granted = match entry.scope_of(&parsed) {
             None => None,
             Some(scope) => {
                 let cursor = self.store().cursor(entry.series.place(&scope)).await?;
                 let start = entry.series.start().value();
-                Some(cursor.is_some_and(|cursor| (start..cursor.next).contains(&position)))
+                Some(cursor.is_some_and(|cursor| (start..cursor.next).contains(&position.value())))
             }
         };
         Ok(Some(Found {
@@ -121,9 +121,9 @@ impl<S: Store> Machine<S> {
 
 impl Entry {
     /// The position of an identifier, and its scope if the identifier shows all of it.
-    pub fn locate(&self, id: &str) -> Option<(Option<ScopeKey>, u64)> {
+    pub fn locate(&self, id: &str) -> Option<(Option<ScopeKey>, Position)> {
         let parsed = self.series.pattern().parse(id).ok()?;
-        Some((self.scope_of(&parsed), parsed.position().value()))
+        Some((self.scope_of(&parsed), parsed.position()))
     }
 
     fn scope_of(&self, parsed: &Parsed) -> Option<ScopeKey> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bates_pattern::Position;
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -53,12 +54,12 @@ pub struct Adopted {
 pub struct SetAside {
     pub scope: ScopeKey,
     /// Ascending, never empty.
-    pub positions: Vec<u64>,
+    pub positions: Vec<Position>,
 }
 
 impl SetAside {
     /// Appends a position; scopes and positions come in order.
-    pub fn add(page: &mut Vec<Self>, scope: &str, position: u64) {
+    pub fn add(page: &mut Vec<Self>, scope: &str, position: Position) {
         match page.last_mut() {
             Some(last) if last.scope.as_str() == scope => last.positions.push(position),
             _ => page.push(Self { scope: ScopeKey::from_store(scope), positions: vec![position] }),
@@ -89,7 +90,7 @@ pub struct Request {
     pub place: Place,
     pub idempotency: Idempotency,
     pub event: Uuid,
-    pub position: u64,
+    pub position: Position,
     pub number: Box<str>,
     /// The state of its document when it is removed.
     pub pruned_as: State,

@@ -6,6 +6,7 @@
 //! ordered series that numbers documents holds nothing in memory, and neither does the entry in its place: a call that
 //! found the old one may still be granted a number.
 
+use bates_pattern::Position;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -138,7 +139,7 @@ impl<S: Store> Machine<S> {
         &self,
         entry: &Entry,
         scope: &ScopeKey,
-        positions: Vec<u64>,
+        positions: Vec<Position>,
     ) -> Result<u64, IssueError> {
         let place = entry.series.place(scope);
         let passed = self.store().set_aside(place.clone(), positions).await;
@@ -152,7 +153,7 @@ impl<S: Store> Machine<S> {
         scope: &ScopeKey,
         from: u64,
         limit: usize,
-    ) -> Result<Vec<u64>, StoreError> {
+    ) -> Result<Vec<Position>, StoreError> {
         self.store().aside(entry.series.place(scope), from, limit).await
     }
 

@@ -119,7 +119,7 @@ impl Entry {
     /// Remembers the cursor after a document, which is not granted as other numbers are.
     pub(crate) fn note_reach(&self, place: &Place, assigned: &Result<Assigned, AssignError>) {
         let next = match assigned {
-            Ok(assigned) => assigned.position + 1,
+            Ok(assigned) => assigned.position.value() + 1,
             Err(AssignError::Grant(GrantError::Exhausted { left, .. })) => {
                 self.series.end().saturating_sub(*left)
             }

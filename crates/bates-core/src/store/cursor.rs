@@ -5,6 +5,7 @@ use crate::ledger::{Grant, GrantError, Surrendered, Tail, Want};
 use crate::range::Lease;
 use crate::scope::{Place, ScopeKey};
 use crate::series::SeriesName;
+use bates_pattern::Position;
 
 /// Each call that moves a cursor loads the scope, lets [`crate::ledger::decide`] decide, and writes the change, in one
 /// transaction.
@@ -43,10 +44,10 @@ pub trait CursorStore: Send + Sync + 'static {
 
     /// Adopts positions of a scope, creating it if it is new: another system has issued their numbers, so no later grant
     /// holds them. Answers how many the cursor had passed. Earlier ranges may hold them: recall those afterwards.
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> StoreResult<u64>;
+    async fn set_aside(&self, place: Place, positions: Vec<Position>) -> StoreResult<u64>;
 
     /// The adopted positions of a scope, ascending, from `from` on, at most `limit`.
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<u64>>;
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<Position>>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! The port to whole stores: everything can be read page by page, and written to another store as it was.
 
+use bates_pattern::Position;
 use uuid::Uuid;
 
 use super::StoreResult;
@@ -16,7 +17,7 @@ pub trait MoveStore: Send + Sync + 'static {
     async fn all_aside(
         &self,
         series: SeriesName,
-        after: Option<(ScopeKey, u64)>,
+        after: Option<(ScopeKey, Position)>,
         limit: usize,
     ) -> StoreResult<Vec<SetAside>>;
 

@@ -179,7 +179,7 @@ async fn an_identifier_is_traced_to_its_series_scope_and_position() {
     assert_eq!(numbers.iter().next().unwrap().1, "P-1", "and the whole number");
     let found = machine.find("P-2").await.unwrap();
     assert_eq!(found.len(), 1);
-    let (position, granted) = (found[0].position, found[0].granted);
+    let (position, granted) = (found[0].position.value(), found[0].granted);
     assert_eq!(
         (position, granted, &*found[0].parameters),
         (2, Some(true), &[("project".into(), "P".into())][..])

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    By, KeyTemplate, Limits, Machine, Place, Promise, Purpose, ScopeKey, SeriesSpec, SystemRuntime, Want,
+    By, KeyTemplate, Limits, Machine, Place, Position, Promise, Purpose, ScopeKey, SeriesSpec, SystemRuntime,
+    Want,
 };
 use bates_testkit::history::{Asked, Client, Gaps, History, Rules, Scope};
 use bates_testkit::{Fault, MemoryStore};
@@ -30,7 +31,7 @@ impl Stage {
         let key = Some(KeyTemplate::parse("n:{name}").unwrap());
         let spec = SeriesSpec { key, promise, limits, ..SeriesSpec::new("n".parse().unwrap(), "{seq}") };
         let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemRuntime)).await.unwrap();
-        memory.set_aside(place(), adopted.clone()).await.unwrap();
+        memory.set_aside(place(), adopted.iter().copied().filter_map(Position::new).collect()).await.unwrap();
         let history = History::default();
         let scope = history.scope("a");
         Self { memory, store, machine, history, scope, adopted }

@@ -105,7 +105,7 @@ async fn records(
 ) -> Result<Vec<Record>, Failed> {
     let series = of.series.as_ref().map(SeriesName::as_str);
     let scope = of.scope.as_ref().map(ScopeKey::as_str);
-    let position = of.position.map(integer);
+    let position = of.position.map(|position| integer(position.value()));
     let who = of.who.as_deref().map(printable);
     let (since, until) = (of.since.map(micros), of.until.map(micros));
     let (behind, behind_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));

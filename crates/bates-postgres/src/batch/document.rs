@@ -8,7 +8,7 @@ use bates_core::{Assigned, Content, Numbered, Record, State};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
-use super::sql::{integer, whole};
+use super::sql::{integer, position};
 use crate::audit;
 use crate::outbox::{escaped, millis};
 use crate::parameter::Parameter;
@@ -67,7 +67,7 @@ fn known(row: &Row) -> Option<KeyState> {
     let (number, state) = (row.get::<_, Option<&str>>(4)?, row.get::<_, Option<&str>>(5)?);
     let assigned = Assigned {
         event: row.get(2),
-        position: whole(row, 3),
+        position: position(row, 3),
         number: number.into(),
         state: State::named(state)?,
         is_new: false,
@@ -160,7 +160,7 @@ async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result
     let events: Vec<Uuid> = numbered.iter().map(|each| each.assigned.event).collect();
     let series: Vec<&str> = numbered.iter().map(|each| each.assign.place.series.as_str()).collect();
     let scopes: Vec<&str> = numbered.iter().map(|each| each.assign.place.scope.as_str()).collect();
-    let positions: Vec<i64> = numbered.iter().map(|each| integer(each.assigned.position)).collect();
+    let positions: Vec<i64> = numbered.iter().map(|each| integer(each.assigned.position.value())).collect();
     let numbers: Vec<&str> = numbered.iter().map(|each| &*each.assigned.number).collect();
     let states: Vec<&str> = numbered.iter().map(|each| each.assigned.state.name()).collect();
     let (bodies, lasts): (Vec<Option<Cow<'_, str>>>, Vec<f64>) =

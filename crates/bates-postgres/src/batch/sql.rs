@@ -2,7 +2,7 @@
 //! commits or decides.
 
 use bates_core::ledger::SeriesBefore;
-use bates_core::{Cursor, Lease, Missing, Place, Promise, ScopeKey};
+use bates_core::{Cursor, Lease, Missing, Place, Position, Promise, ScopeKey};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
@@ -255,6 +255,11 @@ pub(crate) fn place(row: &Row, column: usize) -> Option<Place> {
 /// Positions are below 2^53 and versions count writes, so both fit a signed integer.
 pub(crate) fn integer(value: u64) -> i64 {
     i64::try_from(value).expect("positions and versions are far below 2^63")
+}
+
+/// Only positions are written to these columns.
+pub(crate) fn position(row: &Row, column: usize) -> Position {
+    Position::new(whole(row, column)).expect("the column holds what was written: a position below 2^53")
 }
 
 /// Only [`integer`] writes these columns.

@@ -5,8 +5,8 @@ mod read;
 mod write;
 
 use bates_core::{
-    Kept, Mark, MarkChange, Move, MoveStore, Page, Pinning, Request, ScopeKey, SeriesName, SetAside,
-    StoreError, StoreResult,
+    Kept, Mark, MarkChange, Move, MoveStore, Page, Pinning, Position, Request, ScopeKey, SeriesName,
+    SetAside, StoreError, StoreResult,
 };
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ impl MoveStore for PostgresStore {
     async fn all_aside(
         &self,
         series: SeriesName,
-        after: Option<(ScopeKey, u64)>,
+        after: Option<(ScopeKey, Position)>,
         limit: usize,
     ) -> StoreResult<Vec<SetAside>> {
         let (series, after) = (&series, after.as_ref());

@@ -1,11 +1,13 @@
 //! Pages of the store as another one adopts them. Each is one statement and begins where the one before ended, by an
 //! index: what was read is not looked at again.
 
-use bates_core::{Idempotency, Kept, Place, Request, ScopeKey, SeriesName, SetAside, State, StoreError};
+use bates_core::{
+    Idempotency, Kept, Place, Position, Request, ScopeKey, SeriesName, SetAside, State, StoreError,
+};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::batch::sql::{integer, whole};
+use crate::batch::sql::{integer, position};
 use crate::error::Failed;
 use crate::outbox::{bounded, list};
 use crate::session::Session;
@@ -27,16 +29,17 @@ const REQUESTS: &str = "
 pub(super) async fn all_aside(
     session: &Session,
     series: &SeriesName,
-    after: Option<&(ScopeKey, u64)>,
+    after: Option<&(ScopeKey, Position)>,
     limit: usize,
 ) -> Result<Vec<SetAside>, Failed> {
     let sql = "SELECT scope, position FROM bates.aside WHERE series = $1 AND (scope, position) > ($2, $3)
                ORDER BY scope, position LIMIT $4";
     // No scope is smaller than the empty one, and no position than 0.
-    let (scope, position) = after.map_or(("", -1), |(scope, position)| (scope.as_str(), integer(*position)));
+    let (scope, behind) =
+        after.map_or(("", -1), |(scope, position)| (scope.as_str(), integer(position.value())));
     let mut page = Vec::new();
-    for row in session.query(sql, &[&series.as_str(), &scope, &position, &bounded(limit)]).await? {
-        SetAside::add(&mut page, row.get(0), whole(&row, 1));
+    for row in session.query(sql, &[&series.as_str(), &scope, &behind, &bounded(limit)]).await? {
+        SetAside::add(&mut page, row.get(0), position(&row, 1));
     }
     Ok(page)
 }
@@ -94,7 +97,7 @@ fn request(row: &Row) -> Result<Request, Failed> {
         },
         idempotency: Idempotency { caller: text(2), key: text(3), digest },
         event: row.get(5),
-        position: whole(row, 6),
+        position: position(row, 6),
         number: number.into(),
         pruned_as,
     })

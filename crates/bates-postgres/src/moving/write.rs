@@ -142,10 +142,10 @@ async fn aside(session: &Session, series: &SeriesName, scopes: &[SetAside]) -> R
                   ON CONFLICT DO NOTHING";
     let series = series.as_str();
     let keys = column(scopes, |aside| aside.scope.as_str());
-    let ends = column(scopes, |aside| aside.positions.last().map_or(0, |last| integer(last + 1)));
+    let ends = column(scopes, |aside| aside.positions.last().map_or(0, |last| integer(last.value() + 1)));
     session.execute(raise, &[&series, &keys, &ends]).await?;
     let each = scopes.iter().flat_map(|SetAside { scope, positions }| {
-        positions.iter().map(|position| (scope.as_str(), integer(*position)))
+        positions.iter().map(|position| (scope.as_str(), integer(position.value())))
     });
     let (at, positions): (Vec<&str>, Vec<i64>) = each.unzip();
     session.execute(insert, &[&series, &at, &positions]).await?;
@@ -162,7 +162,7 @@ async fn pools(session: &Session, series: &SeriesName, pools: &[(ScopeKey, u64)]
 async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Failed> {
     let (series, scopes) = places(kept, |kept| &kept.document.place);
     let events = column(kept, |kept| kept.document.event);
-    let positions = column(kept, |kept| integer(kept.document.position));
+    let positions = column(kept, |kept| integer(kept.document.position.value()));
     let numbers = column(kept, |kept| &*kept.document.number);
     let states = column(kept, |kept| kept.document.state.name());
     let bodies = column(kept, |kept| kept.body.as_deref().map(escaped));
@@ -186,7 +186,7 @@ async fn requests(session: &Session, requests: &[Request]) -> Result<(), Failed>
     let keys = column(requests, |request| &*request.idempotency.key);
     let digests = column(requests, |request| &request.idempotency.digest[..]);
     let events = column(requests, |request| request.event);
-    let positions = column(requests, |request| integer(request.position));
+    let positions = column(requests, |request| integer(request.position.value()));
     let numbers = column(requests, |request| &*request.number);
     let pruned = column(requests, |request| request.pruned_as.name());
     let batch = Uuid::now_v7();

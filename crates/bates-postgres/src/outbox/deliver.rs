@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::list::{self, Condition, moment, tries};
 use super::{bounded, millis, printable};
-use crate::batch::sql::whole;
+use crate::batch::sql::position;
 use crate::error::Failed;
 use crate::moving::check_not_left;
 use crate::parameter::Parameter;
@@ -79,7 +79,7 @@ pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claime
     let read = |row: &Row| Claimed {
         event: row.get(0),
         place: Place { series: claim.series.clone(), scope: ScopeKey::from_store(row.get(1)) },
-        position: whole(row, 2),
+        position: position(row, 2),
         number: row.get::<_, &str>(3).into(),
         body: row.get::<_, Option<&str>>(4).unwrap_or_default().into(),
         created: moment(row.get(5)),

@@ -6,7 +6,7 @@ use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use super::bounded;
-use crate::batch::sql::whole;
+use crate::batch::sql::{position, whole};
 use crate::parameter::Parameter;
 use crate::session::Session;
 
@@ -73,7 +73,7 @@ pub(crate) fn read(row: &Row) -> Document {
     Document {
         event: row.get(0),
         place: Place { series: name(row, 1), scope: ScopeKey::from_store(row.get(2)) },
-        position: whole(row, 3),
+        position: position(row, 3),
         number: row.get::<_, &str>(4).into(),
         state: state(row, 5),
         tries: tries(row.get(6)),

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Definition, NamedStore, Place, Promise, PromiseChange, ScopeKey, SeriesName, SystemRuntime, leave_store,
+    Definition, NamedStore, Place, Position, Promise, PromiseChange, ScopeKey, SeriesName, SystemRuntime,
+    leave_store,
 };
 use bates_postgres::{Address, Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
@@ -46,7 +47,7 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
     leave_store(&SystemRuntime, NamedStore::new(&store, "here"), "there").await.unwrap();
     let refusals = [
         store.raise_floor(place(), 1_000).await.unwrap_err(),
-        store.set_aside(place(), vec![7]).await.unwrap_err(),
+        store.set_aside(place(), vec![Position::MIN]).await.unwrap_err(),
         store
             .change_promise(name(), PromiseChange { from: Promise::Unique, to: Promise::Gapless }, None)
             .await
@@ -74,7 +75,7 @@ async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with
         let command = async {
             match round % 3 {
                 0 => operator.raise_floor(place(), 1_000).await.map(drop),
-                1 => operator.set_aside(place(), vec![999]).await.map(drop),
+                1 => operator.set_aside(place(), Position::new(999).into_iter().collect()).await.map(drop),
                 _ => {
                     let change = operator.change_promise(
                         name(),

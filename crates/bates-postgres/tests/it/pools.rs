@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bates_core::StoreError;
 use bates_core::store::prelude::*;
-use bates_core::{Account, Lease, Missing, Pool, Purpose, Reason, Renewal, Server, Settling};
+use bates_core::{Account, Lease, Missing, Pool, Position, Purpose, Reason, Renewal, Server, Settling};
 use bates_postgres::{Opening, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
@@ -49,7 +49,7 @@ async fn floors_and_adopted_positions_leave_the_pools_of_other_scopes_trusted() 
     for scope in ["a", "b", "c"] {
         store.renew_pool(place(scope), renewal(0)).await.unwrap().unwrap();
     }
-    store.set_aside(place("a"), vec![5]).await.unwrap();
+    store.set_aside(place("a"), vec![Position::new(5).unwrap()]).await.unwrap();
     store.raise_floor(place("b"), 7).await.unwrap();
     for (scope, trusted) in [("a", None), ("b", None), ("c", Some(renewal(0).server))] {
         assert_eq!(store.pool(place(scope)).await, Ok(Pool { epoch: 1, server: trusted }), "{scope}");

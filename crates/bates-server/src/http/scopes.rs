@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::Uri;
 use bates_api::{Peek, ScopeCursor, ScopePage};
-use bates_core::{ScopeKey, Store};
+use bates_core::{Position, ScopeKey, Store};
 
 use super::ask;
 use super::problem::Answer;
@@ -43,5 +43,6 @@ pub(super) async fn peek<S: Store>(context: Context<S>, Series(entry): Series, u
     let peek = context.machine.peek(&entry, ask::name(&parameters, ask.date)).await?;
     let left_is_estimate = !entry.series().pattern().reject().is_empty();
     let bates_core::Peek { last, next, left, exists } = peek;
+    let [last, next] = [last, next].map(|position| position.map(Position::value));
     Ok(Json(Peek { exists, last, next, left, left_is_estimate }))
 }

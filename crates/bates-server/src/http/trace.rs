@@ -42,5 +42,6 @@ pub(super) async fn find<S: Store>(context: Context<S>, Path(id): Path<String>) 
 fn spell_match(found: Found) -> Match {
     let Found { entry, parameters, period, position, granted } = found;
     let series = entry.series().name().to_string();
-    Match { series, scope: parameters.into_iter().collect(), period, position, granted }
+    let (scope, position) = (parameters.into_iter().collect(), position.value());
+    Match { series, scope, period, position, granted }
 }

@@ -72,7 +72,8 @@ impl Insert {
         let events: Vec<_> = deliveries.iter().map(|delivery| delivery.event).collect();
         let series: Vec<_> = deliveries.iter().map(|delivery| delivery.place.series.as_str()).collect();
         let scopes: Vec<_> = deliveries.iter().map(|delivery| delivery.place.scope.as_str()).collect();
-        let positions: Vec<_> = deliveries.iter().map(|delivery| delivery.position.cast_signed()).collect();
+        let positions: Vec<_> =
+            deliveries.iter().map(|delivery| delivery.position.value().cast_signed()).collect();
         let numbers: Vec<_> = deliveries.iter().map(|delivery| &*delivery.number).collect();
         let documents: Vec<_> = deliveries.iter().map(|delivery| &*delivery.body).collect();
         let created: Vec<_> = deliveries.iter().map(|delivery| delivery.created).collect();

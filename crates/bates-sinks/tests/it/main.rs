@@ -7,7 +7,7 @@ mod receiver;
 mod table;
 mod webhook;
 
-use bates_core::{Delivery, Place, ScopeKey, Sink, Undelivered};
+use bates_core::{Delivery, Place, Position, ScopeKey, Sink, Undelivered};
 use bates_sinks::{Description, SinkError};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -24,7 +24,7 @@ pub(crate) fn delivery(position: u64, body: &str) -> Delivery {
             series: "document".parse().unwrap(),
             scope: ScopeKey::new([("project", "PROJ"), ("type", "9012")], None).unwrap(),
         },
-        position,
+        position: Position::new(position).unwrap(),
         number: format!("PROJ-9012-{position}").into(),
         body: body.into(),
         created: "2026-11-15T10:00:00Z".parse().unwrap(),
@@ -38,7 +38,7 @@ pub(crate) fn expected(delivery: &Delivery) -> Value {
         "event": delivery.event.to_string(),
         "series": "document",
         "scope": {"project": "PROJ", "type": "9012"},
-        "position": delivery.position,
+        "position": delivery.position.value(),
         "number": &*delivery.number,
         "created_at": "2026-11-15T10:00:00Z",
         "document": serde_json::from_str::<Value>(&delivery.body).unwrap(),

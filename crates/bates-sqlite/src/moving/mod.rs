@@ -5,8 +5,8 @@ mod read;
 mod write;
 
 use bates_core::{
-    Kept, Mark, MarkChange, Move, MoveStore, Page, Pinning, Request, ScopeKey, SeriesName, SetAside,
-    StoreResult,
+    Kept, Mark, MarkChange, Move, MoveStore, Page, Pinning, Position, Request, ScopeKey, SeriesName,
+    SetAside, StoreResult,
 };
 use rusqlite::{Connection, Result, Row, Transaction, params};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ impl MoveStore for SqliteStore {
     async fn all_aside(
         &self,
         series: SeriesName,
-        after: Option<(ScopeKey, u64)>,
+        after: Option<(ScopeKey, Position)>,
         limit: usize,
     ) -> StoreResult<Vec<SetAside>> {
         self.read(|connection| read::all_aside(connection, &series, after.as_ref(), limit))

@@ -1,26 +1,27 @@
 //! Pages of the store as another one adopts them. An index finds where the page before ended, so no row is read twice.
 
-use bates_core::{Idempotency, Kept, Request, ScopeKey, SeriesName, SetAside, State};
+use bates_core::{Idempotency, Kept, Position, Request, ScopeKey, SeriesName, SetAside, State};
 use rusqlite::{Connection, Result, Row, params};
 use uuid::Uuid;
 
 use crate::outbox::{deliver, list};
-use crate::write::{bounded, integer, place, rows, strange, whole};
+use crate::write::{bounded, integer, place, position, rows, strange};
 
 pub(super) fn all_aside(
     connection: &Connection,
     series: &SeriesName,
-    after: Option<&(ScopeKey, u64)>,
+    after: Option<&(ScopeKey, Position)>,
     limit: usize,
 ) -> Result<Vec<SetAside>> {
     let sql = "SELECT scope, position FROM aside
                WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (scope, position) > (?, ?)
                ORDER BY scope, position LIMIT ?";
     // No scope is smaller than the empty one, and no position than 0.
-    let (scope, position) = after.map_or(("", -1), |(scope, position)| (scope.as_str(), integer(*position)));
+    let (scope, behind) =
+        after.map_or(("", -1), |(scope, position)| (scope.as_str(), integer(position.value())));
     let mut page = Vec::new();
-    rows(connection, sql, params![series.as_str(), scope, position, bounded(limit)], |row| {
-        SetAside::add(&mut page, row.get_ref(0)?.as_str()?, whole(row.get(1)?));
+    rows(connection, sql, params![series.as_str(), scope, behind, bounded(limit)], |row| {
+        SetAside::add(&mut page, row.get_ref(0)?.as_str()?, position(row.get(1)?));
         Ok(())
     })?;
     Ok(page)
@@ -71,7 +72,7 @@ fn request(row: &Row<'_>) -> Result<Request> {
         place: place(row, 0)?,
         idempotency: Idempotency { caller: text(2)?, key: text(3)?, digest: row.get(4)? },
         event: Uuid::from_bytes(row.get(5)?),
-        position: whole(row.get(6)?),
+        position: position(row.get(6)?),
         number: text(7)?,
         pruned_as: State::named(row.get_ref(8)?.as_str()?).ok_or_else(|| strange(8))?,
     })

@@ -101,7 +101,7 @@ fn document(transaction: &Transaction<'_>, series_id: i64, Kept { document, body
                    last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
                    in_doubt = excluded.in_doubt";
     let Document { event, place, position, number, state, tries, last_error, in_doubt, .. } = document;
-    let (event, scope, position) = (event.as_bytes(), place.scope.as_str(), integer(*position));
+    let (event, scope, position) = (event.as_bytes(), place.scope.as_str(), integer(position.value()));
     let [created, updated] = [document.created, document.updated].map(Timestamp::as_millisecond);
     let (state, due) = (state.name(), document.due.map(Timestamp::as_millisecond));
     let of = params![
@@ -117,7 +117,7 @@ fn request(transaction: &Transaction<'_>, series_id: i64, request: &Request) -> 
                    (series_id, caller, key, digest, event, scope, position, number, pruned_as)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let (event, scope) = (event.as_bytes(), place.scope.as_str());
-    let (position, pruned_as) = (integer(request.position), request.pruned_as.name());
+    let (position, pruned_as) = (integer(request.position.value()), request.pruned_as.name());
     let of = params![series_id, caller, key, digest, event, scope, position, number, pruned_as];
     execute(transaction, sql, of).map(drop)
 }

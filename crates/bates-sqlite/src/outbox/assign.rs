@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::millis;
 use crate::audit;
-use crate::write::{execute, integer, row, strange, whole};
+use crate::write::{execute, integer, position, row, strange};
 
 pub(crate) fn write(
     transaction: &Transaction<'_>,
@@ -32,7 +32,7 @@ pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &Keys) -> Result<V
     let read = |row: &Row<'_>| {
         let assigned = Assigned {
             event: Uuid::from_bytes(row.get(1)?),
-            position: whole(row.get(2)?),
+            position: position(row.get(2)?),
             number: row.get::<_, String>(3)?.into(),
             state: State::named(row.get_ref(4)?.as_str()?).ok_or_else(|| strange(4))?,
             is_new: false,
@@ -60,7 +60,8 @@ fn insert(
                    (event, series_id, scope, position, number, state, body, created_at, updated_at, due_at)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let (event, scope) = (assigned.event.as_bytes(), assign.place.scope.as_str());
-    let (position, number, state) = (integer(assigned.position), &assigned.number, assigned.state.name());
+    let (position, number, state) =
+        (integer(assigned.position.value()), &assigned.number, assigned.state.name());
     let of = params![event, series_id, scope, position, number, state, body, now, now, due];
     execute(transaction, sql, of).map(drop)
 }
@@ -75,7 +76,7 @@ fn remember(
         "INSERT INTO idempotency (series_id, caller, key, digest, event, scope, position, number, pruned_as)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let (event, scope) = (assigned.event.as_bytes(), assign.place.scope.as_str());
-    let (position, number) = (integer(assigned.position), &assigned.number);
+    let (position, number) = (integer(assigned.position.value()), &assigned.number);
     let pruned_as = assigned.state.pruned_as().name();
     let of = params![series_id, caller, key, digest, event, scope, position, number, pruned_as];
     execute(transaction, sql, of).map(drop)

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::list::Condition;
 use super::millis;
-use crate::write::{bounded, execute, whole};
+use crate::write::{bounded, execute, position};
 
 /// Ends the claims of earlier processes. A document waits no longer for its next try than a try made now would make it
 /// wait: the clock may have been set back since.
@@ -40,7 +40,7 @@ pub(super) fn claim(transaction: &Transaction<'_>, claim: &Claim, now: i64) -> R
         let claimed = Claimed {
             event: Uuid::from_bytes(row.get(0)?),
             place: Place { series: claim.series.clone(), scope },
-            position: whole(row.get(2)?),
+            position: position(row.get(2)?),
             number: row.get::<_, String>(3)?.into(),
             body: row.get::<_, Option<String>>(4)?.unwrap_or_default().into(),
             created: Timestamp::from_millisecond(row.get(5)?).unwrap_or(Timestamp::MAX),

@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, params_from_iter};
 use uuid::Uuid;
 
-use crate::write::{bounded, place, rows, strange, whole};
+use crate::write::{bounded, place, position, rows, strange, whole};
 
 /// What [`read`] reads of a document.
 pub(crate) const COLUMNS: &str =
@@ -61,7 +61,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
     Ok(Document {
         event: Uuid::from_bytes(row.get(0)?),
         place: place(row, 1)?,
-        position: whole(row.get(3)?),
+        position: position(row.get(3)?),
         number: row.get::<_, String>(4)?.into(),
         state: State::named(row.get_ref(5)?.as_str()?).ok_or_else(|| strange(5))?,
         tries: row.get(6)?,

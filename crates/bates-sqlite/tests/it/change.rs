@@ -43,7 +43,7 @@ async fn next(machine: &Numbering) -> u64 {
 
 async fn reserve(machine: &Numbering, entry: &bates_core::Entry) -> u64 {
     let content = Content::Reservation(Duration::from_hours(1));
-    machine.assign(entry, ScopeName::default(), content, None, "test").await.unwrap().position
+    machine.assign(entry, ScopeName::default(), content, None, "test").await.unwrap().position.value()
 }
 
 fn held(machine: &Numbering) -> u64 {

@@ -111,7 +111,8 @@ impl ScopeModel {
             }
             _ => return Err(format!("{purpose:?} of {count}: {answer:?}, expected {expected:?}")),
         };
-        let range = (grant.lease.from()..grant.lease.to()).filter(|at| !grant.aside.contains(at));
+        let aside: BTreeSet<u64> = grant.aside.iter().map(|position| position.value()).collect();
+        let range = (grant.lease.from()..grant.lease.to()).filter(|at| !aside.contains(at));
         demand(range.clone().eq(expected.iter().copied()), || format!("{grant:?}, expected {expected:?}"))?;
         demand(range.clone().all(|at| !self.fates.contains_key(&at)), || format!("{grant:?} came before"))?;
         let fate = match purpose {
@@ -237,8 +238,9 @@ impl KeyModel {
         answer: &Result<Assigned, AssignError>,
     ) -> Verdict {
         if let Some((known, digest)) = key.and_then(|(key, digest)| Some((self.0.get(&key)?, digest))) {
-            let expected =
-                |answer: &Assigned| !answer.is_new && (answer.event, answer.position) == (known.1, known.2);
+            let expected = |answer: &Assigned| {
+                !answer.is_new && (answer.event, answer.position.value()) == (known.1, known.2)
+            };
             return match answer {
                 Err(AssignError::KeyReused) if known.0 != digest => Ok(()),
                 Ok(answer) if known.0 == digest && expected(answer) => Ok(()),
@@ -248,9 +250,9 @@ impl KeyModel {
         match answer {
             Ok(assigned) => {
                 demand(assigned.is_new && assigned.event == event, || format!("{assigned:?} is not new"))?;
-                scope.judge_position(assigned.position, end)?;
+                scope.judge_position(assigned.position.value(), end)?;
                 if let Some((key, digest)) = key {
-                    self.0.insert(key, (digest, event, assigned.position));
+                    self.0.insert(key, (digest, event, assigned.position.value()));
                 }
                 Ok(())
             }

@@ -133,7 +133,10 @@ impl<'d, D: DataSet> History<'d, D> {
                 positions.dedup();
                 // What was granted before is recalled first; here, a process that holds nothing adopts.
                 positions.retain(|position| *position >= self.scopes[*scope].next());
-                let granted = self.store().set_aside(self.place(*scope), positions.clone()).await;
+                let granted = self
+                    .store()
+                    .set_aside(self.place(*scope), crate::store::positions(positions.iter().copied()))
+                    .await;
                 self.scopes[*scope].judge_adoption(&positions, granted.map_err(|error| error.to_string())?)
             }
             Step::Reopen => {

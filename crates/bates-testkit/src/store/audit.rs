@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bates_core::store::prelude::*;
-use bates_core::{By, How, Record, RecordFilter, Store};
+use bates_core::{By, How, Position, Record, RecordFilter, Store};
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -76,8 +76,11 @@ pub async fn what_callers_record_at_once_is_all_there<D: DataSet>(data: &D) {
             let records = vec![record("a", (at, at + 5), "one", 1), record("b", (at, at + 9), "two", 2)];
             tokio::spawn(async move {
                 store.record(records.clone()).await.expect("a write");
-                let of =
-                    RecordFilter { who: Some("one".into()), position: Some(at), ..RecordFilter::default() };
+                let of = RecordFilter {
+                    who: Some("one".into()),
+                    position: Position::new(at),
+                    ..RecordFilter::default()
+                };
                 assert_eq!(all(&*store, of).await, records[..1], "it is there once that is answered");
                 records
             })
@@ -127,7 +130,7 @@ pub async fn the_record_that_covers_a_position_is_found<D: DataSet>(data: &D) {
     let of_a = |position| RecordFilter {
         series: Some(series("document")),
         scope: Some(place("a").scope),
-        position: Some(position),
+        position: Position::new(position),
         ..RecordFilter::default()
     };
     for (position, expected) in [
@@ -202,7 +205,10 @@ pub async fn a_document_is_recorded_in_its_own_commit_and_once<D: DataSet>(data:
     assert_eq!(all(&store, RecordFilter::default()).await, [], "not asked for");
     let first = store.assign(audited(keyed("a", "k", 1), 1)).await.expect("a number");
     let again = store.assign(audited(keyed("a", "k", 1), 2)).await.expect("a number");
-    assert_eq!((first.position, first.is_new, again.position, again.is_new), (1002, true, 1002, false));
+    assert_eq!(
+        (first.position.value(), first.is_new, again.position, again.is_new),
+        (1002, true, first.position, false)
+    );
     drop(store);
     let store = data.open().await;
     let found = all(&store, RecordFilter::default()).await;

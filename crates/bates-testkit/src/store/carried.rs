@@ -2,7 +2,7 @@
 
 use bates_core::{Lease, Missing, Place, Pool, Purpose, Reason, Renewal, Settling, Store, Want};
 
-use super::exercise::{self, definition, granted, lease, series};
+use super::exercise::{self, definition, granted, lease, positions, series};
 use super::pools::server;
 
 /// More than a page may have.
@@ -20,8 +20,8 @@ fn want(scope: &str, purpose: Purpose) -> Want {
 pub(super) async fn fill_carried<S: Store>(store: &S) {
     store.pin(definition("carried"), None).await.expect("a pin");
     let every_second = (0..MANY).map(|at| 1_001 + 2 * at).collect();
-    for (scope, positions) in [("few", vec![1_003, 1_005]), ("many", every_second), ("more", vec![1_002])] {
-        assert_eq!(store.set_aside(place(scope), positions).await, Ok(0));
+    for (scope, values) in [("few", vec![1_003, 1_005]), ("many", every_second), ("more", vec![1_002])] {
+        assert_eq!(store.set_aside(place(scope), positions(values)).await, Ok(0));
     }
     fill_pools(store).await;
 }

@@ -5,8 +5,8 @@ use std::future::Future;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Cursor, Definition, Grant, GrantError, Lease, Place, Purpose, ScopeKey, SeriesName, Store, StoreError,
-    Surrendered, Tail, Want,
+    Cursor, Definition, Grant, GrantError, Lease, Place, Position, Purpose, ScopeKey, SeriesName, Store,
+    StoreError, Surrendered, Tail, Want,
 };
 
 /// Data that a store can be opened on again and again.
@@ -20,6 +20,11 @@ pub trait DataSet {
 
 pub(super) fn series(name: &str) -> SeriesName {
     name.parse().expect("a good name")
+}
+
+/// Positions, as the port has them.
+pub(crate) fn positions(values: impl IntoIterator<Item = u64>) -> Vec<Position> {
+    values.into_iter().map(|value| Position::new(value).expect("it is below 2^53")).collect()
 }
 
 pub(super) fn place(scope: &str) -> Place {

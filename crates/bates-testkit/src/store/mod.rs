@@ -21,6 +21,7 @@ mod settled;
 mod together;
 
 pub use exercise::DataSet;
+pub(crate) use exercise::positions;
 pub use memory::{Fault, MemoryStore};
 pub use moving::exercise_move;
 

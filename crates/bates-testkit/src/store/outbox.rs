@@ -86,12 +86,12 @@ pub async fn a_document_is_numbered_written_and_in_the_ledger<D: DataSet>(data: 
     let store = opened(data).await;
     let ask = document("a");
     let given = assigned(&store, ask.clone()).await;
-    assert_eq!((&*given.number, given.position, given.state), ("a-1001", 1001, State::Pending));
+    assert_eq!((&*given.number, given.position.value(), given.state), ("a-1001", 1001, State::Pending));
     assert!(given.is_new && given.event == ask.event);
     drop(store);
     let store = data.open().await;
     let kept = found(&store, given.event).await.expect("it is there");
-    assert_eq!((kept.place, &*kept.number, kept.position), (place("a"), "a-1001", 1001));
+    assert_eq!((kept.place, &*kept.number, kept.position.value()), (place("a"), "a-1001", 1001));
     assert_eq!((kept.state, kept.tries, kept.last_error), (State::Pending, 0, None));
     assert_eq!(issued(&store, "a").await, [(1001, 1002)]);
     assert_eq!(&*assigned(&store, document("a")).await.number, "a-1002");
@@ -112,7 +112,7 @@ pub async fn documents_that_come_together_get_each_its_own_number<D: DataSet>(da
     let mut by_scope: BTreeMap<char, Vec<u64>> = BTreeMap::new();
     for ask in asks {
         let given = ask.await.expect("it ends");
-        by_scope.entry(given.number.chars().next().unwrap_or(' ')).or_default().push(given.position);
+        by_scope.entry(given.number.chars().next().unwrap_or(' ')).or_default().push(given.position.value());
     }
     for (scope, mut positions) in by_scope {
         positions.sort_unstable();
@@ -168,7 +168,7 @@ pub async fn the_same_request_many_times_at_once_is_numbered_once<D: DataSet>(da
 pub async fn a_number_is_refused_and_nothing_written_where_there_is_none<D: DataSet>(data: &D) {
     let store = opened(data).await;
     let short = || Assign { end: 1002, ..keyed("a", "first", 1) };
-    assert_eq!(assigned(&store, short()).await.position, 1001);
+    assert_eq!(assigned(&store, short()).await.position.value(), 1001);
     let exhausted = store.assign(Assign { end: 1002, ..keyed("a", "second", 1) }).await;
     assert_eq!(exhausted, Err(AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false })));
     let many = store.assign(Assign { scopes_max: 1, ..keyed("b", "third", 1) }).await;
@@ -212,7 +212,11 @@ pub async fn a_reservation_is_confirmed_or_voided_in_time<D: DataSet>(data: &D) 
         assert!(matches!(store.decide(token, decision).await, Ok(Decided::Done(_))), "twice is once");
         assert!(matches!(store.decide(token, other).await, Ok(Decided::Refused(_))));
     }
-    assert_eq!(assigned(&store, document("a")).await.position, 1003, "what was voided never comes again");
+    assert_eq!(
+        assigned(&store, document("a")).await.position.value(),
+        1003,
+        "what was voided never comes again"
+    );
 }
 
 pub async fn a_reservation_whose_time_is_over_is_voided<D: DataSet>(data: &D) {

@@ -9,7 +9,7 @@ use bates_core::{
     SystemRuntime,
 };
 
-use super::exercise::{DataSet, series};
+use super::exercise::{DataSet, positions, series};
 
 const PARAMETERS: [(&str, &str); 1] = [("name", "a")];
 
@@ -75,7 +75,7 @@ async fn adopted_by<S: Store>(
         async |specs| Machine::open(store.clone(), specs, Arc::new(SystemRuntime)).await.expect("a machine");
     let before = open(vec![spec.clone()]).await;
     let entry = before.named("run").expect("it is there");
-    before.set_aside(&entry, scope, adopted.to_vec()).await.expect("a write");
+    before.set_aside(&entry, scope, positions(adopted.iter().copied())).await.expect("a write");
     let _ = before.follow().await;
     open(vec![spec]).await
 }
@@ -97,7 +97,7 @@ async fn reserved<S: Store>(machine: &Machine<S>) -> (u64, u64) {
     let content = Content::Reservation(Duration::from_hours(1));
     let name = ScopeName::from(&PARAMETERS);
     let reserved = machine.assign(&entry, name, content, None, "test").await.expect("a number");
-    (reserved.position, reserved.position)
+    (reserved.position.value(), reserved.position.value())
 }
 
 /// Each position below the cursor is in the hands of a caller, adopted, or lost for a reason, and never two of them.

@@ -4,7 +4,7 @@
 use bates_core::store::prelude::*;
 use bates_core::{Lease, Place, Pool, Ranges, Reason, Renewal, Settling, Want};
 
-use super::exercise::{DataSet, granted, lease, place, series, want};
+use super::exercise::{DataSet, granted, lease, place, positions, series, want};
 use super::pools::{account, missing, opened, pooled, popped, pushed, renewed, server, settle, standing};
 
 /// Also where a process holds positions on both sides of them.
@@ -85,12 +85,12 @@ pub async fn a_floor_and_a_setting_aside_forget_the_server<D: DataSet>(data: &D)
         match change {
             "a floor" => drop(store.raise_floor(place("a"), 2_000).await.expect("a floor")),
             "a floor below the cursor" => drop(store.raise_floor(place("a"), 1_500).await.expect("a floor")),
-            _ => drop(store.set_aside(place("a"), vec![2_005]).await.expect("a write")),
+            _ => drop(store.set_aside(place("a"), positions([2_005])).await.expect("a write")),
         }
         assert_eq!(store.pool(place("a")).await, Ok(Pool { epoch, server: None }), "{change}");
     }
     store.raise_floor(place("b"), 2_000).await.expect("a floor");
-    store.set_aside(place("b"), vec![2_005]).await.expect("a write");
+    store.set_aside(place("b"), positions([2_005])).await.expect("a write");
     let listed = store.pools(series("document"), None, 10).await.expect("a read");
     assert_eq!(listed.len(), 1, "neither asks for a pool");
 }
@@ -110,7 +110,7 @@ pub async fn pools_of_other_scopes_and_series_are_left_alone<D: DataSet>(data: &
     settle(&store, "a", popped(1, 1005)).await;
     renewed(&store, "a", 1).await;
     store.raise_floor(place("a"), 2_000).await.expect("a floor");
-    store.set_aside(place("a"), vec![2_005]).await.expect("a write");
+    store.set_aside(place("a"), positions([2_005])).await.expect("a write");
     for at in [place("b"), other] {
         let pool = Pool { epoch: 1, server: Some(server("s")) };
         assert_eq!(store.pool(at.clone()).await, Ok(pool), "{at}");

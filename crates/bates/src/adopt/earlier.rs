@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use bates_core::{Entry, Lease, Machine, ScopeKey, Store};
+use bates_core::{Entry, Lease, Machine, Position, ScopeKey, Store};
 use bates_postgres::{Address, IdPools, OpenError};
 
 use super::AdoptArgs;
@@ -28,7 +28,7 @@ pub(super) struct Earlier {
 pub(super) struct Positions {
     pub(super) highest: u64,
     /// Filled only in a shuffled series.
-    pub(super) each: Vec<u64>,
+    pub(super) each: Vec<Position>,
 }
 
 /// `here` is the database of the store, if it has one.
@@ -103,7 +103,7 @@ impl Earlier {
     pub(super) fn has_any_of(&self, scope: &ScopeKey, range: Lease) -> bool {
         let Some(positions) = self.scopes.get(scope) else { return false };
         if self.is_shuffled() {
-            positions.each.iter().any(|position| (range.from()..range.to()).contains(position))
+            positions.each.iter().any(|position| (range.from()..range.to()).contains(&position.value()))
         } else {
             range.from() <= positions.highest
         }
@@ -118,7 +118,7 @@ impl Earlier {
         // A number that does not show its whole scope could be of any scope.
         let parsed = parsed.filter(|parsed| parsed.parameters().count() == entry.parameters().count());
         let found = parsed.and_then(|parsed| {
-            Some((ScopeKey::new(parsed.parameters(), parsed.period()).ok()?, parsed.position().value()))
+            Some((ScopeKey::new(parsed.parameters(), parsed.period()).ok()?, parsed.position()))
         });
         let Some((scope, position)) = found else {
             self.strangers += 1;
@@ -129,7 +129,7 @@ impl Earlier {
         };
         self.numbers += 1;
         let positions = self.scopes.entry(scope).or_default();
-        positions.highest = position.max(positions.highest);
+        positions.highest = position.value().max(positions.highest);
         if is_shuffled {
             positions.each.push(position);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use bates_core::{Entry, Machine, ScopeKey, Store};
+use bates_core::{Entry, Machine, Position, ScopeKey, Store};
 use bates_postgres::{Address, IdPools};
 use bates_server::http;
 
@@ -45,12 +45,12 @@ pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Co
 }
 
 async fn unadopted<S: Store>(machine: &Machine<S>, entry: &Entry, pools: &IdPools) -> Result<Vec<String>> {
-    let mut taken: Vec<(u64, String)> = Vec::new();
+    let mut taken: Vec<(Position, String)> = Vec::new();
     pools
         .taken(entry.series().name().as_str(), |id| {
             // Other texts are never issued.
             if let Ok(parsed) = entry.series().pattern().parse(id) {
-                taken.push((parsed.position().value(), id.to_owned()));
+                taken.push((parsed.position(), id.to_owned()));
             }
         })
         .await?;
@@ -59,7 +59,7 @@ async fn unadopted<S: Store>(machine: &Machine<S>, entry: &Entry, pools: &IdPool
     loop {
         let page = machine.aside(entry, &scope, from, ASIDE_AT_ONCE).await?;
         let Some(last) = page.last() else { break };
-        from = last + 1;
+        from = last.value() + 1;
         aside.extend(page);
     }
     taken.retain(|(position, _)| aside.binary_search(position).is_err());

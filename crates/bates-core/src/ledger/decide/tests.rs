@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bates_pattern::{Options, Pattern};
+use bates_pattern::{Options, Pattern, Position};
 use uuid::Uuid;
 
 use super::super::{KeyState, SeriesBefore};
@@ -14,6 +14,10 @@ use crate::scope::ScopeKey;
 
 fn place() -> Place {
     Place { series: "invoice".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() }
+}
+
+fn positions<const N: usize>(values: [u64; N]) -> Vec<Position> {
+    values.into_iter().map(|value| Position::new(value).unwrap()).collect()
 }
 
 fn grant(count: u64, purpose: Purpose) -> Request {
@@ -151,7 +155,7 @@ fn a_floor_loses_what_it_passes_and_a_lower_one_changes_nothing() {
 #[test]
 fn adopted_positions_are_granted_to_no_one_from_the_same_batch_on() {
     let requests = [
-        Request::Adopt(vec![3, 9, 11, 12]),
+        Request::Adopt(positions([3, 9, 11, 12])),
         release(8, 9, 2),
         grant(2, Purpose::HandOut),
         grant(3, Purpose::Lease),
@@ -165,9 +169,9 @@ fn adopted_positions_are_granted_to_no_one_from_the_same_batch_on() {
     );
     let short = Outcome::Grant(Err(GrantError::Exhausted { left: 1, elsewhere: false }));
     assert_eq!(outcomes[2], short, "only position 10 is free before the next adopted one");
-    let spanned = Grant { lease: range(9, 15), version: 4, aside: vec![9, 11, 12] };
+    let spanned = Grant { lease: range(9, 15), version: 4, aside: positions([9, 11, 12]) };
     assert_eq!(outcomes[3], Outcome::Grant(Ok(spanned)), "a lease reaches over them");
-    assert_eq!((change.adopted, change.forgets_pool_server), (vec![3, 9, 11, 12], true));
+    assert_eq!((change.adopted, change.forgets_pool_server), (positions([3, 9, 11, 12]), true));
 }
 
 #[test]
@@ -236,8 +240,13 @@ fn a_key_twice_in_a_batch_takes_one_position() {
 #[test]
 fn a_used_key_is_answered_where_the_scope_is_exhausted_or_one_too_many() {
     let document = document("k", 1, 3);
-    let before =
-        Assigned { event: Uuid::nil(), position: 1, number: "I-1".into(), state: State::Dead, is_new: true };
+    let before = Assigned {
+        event: Uuid::nil(),
+        position: Position::MIN,
+        number: "I-1".into(),
+        state: State::Dead,
+        is_new: true,
+    };
     for scope in [at(3, 2), new(2)] {
         let mut keys = keys(std::slice::from_ref(&document), vec![KeyState::Used([1; 32], before.clone())]);
         let (answers, change) = assigned(&scope, std::slice::from_ref(&document), &mut keys);
@@ -265,7 +274,7 @@ fn a_key_whose_first_request_is_refused_goes_to_the_next_or_does_not_stay() {
     let mut keys = keys(&documents, vec![KeyState::New, KeyState::New]);
     let (answers, _) = assigned(&at(5, 4), &documents, &mut keys);
     assert_eq!(answers[0], Err(AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false })));
-    assert_eq!(answers[1].as_ref().map(|assigned| assigned.position), Ok(5));
+    assert_eq!(answers[1].as_ref().map(|assigned| assigned.position.value()), Ok(5));
     let [(key, used)] = &*keys.reused() else { panic!("one was") };
     assert_eq!((&*key.text, used.digest, used.event), ("k", [2; 32], documents[1].event));
     assert_eq!(keys.unused().iter().map(|key| &*key.text).collect::<Vec<_>>(), ["gone"]);

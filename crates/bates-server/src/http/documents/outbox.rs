@@ -57,7 +57,7 @@ fn spell_document(document: &Document) -> KnownDocument {
         series: document.place.series.to_string(),
         scope,
         period,
-        position: document.position,
+        position: document.position.value(),
         state: document.state.name().to_owned(),
         tries: document.tries,
         last_error: document.last_error.as_deref().map(str::to_owned),

@@ -1,19 +1,12 @@
-//! `AUTH` and `HELLO`: who a client is, and what it speaks. Whether a secret is right is not decided here.
+//! `AUTH`: shows the secret. Owns the words of a refusal; whether a secret is right is not decided here.
 
-use super::client::{NAME_RULE, is_name};
-use super::{Call, Command, Outcome};
-use crate::resp::Protocol;
+use super::{Call, Outcome};
 
-/// The user of Redis that needs no name. A token has a name, and need not say it.
+/// Redis calls the user that needs no name so. A token has a name, and need not say it.
 const USER: &[u8] = b"default";
 
-const NOAUTH_RULE: &str =
-    "HELLO must be called with the client already authenticated, or as HELLO <proto> AUTH default <secret>";
-
-const AUTH_RULE: (&str, &str) = ("ERR", "syntax error in HELLO: AUTH needs a user and a secret");
-
 /// `AUTH secret`, `AUTH default secret` or, for a token, `AUTH name secret`.
-pub(super) fn auth(call: &mut Call<'_>) -> Outcome {
+pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     let (user, secret) = match (call.command.arg(1), call.command.arg(2), call.command.arg_count()) {
         (Some(secret), None, _) => (USER, secret),
         (Some(user), Some(secret), 3) => (user, secret),
@@ -26,7 +19,7 @@ pub(super) fn auth(call: &mut Call<'_>) -> Outcome {
     Outcome::Limited
 }
 
-fn admit(user: &[u8], secret: &[u8], call: &mut Call<'_>) -> Result<(), Outcome> {
+pub(super) fn admit(user: &[u8], secret: &[u8], call: &mut Call<'_>) -> Result<(), Outcome> {
     if call.session.front.settings.access.is_open() {
         let sentence = "AUTH called without any password configured: this server has no secret";
         return Err(call.fail("ERR", sentence));
@@ -36,70 +29,4 @@ fn admit(user: &[u8], secret: &[u8], call: &mut Call<'_>) -> Result<(), Outcome>
     }
     let answered = call.fail("WRONGPASS", "invalid username-password pair or user is disabled.");
     Err(if call.session.was_wrong_too_often() { Outcome::Quit } else { answered })
-}
-
-#[derive(Default)]
-struct Options<'c> {
-    protocol: Option<Protocol>,
-    credentials: Option<(&'c [u8], &'c [u8])>,
-    name: Option<&'c [u8]>,
-}
-
-/// `HELLO [2|3 [AUTH user secret] [SETNAME name]]`. Nothing changes unless all of it is good.
-pub(super) fn hello(call: &mut Call<'_>) -> Outcome {
-    let options = match read(call.command) {
-        Ok(options) => options,
-        Err((prefix, sentence)) => return call.fail(prefix, sentence),
-    };
-    if let Some((user, secret)) = options.credentials
-        && let Err(outcome) = admit(user, secret, call)
-    {
-        return outcome;
-    }
-    if !call.session.is_admitted() {
-        return call.fail("NOAUTH", NOAUTH_RULE);
-    }
-    if let Some(name) = options.name {
-        call.session.seat.note(|said| said.name = String::from_utf8_lossy(name).into());
-    }
-    if let Some(protocol) = options.protocol {
-        call.session.speak(protocol);
-    }
-    introduce(call);
-    Outcome::Limited
-}
-
-fn read(command: Command<'_>) -> Result<Options<'_>, (&'static str, &'static str)> {
-    let mut options = Options::default();
-    let mut args = command.args().skip(1);
-    options.protocol = match args.next() {
-        None => return Ok(options),
-        Some(b"2") => Some(Protocol::Resp2),
-        Some(b"3") => Some(Protocol::Resp3),
-        Some(_) => return Err(("NOPROTO", "unsupported protocol version")),
-    };
-    while let Some(option) = args.next() {
-        match option.to_ascii_uppercase().as_slice() {
-            b"AUTH" => options.credentials = Some(args.next().zip(args.next()).ok_or(AUTH_RULE)?),
-            b"SETNAME" => {
-                options.name = Some(args.next().filter(|name| is_name(name)).ok_or(("ERR", NAME_RULE))?);
-            }
-            _ => return Err(("ERR", "syntax error in HELLO: only AUTH and SETNAME may follow")),
-        }
-    }
-    Ok(options)
-}
-
-fn introduce(call: &mut Call<'_>) {
-    let (version, id) = (call.session.protocol.version(), call.session.seat.id);
-    let mut reply = call.reply();
-    reply.map(7);
-    reply.pairs([("server", "bates"), ("version", env!("CARGO_PKG_VERSION"))]);
-    reply.pairs([("mode", "standalone"), ("role", "master")]);
-    reply.bulk(b"proto");
-    reply.integer(version.into());
-    reply.bulk(b"id");
-    reply.count(id);
-    reply.bulk(b"modules");
-    reply.array(0);
 }

@@ -3,7 +3,7 @@
 use super::super::session::Session;
 use super::{Call, Command, Reply, shown};
 
-/// Texts that clients say of themselves are kept and listed.
+/// The longest text that a client may say of itself: it is kept and listed.
 const TEXT_BYTES_MAX: usize = 64;
 
 pub(super) const NAME_RULE: &str =
@@ -23,7 +23,7 @@ pub(super) fn run(call: &mut Call<'_>) {
         (b"SETINFO", 4) => set_info(command, session, &mut reply),
         (b"INFO", 2) => reply.verbatim(&session.front.clients.lines(|id| id == session.seat.id)),
         (b"LIST", _) => list(command, session, &mut reply),
-        // No client is evicted, and no key is aged by a touch, so both states are the same.
+        // Nobody is evicted, and no key is aged by a touch, so both states are the same.
         (b"NO-EVICT" | b"NO-TOUCH", 3) => match command.arg(2).map(<[u8]>::to_ascii_uppercase).as_deref() {
             Some(b"ON" | b"OFF") => reply.simple("OK"),
             _ => reply.error("ERR", "syntax error: ON or OFF"),
@@ -37,6 +37,7 @@ pub(super) fn run(call: &mut Call<'_>) {
     }
 }
 
+/// A name is listed in lines of words.
 pub(super) fn is_name(name: &[u8]) -> bool {
     name.len() <= TEXT_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
 }
@@ -54,8 +55,8 @@ fn set_name(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
 fn set_info(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
     let what = command.arg(2).unwrap_or_default().to_ascii_uppercase();
     let Some(text) = command.arg(3).filter(|text| is_name(text)) else {
-        let what = shown(&what);
-        return reply.error("ERR", format_args!("{what} is up to 64 visible characters without spaces"));
+        return reply
+            .error("ERR", format_args!("{} is up to 64 visible characters without spaces", shown(&what)));
     };
     let text = String::from_utf8_lossy(text).into();
     match what.as_slice() {
@@ -72,7 +73,7 @@ fn list(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
     match command.arg(2).map(<[u8]>::to_ascii_uppercase).as_deref() {
         None => reply.verbatim(&clients.lines(|_| true)),
         Some(b"TYPE") if command.arg_count() == 4 => {
-            // There are no replicas, masters and subscribers.
+            // Replicas, masters and subscribers are types that nobody has here.
             let is_normal = command.arg(3).is_some_and(|kind| kind.eq_ignore_ascii_case(b"normal"));
             reply.verbatim(&clients.lines(|_| is_normal));
         }

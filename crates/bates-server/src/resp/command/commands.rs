@@ -8,7 +8,8 @@ pub(super) fn run(call: &mut Call<'_>) {
     let mut reply = call.reply();
     let is_of_all = command.arg_count() <= 2;
     let named = command.args().skip(2).map(|name| table::find(lower(name, &mut [0; NAME_BYTES_MAX])));
-    let specs: Vec<_> = if is_of_all { TABLE.iter().map(Some).collect() } else { named.collect() };
+    let specs: Vec<Option<&Spec>> =
+        if is_of_all { TABLE.iter().map(Some).collect() } else { named.collect() };
     match command.arg(1).map(<[u8]>::to_ascii_uppercase).as_deref() {
         Some(b"COUNT") if is_of_all => reply.count(TABLE.len() as u64),
         Some(b"LIST") if is_of_all => {
@@ -26,7 +27,7 @@ pub(super) fn run(call: &mut Call<'_>) {
                 }
             }
         }
-        // Unknown names are left out.
+        // Names that nobody knows are left out.
         Some(b"DOCS") => document(specs.into_iter().flatten().collect(), &mut reply),
         Some(what) => {
             let what = shown(what);
@@ -35,7 +36,10 @@ pub(super) fn run(call: &mut Call<'_>) {
     }
 }
 
+/// Name, arity, flags, first key, last key, step; then what we have none of: categories, tips, key
+/// specifications, subcommands.
 fn tell(spec: &Spec, reply: &mut Reply<'_>) {
+    let key = i64::from(spec.has_key);
     reply.array(10);
     reply.bulk(spec.name.as_bytes());
     reply.integer(spec.arity.into());
@@ -44,9 +48,8 @@ fn tell(spec: &Spec, reply: &mut Reply<'_>) {
         reply.simple(flag);
     }
     for _ in ["first key", "last key", "step"] {
-        reply.integer(spec.has_key.into());
+        reply.integer(key);
     }
-    // Categories.
     reply.set(0);
     for _ in ["tips", "key specifications", "subcommands"] {
         reply.array(0);

@@ -1,12 +1,10 @@
-//! `INFO [section …]` and `CONFIG GET name …`: what tools ask of the server.
+//! `INFO [section …]`: how the server is.
 
 use super::super::session::Session;
 use super::Call;
 
 /// The Redis whose commands ours are like: tools choose by it how they ask.
 const REDIS_VERSION: &str = "7.0.0";
-/// What `redis-benchmark` and monitoring ask for. `appendonly`: every answer is on disk before it is given.
-const CONFIGURATION: [(&str, &str); 3] = [("save", ""), ("appendonly", "yes"), ("databases", "1")];
 
 /// Without a section, all of them. An unknown section is empty.
 pub(super) fn run(call: &mut Call<'_>, series_count: usize) {
@@ -38,24 +36,4 @@ fn sections(session: &Session, series_count: usize) -> [(&'static str, String); 
         ("Replication", "role:master\r\nconnected_slaves:0\r\n".to_owned()),
         ("Series", format!("series:{series_count}\r\n")),
     ]
-}
-
-/// Names may be patterns with a star at their end.
-pub(super) fn config(call: &mut Call<'_>) {
-    let command = call.command;
-    let mut reply = call.reply();
-    if !command.arg(1).is_some_and(|what| what.eq_ignore_ascii_case(b"GET")) || command.arg_count() < 3 {
-        return reply.error("ERR", "only CONFIG GET <name> is known: a server is configured when it starts");
-    }
-    let is_asked = |name: &str| {
-        command.args().skip(2).any(|asked| match asked.strip_suffix(b"*") {
-            Some(start) => {
-                name.as_bytes().get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start))
-            }
-            None => asked.eq_ignore_ascii_case(name.as_bytes()),
-        })
-    };
-    let found: Vec<_> = CONFIGURATION.into_iter().filter(|(name, _)| is_asked(name)).collect();
-    reply.map(found.len());
-    reply.pairs(found);
 }

@@ -1,10 +1,10 @@
-//! `LPOP`, `RPOP`, which is the same, and `BATES.NEXT`: the next numbers of a scope, as texts.
+//! `LPOP` and `RPOP`, which are the same: the next numbers of a scope, as texts.
 
 use bates_core::Numbers;
 
 use super::{Action, Call, Command, Outcome, Reply, whole};
 
-/// Some megabytes, which are kept until the client reads them.
+/// What one list may hold. A client that does not read it makes us keep it: some megabytes.
 pub(super) const LIST_MAX: u64 = 100_000;
 
 pub(super) fn run(call: &mut Call<'_>) -> Outcome {
@@ -18,17 +18,13 @@ pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     }
 }
 
-/// `BATES.NEXT series [COUNT n] [DATE day] [name value …]`.
-pub(super) fn next(call: &mut Call<'_>) -> Outcome {
-    Action::Pop(None).by_series(call)
-}
-
 /// Whether the arguments ask for a number, as far as that can be told before the command is run.
 pub(super) fn would_give(command: Command<'_>) -> bool {
     let count = command.arg(2).map(whole);
     count.is_none() || command.arg_count() == 3 && matches!(count, Some(Some(1..=LIST_MAX)))
 }
 
+/// The only number, or a list if a count was given.
 pub(super) fn answer(reply: &mut Reply<'_>, count: Option<u64>, numbers: &Numbers) {
     if count.is_some() {
         reply.array(numbers.len());

@@ -1,17 +1,32 @@
-//! Commands by name: found in the table, checked against it, and run. Each command or family of commands is a file.
+//! Commands by name: found in the table, checked against it, and run. Each command is a file.
 //!
 //! What can be answered from memory is answered at once; a command that needs the store becomes a [`Request`].
 
 mod auth;
 mod client;
 mod commands;
+mod config;
+mod echo;
+mod exists;
+mod get;
+mod hello;
 mod incr;
+mod incrby;
 mod info;
-mod look;
+mod llen;
 mod lpop;
+mod next;
+mod peek;
+mod ping;
+mod quit;
 mod request;
-mod simple;
+mod reset;
+mod select;
 mod table;
+mod time;
+mod r#type;
+mod unknown;
+mod validate;
 
 use std::fmt::Display;
 
@@ -31,19 +46,18 @@ pub(super) struct Call<'c> {
 
 pub(super) enum Outcome {
     Answered,
+    /// Its answer needs the store.
     Later(Request),
-    /// Answered, and the limits of the client have changed.
+    /// Its answer is written, and what the client may send has changed.
     Limited,
-    /// Answered, and the connection is to be closed.
+    /// Its answer is written, and the client wants to leave, or has to.
     Quit,
 }
 
 /// The longest name of a command; a longer one is unknown.
 const NAME_BYTES_MAX: usize = 16;
-/// Commands of Redis that would take a number back or set it.
-const TAKES_BACK: &str = "set setnx setex psetex getset getdel mset del unlink decr decrby incrbyfloat lpush rpush \
-    lpushx rpushx lrem ltrim lset linsert rename expire pexpire flushall flushdb restore";
 
+/// Executes a command as far as that goes without waiting.
 pub(super) fn execute<S: Store>(mut call: Call<'_>, machine: &Machine<S>) -> Outcome {
     let mut name = [0; NAME_BYTES_MAX];
     let name = lower(call.command.name(), &mut name);
@@ -52,37 +66,28 @@ pub(super) fn execute<S: Store>(mut call: Call<'_>, machine: &Machine<S>) -> Out
         return call.fail("NOAUTH", "Authentication required.");
     }
     match spec {
-        None => unknown(name, &mut call),
+        None => unknown::run(name, &mut call),
         Some(spec) if spec.takes(call.command.arg_count()) => run(spec.run, &mut call, machine),
         Some(_) => call.wrong_arguments(),
     }
 }
 
-fn unknown(name: &[u8], call: &mut Call<'_>) -> Outcome {
-    let shown = shown(call.command.name());
-    if !TAKES_BACK.split(' ').any(|known| known.as_bytes() == name) {
-        return call.fail("ERR", format_args!("unknown command '{shown}'"));
-    }
-    let sentence = "would set numbers or take them back, and a number is given once and for all";
-    call.fail("ERR", format_args!("{shown} {sentence}"))
-}
-
 fn run<S: Store>(run: Run, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
     match run {
         Run::Incr => return incr::run(1, call, machine),
-        Run::IncrBy => return incr::run_by(call, machine),
+        Run::IncrBy => return incrby::run(call, machine),
         Run::Pop => return lpop::run(call),
         Run::Look(answer) => return Action::Look(answer).by_key(call),
         Run::Ask(run) | Run::Greet(run) => return run(call),
         Run::Say(run) => run(call),
-        Run::Time => simple::time(call, machine.now()),
+        Run::Time => time::run(call, machine.now()),
         Run::Info => info::run(call, machine.registry().len()),
     }
     Outcome::Answered
 }
 
-/// Has the numbers fetched that a valid command by key will ask for. Returns whether commands behind it may be looked at:
-/// not behind one that changes who the client is.
+/// Has the numbers fetched that a command will ask for, if it is one that gives numbers by key and nothing speaks
+/// against it. Answers whether commands behind it may be looked at: not behind one after which they may not be run.
 pub(super) fn warm<S: Store>(command: Command<'_>, machine: &Machine<S>) -> bool {
     let mut name = [0; NAME_BYTES_MAX];
     let Some(spec) = table::find(lower(command.name(), &mut name)) else { return true };
@@ -115,7 +120,7 @@ impl Call<'_> {
         self.fail("ERR", format_args!("wrong number of arguments for '{name}' command"))
     }
 
-    /// A count from `least` to `max`. `None`: the argument is something else, which is answered.
+    /// The argument at an index, as a count from `least` to `max`. `None`: it is something else, which is answered.
     fn count(&mut self, index: usize, least: u64, max: u64) -> Option<u64> {
         match self.command.arg(index).and_then(whole) {
             Some(count) if (least..=max).contains(&count) => return Some(count),

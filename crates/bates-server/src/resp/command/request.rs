@@ -9,7 +9,7 @@ use bates_core::{By, Code, Entry, Machine, Peek, ScopeName, Store};
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
-use super::{Call, Outcome, Reply, look, shown, whole};
+use super::{Call, Outcome, Reply, incr, shown, validate, whole};
 
 pub(in super::super) struct Request {
     target: Target,
@@ -21,11 +21,13 @@ enum Target {
     Series { name: Box<[u8]>, parameters: Vec<(String, String)>, date: Option<Day> },
 }
 
+/// What a command does with its scope.
 pub(super) enum Action {
-    /// Takes this many numbers, and answers with the last one.
+    /// Takes as many numbers, and answers with the last one.
     Take(u64),
-    /// Takes one number, or a list of this many.
+    /// Takes one number, or a list of as many.
     Pop(Option<u64>),
+    /// Looks at the scope, which is not created.
     Look(fn(&mut Reply<'_>, &Entry, &Peek)),
     Validate(Box<[u8]>),
 }
@@ -56,7 +58,7 @@ impl Action {
         call.key().map_or(Outcome::Answered, |key| self.later(key))
     }
 
-    /// Reads `series [COUNT n] [DATE day] [name value …]`; `BATES.VALIDATE` takes no pairs.
+    /// Reads `series [COUNT n] [DATE day] [name value …]`; behind a text that is judged, nothing.
     pub(super) fn by_series(mut self, call: &mut Call<'_>) -> Outcome {
         let command = call.command;
         let end = if matches!(self, Self::Validate(_)) { 2 } else { command.arg_count() };
@@ -94,7 +96,7 @@ impl Target {
                 if let Some(entry) = machine.of_key(key) {
                     return Some(entry);
                 }
-                // Also after an error: another request may have followed the store meanwhile.
+                // A store that cannot be asked knows no more than this node. Others may have followed meanwhile.
                 let _ = machine.follow().await;
                 machine.of_key(key)
             }
@@ -114,7 +116,8 @@ impl Target {
     fn parameters<'t>(&'t self, entry: &'t Entry) -> Vec<(&'t str, &'t str)> {
         match self {
             Self::Key(key) => {
-                entry.key().and_then(|template| template.read(key)).map(Iterator::collect).unwrap_or_default()
+                let pairs = entry.key().and_then(|template| template.read(key));
+                pairs.map(Iterator::collect).unwrap_or_default()
             }
             Self::Series { parameters, .. } => {
                 parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
@@ -140,7 +143,7 @@ impl Request {
             Action::Take(_) if !entry.counts_plainly() => return not_a_count(&mut reply, &entry),
             // All or none: an addition that was made in part could not be answered.
             Action::Take(count) => {
-                machine.take(&entry, name, count, by).await.map(|taken| reply.count(taken.last()))
+                machine.take(&entry, name, count, by).await.map(|taken| incr::answer(&mut reply, &taken))
             }
             Action::Pop(count) => {
                 let numbers = machine.next(&entry, name, count.unwrap_or(1), by).await;
@@ -149,7 +152,7 @@ impl Request {
             Action::Look(answer) => {
                 machine.peek(&entry, name).await.map(|peek| answer(&mut reply, &entry, &peek))
             }
-            Action::Validate(text) => return look::answer_verdict(&mut reply, &entry, &text),
+            Action::Validate(text) => return validate::answer(&mut reply, &entry, &text),
         };
         if let Err(error) = outcome {
             refuse(&mut reply, error.code(), &error);
@@ -157,6 +160,7 @@ impl Request {
     }
 }
 
+/// A prefix that programs look at, the stable code, and the sentence.
 pub(super) fn refuse(reply: &mut Reply<'_>, code: Code, sentence: impl Display) {
     reply.error(code.resp_prefix(), format_args!("{code}: {sentence}"));
 }

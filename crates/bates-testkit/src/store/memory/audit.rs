@@ -43,7 +43,7 @@ fn is_of(of: &RecordFilter, record: &Record) -> bool {
     let Record { place, range, taking, .. } = record;
     of.series.as_ref().is_none_or(|series| *series == place.series)
         && of.scope.as_ref().is_none_or(|scope| *scope == place.scope)
-        && of.position.is_none_or(|position| (range.from()..range.to()).contains(&position))
+        && of.position.is_none_or(|position| (range.from()..range.to()).contains(&position.value()))
         && of.who.as_ref().is_none_or(|who| *who == taking.who)
         && of.since.is_none_or(|since| taking.at >= since)
         && of.until.is_none_or(|until| taking.at < until)

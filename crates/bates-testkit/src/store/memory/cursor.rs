@@ -2,8 +2,8 @@
 
 use bates_core::ledger::Request;
 use bates_core::{
-    Cursor, CursorStore, Grant, GrantError, Lease, Missing, Place, Reason, ScopeKey, SeriesName, StoreError,
-    Surrendered, Tail, Want,
+    Cursor, CursorStore, Grant, GrantError, Lease, Missing, Place, Position, Reason, ScopeKey, SeriesName,
+    StoreError, Surrendered, Tail, Want,
 };
 
 use super::{MemoryStore, page};
@@ -60,13 +60,13 @@ impl CursorStore for MemoryStore {
         self.data().ask(self, &place, &Request::RaiseFloor(floor)).into_floor()
     }
 
-    async fn set_aside(&self, place: Place, positions: Vec<u64>) -> Result<u64, StoreError> {
+    async fn set_aside(&self, place: Place, positions: Vec<Position>) -> Result<u64, StoreError> {
         self.data().ask(self, &place, &Request::Adopt(positions)).into_adopted()
     }
 
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<u64>, StoreError> {
+    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<Position>, StoreError> {
         let data = self.data();
-        let adopted = data.scopes.get(&place).into_iter().flat_map(|scope| scope.adopted.range(from..));
+        let adopted = data.scopes.get(&place).into_iter().flat_map(|scope| scope.adopted_from(from));
         Ok(adopted.take(limit).copied().collect())
     }
 }

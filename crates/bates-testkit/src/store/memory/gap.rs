@@ -23,7 +23,7 @@ impl GapStore for MemoryStore {
             Some(KnownScope {
                 scope: place.scope.clone(),
                 cursor: row.cursor.filter(|_| place.series == series)?,
-                aside_to: row.adopted.last().map_or(0, |last| last + 1),
+                aside_to: row.adopted.last().map_or(0, |last| last.value() + 1),
                 gapless_from: row.gapless_from,
                 ranges: data.ranges(self, place, row, purpose),
             })
@@ -89,9 +89,9 @@ impl Data {
         }
         if purpose == KnownFor::Account {
             let documents = self.documents.values().map(|row| &row.document);
-            ranges.extend(documents.filter(|document| document.place == *place).filter_map(|document| {
+            ranges.extend(documents.filter(|document| document.place == *place).map(|document| {
                 let kind = if document.in_doubt { RangeKind::InDoubt } else { RangeKind::Document };
-                Some(known(Lease::new(document.position, document.position + 1)?, kind(document.state)))
+                known(Lease::one(document.position), kind(document.state))
             }));
         }
         ranges

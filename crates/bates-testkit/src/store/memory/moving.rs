@@ -3,7 +3,7 @@
 use bates_core::ledger::Key;
 use bates_core::{
     Adopted, Assigned, Gap, Idempotency, Kept, Mark, MarkChange, MoveStore, Page, Pinning, Place, Pool,
-    Ranges, Record, Request, ScopeKey, SeriesName, SetAside, StoreError,
+    Position, Ranges, Record, Request, ScopeKey, SeriesName, SetAside, StoreError,
 };
 use uuid::Uuid;
 
@@ -19,13 +19,13 @@ impl MoveStore for MemoryStore {
     async fn all_aside(
         &self,
         series: SeriesName,
-        after: Option<(ScopeKey, u64)>,
+        after: Option<(ScopeKey, Position)>,
         limit: usize,
     ) -> Result<Vec<SetAside>, StoreError> {
         let data = self.data();
         let scopes = data.scopes.iter().filter(|(place, _)| place.series == series);
         let positions = scopes.flat_map(|(place, row)| row.adopted.iter().map(|at| (&place.scope, *at)));
-        let is_behind = |(scope, at): &(&ScopeKey, u64)| {
+        let is_behind = |(scope, at): &(&ScopeKey, Position)| {
             after.as_ref().is_none_or(|(last, position)| (*scope, at) > (last, position))
         };
         let mut page = Vec::new();

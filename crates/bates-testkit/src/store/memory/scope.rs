@@ -6,7 +6,7 @@ use bates_core::ledger::{
     AdoptedPositions, Decision, Key, KeyState, Keys, Outcome, PoolState, PooledRange, Request, ScopeBefore,
     ScopeChange, SeriesBefore, decide,
 };
-use bates_core::{Cursor, Lease, Missing, Place, Ranges};
+use bates_core::{Cursor, Lease, Missing, Place, Position, Ranges};
 use uuid::Uuid;
 
 use super::{Data, MemoryStore, SeriesRow};
@@ -21,7 +21,7 @@ pub(super) struct ScopeRow {
     pub(super) leased: Vec<LeasedRange>,
     pub(super) pooled: Vec<PooledRange<Uuid>>,
     pub(super) lost: Vec<Missing>,
-    pub(super) adopted: BTreeSet<u64>,
+    pub(super) adopted: BTreeSet<Position>,
 }
 
 /// What a process holds.
@@ -34,6 +34,11 @@ pub(super) struct LeasedRange {
 }
 
 impl ScopeRow {
+    pub(super) fn adopted_from(&self, from: u64) -> impl Iterator<Item = &Position> {
+        let range = self.adopted.range(Position::new(from).unwrap_or(Position::MAX)..);
+        range.filter(move |position| position.value() >= from)
+    }
+
     /// What these processes hold of it, granted before an epoch; what became of the rest is known.
     pub(super) fn held_by(&self, nodes: &[Uuid], epoch: u64) -> Ranges {
         let leased = self.leased.iter().filter(|leased| nodes.contains(&leased.node) && leased.epoch < epoch);
@@ -117,11 +122,11 @@ impl Data {
         let none = ScopeRow::default();
         let scope = self.scopes.get(place).unwrap_or(&none);
         let series = self.series.get(&place.series);
-        let adopted_to = scope.adopted.last().map_or(0, |last| last + 1);
+        let adopted_to = scope.adopted.last().map_or(0, |last| last.value() + 1);
         let cursor = scope.cursor.unwrap_or(Cursor { next: 0, version: 0 });
         let mut adopted = AdoptedPositions::needed(cursor, adopted_to, [request]);
         while let Some(page) = adopted.missing_page() {
-            adopted.add_page(scope.adopted.range(page.from..).take(page.limit).copied().collect());
+            adopted.add_page(scope.adopted_from(page.from).take(page.limit).copied().collect());
         }
         ScopeBefore {
             cursor: scope.cursor,

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates::{Bates, Date, How, NotAtHand, Promise, Record, RecordFilter, Reset, Series, Settings, Verdict};
+use bates::{
+    Bates, Date, How, NotAtHand, Position, Promise, Record, RecordFilter, Reset, Series, Settings, Verdict,
+};
 use bates_testkit::FakeClock;
 use tempfile::tempdir;
 
@@ -95,9 +97,9 @@ async fn an_ordered_series_with_reservations_is_never_at_hand_again() {
     assert_eq!(messages.next().await.unwrap(), "1");
     assert_eq!(messages.try_next().unwrap(), "2");
     let reserved = messages.reserve(Duration::from_mins(1)).await.unwrap();
-    assert!(reserved.position > 2, "{reserved:?}");
+    assert!(reserved.position.value() > 2, "{reserved:?}");
     assert_eq!(messages.try_next(), Err(NotAtHand::Never));
-    assert!(messages.next().await.unwrap().position().value() > reserved.position);
+    assert!(messages.next().await.unwrap().position() > reserved.position);
 }
 
 #[tokio::test]
@@ -125,10 +127,10 @@ async fn a_scope_is_looked_at_and_a_number_traced_without_touching_them() {
     assert!(!documents.peek().await.unwrap().exists);
     documents.take(3).await.unwrap();
     let peek = documents.peek().await.unwrap();
-    assert_eq!((peek.last, peek.next, peek.exists), (Some(1003), Some(1004), true));
+    assert_eq!((peek.last, peek.next, peek.exists), (Position::new(1003), Position::new(1004), true));
     let found = bates.find("PROJ-9012-1002").await.unwrap();
     let [found] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((found.position, found.granted), (1002, Some(true)));
+    assert_eq!((found.position.value(), found.granted), (1002, Some(true)));
     assert_eq!(found.entry.series().name().as_str(), "document");
     let never = documents.find("PROJ-9012-9999999").await.unwrap().unwrap();
     assert_eq!(never.granted, Some(false));

@@ -33,7 +33,7 @@ async fn every_number_of_a_call_that_was_given_up_is_explained() {
         // Calls that were given up end in the background, and what they took is written down there.
         for look in 0.. {
             bates.reconcile().await.unwrap();
-            let next = numbering.peek().await.unwrap().next.unwrap();
+            let next = numbering.peek().await.unwrap().next.unwrap().value();
             let missing: BTreeSet<u64> = (1..next).filter(|position| !taken.contains(position)).collect();
             assert!(!missing.is_empty(), "some were taken and not received");
             let of = GapFilter { series: Some(name.parse().unwrap()), ..GapFilter::default() };

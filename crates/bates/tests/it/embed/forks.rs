@@ -4,7 +4,7 @@ use std::future::Future;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use bates::{Bates, CloseError, Empty, NotAtHand, Promise, Series};
+use bates::{Bates, CloseError, Empty, NotAtHand, Position, Promise, Series};
 use fork::{Fork, WEXITSTATUS, WIFEXITED};
 use tempfile::tempdir;
 use tokio::runtime::{Builder, Runtime};
@@ -27,7 +27,7 @@ fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
     let mut waiting = Box::pin(gapless.next());
     let first = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(first.is_pending());
-    while runtime.block_on(gapless.peek()).unwrap().next != Some(2) {}
+    while runtime.block_on(gapless.peek()).unwrap().next != Position::new(2) {}
     let child = match fork::fork().unwrap() {
         Fork::Parent(child) => child,
         Fork::Child => {

@@ -71,7 +71,7 @@ async fn calls_given_up_at_any_point_repeat_nothing_and_leave_nothing_unexplaine
     bates.reconcile().await.unwrap();
     let mut explained = 0;
     for (name, taken) in ["unique", "gapless", "audited"].into_iter().zip(&taken) {
-        let next = bates.series(name).unwrap().peek().await.unwrap().next.unwrap();
+        let next = bates.series(name).unwrap().peek().await.unwrap().next.unwrap().value();
         let of = GapFilter { series: Some(name.parse().unwrap()), ..GapFilter::default() };
         let gaps = bates.gaps(of, None, 10_000_000).await.unwrap();
         let gaps: BTreeSet<u64> =

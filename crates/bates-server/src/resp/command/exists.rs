@@ -1,0 +1,9 @@
+//! `EXISTS`: whether a scope has given numbers, as 1 or 0.
+
+use bates_core::{Entry, Peek};
+
+use super::Reply;
+
+pub(super) fn answer(reply: &mut Reply<'_>, _: &Entry, peek: &Peek) {
+    reply.integer(i64::from(peek.exists));
+}

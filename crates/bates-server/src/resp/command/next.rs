@@ -1,0 +1,7 @@
+//! `BATES.NEXT series [COUNT n] [DATE day] [name value …]`: the next numbers of a scope.
+
+use super::{Action, Call, Outcome};
+
+pub(super) fn run(call: &mut Call<'_>) -> Outcome {
+    Action::Pop(None).by_series(call)
+}

@@ -1,0 +1,24 @@
+//! `BATES.PEEK series [DATE day] [name value …]`: what comes next in a scope, without taking it.
+
+use bates_core::{Entry, Peek};
+
+use super::{Action, Call, Outcome, Reply};
+
+pub(super) fn run(call: &mut Call<'_>) -> Outcome {
+    Action::Look(answer).by_series(call)
+}
+
+fn answer(reply: &mut Reply<'_>, _: &Entry, peek: &Peek) {
+    reply.map(4);
+    reply.bulk(b"exists");
+    reply.integer(i64::from(peek.exists));
+    for (name, position) in [(&b"last"[..], peek.last), (b"next", peek.next)] {
+        reply.bulk(name);
+        match position {
+            Some(position) => reply.count(position.value()),
+            None => reply.null(),
+        }
+    }
+    reply.bulk(b"left");
+    reply.count(peek.left);
+}
