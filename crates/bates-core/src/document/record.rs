@@ -17,7 +17,6 @@ pub struct Document {
     pub position: u64,
     pub number: Box<str>,
     pub state: State,
-    /// Tries that were begun.
     pub tries: u32,
     pub last_error: Option<Box<str>>,
     pub created: Timestamp,
