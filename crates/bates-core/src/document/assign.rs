@@ -116,12 +116,9 @@ impl Assign {
     /// The first position from `next` on that the rules accept, and its number.
     pub fn first_accepted(&self, next: u64) -> Result<(Position, Box<str>), AssignError> {
         let exhausted = || AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false });
-        let last = self.end.min(next.saturating_add(REJECTED_MAX)).checked_sub(1).ok_or_else(exhausted)?;
-        let bounds = (Position::new(next), Position::new(last));
-        let (Some(first), Some(last)) = bounds else { return Err(exhausted()) };
-        if first > last {
-            return Err(exhausted());
-        }
+        let last = self.end.min(next.saturating_add(REJECTED_MAX)).checked_sub(1).and_then(Position::new);
+        let bounds = Position::new(next).zip(last).filter(|(first, last)| first <= last);
+        let (first, last) = bounds.ok_or_else(exhausted)?;
         let mut text = Vec::new();
         match self.scope.accepted(first, last).next_into(&mut text) {
             Some(position) => {

@@ -118,7 +118,6 @@ impl<S: Store> Machine<S> {
         Ok(assigned)
     }
 
-    /// See [`DocumentStore::documents`](crate::DocumentStore::documents).
     pub async fn documents(
         &self,
         filter: Filter,
@@ -145,7 +144,6 @@ impl<S: Store> Machine<S> {
         Ok(decided)
     }
 
-    /// How many documents of each series are in each state.
     pub async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
         self.store().tally().await
     }

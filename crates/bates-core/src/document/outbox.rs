@@ -42,7 +42,6 @@ pub enum Verdict {
     Delivered,
     /// It failed; the next try is due after this time.
     Again(Duration, Box<str>),
-    /// It failed for the last time.
     Dead(Box<str>),
     /// The sink may have taken the document. The next try is due after this time; `None` if this was the last one.
     Unanswered(Option<Duration>, Box<str>),
@@ -137,7 +136,6 @@ impl Decision {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decided {
-    /// Now, or before.
     Done(Document),
     /// Its state does not allow the decision, or the reservation has expired.
     Refused(Document),

@@ -18,7 +18,6 @@ pub struct Document {
     pub position: Position,
     pub number: Box<str>,
     pub state: State,
-    /// Tries that were begun.
     pub tries: u32,
     pub last_error: Option<Box<str>>,
     pub created: Timestamp,

@@ -16,7 +16,6 @@ const ASIDE_AT_ONCE: usize = 10_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
     pub scopes: u64,
-    /// Ranges.
     pub gaps: u64,
     /// Positions in gaps that leave no doubt.
     pub missing: u64,
@@ -118,7 +117,6 @@ impl<S: Store> Machine<S> {
         Ok(())
     }
 
-    /// See [`GapStore::gaps`](crate::GapStore::gaps).
     pub async fn gaps(
         &self,
         of: GapFilter,

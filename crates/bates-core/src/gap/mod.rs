@@ -20,7 +20,6 @@ pub use machine::Reconciled;
 pub(crate) use positions::{AcceptedPositions, SavedPositions};
 pub use positions::{Reading, Saved};
 
-/// Why a number is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// Its document could not be delivered, and no operator has decided yet.

@@ -30,7 +30,6 @@ pub struct AdoptedPositions {
     page_rows: usize,
 }
 
-/// A page of adopted positions that the store has to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdoptedPage {
     pub from: u64,

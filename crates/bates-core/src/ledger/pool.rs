@@ -47,7 +47,6 @@ pub struct Settling {
     pub popped_to: Option<u64>,
 }
 
-/// Where the positions of a pool are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolState {
     /// With the process that asked for them.

@@ -44,7 +44,6 @@ pub struct RelaySettings {
     pub claim_lasts: Duration,
     /// How long a batch may take after a stop was asked for. After that its outcome is unknown.
     pub stop_lasts: Duration,
-    /// Concurrent batches.
     pub lanes: usize,
     /// How often to look for documents that other nodes wrote or that failed before. Less often while notices arrive.
     pub poll: Duration,
