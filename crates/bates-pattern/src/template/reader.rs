@@ -43,7 +43,6 @@ impl<'t> Reader<'t> {
         taken
     }
 
-    /// Takes one character that may be part of an identifier.
     pub(super) fn visible(&mut self) -> Result<char, PatternError> {
         let found = self.peek().ok_or_else(|| self.expected("a character"))?;
         if is_invisible(found) {
