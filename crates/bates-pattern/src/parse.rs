@@ -160,7 +160,6 @@ impl Pattern {
         Ok(taken)
     }
 
-    /// Where the segment at `index` ends, if the text is long enough for it.
     fn end_of(&self, index: usize, text: &str, at: usize) -> Option<usize> {
         let template = self.parts();
         let segment = &template.segments[index];
@@ -176,7 +175,6 @@ impl Pattern {
         (end >= at + min && end <= at + max).then_some(end)
     }
 
-    /// Reads one segment's text; false if it cannot be that segment's.
     fn take<'t>(&self, segment: &Segment, part: &'t str, before: &str, taken: &mut Taken<'t>) -> bool {
         let template = self.parts();
         match segment {

@@ -151,7 +151,6 @@ impl Reset {
         }
     }
 
-    /// Whether `shown` tells any two of its periods apart.
     pub(crate) fn is_determined_by(self, shown: Shown) -> bool {
         let Shown { period, parts: [year, month, day, ordinal] } = shown;
         let in_year = |needs_day: bool| ordinal || month && (day || !needs_day);

@@ -86,7 +86,6 @@ impl Check {
         if self.covers_letters() { CharSet::ALNUM } else { CharSet::DIGITS }
     }
 
-    /// The characters that may be read as its own, in either case.
     pub(crate) fn readable(self) -> CharSet {
         match self {
             Self::Mod11_2 => CharSet::DIGITS.with(b'X').with(b'x'),
@@ -95,7 +94,6 @@ impl Check {
         }
     }
 
-    /// The check characters of `text`, letters in upper case.
     pub(crate) fn compute(self, text: &[u8]) -> CheckText {
         match self {
             Self::Verhoeff => CheckText::one(b'0' + algorithms::verhoeff(digits(text))),

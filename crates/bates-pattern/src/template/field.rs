@@ -84,7 +84,6 @@ fn own_alphabet(reader: &mut Reader<'_>) -> Result<Alphabet, PatternError> {
 struct Class {
     /// In the order written, ranges spelled out.
     characters: Vec<u8>,
-    /// The column of each, or of its range.
     columns: Vec<usize>,
     written: String,
 }
@@ -210,7 +209,6 @@ fn word<'t>(reader: &mut Reader<'t>) -> &'t str {
     reader.take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// A whole number from 1 to `max`.
 fn bounded(reader: &mut Reader<'_>, what: &'static str, max: usize) -> Result<usize, PatternError> {
     let column = reader.column;
     let digits = reader.take_while(|c| c.is_ascii_digit());

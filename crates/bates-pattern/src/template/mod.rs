@@ -50,7 +50,6 @@ pub(crate) struct Parameter {
 #[derive(Clone, Debug)]
 pub(crate) struct Seq {
     pub(crate) alphabet: Alphabet,
-    /// Fixed, or as long as the value needs.
     pub(crate) width: Option<usize>,
     pub(crate) column: usize,
 }
@@ -117,7 +116,6 @@ struct Draft {
     segments: Vec<Segment>,
     columns: Vec<usize>,
     parameters: Vec<Parameter>,
-    /// Whether the last segment is a parameter without a rule.
     ends_unruled: bool,
     seq: Option<Seq>,
     check: Option<(Check, usize)>,

@@ -77,7 +77,6 @@ impl Template {
         }
     }
 
-    /// A character that a segment may hold and the next may begin with.
     fn shared(&self, segment: &Segment, next: &Segment) -> Option<char> {
         self.readable(segment).meets(self.first(next))
     }

@@ -4,7 +4,6 @@ use crate::error::{PatternError, Problem};
 
 pub(super) struct Reader<'t> {
     rest: &'t str,
-    /// The column of the next character, from 1.
     pub(super) column: usize,
 }
 
