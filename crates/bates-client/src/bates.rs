@@ -19,7 +19,6 @@ const ATTACH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Numbers in one answer.
 const COUNT_MAX: usize = 10_000;
 
-/// A server, and the scope whose pool it is asked about.
 pub(crate) struct Bates(Series);
 
 impl Bates {

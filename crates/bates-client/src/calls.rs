@@ -75,7 +75,6 @@ impl Client {
         Ok(count)
     }
 
-    /// POST without a body, for idempotent calls.
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: Path) -> Result<T, Error> {
         self.transport.call(Call::post(path, Retry::Freely)).await
     }

@@ -149,7 +149,6 @@ impl Series {
         DocumentRequest { scope: self.scope.clone(), date: self.date, document: content.to_owned(), key }
     }
 
-    /// The first documents, as many as one call takes, as lines.
     fn lines(&self, documents: &[Document]) -> Result<(usize, Vec<u8>), Error> {
         let (mut count, mut body) = (0, Vec::new());
         for Document { key, content } in &documents[..documents.len().min(LINES_MAX)] {

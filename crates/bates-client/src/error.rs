@@ -142,7 +142,7 @@ impl Error {
         !matches!(self, Self::Exhausted { .. } | Self::Refused { status: ..500, .. })
     }
 
-    /// The error after `count` attempts, one of which may have burned a number.
+    /// Adds the number of attempts, and whether one may have burned a number.
     pub(crate) fn told(mut self, count: u32, is_burned: bool) -> Self {
         match &mut self {
             Self::Away { attempts, may_burn, .. } => (*attempts, *may_burn) = (count, *may_burn || is_burned),

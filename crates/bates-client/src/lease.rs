@@ -109,7 +109,6 @@ impl Leases {
         client.transport.post(self.series.path(["lease"])?, &request, Retry::Freely).await
     }
 
-    /// None if the grant holds no numbers.
     fn read(&self, mut grant: LeaseGrant) -> Option<Read> {
         let lease = grant.lease.parse().ok()?;
         let good_for = grant.good_for_ms.map(Duration::from_millis);
@@ -131,7 +130,6 @@ impl Leases {
         })
     }
 
-    /// The scope that renders all these positions, if this program can.
     fn scope(&self, grant: &LeaseGrant, ranges: &[Positions]) -> Option<Arc<Scope>> {
         let template = grant.template.as_deref()?;
         let scope = match self.scope.get() {

@@ -72,7 +72,6 @@ pub struct Pool(Arc<Shared>);
 
 struct Shared {
     stock: Arc<Stock>,
-    /// Locked by the call that fetches.
     tap: Mutex<Tap>,
     bates: Bates,
     batch: usize,

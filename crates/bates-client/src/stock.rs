@@ -31,11 +31,9 @@ struct State {
     numbers: VecDeque<String>,
     is_under_way: bool,
     breaker: Breaker,
-    /// Why the last fetch brought nothing.
     why: Option<Box<str>>,
 }
 
-/// What a call that needs more must do.
 pub(crate) enum Turn {
     Fetch(Fetch),
     /// Fetch, and do not wait for the outcome.
@@ -88,7 +86,6 @@ impl Stock {
         }
     }
 
-    /// Notified at the end of the current or the next fetch.
     pub(crate) fn watched(&self) -> watch::Receiver<()> {
         self.ended.subscribe()
     }
@@ -195,7 +192,6 @@ impl Drop for Hand<'_> {
     }
 }
 
-/// Whether Redis is asked, and whether a call waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Ask,

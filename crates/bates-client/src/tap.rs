@@ -14,8 +14,7 @@ use crate::pool::Settings;
 /// Pops, if Bates filled the list. Keys: list, marker. Arguments: epoch, run, replication, count, store.
 ///
 /// Invariant: the script that pops also compares. A server that restarted, took over or was rewound has another run or
-/// replication; a restarted list has a marker of another epoch or store, a flushed one none. (`LPOP` with a count
-/// needs Redis 6.2.)
+/// replication; a restarted list has a marker of another epoch or store, a flushed one none. (Redis 6.0 has no `LPOP n`.)
 const POP: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
@@ -51,7 +50,6 @@ pub(crate) struct Tap {
     known: Option<Known>,
 }
 
-/// The server that an epoch was learned for, and the list.
 struct Known {
     server: Server,
     list: Attachment,
@@ -121,7 +119,6 @@ impl Tap {
         }
     }
 
-    /// Learns the epoch for the server behind the link.
     async fn attach(&mut self, bates: &Bates, link: &mut MultiplexedConnection) -> Result<(), TapError> {
         let server = server(link).await?;
         match bates.attach(&server).await {

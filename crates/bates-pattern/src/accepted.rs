@@ -1,21 +1,20 @@
-//! A walk through the positions that a pattern's rules accept. Of the candidates of a 12-digit OpenG2P series 1 in 17
-//! is accepted, so it permutes several candidates at once. Counting skips whole stretches instead.
+//! A walk through the positions that a pattern's rules accept, 1 in 17 for a 12-digit OpenG2P series: it permutes several
+//! candidates at once, or skips whole stretches when counting.
 
 use crate::position::Position;
 use crate::scope::Scope;
 use crate::shuffle::{BATCH, Shuffle, Tweak};
 
-/// A range that is no longer is permuted in a batch of this size: whoever wants few does not wait for many.
+/// Ranges up to this length are permuted in a batch of this size, so that few numbers do not take as long as many.
 const FEW: usize = 8;
 
 /// The accepted positions of a range, in order. Made by [`Scope::accepted`].
 #[derive(Debug)]
 pub struct Accepted<'s> {
     scope: &'s Scope,
-    /// The next position to look at, and the first one past the range.
     next: u64,
     end: u64,
-    /// If shuffled, the values of the positions before `next`; those from `taken` on are still to be seen.
+    /// If shuffled, the values of the positions before `next`; those from `taken` on are unread.
     values: [u128; BATCH],
     taken: usize,
 }
@@ -26,10 +25,8 @@ impl<'s> Accepted<'s> {
         Self { scope, next: first.value().min(end), end, values: [0; BATCH], taken: BATCH }
     }
 
-    /// Appends the number at the next accepted position to the caller's buffer, and answers the position.
-    ///
-    /// `None` when the range has no more; the buffer then stays as it was. A shuffled order has to try each
-    /// position, so a range should be no longer than its caller is ready to wait for.
+    /// Appends the number at the next accepted position, and answers the position. `None`, with the buffer unchanged, at
+    /// the end of the range. A shuffled order has to try each position, so a long range can take long.
     pub fn next_into(&mut self, out: &mut Vec<u8>) -> Option<Position> {
         match (self.scope.pattern().shuffle(), self.scope.tweak) {
             (Some(shuffle), Some(tweak)) => self.next_shuffled(shuffle, tweak, out),
@@ -37,7 +34,7 @@ impl<'s> Accepted<'s> {
         }
     }
 
-    /// A beginning that is refused takes everything that begins with it along.
+    /// Skips all values with the same refused beginning.
     fn next_counted(&mut self, out: &mut Vec<u8>) -> Option<Position> {
         while self.next < self.end {
             let value = u128::from(self.next);
@@ -81,7 +78,7 @@ impl<'s> Accepted<'s> {
         Some(())
     }
 
-    /// Permutes N values of which the last `count` are wanted. Those before them repeat the first one and are not read.
+    /// Permutes N values; only the last `count` are read.
     fn permute_last<const N: usize>(&mut self, shuffle: &Shuffle, tweak: Tweak, count: usize) {
         let mut values: [u128; N] =
             std::array::from_fn(|lane| u128::from(self.next) + (lane + count).saturating_sub(N) as u128);

@@ -1,5 +1,4 @@
-//! Alphabets: the digits in which `{seq}` counts, and how a text in them is read back.
-//! The order of every alphabet is part of construction version 1 and frozen by golden vectors.
+//! Alphabets, in which `{seq}` counts and is read back. Their order is part of construction version 1.
 #![expect(clippy::cast_possible_truncation, reason = "a remainder by a radix is a digit")]
 
 use crate::charset::CharSet;
@@ -18,24 +17,24 @@ pub(crate) const NAMES: [(&str, &[u8]); 6] = [
 
 const NOT_A_DIGIT: u8 = u8::MAX;
 
-/// At most as many characters as visible ASCII has.
+/// Visible ASCII characters.
 const DIGITS_MAX: usize = 94;
 
-/// The longest text `write` makes: the widest field there is.
+/// The widest field.
 pub(crate) const WIDTH_MAX: usize = 64;
 
 /// An ordered set of characters, each the digit of its index.
 #[derive(Clone, Debug)]
 pub(crate) struct Alphabet {
-    /// `decimal`, `base62`, …, or the class as written for an alphabet of one's own.
+    /// `decimal`, `base62`, …, or the class as written, such as `[A-F0-9]`.
     pub(crate) name: Box<str>,
     digits: [u8; DIGITS_MAX],
     pub(crate) radix: u8,
     /// Digit of each ASCII character that may be read as one.
     values: [u8; 128],
-    /// What may be read, which for Crockford's base 32 is more than what is written.
+    /// For Crockford's base 32 more than what is written.
     pub(crate) readable: CharSet,
-    /// Also reads the other case and look-alikes; the canonical text never has them.
+    /// Also reads the other case and look-alikes, which the canonical text never has.
     pub(crate) is_forgiving: bool,
 }
 
@@ -72,7 +71,6 @@ impl Alphabet {
         Self { name: name.into(), digits, radix, values, readable: CharSet::of(&read), is_forgiving }
     }
 
-    /// How many texts of so many characters there are.
     pub(crate) fn space(&self, width: usize) -> u128 {
         let width = u32::try_from(width).unwrap_or(u32::MAX);
         u128::from(self.radix).checked_pow(width).unwrap_or(u128::MAX)
@@ -107,7 +105,7 @@ impl Alphabet {
         out.extend_from_slice(&text[start..]);
     }
 
-    /// Only fields of more than 2^64 values come here, so the slow division is rare.
+    /// For fields of more than 2^64 values, so the slow division is rare.
     fn write_wide(&self, text: &mut [u8; WIDTH_MAX], mut value: u128) -> usize {
         let radix = u128::from(self.radix);
         let mut end = WIDTH_MAX;
@@ -144,7 +142,6 @@ impl Alphabet {
         end
     }
 
-    /// Turns what may be read for a digit into the digit itself.
     pub(crate) fn make_canonical(&self, text: &mut [u8]) {
         for byte in text {
             *byte = self.digit(*byte).map_or(*byte, |digit| self.digits[usize::from(digit)]);

@@ -18,7 +18,7 @@ pub struct Capacity {
     margin: u64,
 }
 
-/// With rules over check characters that cover parameters, each scope has a capacity of its own.
+/// Rules over check characters that cover parameters give each scope its own capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the check characters cover the scope, so the rules accept other positions in each: name the scope")]
 pub struct ScopeNeeded;
@@ -33,12 +33,12 @@ impl Capacity {
         self.count
     }
 
-    /// How far off the count may be: with 95% confidence it is within this. 0 if it is exact.
+    /// The margin of the count at 95% confidence; 0 if it is exact.
     pub fn margin(self) -> u64 {
         self.margin
     }
 
-    /// Whether it was counted.
+    /// Whether it was counted, not estimated.
     pub fn is_exact(self) -> bool {
         self.margin == 0
     }
@@ -72,7 +72,7 @@ impl Scope {
         if pattern.reject().is_empty() {
             return pattern.positions();
         }
-        // The order does not matter: a permutation accepts as many values as there are.
+        // A permutation of the space accepts as many values as counting does.
         let mut text = Vec::new();
         let space = pattern.space();
         if space <= COUNT_MAX {

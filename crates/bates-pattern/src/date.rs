@@ -1,4 +1,4 @@
-//! What an identifier shows of a business date, and what can be told from it.
+//! The parts of a business date that an identifier shows, and what can be read from them.
 
 use std::fmt::Write;
 
@@ -27,7 +27,6 @@ pub(crate) struct DateField {
     conversion: char,
     pub(crate) part: usize,
     pub(crate) width: usize,
-    /// In words, for messages.
     pub(crate) name: &'static str,
 }
 
@@ -49,7 +48,7 @@ impl DateField {
     }
 }
 
-/// What is known of a business date: all of it, or what an identifier showed.
+/// The known parts of a business date: all, or those that an identifier shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DateParts([Option<i16>; PARTS.len()]);
 
@@ -62,14 +61,13 @@ impl DateParts {
         PARTS.into_iter().zip(self.0).filter_map(|(name, value)| Some((name, value?)))
     }
 
-    /// Appends the text of one field; what is not known of the date is never asked for.
     pub(crate) fn write(&self, field: DateField, out: &mut String) {
         let value = self.0[field.part].unwrap_or(0);
         let value = if field.is_short_year() { value % 100 } else { value };
         let _ = write!(out, "{value:0width$}", width = field.width);
     }
 
-    /// Takes in what one field of an identifier shows; false if it contradicts what is known.
+    /// Reads one field; false if it contradicts a known part.
     pub(crate) fn read(&mut self, field: DateField, text: &str) -> bool {
         let century = if field.is_short_year() { *SHORT_YEARS.start() } else { 0 };
         let value = number(text).map(|value: i16| century + value);

@@ -1,4 +1,4 @@
-//! Why a template is refused, a scope is refused, or a position has no number.
+//! Errors of templates, scopes and positions.
 
 use crate::check::Check;
 use crate::period::Reset;
@@ -8,7 +8,7 @@ use crate::position::Position;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {problem}")]
 pub struct PatternError {
-    /// The column of the template, counted in characters from 1; one past its end for what is missing.
+    /// The column in characters from 1; one past the end for what is missing.
     pub column: usize,
     /// What is wrong there.
     pub problem: Problem,

@@ -1,8 +1,7 @@
 //! Positions into identifiers and back: `1001` ↔ `PROJ-9012-1001`.
 //!
-//! An identifier is a pure function of a position. This crate is that function: a [`Pattern`] compiled from
-//! a template renders positions, parses and validates texts, and knows its [`Capacity`]. It does no I/O,
-//! reads no clock, keeps no state and holds no `unsafe` code.
+//! A [`Pattern`] compiled from a template renders positions, parses and validates texts, and knows its [`Capacity`].
+//! This crate does no I/O, reads no clock and keeps no state.
 //!
 //! ```
 //! use bates_pattern::{Options, Pattern, Position};
@@ -20,8 +19,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The mapping from position to text is a contract for ever: an algorithm that changed would issue old
-//! identifiers again. [`Construction`] names its version, and golden vectors freeze each.
+//! The mapping from position to text never changes, or old identifiers would be issued again. [`Construction`] names its
+//! version, and golden vectors freeze each.
 #![warn(missing_docs)]
 
 mod accepted;

@@ -1,5 +1,5 @@
-//! A text back into its scope and position, or the reasons why it is no identifier of the pattern. Reading needs one
-//! pass and ignores the rules of rejection: an identifier issued before a rule came keeps its position.
+//! A text back into its scope and position, or the reasons why it is no identifier of the pattern. Reading ignores the
+//! rules of rejection: an identifier issued before a rule was added keeps its position.
 
 use std::ops::Range;
 
@@ -56,7 +56,7 @@ impl<'t> Parsed<'_, 't> {
     }
 }
 
-/// A text taken apart along the template, before its check, rules and position are looked at.
+/// A text taken apart along the template; check, rules and position are not verified yet.
 #[derive(Default)]
 struct Taken<'t> {
     values: Vec<&'t str>,
@@ -97,7 +97,7 @@ impl Pattern {
             Err(reason) => {
                 let judge_digits = matches!(reason, Reason::Length { .. }) && self.is_bare();
                 reasons.push(reason);
-                // Longer than any number part, a text is only that: the rules would take their time over it.
+                // The rules would take long over a text longer than any number part.
                 let short = text.len() <= crate::scope::BODY_BYTES_MAX;
                 if judge_digits && short && text.bytes().all(|byte| byte.is_ascii_digit()) {
                     self.judge_bare(text, &mut reasons);
@@ -125,7 +125,7 @@ impl Pattern {
             && segments.iter().all(|s| matches!(s, Segment::Seq | Segment::Check))
     }
 
-    /// Digits of the wrong length still break, or keep, every other rule.
+    /// Applies the other rules to digits of the wrong length.
     fn judge_bare(&self, text: &str, reasons: &mut Vec<Reason>) {
         if let Some(check) = self.parts().check
             && let Some(end) = text.len().checked_sub(check.width())
@@ -160,7 +160,6 @@ impl Pattern {
         Ok(taken)
     }
 
-    /// Where the segment at `index` ends, if the text is long enough for it.
     fn end_of(&self, index: usize, text: &str, at: usize) -> Option<usize> {
         let template = self.parts();
         let segment = &template.segments[index];
@@ -176,7 +175,6 @@ impl Pattern {
         (end >= at + min && end <= at + max).then_some(end)
     }
 
-    /// Takes in one segment's text; false if it cannot be that segment's.
     fn take<'t>(&self, segment: &Segment, part: &'t str, before: &str, taken: &mut Taken<'t>) -> bool {
         let template = self.parts();
         match segment {
@@ -216,13 +214,12 @@ impl Pattern {
         if !template.seq.alphabet.is_forgiving {
             return template.check_text(before.as_bytes()).as_bytes() == found.as_bytes();
         }
-        // What was meant is checked, not what was typed.
         let mut meant = before.as_bytes().to_vec();
         template.seq.alphabet.make_canonical(&mut meant[seq]);
         template.check_text(&meant).as_bytes().eq_ignore_ascii_case(found.as_bytes())
     }
 
-    /// Where all identifiers have one length, another one says more than the place where a text leaves the template.
+    /// For identifiers of one length, a wrong length says more than the column where a text leaves the template.
     fn wrong_length(&self, text: &str) -> Option<Reason> {
         let template = self.parts();
         template.fixed_length(&template.segments, self.reset())?;
@@ -253,7 +250,7 @@ impl Pattern {
         Reason::Shape { column, expected: expected.into() }
     }
 
-    /// How much of a text could still be the segment's, character by character.
+    /// How many bytes of a text could still be the segment's.
     fn fitting(&self, segment: &Segment, text: &str) -> usize {
         match segment {
             Segment::Literal(literal) => {
@@ -265,7 +262,7 @@ impl Pattern {
             _ => {
                 let (_, max) = self.parts().extent(segment, self.reset());
                 let length = readable_length(self.parts().readable(segment), text.as_bytes());
-                // A text that is the segment's in every character is wrong as a whole.
+                // If every character fits, the text is wrong as a whole.
                 if length >= max.min(text.len()) { 0 } else { length }
             }
         }

@@ -10,18 +10,17 @@ use crate::reject::Reject;
 use crate::shuffle::{Key, Shuffle, Tweak};
 use crate::template::{Segment, Template};
 
-/// In which order positions walk through the space of `{seq}`.
+/// The order in which positions walk through the space of `{seq}`.
 #[derive(Clone, Debug, Default)]
 pub enum Order {
     /// Position 1001 is number 1001.
     #[default]
     Counting,
-    /// A keyed permutation of the whole space: who has no key cannot tell the next number.
+    /// A keyed permutation of the space: without the key, the next number cannot be guessed.
     Shuffled(Key),
 }
 
-/// The version of everything that decides a text: alphabets, check characters, period names, the
-/// permutation and its tweak. It is pinned with a series, and what it stands for never changes.
+/// The version of the mapping from positions to texts, pinned with a series. A version never changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Construction {
@@ -31,14 +30,14 @@ pub enum Construction {
 }
 
 impl Construction {
-    /// The version as a store keeps it.
+    /// The version as a number, for stores.
     pub const fn number(self) -> u16 {
         match self {
             Self::V1 => 1,
         }
     }
 
-    /// The version that a store kept.
+    /// The version of a number.
     pub const fn of_number(number: u16) -> Option<Self> {
         match number {
             1 => Some(Self::V1),
@@ -47,10 +46,10 @@ impl Construction {
     }
 }
 
-/// What a pattern is besides its template.
+/// The settings of a pattern besides its template.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// In which order positions walk through the space.
+    /// The order of positions.
     pub order: Order,
     /// When the numbering starts again.
     pub reset: Reset,
@@ -73,13 +72,12 @@ struct Compiled {
     reject: Reject,
     construction: Construction,
     shuffle: Option<Shuffle>,
-    /// Values of `{seq}` from which positions are drawn; more than there are positions for long fields.
+    /// How many values `{seq}` has; for long fields more than there are positions.
     space: u128,
 }
 
 impl Pattern {
-    /// Compiles a template, or says where and why it is refused: also because two scopes would share identifiers, or
-    /// because they could not be read back.
+    /// Compiles a template. Refuses those whose identifiers two scopes would share or that could not be read back.
     pub fn compile(template: &str, options: Options) -> Result<Self, PatternError> {
         let Options { order, reset, reject, construction } = options;
         let template = Template::parse(template, reset)?;
@@ -140,8 +138,7 @@ impl Pattern {
             && self.compiled.reject.is_empty()
     }
 
-    /// How many digits an identifier has, and its check, if it is nothing but decimal digits of one width and check
-    /// characters behind them.
+    /// The length and the check of identifiers that are only decimal digits of fixed width and check characters.
     pub fn plain_digits(&self) -> Option<(usize, Check)> {
         let template = &self.compiled.template;
         let [Segment::Seq, Segment::Check] = &*template.segments else { return None };
@@ -177,7 +174,7 @@ impl Pattern {
         self.compiled.shuffle.as_ref()
     }
 
-    /// The tweak of a scope, from its parameters and period: each scope has an order of its own.
+    /// From parameters and period, so that each scope has its own order.
     pub(crate) fn tweak<V: AsRef<str>>(&self, values: &[V], period: Option<&str>) -> Option<Tweak> {
         let shuffle = self.shuffle()?;
         let mut tweak = Vec::new();

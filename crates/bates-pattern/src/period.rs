@@ -1,4 +1,4 @@
-//! When a numbering starts again: resets and their periods. Knows no clock: the caller brings the date.
+//! Resets of a numbering and their periods. The caller brings the date.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,7 +31,7 @@ pub struct YearStart {
 }
 
 impl YearStart {
-    /// The day, or `None` for 29 February, for 1 January (that is [`Reset::Yearly`]) and for what is no day.
+    /// `None` for 29 February, 1 January (that is [`Reset::Yearly`]) and what is no day.
     pub fn new(month: i8, day: i8) -> Option<Self> {
         // 2001 is no leap year, so a day it has is a day every year has.
         Date::new(2001, month, day).ok()?;
@@ -51,17 +51,19 @@ impl YearStart {
 )]
 pub struct ResetError(pub Box<str>);
 
+const NAMED: [(&str, Reset); 4] = [
+    ("never", Reset::Never),
+    ("yearly", Reset::Yearly),
+    ("monthly", Reset::Monthly),
+    ("daily", Reset::Daily),
+];
+
 impl FromStr for Reset {
     type Err = ResetError;
 
     fn from_str(text: &str) -> Result<Self, ResetError> {
-        match text {
-            "never" => Ok(Self::Never),
-            "yearly" => Ok(Self::Yearly),
-            "monthly" => Ok(Self::Monthly),
-            "daily" => Ok(Self::Daily),
-            _ => text.strip_prefix("fiscal-").and_then(fiscal).ok_or_else(|| ResetError(text.into())),
-        }
+        let named = NAMED.into_iter().find(|(name, _)| *name == text).map(|(_, reset)| reset);
+        named.or_else(|| fiscal(text.strip_prefix("fiscal-")?)).ok_or_else(|| ResetError(text.into()))
     }
 }
 
@@ -75,17 +77,14 @@ fn fiscal(month_and_day: &str) -> Option<Reset> {
 impl fmt::Display for Reset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Never => f.write_str("never"),
-            Self::Yearly => f.write_str("yearly"),
-            Self::Monthly => f.write_str("monthly"),
-            Self::Daily => f.write_str("daily"),
             Self::Fiscal(YearStart { month, day }) => write!(f, "fiscal-{month:02}-{day:02}"),
+            _ => NAMED.iter().filter(|(_, reset)| reset == self).try_for_each(|(name, _)| f.write_str(name)),
         }
     }
 }
 
 impl Reset {
-    /// The period that `date` falls into, if there are periods at all.
+    /// The period of `date`, if there are periods at all.
     pub fn period(self, date: Date) -> Option<Period> {
         let first = match self {
             Self::Never => return None,
@@ -100,7 +99,7 @@ impl Reset {
         Some(Period { reset: self, first })
     }
 
-    /// How many days its longest period has, if there are periods at all.
+    /// The days of its longest period, if there are periods at all.
     pub fn days_max(self) -> Option<u32> {
         match self {
             Self::Never => None,
@@ -152,7 +151,6 @@ impl Reset {
         }
     }
 
-    /// Whether `shown` tells any two of its periods apart.
     pub(crate) fn is_determined_by(self, shown: Shown) -> bool {
         let Shown { period, parts: [year, month, day, ordinal] } = shown;
         let in_year = |needs_day: bool| ordinal || month && (day || !needs_day);

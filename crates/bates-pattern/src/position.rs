@@ -1,4 +1,4 @@
-//! A position: a whole number in a scope, small enough for JSON and JavaScript to carry whole.
+//! Positions, small enough for the numbers of JSON and JavaScript.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Position(u64);
 
 impl Position {
-    /// How many positions there are: 2^53, the first integer that a double cannot tell from its successor.
+    /// How many positions there are: 2^53, where doubles stop telling integers apart.
     pub const COUNT: u64 = 1 << 53;
 
     /// The lowest position.

@@ -21,12 +21,7 @@ pub(crate) const CLASSES: [(&str, CharSet); 6] = [
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// From `min` to `max` characters of a set.
-    Class {
-        set: CharSet,
-        min: usize,
-        max: usize,
-    },
+    Class { set: CharSet, min: usize, max: usize },
     Choice(Box<[Box<str>]>),
 }
 

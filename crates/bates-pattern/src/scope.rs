@@ -1,4 +1,4 @@
-//! A scope made ready to render: its parameters checked, everything around the number written once.
+//! A scope ready to render: its parameters are checked, and the text around the number is prepared.
 
 use crate::Date;
 use crate::accepted::Accepted;
@@ -13,10 +13,10 @@ use crate::template::Segment;
 /// The longest number part: a `{seq}` of 64 characters and two check characters.
 pub(crate) const BODY_BYTES_MAX: usize = crate::alphabet::WIDTH_MAX + 2;
 
-/// Values in errors are cut after so many characters.
+/// Longer values in errors are cut.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// One value of a pattern's parameters and its period, ready to render positions.
+/// The parameters of a pattern and its period, ready to render positions.
 #[derive(Clone, Debug)]
 pub struct Scope {
     pattern: Pattern,
@@ -26,12 +26,11 @@ pub struct Scope {
     head: Box<str>,
     between: Box<str>,
     tail: Box<str>,
-    /// What makes the order of this scope its own, if it is shuffled.
     pub(crate) tweak: Option<Tweak>,
 }
 
 impl Pattern {
-    /// A scope of this pattern: a value for each parameter, and the business date where one is shown.
+    /// A scope: a value for each parameter, and the business date if the pattern needs one.
     pub fn scope<N: AsRef<str>, V: AsRef<str>>(
         &self,
         parameters: impl IntoIterator<Item = (N, V)>,
@@ -158,8 +157,7 @@ impl Scope {
         self.head.len()..length - self.between.len() - check - self.tail.len()
     }
 
-    /// Appends the number at `position` to the caller's buffer, which stays as it was on an error.
-    /// What is appended is UTF-8. Nothing is allocated if the buffer has room.
+    /// Appends the number at `position`, as UTF-8. An error leaves the buffer unchanged. Allocates only if it has no room.
     pub fn render(&self, position: Position, out: &mut Vec<u8>) -> Result<(), RenderError> {
         let last = self.pattern.last();
         if position > last {
@@ -169,7 +167,7 @@ impl Scope {
         if accepted { Ok(()) } else { Err(RenderError::Rejected { position }) }
     }
 
-    /// The number at `position` as a text of its own.
+    /// The number at `position` as a `String`.
     pub fn number(&self, position: Position) -> Result<String, RenderError> {
         let mut out = Vec::new();
         self.render(position, &mut out)?;
@@ -181,7 +179,6 @@ impl Scope {
         Accepted::new(self, first, last)
     }
 
-    /// What `{seq}` shows at a position of the space.
     fn value(&self, position: Position) -> u128 {
         let index = u128::from(position.value());
         match (self.pattern.shuffle(), self.tweak) {
@@ -200,8 +197,7 @@ impl Scope {
         accepted
     }
 
-    /// The first value after `value`, which was refused, that is not refused for the same beginning. `out`
-    /// lends its room and stays as it was.
+    /// The first value after the refused `value` without the same refused beginning. `out` is scratch space.
     pub(crate) fn after_refused(&self, value: u128, out: &mut Vec<u8>) -> u128 {
         let seq = &self.pattern.parts().seq;
         let start = out.len();

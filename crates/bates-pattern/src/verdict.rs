@@ -1,28 +1,27 @@
-//! What is wrong with a text: every reason, each with a stable code and a sentence.
+//! The reasons why a text is no identifier, each with a stable code and a sentence.
 
 use crate::check::Check;
 use crate::reject::DigitRule;
 
-/// Whether a text could be an identifier of a pattern, and if not, everything that speaks against it. Whether it was
-/// issued is a question to the store.
+/// Whether a text could be an identifier of a pattern, and all reasons against it. Only the store knows if it was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub(crate) reasons: Vec<Reason>,
 }
 
 impl Verdict {
-    /// Whether nothing speaks against it.
+    /// Whether there is no reason against it.
     pub fn is_valid(&self) -> bool {
         self.reasons.is_empty()
     }
 
-    /// What speaks against it.
+    /// All reasons against it.
     pub fn reasons(&self) -> &[Reason] {
         &self.reasons
     }
 }
 
-/// One thing that speaks against a text.
+/// One reason against a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
@@ -104,6 +103,6 @@ fn broken(rule: DigitRule, limit: usize, found: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct ParseError {
-    /// What speaks against it first.
+    /// The first reason against it.
     pub reason: Reason,
 }

@@ -104,7 +104,6 @@ pub(crate) async fn give_back<S: Source>(source: &S, rests: impl IntoIterator<It
 
 type Outcome<E> = Result<u64, CloseError<E>>;
 
-/// The report of the unused numbers of a closed buffer.
 pub(crate) struct Report<E> {
     unused: AtomicU64,
     reported: AtomicU64,

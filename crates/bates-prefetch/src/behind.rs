@@ -12,7 +12,7 @@ use crate::number::{Held, Written};
 use crate::shard::{CHUNK_MAX, Shard};
 use crate::size::{Prefetch, Size};
 
-/// A shard gets 1/4 of a piece.
+/// A shard gets one quarter of a piece.
 const SHARE: u64 = 4;
 
 pub(crate) struct Behind {
@@ -20,7 +20,6 @@ pub(crate) struct Behind {
     pub(crate) pieces: VecDeque<Range<u64>>,
     pub(crate) written: VecDeque<Box<Written>>,
     pub(crate) leases: Vec<Lease>,
-    /// To be given back.
     pub(crate) outdated: Vec<Rest>,
     pub(crate) size: Size,
     pub(crate) is_closed: bool,

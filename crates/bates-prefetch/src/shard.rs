@@ -1,15 +1,13 @@
 //! One shard of the buffer: a chunk of positions that threads take with one atomic subtraction and without the lock.
 //!
-//! The word of a shard says where its chunk ends, as an offset from a base that never changes, and how many positions
-//! are left. A thread subtracts one, and the value before is its answer: a position, or none. Nothing is looked up
-//! afterwards, so a thread may sleep for any time between two instructions.
+//! The word of a shard holds the end of its chunk, as an offset from a base that never changes, and how many positions are
+//! left. A thread subtracts one, and the value before gives its position, or none, however long the thread sleeps then.
 //!
 //! Invariant: a position leaves a chunk once, by a subtraction or by the swap in [`Shard::close`], which returns what no
 //! subtraction took. Only the holder of the buffer's lock opens and closes.
 //!
-//! Invariant: threads that find a chunk used up subtract all the same, and must reset the word under the lock before
-//! they try again, see [`Shard::close`]. So at most as many subtractions come in vain as there are threads, and a word
-//! tolerates [`IN_VAIN_MAX`] of them.
+//! Invariant: a thread that subtracts from a used-up chunk must call [`Shard::close`] under the lock before it tries again.
+//! So there are at most as many subtractions in vain as threads, and a word tolerates [`IN_VAIN_MAX`].
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +66,7 @@ impl<W: Word> Shard<W> {
         Self { word: W::from(CLOSED), base: W::from(NO_BASE) }
     }
 
-    /// A position of the chunk, or `None` if the chunk is used up; the caller then turns to the lock.
+    /// A position of the chunk, or `None` if the chunk is used up.
     #[inline]
     pub(crate) fn take(&self) -> Option<u64> {
         let word = self.word.subtract_one();
@@ -76,7 +74,6 @@ impl<W: Word> Shard<W> {
         (left.wrapping_sub(1) < CHUNK_MAX).then(|| self.position(word, left))
     }
 
-    /// Whether a chunk lies in the window of this shard.
     pub(crate) fn can_hold(&self, chunk: &Range<u64>) -> bool {
         let base = self.base_for(chunk.start);
         base <= chunk.start && chunk.end - base < WINDOW && chunk.end - chunk.start <= CHUNK_MAX
@@ -113,7 +110,7 @@ impl<W: Word> Shard<W> {
         self.base.load() + (word >> LEFT_BITS) - left
     }
 
-    /// The base, or what it becomes with a first chunk: half a window lies on either side of that.
+    /// The base; a first chunk at `first` sets it half a window below.
     fn base_for(&self, first: u64) -> u64 {
         match self.base.load() {
             NO_BASE => first.saturating_sub(WINDOW / 2),
@@ -167,7 +164,7 @@ mod tests {
             Some(position)
         }
 
-        /// What another thread does that found everything else empty.
+        /// What a thread does that found everything else empty.
         fn steal(&self) -> Option<Range<u64>> {
             let _behind = self.behind.lock().expect("no thread panicked");
             self.shard.close()
@@ -211,8 +208,7 @@ mod tests {
         });
     }
 
-    /// A thread may sleep between its subtraction and the next instruction while the chunk is exchanged any number of
-    /// times.
+    /// A thread may sleep after its subtraction while the chunk is exchanged any number of times.
     #[test]
     fn a_position_that_was_taken_stays_taken_through_ten_thousand_exchanges() {
         let shard = Shard::<AtomicU64>::new();

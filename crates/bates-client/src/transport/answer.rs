@@ -20,12 +20,10 @@ pub(super) struct Attempt<'a> {
 pub(super) struct Failed {
     pub(super) error: Error,
     pub(super) may_pass: bool,
-    /// The pause that the server asks for.
     pub(super) after: Option<Duration>,
 }
 
 impl Attempt<'_> {
-    /// The body, if the status is a success.
     pub(super) async fn read(self, mut answer: reqwest::Response) -> Result<Vec<u8>, Failed> {
         let (status, after) = (answer.status(), after(answer.headers()));
         let mut body = Vec::new();

@@ -17,7 +17,6 @@ pub struct LineAnswers {
     transport: Arc<Transport>,
     answer: Response,
     buffer: Vec<u8>,
-    /// Where the next line begins.
     begin: usize,
 }
 

@@ -29,7 +29,6 @@ use crate::error::Error;
 /// Well below the minute after which a server closes an idle connection, which could leave a call in doubt.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// When a call is sent again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retry<'a> {
     /// Whenever it may help: the call is idempotent.

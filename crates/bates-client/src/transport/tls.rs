@@ -1,4 +1,4 @@
-//! TLS to Bates: rustls with ring. Owns which authorities are trusted.
+//! TLS to Bates: rustls with ring. Owns which authorities are trusted; must never accept an untrusted server.
 
 use std::sync::Arc;
 

@@ -15,7 +15,6 @@ pub(crate) struct Patience {
     /// After the first attempt; doubles after each.
     pub(crate) pause: Duration,
     pub(crate) pause_max: Duration,
-    /// For one attempt.
     pub(crate) answer: Duration,
     pub(crate) connect: Duration,
 }

@@ -1,12 +1,11 @@
-//! Check characters, which tell a mistyped identifier. Each algorithm covers the digits, or digits and letters, before
-//! it and passes over the rest, such as separators. All are part of construction version 1.
+//! Check characters. Each algorithm covers the digits, or digits and letters, before it and skips the rest, such as
+//! separators. All are part of construction version 1.
 
-mod decimal;
-mod iso7064;
+mod algorithms;
 
 use crate::charset::CharSet;
 
-/// The check characters of one identifier: none, one, or two for ISO 7064 mod 97-10.
+/// None, one, or two characters for ISO 7064 mod 97-10.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckText {
     bytes: [u8; 2],
@@ -41,8 +40,7 @@ pub enum Check {
     Luhn,
     /// Damm's quasigroup: as strong as Verhoeff, in one table.
     Damm,
-    /// ISO 7064 mod 97-10: two digits over digits and letters, as in an IBAN or an LEI. Finds every single
-    /// wrong digit and every swap of digits, and nearly all where letters take part.
+    /// ISO 7064 mod 97-10: two digits over digits and letters, as in an IBAN. Finds every wrong or swapped digit.
     Mod97,
     /// ISO 7064 mod 11-2: a digit or `X` over digits, as in an ORCID or an ISNI.
     Mod11_2,
@@ -80,7 +78,6 @@ impl Check {
         }
     }
 
-    /// Whether letters count, or digits alone.
     pub(crate) const fn covers_letters(self) -> bool {
         matches!(self, Self::Mod97 | Self::Mod37_36)
     }
@@ -89,7 +86,6 @@ impl Check {
         if self.covers_letters() { CharSet::ALNUM } else { CharSet::DIGITS }
     }
 
-    /// The characters that may be read as its own, in either case.
     pub(crate) fn readable(self) -> CharSet {
         match self {
             Self::Mod11_2 => CharSet::DIGITS.with(b'X').with(b'x'),
@@ -98,15 +94,14 @@ impl Check {
         }
     }
 
-    /// The check characters of `text`, letters in upper case.
     pub(crate) fn compute(self, text: &[u8]) -> CheckText {
         match self {
-            Self::Verhoeff => CheckText::one(b'0' + decimal::verhoeff(digits(text))),
-            Self::Luhn => CheckText::one(b'0' + decimal::luhn(digits(text))),
-            Self::Damm => CheckText::one(b'0' + decimal::damm(digits(text))),
-            Self::Mod97 => CheckText::two(iso7064::mod_97_10(values(text))),
-            Self::Mod11_2 => CheckText::one(iso7064::mod_11_2(digits(text))),
-            Self::Mod37_36 => CheckText::one(iso7064::mod_37_36(values(text))),
+            Self::Verhoeff => CheckText::one(b'0' + algorithms::verhoeff(digits(text))),
+            Self::Luhn => CheckText::one(b'0' + algorithms::luhn(digits(text))),
+            Self::Damm => CheckText::one(b'0' + algorithms::damm(digits(text))),
+            Self::Mod97 => CheckText::two(algorithms::mod_97_10(values(text))),
+            Self::Mod11_2 => CheckText::one(algorithms::mod_11_2(digits(text))),
+            Self::Mod37_36 => CheckText::one(algorithms::mod_37_36(values(text))),
         }
     }
 }

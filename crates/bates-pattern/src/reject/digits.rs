@@ -1,5 +1,4 @@
-//! The rule sets of OpenG2P and MOSIP: digits that are too easily mistyped, guessed or remembered.
-//! The two share their rules and limits, and read three of the rules differently.
+//! The rule sets of OpenG2P and MOSIP, which share their rules and limits, and read three of the rules differently.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -24,8 +23,7 @@ const CYCLIC: [&str; 9] = [
 pub enum Reading {
     /// As the OpenG2P id-generator does.
     OpenG2p,
-    /// As MOSIP's own generator does: equal digits may also not stand exactly at the limit (`1x1` at 2), a
-    /// sequence goes on from 9 to 0, and 0 is not an even digit.
+    /// As MOSIP does: equal digits may not stand exactly at the limit (`1x1` at 2), 0 follows 9, and 0 is not even.
     Mosip,
 }
 
@@ -96,7 +94,7 @@ pub struct DigitRules {
 }
 
 impl DigitRules {
-    /// The rule set with limits of one's own.
+    /// The rule set with these limits.
     pub fn new(reading: Reading, mut limits: Limits) -> Result<Self, LimitsError> {
         limits.check()?;
         Ok(Self { reading, limits })
@@ -124,12 +122,12 @@ impl DigitRules {
         }
     }
 
-    /// Each rule that a text of digits breaks, and where. Lazy: the first one is found without the rest.
+    /// Each rule that a text of digits breaks, and where. Lazy.
     pub(crate) fn broken(&self, digits: &[u8]) -> impl Iterator<Item = (DigitRule, Range<usize>)> {
         DigitRule::ALL.into_iter().filter_map(|rule| Some((rule, self.find(rule, digits)?)))
     }
 
-    /// Whether these first digits of a text break a rule that no further digits can mend.
+    /// Whether these first digits break a rule that no further digits can mend.
     pub(crate) fn broken_for_good(&self, digits: &[u8]) -> bool {
         self.broken(digits)
             .any(|(rule, _)| !matches!(rule, DigitRule::FirstEqualsLast | DigitRule::FirstEqualsReverseLast))
@@ -198,7 +196,7 @@ fn even_run(digits: &[u8], limit: usize, zero_is_even: bool) -> Option<Range<usi
     None
 }
 
-/// Steps of one up, or of one down; `wraps` takes 9 to 0 for a step.
+/// `wraps` takes 9 to 0 for a step.
 fn sequence(digits: &[u8], limit: usize, wraps: bool) -> Option<Range<usize>> {
     let (mut up, mut down) = (1, 1);
     for at in 1..digits.len() {
@@ -212,7 +210,6 @@ fn sequence(digits: &[u8], limit: usize, wraps: bool) -> Option<Range<usize>> {
     None
 }
 
-/// Digits that stand again further on, so many in a row that they are a block.
 fn repeating_block(digits: &[u8], limit: usize) -> Option<Range<usize>> {
     (limit..digits.len()).find_map(|distance| {
         let mut run = 0;

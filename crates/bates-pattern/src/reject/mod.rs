@@ -1,5 +1,5 @@
-//! What may not be issued: rule sets about digits, and lists of restricted digit strings or words. They look at the
-//! characters of `{seq}` and `{check}` alone. Rejection only filters: a rule that comes or goes moves no identifier.
+//! Numbers that may not be issued: rule sets about digits, and restricted digit strings or words, over the characters of
+//! `{seq}` and `{check}`. Rejection only filters: adding or removing a rule moves no identifier.
 
 mod digits;
 mod limits;
@@ -52,13 +52,13 @@ impl Reject {
         self.restricted.iter().flat_map(|restricted| &restricted.words).map(|word| &**word)
     }
 
-    /// Whether `body`, the characters of `{seq}` and `{check}`, may be issued. Stops at the first broken rule.
+    /// Whether the number part `body` may be issued. Stops at the first broken rule.
     pub(crate) fn accepts(&self, body: &[u8]) -> bool {
         self.digits.as_ref().is_none_or(|rules| rules.broken(body).next().is_none())
             && self.restricted.as_ref().is_none_or(|words| !words.occur(body))
     }
 
-    /// Whether nothing that begins with `body` may be issued. May say so too late, never too early.
+    /// Whether nothing that begins with `body` may be issued. False negatives are allowed, false positives are not.
     pub(crate) fn refuses_start(&self, body: &[u8]) -> bool {
         self.digits.as_ref().is_some_and(|rules| rules.broken_for_good(body))
             || self.restricted.as_ref().is_some_and(|words| words.occur(body))
@@ -78,7 +78,6 @@ impl Reject {
     }
 }
 
-/// Restricted digit strings and words, found in one pass however long the list is.
 #[derive(Clone, Debug)]
 struct Restricted {
     words: Box<[Box<str>]>,
@@ -122,7 +121,6 @@ impl Restricted {
         self.automaton.is_match(body)
     }
 
-    /// Each word that occurs, once.
     fn found(&self, body: &[u8]) -> impl Iterator<Item = &str> {
         let mut found: Vec<_> =
             self.automaton.find_overlapping_iter(body).map(|hit| hit.pattern().as_usize()).collect();

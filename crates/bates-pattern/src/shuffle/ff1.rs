@@ -1,6 +1,5 @@
-//! FF1 of NIST SP 800-38G on integers, for domains whose halves fit 64 bits: a string of `n` numerals is a number
-//! below `radix^n`, and all that FF1 does with its halves is addition modulo `radix^u` or `radix^v`. The CBC-MAC of the
-//! first block and the tweak is computed once a tweak; each of the ten rounds is then one AES block.
+//! FF1 of NIST SP 800-38G on integers, for domains whose halves fit 64 bits: FF1 only adds halves modulo `radix^u` or
+//! `radix^v`. The CBC-MAC of the first block and the tweak is computed once; each of the ten rounds is one AES block.
 #![expect(clippy::cast_possible_truncation, reason = "a remainder by a 64-bit modulus fits 64 bits")]
 
 use std::fmt;
@@ -14,7 +13,7 @@ const ROUNDS: u8 = 10;
 
 type Block = Array<u8, U16>;
 
-/// A prepared tweak: the CBC-MAC state that each round's block is added to. Made with the key, so not shown.
+/// A prepared tweak: the CBC-MAC state of each round. Made with the key, so not shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Tweak(u128);
 
@@ -34,12 +33,12 @@ pub(super) struct Ff1 {
     right: u64,
     /// `b` of the standard in bits: the room of a half in the round's block.
     half_bits: u32,
-    /// 128 less `d` of the standard in bits: what of a block's end is not part of `y`.
+    /// 128 less `d` of the standard in bits: the end of a block that is not part of `y`.
     spare_bits: u32,
 }
 
 impl Ff1 {
-    /// The caller sees to it that `numerals >= 2` and `radix^numerals <= 10^31`.
+    /// Needs `numerals >= 2` and `radix^numerals <= 10^31`.
     pub(super) fn new(key: &Key, radix: u32, numerals: u32) -> Self {
         let left_numerals = numerals / 2;
         let power = |n: u32| u64::from(radix).checked_pow(n).expect("half of 10^31 times 94 fits 64 bits");
@@ -66,7 +65,7 @@ impl Ff1 {
         input.extend_from_slice(tweak);
         let padding = (16 - (tweak.len() + round_bytes) % 16) % 16;
         input.resize(input.len() + padding + round_bytes, 0);
-        // The last block waits: a round adds its number and half to it and then encrypts it.
+        // Each round adds its number and half to the last block and encrypts it.
         let blocks = input.as_chunks::<16>().0;
         let (last, absorbed) = blocks.split_last().expect("P alone fills a block");
         let state =
@@ -170,7 +169,7 @@ impl Ff1 {
     }
 }
 
-/// AES in the key size given. Only the encrypting half: FF1 decrypts with it too.
+/// Only encrypts: FF1 decrypts with it, too.
 #[derive(Clone, Debug)]
 enum Cipher {
     Aes128(Aes128Enc),

@@ -1,6 +1,5 @@
-//! `order: shuffled`: a keyed permutation of `0..size`, so that the next value cannot be guessed without the key. Owns
-//! the Feistel domain for a size, and cycle walking; see `docs/adr/0002-shuffled-order.md`. It must never change: a
-//! permutation that changed would issue old identifiers again.
+//! `order: shuffled`: a keyed permutation of `0..size`, see `docs/adr/0002-shuffled-order.md`. It must never change, or
+//! old identifiers would be issued again.
 
 mod ff1;
 mod key;
@@ -13,7 +12,7 @@ pub use key::{Key, KeyError};
 /// The largest space that can be shuffled: 31 digits, an identifier of 32 with its check digit.
 pub const SIZE_MAX: u128 = 10_u128.pow(31);
 
-/// How many values [`Shuffle::permute_batch`] is best given at once: AES units work on several blocks at a time.
+/// The best batch for [`Shuffle::permute_batch`]: AES units work on several blocks at a time.
 pub const BATCH: usize = 32;
 
 /// A keyed permutation of `0..size`.
@@ -29,8 +28,7 @@ pub struct Shuffle {
 pub struct SizeError(pub u128);
 
 impl Shuffle {
-    /// A permutation of `0..size`, for any size from 2 to 10^31: FF1 over the bits of a value, walked until
-    /// it falls inside the size, which takes two steps on average at the worst.
+    /// A permutation of `0..size`, from 2 to 10^31: FF1 over the bits of a value, repeated until it is below the size.
     pub fn new(key: &Key, size: u128) -> Result<Self, SizeError> {
         if !(2..=SIZE_MAX).contains(&size) {
             return Err(SizeError(size));
@@ -40,8 +38,7 @@ impl Shuffle {
         Ok(Self { ff1: Ff1::new(key, 2, bits), size })
     }
 
-    /// A permutation of the texts of `width` characters over `radix`: FF1 over those very characters, so
-    /// that nothing has to be walked. A single character cannot be split and is shuffled by its bits.
+    /// A permutation of the texts of `width` characters over `radix`: FF1 over the characters, or over the bits of one.
     pub fn of_field(key: &Key, radix: u8, width: u32) -> Result<Self, SizeError> {
         let size = u128::from(radix).checked_pow(width).unwrap_or(u128::MAX);
         if width < 2 || radix < 2 || size > SIZE_MAX {
@@ -60,7 +57,7 @@ impl Shuffle {
         self.ff1.tweak(tweak)
     }
 
-    /// The value at `index`. Panics unless it is below the size: outside, a walk could go on for ever.
+    /// The value at `index`. Panics unless it is below the size; otherwise the walk might not end.
     pub fn permute(&self, tweak: Tweak, index: u128) -> u128 {
         assert!(index < self.size, "an index lies inside the space");
         let mut value = self.ff1.encrypt(tweak, index);

@@ -84,7 +84,6 @@ fn own_alphabet(reader: &mut Reader<'_>) -> Result<Alphabet, PatternError> {
 struct Class {
     /// In the order written, ranges spelled out.
     characters: Vec<u8>,
-    /// Where each, or its range, stands.
     columns: Vec<usize>,
     written: String,
 }
@@ -210,14 +209,13 @@ fn word<'t>(reader: &mut Reader<'t>) -> &'t str {
     reader.take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// A whole number from 1 to `max`.
 fn bounded(reader: &mut Reader<'_>, what: &'static str, max: usize) -> Result<usize, PatternError> {
     let column = reader.column;
     let digits = reader.take_while(|c| c.is_ascii_digit());
     if digits.is_empty() {
         return Err(reader.expected(&format!("a {what} from 1 to {max}")));
     }
-    // Only the plain way of writing a number is taken, so that a template has one spelling.
+    // No leading zeros, so that a template has one spelling.
     match digits.parse() {
         Ok(value) if (1..=max).contains(&value) && !digits.starts_with('0') => Ok(value),
         _ => Err(PatternError::at(column, Problem::OutOfRange { what, min: 1, max, found: digits.into() })),

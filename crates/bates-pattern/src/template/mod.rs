@@ -1,5 +1,4 @@
-//! A template taken apart into segments: `{project}-{type}-{seq}`. Owns the language and its limits. Knows nothing of
-//! positions, keys or rules of rejection.
+//! A template taken apart into segments: `{project}-{type}-{seq}`. Owns the language and its limits.
 
 mod field;
 mod readback;
@@ -25,10 +24,8 @@ pub(crate) struct Template {
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) seq: Seq,
     pub(crate) check: Option<Check>,
-    /// Letters of a check character are written in the case of `{seq}`.
     check_is_lowercase: bool,
     pub(crate) shown: Shown,
-    /// `%y` stands somewhere: only one century can be told apart.
     pub(crate) shows_short_year: bool,
 }
 
@@ -53,7 +50,6 @@ pub(crate) struct Parameter {
 #[derive(Clone, Debug)]
 pub(crate) struct Seq {
     pub(crate) alphabet: Alphabet,
-    /// Fixed, or as long as the value needs.
     pub(crate) width: Option<usize>,
     pub(crate) column: usize,
 }
@@ -63,13 +59,12 @@ impl Seq {
         self.width.map(|width| u32::try_from(width).expect("a width is at most 64"))
     }
 
-    /// How many values the field has; without a width there is no end.
+    /// How many values the field has; without a width there is no limit.
     pub(crate) fn space(&self) -> Option<u128> {
         self.width.map(|width| self.alphabet.space(width))
     }
 }
 
-/// A field as it was read, before the template knows what surrounds it.
 enum Field {
     Seq(Box<Seq>),
     Parameter { name: Box<str>, rule: Option<Rule> },
@@ -106,7 +101,6 @@ impl Template {
         draft.finish(source, reset)
     }
 
-    /// The check characters of a text, none if the template has no `{check}`.
     pub(crate) fn check_text(&self, covered: &[u8]) -> CheckText {
         let text = self.check.map(|check| check.compute(covered)).unwrap_or_default();
         if self.check_is_lowercase { text.to_lowercase() } else { text }
@@ -122,7 +116,6 @@ struct Draft {
     segments: Vec<Segment>,
     columns: Vec<usize>,
     parameters: Vec<Parameter>,
-    /// Whether the last segment is a parameter without a rule.
     ends_unruled: bool,
     seq: Option<Seq>,
     check: Option<(Check, usize)>,
@@ -132,8 +125,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// Neighbouring literals become one, so that what follows a parameter is seen whole. A parameter without a rule may
-    /// hold anything harmless but the character that follows it.
+    /// Joins neighbouring literals. A parameter without a rule may not hold the character that follows it.
     fn add_literal(&mut self, text: &str) {
         if let Some(Segment::Literal(before)) = self.segments.last_mut() {
             *before = format!("{before}{text}").into();
@@ -246,7 +238,6 @@ impl Draft {
     }
 }
 
-/// A check that has no value for the digits it should guard would guard nothing.
 fn check_covers(check: Check, alphabet: &Alphabet) -> Result<(), Problem> {
     let written = alphabet.written();
     if !written.is_subset(check.covers()) {

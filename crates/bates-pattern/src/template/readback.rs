@@ -1,6 +1,5 @@
-//! Refuses templates whose numbers could not be read back, or could read the same in two scopes. A part of varying
-//! length is read to the first character that cannot be its own, or, when all that follows has a fixed length, back
-//! from the end. Where neither works the template is refused, so that [`crate::parse`] never has to guess.
+//! Refuses templates whose numbers could not be read back, or could read the same in two scopes. A part of varying length
+//! must end at the first character that cannot be its own, or be followed by parts of fixed length only.
 
 use super::{Parameter, Segment, Template};
 use crate::charset::CharSet;
@@ -20,7 +19,7 @@ pub(super) fn check(template: &Template, reset: Reset) -> Result<(), PatternErro
     Ok(())
 }
 
-/// Even where lengths would tell, a separator that may be part of a value misleads the reader.
+/// Even where lengths are unambiguous, a separator inside a value misleads the reader.
 fn check_separator(template: &Template, segment: &Segment, next: &Segment) -> Result<(), PatternError> {
     if let (Segment::Parameter(index), Segment::Literal(text)) = (segment, next)
         && let Parameter { name, rule, column } = &template.parameters[*index]
@@ -60,7 +59,6 @@ impl Template {
         }
     }
 
-    /// The length of all these segments together, if it never varies.
     pub(crate) fn fixed_length(&self, segments: &[Segment], reset: Reset) -> Option<usize> {
         segments.iter().try_fold(0, |sum, segment| {
             let (min, max) = self.extent(segment, reset);
@@ -79,7 +77,6 @@ impl Template {
         }
     }
 
-    /// A character that a segment may hold and the next may begin with.
     fn shared(&self, segment: &Segment, next: &Segment) -> Option<char> {
         self.readable(segment).meets(self.first(next))
     }

@@ -4,7 +4,6 @@ use crate::error::{PatternError, Problem};
 
 pub(super) struct Reader<'t> {
     rest: &'t str,
-    /// The column of the next character, from 1.
     pub(super) column: usize,
 }
 
@@ -43,7 +42,6 @@ impl<'t> Reader<'t> {
         taken
     }
 
-    /// Takes one character that may be part of an identifier.
     pub(super) fn visible(&mut self) -> Result<char, PatternError> {
         let found = self.peek().ok_or_else(|| self.expected("a character"))?;
         if is_invisible(found) {

@@ -1,7 +1,7 @@
-//! Three check digits over digits: Verhoeff's, in the dihedral group of order 10 with a permutation that moves with the
-//! place; Luhn's mod 10 (ISO/IEC 7812-1); Damm's, a walk through a totally anti-symmetric quasigroup of order 10.
+//! The algorithms: Verhoeff, Luhn (ISO/IEC 7812-1) and Damm over digits; mod 97-10, mod 11-2 and mod 37,36 of ISO 7064.
+#![expect(clippy::cast_possible_truncation, reason = "a remainder by 97, 11 or 36 fits a byte")]
 
-/// Multiplication in the dihedral group D5.
+/// Verhoeff: multiplication in the dihedral group D5.
 pub(super) const PRODUCT: [[u8; 10]; 10] = product_table();
 
 /// The inverse of each element: rotations mirror, reflections are their own.
@@ -27,7 +27,6 @@ const fn product_table() -> [[u8; 10]; 10] {
     table
 }
 
-/// Verhoeff's permutation, applied once more at each place.
 const fn place_table() -> [[u8; 10]; 8] {
     const STEP: [u8; 10] = [1, 5, 7, 6, 2, 8, 3, 0, 9, 4];
     let mut table = [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]; 8];
@@ -43,7 +42,7 @@ const fn place_table() -> [[u8; 10]; 8] {
     table
 }
 
-/// Verhoeff: the check digit takes place 0, so the digits before it count from place 1.
+/// The check digit takes place 0, so the digits before it count from place 1.
 pub(super) fn verhoeff(digits: impl DoubleEndedIterator<Item = u8>) -> u8 {
     let state = digits.rev().zip(1..).fold(0, |state: u8, (digit, place): (u8, usize)| {
         PRODUCT[usize::from(state)][usize::from(PLACE[place & 7][usize::from(digit)])]
@@ -51,7 +50,7 @@ pub(super) fn verhoeff(digits: impl DoubleEndedIterator<Item = u8>) -> u8 {
     INVERSE[usize::from(state)]
 }
 
-/// Luhn: from the right, every other digit counts double, starting with the one beside the check digit.
+/// From the right, every other digit counts double, starting with the one beside the check digit.
 pub(super) fn luhn(digits: impl DoubleEndedIterator<Item = u8>) -> u8 {
     let mut sum = 0_u32;
     let mut double = true;
@@ -82,4 +81,36 @@ const QUASIGROUP: [[u8; 10]; 10] = [
 
 pub(super) fn damm(digits: impl Iterator<Item = u8>) -> u8 {
     digits.fold(0, |state, digit| QUASIGROUP[usize::from(state)][usize::from(digit)])
+}
+
+/// Two digits `c` such that the number, letters taken as 10 to 35, followed by `c` is 1 modulo 97.
+pub(super) fn mod_97_10(values: impl Iterator<Item = u8>) -> [u8; 2] {
+    let remainder = values.fold(0_u32, |state, value| {
+        let shift = if value < 10 { 10 } else { 100 };
+        (state * shift + u32::from(value)) % 97
+    });
+    let check = (98 - remainder * 100 % 97) as u8;
+    [b'0' + check / 10, b'0' + check % 10]
+}
+
+pub(super) fn mod_11_2(digits: impl Iterator<Item = u8>) -> u8 {
+    let state = digits.fold(0_u32, |state, digit| (state + u32::from(digit)) * 2 % 11);
+    match (12 - state) % 11 {
+        10 => b'X',
+        check => b'0' + check as u8,
+    }
+}
+
+pub(super) fn mod_37_36(values: impl Iterator<Item = u8>) -> u8 {
+    let product = values.fold(36_u32, |product, value| {
+        let sum = match (product + u32::from(value)) % 36 {
+            0 => 36,
+            sum => sum,
+        };
+        sum * 2 % 37
+    });
+    match (37 - product) % 36 {
+        digit @ 0..=9 => b'0' + digit as u8,
+        letter => b'A' + (letter - 10) as u8,
+    }
 }
