@@ -17,11 +17,9 @@ pub struct IdPools {
 }
 
 impl IdPools {
-    /// Connects to it.
     pub async fn connect(address: &Address) -> Result<Self, OpenError> {
         let connected = address.config.connect(connect::connector(address)?).await;
         let (client, connection) = connected.map_err(|error| told(address, error))?;
-        // Ends with the client.
         tokio::spawn(connection);
         Ok(Self { client, address: address.clone() })
     }

@@ -1,5 +1,4 @@
-//! A node as the store knows it: which process of which machine it is, so that people find it and a command on the same
-//! machine can tell that it has ended.
+//! The process and the machine of a node: people find it by them, and a command on the same machine knows if it has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -52,7 +51,7 @@ fn began(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Whether the process of this identity ran on this machine and is there no more. Where that cannot be told it is `false`.
+/// Whether the process ran on this machine and has ended; `false` where that is unknown.
 pub(crate) fn has_ended(identity: Option<&str>) -> bool {
     let Some((pid, of_machine)) = identity.and_then(|identity| {
         let (rest, began) = identity.rsplit_once(' ')?;
