@@ -191,7 +191,6 @@ async fn put_gaps(
     session.commit().await
 }
 
-/// `None` for a row that cannot be read.
 fn gap(row: &Row) -> Option<Gap> {
     let missing = Missing { range: sql::range(row, 2)?, reason: Reason::named(row.get(4))? };
     let seen = Timestamp::from_millisecond(row.get(5)).unwrap_or(Timestamp::MAX);

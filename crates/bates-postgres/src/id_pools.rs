@@ -10,7 +10,6 @@ use tokio_postgres::{Client, Error};
 use crate::connect;
 use crate::error::{Failed, OpenError};
 
-/// A database with tables of an id-generator.
 pub struct IdPools {
     client: Client,
     address: Address,

@@ -9,8 +9,7 @@ use uuid::Uuid;
 use crate::error::Failed;
 use crate::session::Session;
 
-/// A node that the store has not heard of for this long counts as crashed: what it holds is uncertain, and other nodes
-/// no longer wait for it. A node writes that it lives far more often.
+/// A node that is silent for this long counts as crashed: what it holds is uncertain, and others no longer wait for it.
 pub const CRASHED_AFTER: Duration = Duration::from_mins(5);
 
 /// The same, bound into statements as `FLOAT8`.

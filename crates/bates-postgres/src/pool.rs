@@ -100,7 +100,7 @@ async fn find(session: &Session, place: &Place, lock: &str) -> Result<Option<Poo
     Ok(rows.first().map(read))
 }
 
-/// Locks the pool, and makes it if it is missing.
+/// Makes a missing pool.
 async fn locked(session: &Session, place: &Place) -> Result<Pool, Failed> {
     let make = "INSERT INTO bates.pool (series, scope) SELECT name, $2 FROM bates.series WHERE name = $1
                 ON CONFLICT DO NOTHING";

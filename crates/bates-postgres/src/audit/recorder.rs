@@ -23,7 +23,6 @@ pub(crate) struct Recorder {
 #[derive(Default)]
 struct Waiting {
     calls: Vec<Call>,
-    /// Whether a task writes, and will look for more.
     is_writing: bool,
 }
 

@@ -21,12 +21,7 @@ pub(crate) type Decisions = Vec<Option<Decision>>;
 
 pub(crate) enum Broken {
     Failed(Failed),
-    /// The connection broke while it was being committed.
-    Unknown {
-        entry: Entry,
-        decisions: Decisions,
-        reason: Box<str>,
-    },
+    Unknown { entry: Entry, decisions: Decisions, reason: Box<str> },
 }
 
 impl<E: Into<Failed>> From<E> for Broken {

@@ -204,7 +204,6 @@ async fn gaps(session: &Session, gaps: &[Gap]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Ranges of scopes as columns: scopes, first and last positions.
 fn ranges<'s>(ranges: impl Iterator<Item = (&'s ScopeKey, Lease)>) -> (Vec<&'s str>, Vec<i64>, Vec<i64>) {
     let row = |(scope, range): (&'s ScopeKey, Lease)| {
         (scope.as_str(), integer(range.from()), integer(range.to() - 1))

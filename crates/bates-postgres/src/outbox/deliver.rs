@@ -1,5 +1,5 @@
-//! What becomes of documents: claimed and settled by relays, decided on by people, and removed when they are old. Must never
-//! wait for another claim: locks are taken in the order of ids, or skipped.
+//! Documents claimed and settled by relays, decided on by people, and pruned. Must never wait for another claim: locks are
+//! taken in the order of ids, or skipped.
 
 use std::time::Duration;
 
