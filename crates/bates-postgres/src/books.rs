@@ -107,8 +107,21 @@ impl GapStore for PostgresStore {
     }
 
     async fn gaps(&self, of: GapFilter, after: Option<(Place, u64)>, limit: usize) -> StoreResult<Vec<Gap>> {
-        let (of, after) = (&of, after.as_ref());
-        self.done(|session| async move { gaps(&session, of, after, limit).await }).await
+        let sql = "SELECT series, scope, first, last, reason, (extract(epoch FROM seen_at) * 1000)::bigint
+                   FROM bates.gap
+                   WHERE ($1::text IS NULL OR series = $1) AND ($2::text IS NULL OR scope = $2)
+                   AND ($3::text IS NULL OR (series, scope, first) > ($3, $4, $5))
+                   ORDER BY series, scope, first LIMIT $6";
+        let (series, scope) =
+            (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
+        let behind = after.as_ref().map(|(place, _)| place.series.as_str());
+        let behind_scope = after.as_ref().map(|(place, _)| place.scope.as_str());
+        let behind_first = after.as_ref().map(|(_, first)| integer(*first));
+        let of = [&series as &dyn Parameter, &scope, &behind, &behind_scope, &behind_first, &bounded(limit)];
+        self.done(
+            |session| async move { Ok(session.query(sql, &of).await?.iter().filter_map(gap).collect()) },
+        )
+        .await
     }
 }
 
@@ -178,27 +191,6 @@ async fn put_gaps(
     session.commit().await
 }
 
-async fn gaps(
-    session: &Session,
-    of: &GapFilter,
-    after: Option<&(Place, u64)>,
-    limit: usize,
-) -> Result<Vec<Gap>, Failed> {
-    let sql = "SELECT series, scope, first, last, reason, (extract(epoch FROM seen_at) * 1000)::bigint
-               FROM bates.gap
-               WHERE ($1::text IS NULL OR series = $1) AND ($2::text IS NULL OR scope = $2)
-               AND ($3::text IS NULL OR (series, scope, first) > ($3, $4, $5))
-               ORDER BY series, scope, first LIMIT $6";
-    let series = of.series.as_ref().map(SeriesName::as_str);
-    let scope = of.scope.as_ref().map(ScopeKey::as_str);
-    let behind = after.map(|(place, _)| place.series.as_str());
-    let behind_scope = after.map(|(place, _)| place.scope.as_str());
-    let behind_first = after.map(|(_, first)| integer(*first));
-    let of = [&series as &dyn Parameter, &scope, &behind, &behind_scope, &behind_first, &bounded(limit)];
-    Ok(session.query(sql, &of).await?.iter().filter_map(gap).collect())
-}
-
-/// `None` for a row that cannot be read.
 fn gap(row: &Row) -> Option<Gap> {
     let missing = Missing { range: sql::range(row, 2)?, reason: Reason::named(row.get(4))? };
     let seen = Timestamp::from_millisecond(row.get(5)).unwrap_or(Timestamp::MAX);

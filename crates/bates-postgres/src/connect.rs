@@ -1,5 +1,4 @@
-//! The pool of connections, how much of PostgreSQL a node uses, and what a server must be like before a number depends
-//! on it.
+//! The pool of connections, and the settings that a server must have before a number depends on it.
 
 use std::time::Duration;
 
@@ -10,7 +9,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::error::{Failed, OpenError};
 use crate::session::Session;
 
-/// How a node uses its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Connections at the most, and so batches under way. A few are enough: calls that wait share a commit.

@@ -10,18 +10,15 @@ use tokio_postgres::{Client, Error};
 use crate::connect;
 use crate::error::{Failed, OpenError};
 
-/// A database with tables of an id-generator.
 pub struct IdPools {
     client: Client,
     address: Address,
 }
 
 impl IdPools {
-    /// Connects to it.
     pub async fn connect(address: &Address) -> Result<Self, OpenError> {
         let connected = address.config.connect(connect::connector(address)?).await;
         let (client, connection) = connected.map_err(|error| told(address, error))?;
-        // Ends with the client.
         tokio::spawn(connection);
         Ok(Self { client, address: address.clone() })
     }

@@ -1,9 +1,8 @@
-//! The shared store: cursors in PostgreSQL, moved in short transactions by as many nodes as there are.
+//! The shared store: cursors in PostgreSQL, moved in short transactions by any number of nodes.
 //!
-//! Owns the schema, the connections, and what becomes of a commit whose outcome is unknown. Must never take a
-//! session advisory lock, keep state in a session, use a bare `nextval` (PostgreSQL only promises it once the
-//! transaction commits), or show a password. Everything works behind PgBouncer in transaction mode; `notice` alone
-//! listens in a session, where it found that it can, and nothing depends on it.
+//! Owns the schema, the connections, and what becomes of a commit whose outcome is unknown. Must never take a session
+//! advisory lock, keep state in a session, use a bare `nextval` (it is durable only once the transaction commits), or show
+//! a password. Everything works behind PgBouncer in transaction mode; only `notice` listens in a session, if it can.
 
 mod audit;
 mod batch;

@@ -1,5 +1,4 @@
-//! A node as the store knows it: which process of which machine it is, so that people find it and a command on the same
-//! machine can tell that it has ended.
+//! The process and the machine of a node: people find it by them, and a command on the same machine knows if it has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,8 +9,7 @@ use uuid::Uuid;
 use crate::error::Failed;
 use crate::session::Session;
 
-/// A node that the store has not heard of for this long counts as crashed: what it holds is uncertain, and other nodes
-/// no longer wait for it. A node writes that it lives far more often.
+/// A node that is silent for this long counts as crashed: what it holds is uncertain, and others no longer wait for it.
 pub const CRASHED_AFTER: Duration = Duration::from_mins(5);
 
 /// The same, bound into statements as `FLOAT8`.
@@ -52,7 +50,7 @@ fn began(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Whether the process of this identity ran on this machine and is there no more. Where that cannot be told it is `false`.
+/// Whether the process ran on this machine and has ended; `false` where that is unknown.
 pub(crate) fn has_ended(identity: Option<&str>) -> bool {
     let Some((pid, of_machine)) = identity.and_then(|identity| {
         let (rest, began) = identity.rsplit_once(' ')?;

@@ -19,7 +19,6 @@ use crate::session::Session;
 use crate::truth::Truth;
 use crate::{cluster, connect, schema};
 
-/// What may be done with a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     /// A store that is there is opened; a database without one is refused.
@@ -31,7 +30,7 @@ pub enum Opening {
 }
 
 impl PostgresStore {
-    /// Opens the store in a database, as a node of its own.
+    /// Opens the store as a new node.
     pub async fn open(address: &Address, settings: Settings, opening: Opening) -> Result<Self, OpenError> {
         let pool = connect::pool(address, settings)?;
         let truth = Truth::new(Uuid::now_v7());
@@ -67,8 +66,7 @@ impl PostgresStore {
         Self::create(address, settings, None).await
     }
 
-    /// Opens the store that a move fills. A missing store is made with the mark from the beginning: it is
-    /// never served before everything has arrived.
+    /// Opens the store that a move fills. A new one has the mark from the beginning, so it is never served too early.
     pub async fn open_arriving(
         address: &Address,
         settings: Settings,
@@ -90,7 +88,6 @@ impl PostgresStore {
         created.await.map_err(|failed| failed.into_open_error(address))
     }
 
-    /// Whether a database has no schema yet.
     pub async fn is_missing(address: &Address, settings: Settings) -> Result<bool, OpenError> {
         let pool = connect::pool(address, settings)?;
         let asked = retried(settings.patience, || async {

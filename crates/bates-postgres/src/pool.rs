@@ -43,8 +43,14 @@ impl PoolStore for PostgresStore {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> StoreResult<Vec<(ScopeKey, Pool)>> {
-        let (series, after) = (&series, after.as_ref());
-        self.done(|session| async move { Ok(list(&session, series, after, limit).await?) }).await
+        let sql = &format!("{SELECT} AND ($2 OR scope > $3) ORDER BY scope LIMIT $4");
+        let (series, is_first) = (series.as_str(), after.is_none());
+        let after = after.as_ref().map_or("", ScopeKey::as_str);
+        self.done(|session| async move {
+            let rows = session.query(sql, &[&series, &is_first, &after, &bounded(limit)]).await?;
+            Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(3)), read(row))).collect())
+        })
+        .await
     }
 
     /// A try that was committed but not answered is made again and finds the epoch ended, so it answers `None` as if
@@ -94,19 +100,7 @@ async fn find(session: &Session, place: &Place, lock: &str) -> Result<Option<Poo
     Ok(rows.first().map(read))
 }
 
-async fn list(
-    session: &Session,
-    series: &SeriesName,
-    after: Option<&ScopeKey>,
-    limit: usize,
-) -> Result<Vec<(ScopeKey, Pool)>, Error> {
-    let sql = format!("{SELECT} AND ($2 OR scope > $3) ORDER BY scope LIMIT $4");
-    let (is_first, after) = (after.is_none(), after.map_or("", ScopeKey::as_str));
-    let rows = session.query(&sql, &[&series.as_str(), &is_first, &after, &bounded(limit)]).await?;
-    Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(3)), read(row))).collect())
-}
-
-/// Locks the pool, and makes it if it is missing.
+/// Makes a missing pool.
 async fn locked(session: &Session, place: &Place) -> Result<Pool, Failed> {
     let make = "INSERT INTO bates.pool (series, scope) SELECT name, $2 FROM bates.series WHERE name = $1
                 ON CONFLICT DO NOTHING";

@@ -1,4 +1,4 @@
-//! Trying again: with growing pauses that differ from node to node, until patience ends. Owns when to stop.
+//! Tries again with growing, random pauses until patience ends.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Patience {
         true
     }
 
-    /// Waits before the next try, however often there was one.
+    /// Waits before the next try, also when patience has ended.
     pub(crate) async fn pause_anyway(&mut self) {
         let pause = self.next_pause();
         tokio::time::sleep(pause).await;
@@ -51,7 +51,6 @@ impl Patience {
     }
 }
 
-/// Waits for work, and not longer than this.
 pub(crate) async fn in_time<T, E: Into<Failed>>(
     until: Instant,
     work: impl Future<Output = Result<T, E>>,
@@ -62,7 +61,7 @@ pub(crate) async fn in_time<T, E: Into<Failed>>(
     }
 }
 
-/// Does something that may be done twice, until it is done, cannot be, or patience ends.
+/// Tries work that may be done twice until it succeeds, fails for good, or patience ends.
 pub(crate) async fn retried<T, F>(patience: Duration, mut work: impl FnMut() -> F) -> Result<T, Failed>
 where
     F: Future<Output = Result<T, Failed>>,

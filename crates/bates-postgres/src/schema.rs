@@ -12,8 +12,7 @@ const SCHEMA: &str = include_str!("schema.sql");
 /// The version of `schema.sql`. A change of the schema raises it.
 const VERSION: i32 = 12;
 
-/// Held until the transaction ends by a node that creates the schema: ten nodes may start at once. The key is the text
-/// `bates` as a number; advisory locks of other programs are others.
+/// Held by a node while it creates the schema: several may start at once. The key is the text `bates` as a number.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(422541813107)";
 
 /// The SQL that creates the schema: for people who apply it themselves.

@@ -10,7 +10,6 @@ use crate::connect::Settings;
 use crate::error::Failed;
 use crate::parameter::Parameter;
 
-/// A connection, closed when dropped unless it was given back.
 pub(crate) struct Session {
     connection: Option<Object>,
     settings: Settings,

@@ -13,15 +13,13 @@ use uuid::Uuid;
 use crate::audit::Recorder;
 use crate::batch::{Shared, sql};
 use crate::error::Failed;
-use crate::holding;
 use crate::node::{self, Process};
 use crate::notice::Notices;
 use crate::recall::{self, Recalls};
 use crate::retry::retried;
 use crate::session::Session;
-use crate::{cluster, read, truth, write};
+use crate::{cluster, holding, read, truth, write};
 
-/// Cursors in PostgreSQL, shared with other nodes.
 pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
     pub(crate) notices: Notices,
@@ -32,7 +30,7 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Lets all nodes go on with the database as it is, after it was taken back. Answers with its timeline.
+    /// Lets all nodes go on with a restored database as it is. Answers with its timeline.
     pub async fn accept(&self) -> StoreResult<i64> {
         self.done(|session| async move {
             cluster::pin(&session).await?;
@@ -41,19 +39,11 @@ impl PostgresStore {
         .await
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-
-    pub(crate) fn notices(&self) -> &Notices {
-        &self.notices
-    }
-
     pub(crate) fn node(&self) -> Uuid {
         self.shared.truth.node
     }
 
-    /// Whether numbers could be issued just now.
+    /// Fails if no numbers could be issued just now.
     pub(crate) async fn ask(&self, session: &Session) -> Result<(), Failed> {
         self.shared.truth.watch(session).await.map(drop)
     }
@@ -143,7 +133,7 @@ impl SeriesStore for PostgresStore {
 
     async fn probe(&self) -> StoreResult<()> {
         self.watch().await?;
-        let node = self.shared.truth.node;
+        let node = self.node();
         self.done(|session| async move { node::be_seen(&session, node, &self.process).await }).await
     }
 }
@@ -179,12 +169,11 @@ impl CursorStore for PostgresStore {
 
     async fn burn(&self, burned: Vec<(Place, Lease)>) -> StoreResult<()> {
         let missing = |range| Missing { range, reason: Reason::Burned };
-        let ranges: Vec<(&Place, Missing)> =
-            burned.iter().map(|(place, range)| (place, missing(*range))).collect();
+        let ranges: Vec<_> = burned.iter().map(|(place, range)| (place, missing(*range))).collect();
         let ranges = &*ranges;
         self.done(|session| async move {
             session.begin().await?;
-            // In a database that was taken back, the same positions may be others' by now.
+            // In a restored database, another node may have been granted the same positions.
             self.ask(&session).await?;
             sql::write_lost(&session, ranges).await?;
             session.commit().await

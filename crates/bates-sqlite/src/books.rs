@@ -47,11 +47,15 @@ impl GapStore for SqliteStore {
         limit: usize,
         purpose: KnownFor,
     ) -> StoreResult<Vec<KnownScope>> {
+        let sql = "SELECT series_id, scope, next, version, aside_to, gapless_from, held_from, run FROM cursor
+             WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?) ORDER BY scope LIMIT ?";
+        let after_key = after.as_ref().map_or("", ScopeKey::as_str);
+        let of = params![series.as_str(), after.is_none(), after_key, bounded(limit)];
         let asker = Asker { run: self.run, now: self.steady.now(), purpose };
         self.read(|connection| {
             // One snapshot: otherwise a document numbered meanwhile would look like a missing one.
             let snapshot = connection.unchecked_transaction()?;
-            asker.scopes(&snapshot, &series, after.as_ref(), limit)
+            rows(&snapshot, sql, of, |row| asker.scope(&snapshot, row))
         })
     }
 
@@ -84,20 +88,6 @@ struct Asker {
 }
 
 impl Asker {
-    fn scopes(
-        self,
-        connection: &Connection,
-        series: &SeriesName,
-        after: Option<&ScopeKey>,
-        limit: usize,
-    ) -> Result<Vec<KnownScope>> {
-        let sql = "SELECT series_id, scope, next, version, aside_to, gapless_from, held_from, run FROM cursor
-             WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?) ORDER BY scope LIMIT ?";
-        let after_key = after.map_or("", ScopeKey::as_str);
-        let of = params![series.as_str(), after.is_none(), after_key, bounded(limit)];
-        rows(connection, sql, of, |row| self.scope(connection, row))
-    }
-
     fn scope(self, connection: &Connection, row: &Row<'_>) -> Result<KnownScope> {
         let scope = row.get_ref(1)?.as_str()?;
         let at = ScopeRef::new(row.get(0)?, scope);

@@ -12,7 +12,7 @@ use rusqlite::wal::CheckpointMode;
 use crate::error::of_write;
 use crate::state_file::{Phase, StateFile};
 
-/// Max pages of 4 KiB in the log. In a longer log a page is written back once for more moves; 40 MiB are read after a crash.
+/// Max pages of 4 KiB in the log: a longer log writes a page back once for more moves. A crash leaves 40 MiB to read.
 const LOG_PAGES_MAX: i32 = 10_000;
 
 /// More pages before the next try, if a reader was in the way.

@@ -81,7 +81,6 @@ fn leases(connection: &Connection, condition: &str, of: impl Params) -> Result<V
     Ok(leases)
 }
 
-/// A lease with one of its ranges.
 fn read(row: &Row<'_>) -> Result<ClientLease> {
     Ok(ClientLease {
         id: Uuid::from_bytes(row.get(2)?),

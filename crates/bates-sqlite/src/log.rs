@@ -13,7 +13,6 @@ use crate::folder::{Folder, failed};
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Puts a synced copy of the log in its place; answers whether there is anything in it.
-///
 /// After a failed sync the kernel may take pages for written that are not on disk: a power cut would lose them.
 pub(crate) fn secure(folder: &Folder) -> Result<bool, OpenError> {
     let log = folder.log();
@@ -40,7 +39,6 @@ pub(crate) fn secure(folder: &Folder) -> Result<bool, OpenError> {
 }
 
 /// Another program that has the database open, such as `sqlite3`, would go on with the log that is replaced here.
-///
 /// Invariant: SQLite has not opened the database in this process yet. Closing a second descriptor would end its locks.
 fn lock_database(path: &Path) -> Result<File, OpenError> {
     let database = File::options().read(true).write(true).open(path).map_err(failed("open", path))?;

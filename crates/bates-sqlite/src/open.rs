@@ -36,7 +36,6 @@ pub(crate) struct Opened {
     pub(crate) identity: Uuid,
 }
 
-/// A new store has the mark from the beginning.
 pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result<Opened, OpenError> {
     let folder = Folder::open(path, opening)?;
     let found = StateFile::find(&folder.state_file()).map_err(failed("read", &folder.state_file()))?;

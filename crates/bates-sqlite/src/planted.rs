@@ -31,7 +31,6 @@ pub(crate) fn is_planted(bug: Bug) -> bool {
             "give-back-without-compare" => Some(Bug::GiveBackWithoutCompare),
             "answer-before-record" => Some(Bug::AnswerBeforeRecord),
             "open-below-answered" => Some(Bug::OpenBelowAnswered),
-            // Of another crate.
             "push-without-fence" => None,
             other => panic!("BATES_PLANTED_BUG={other} is no bug that can be planted"),
         });

@@ -54,7 +54,6 @@ fn name(state: PoolState) -> &'static str {
     }
 }
 
-/// Writes a row; its holder is a run.
 pub(crate) fn put(transaction: &Transaction<'_>, at: ScopeRef<'_>, row: &PooledRange<i64>) -> Result<()> {
     let sql = "INSERT INTO pooled (series_id, scope, first, last, state, run) VALUES (?, ?, ?, ?, ?, ?)";
     let (first, last) = (integer(row.range.from()), integer(row.range.to() - 1));
@@ -97,7 +96,6 @@ fn find(connection: &Connection, place: &Place) -> Result<Option<Pool>> {
     write::row(connection, &format!("{SELECT} AND scope = ?"), of, read)
 }
 
-/// Makes the pool if it is missing.
 fn make(transaction: &Transaction<'_>, place: &Place) -> Refusable<Pool> {
     let sql = "INSERT OR IGNORE INTO pool (series_id, scope) SELECT id, ? FROM series WHERE name = ?";
     execute(transaction, sql, params![place.scope.as_str(), place.series.as_str()])?;

@@ -1,6 +1,6 @@
 //! How many commits the store has had, and when the last one was made: one row.
 //!
-//! Invariant: every transaction that changes anything writes this row, so a database with a damaged log knows its last commit.
+//! Invariant: every transaction that changes anything writes this row, which names the last commit of a damaged log.
 
 use rusqlite::{Connection, Result, Row, Transaction, params};
 

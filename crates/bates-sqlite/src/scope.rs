@@ -66,7 +66,6 @@ impl<'p> StoredScope<'p> {
     }
 }
 
-/// The cursor; with a planted bug, the one that a release expects.
 fn planted_cursor<'r>(cursor: Cursor, mut requests: impl Iterator<Item = &'r Request>) -> Cursor {
     if is_planted(Bug::GiveBackWithoutCompare)
         && let Some(Request::Release(tail)) = requests.find(|request| matches!(request, Request::Release(_)))

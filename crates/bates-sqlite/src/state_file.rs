@@ -119,8 +119,7 @@ impl StateFile {
         self.written.lock().content
     }
 
-    /// The answers of this commit are about to be sent. Not synced: after a power cut it may be older than the log, never
-    /// newer.
+    /// Written before the answers of this commit. Not synced: a power cut may leave it older than the log, never newer.
     pub(crate) fn answered(&self, commits: u64) -> io::Result<()> {
         let mut written = self.written.lock();
         let Content { phase, .. } = written.content;

@@ -81,7 +81,6 @@ pub(crate) fn put_description(
     Ok(if changed == 1 { Ok(()) } else { Err(unknown(series)) })
 }
 
-/// The id of a series.
 pub(crate) fn series(connection: &Connection, series: &SeriesName) -> Result<Option<i64>> {
     row(connection, "SELECT id FROM series WHERE name = ?", [series.as_str()], |row| row.get(0))
 }

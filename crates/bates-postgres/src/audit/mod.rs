@@ -3,8 +3,6 @@
 
 mod recorder;
 
-use std::borrow::Cow;
-
 use bates_core::{
     AuditStore, How, Record, RecordFilter, ScopeKey, SeriesName, StoreError, StoreResult, Taking,
 };
@@ -13,8 +11,7 @@ use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::batch::sql::{self, integer, whole};
-use crate::error::Failed;
+use crate::batch::sql::{self, column, integer, whole};
 use crate::outbox::{bounded, printable};
 use crate::parameter::Parameter;
 use crate::session::Session;
@@ -64,60 +61,47 @@ impl AuditStore for PostgresStore {
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
     ) -> StoreResult<Vec<Record>> {
-        let of = &of;
-        self.done(|session| async move { records(&session, of, after, limit).await }).await
+        let (series, scope) =
+            (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
+        let (position, who) =
+            (of.position.map(|position| integer(position.value())), of.who.as_deref().map(printable));
+        let (since, until) = (of.since.map(micros), of.until.map(micros));
+        let (behind, behind_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));
+        let limit = bounded(limit);
+        let of: [&dyn Parameter; 9] =
+            [&series, &scope, &position, &who, &since, &until, &behind, &behind_id, &limit];
+        let strange = || StoreError::Unavailable("a record of the audit cannot be read".into());
+        let read = |row: &Row| Ok(record(row).ok_or_else(strange)?);
+        self.done(|session| async move { session.query(RECORDS, &of).await?.iter().map(read).collect() })
+            .await
     }
 
-    /// Asked again after a lost answer, what was removed before is not counted.
+    /// A second try after a lost answer does not count what the first one removed.
     async fn prune_records(&self, series: SeriesName, before: Timestamp, limit: usize) -> StoreResult<u64> {
-        let series = &series;
-        self.done(|session| async move { prune(&session, series, before, limit).await }).await
+        let of: [&dyn Parameter; 3] = [&series.as_str(), &micros(before), &bounded(limit)];
+        self.done(|session| async move {
+            session.transact(async { Ok(session.execute(PRUNE, &of).await?) }).await
+        })
+        .await
     }
 }
 
 pub(crate) async fn insert(session: &Session, records: &[&Record]) -> Result<(), Error> {
-    fn column<'r, T>(records: &[&'r Record], of: impl Fn(&'r Record) -> T) -> Vec<T> {
-        records.iter().map(|record| of(record)).collect()
-    }
     if records.is_empty() {
         return Ok(());
     }
-    let taken: Vec<f64> = column(records, |record| micros(record.taking.at));
-    let ids: Vec<Uuid> = column(records, |record| record.id);
-    let series: Vec<&str> = column(records, |record| record.place.series.as_str());
-    let scopes: Vec<&str> = column(records, |record| record.place.scope.as_str());
+    let taken = column(records, |record| micros(record.taking.at));
+    let ids = column(records, |record| record.id);
+    let (series, scopes) = sql::columns(records.iter().map(|record| &record.place));
     let (firsts, lasts) = sql::bounds(records.iter().map(|record| record.range));
-    let first_numbers: Vec<Cow<'_, str>> = column(records, |record| printable(&record.first));
-    let last_numbers: Vec<Cow<'_, str>> = column(records, |record| printable(&record.last));
-    let counts: Vec<i64> = column(records, |record| integer(record.count));
-    let who: Vec<Cow<'_, str>> = column(records, |record| printable(&record.taking.who));
-    let how: Vec<&str> = column(records, |record| record.taking.how.name());
+    let first_numbers = column(records, |record| printable(&record.first));
+    let last_numbers = column(records, |record| printable(&record.last));
+    let counts = column(records, |record| integer(record.count));
+    let who = column(records, |record| printable(&record.taking.who));
+    let how = column(records, |record| record.taking.how.name());
     let of: [&dyn Parameter; 11] =
         [&taken, &ids, &series, &scopes, &firsts, &lasts, &first_numbers, &last_numbers, &counts, &who, &how];
     session.query(INSERT, &of).await.map(drop)
-}
-
-async fn records(
-    session: &Session,
-    of: &RecordFilter,
-    after: Option<(Timestamp, Uuid)>,
-    limit: usize,
-) -> Result<Vec<Record>, Failed> {
-    let series = of.series.as_ref().map(SeriesName::as_str);
-    let scope = of.scope.as_ref().map(ScopeKey::as_str);
-    let position = of.position.map(|position| integer(position.value()));
-    let who = of.who.as_deref().map(printable);
-    let (since, until) = (of.since.map(micros), of.until.map(micros));
-    let (behind, behind_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));
-    let limit = bounded(limit);
-    let of: [&dyn Parameter; 9] =
-        [&series, &scope, &position, &who, &since, &until, &behind, &behind_id, &limit];
-    let rows = session.query(RECORDS, &of).await?;
-    let read = |row: &Row| {
-        let strange = || StoreError::Unavailable("a record of the audit cannot be read".into());
-        Ok(record(row).ok_or_else(strange)?)
-    };
-    rows.iter().map(read).collect()
 }
 
 fn record(row: &Row) -> Option<Record> {
@@ -135,16 +119,6 @@ fn record(row: &Row) -> Option<Record> {
             at: Timestamp::from_microsecond(row.get(10)).ok()?,
         },
     })
-}
-
-async fn prune(
-    session: &Session,
-    series: &SeriesName,
-    before: Timestamp,
-    limit: usize,
-) -> Result<u64, Failed> {
-    let of: [&dyn Parameter; 3] = [&series.as_str(), &micros(before), &bounded(limit)];
-    session.transact(async { Ok(session.execute(PRUNE, &of).await?) }).await
 }
 
 /// A time as the statements take it, which multiply by it. Exact until the year 2255.

@@ -1,5 +1,4 @@
-//! Records that wait at a node: one transaction at a time, with all that waits when it begins. Keeps nothing in a
-//! session, and may write what it wrote before: a record is there once.
+//! Records that wait at a node: one transaction at a time, with all that waits when it begins. May write a record twice.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::moving::check_not_left;
 use crate::retry::retried;
 use crate::session::Session;
 
-/// Records that share one commit, and one more call than fits. A row is some hundred bytes.
+/// Records in one commit; its last call may exceed it. A row is some hundred bytes.
 const RECORDS_AT_ONCE: usize = 4_096;
 
 #[derive(Clone, Default)]
@@ -24,7 +23,6 @@ pub(crate) struct Recorder {
 #[derive(Default)]
 struct Waiting {
     calls: Vec<Call>,
-    /// Whether somebody writes, and will look for more.
     is_writing: bool,
 }
 
@@ -34,7 +32,6 @@ struct Call {
 }
 
 impl Recorder {
-    /// Writes records, together with whoever waits just now.
     pub(crate) async fn record(&self, shared: &Arc<Shared>, records: Vec<Record>) -> StoreResult<()> {
         if records.is_empty() {
             return Ok(());
@@ -51,7 +48,7 @@ impl Recorder {
         receiver.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// What is written next; `None` if nobody waits, and then nobody writes any more.
+    /// The calls to write next; `None` if none wait, and the task ends.
     fn next(&self) -> Option<Vec<Call>> {
         let mut waiting = self.waiting.lock();
         let mut count = 0;
@@ -72,13 +69,12 @@ async fn write_all(recorder: Recorder, shared: Arc<Shared>) {
         let written = retried(shared.settings.patience, || write(&shared, &records)).await;
         let answer = written.map_err(Failed::into_store_error);
         for call in calls {
-            // Who no longer waits is told nothing, and answers nobody.
             let _ = call.answer.send(answer.clone());
         }
     }
 }
 
-/// Invariant: answered only once the commit is. Of a store that was left, nobody would see them where they are now.
+/// Invariant: answered only after the commit.
 async fn write(shared: &Shared, records: &[&Record]) -> Result<(), Failed> {
     let session = Session::take(&shared.pool, shared.settings).await?;
     let (began, inserted, is_here) =

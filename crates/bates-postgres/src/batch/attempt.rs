@@ -1,5 +1,4 @@
-//! One try of a batch: one transaction, two round trips. Owns the line between what is surely not committed and what
-//! may be.
+//! One try of a batch: one transaction, two round trips. Owns what is surely not committed and what may be.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +21,7 @@ pub(crate) type Decisions = Vec<Option<Decision>>;
 
 pub(crate) enum Broken {
     Failed(Failed),
-    /// The connection broke while it was being committed.
-    Unknown {
-        entry: Entry,
-        decisions: Decisions,
-        reason: Box<str>,
-    },
+    Unknown { entry: Entry, decisions: Decisions, reason: Box<str> },
 }
 
 impl<E: Into<Failed>> From<E> for Broken {
@@ -36,8 +30,8 @@ impl<E: Into<Failed>> From<E> for Broken {
     }
 }
 
-/// Serves the groups in one transaction. New scopes are only made if `makes` says so: whoever makes them locks their
-/// series first and then cursors, so whoever does not must never wait for a series while it holds a cursor.
+/// Serves the groups in one transaction. New scopes are made only if `makes`: that locks series first and then cursors, so
+/// a batch must never wait for a series while it holds a cursor.
 pub(crate) async fn attempt(
     shared: &Shared,
     line: i32,
@@ -53,7 +47,7 @@ pub(crate) async fn attempt(
     let mut decisions = decide_all(&mut found, groups, makes);
     in_time(soon(), learn_holders(shared, &session, groups, &mut decisions)).await?;
     if decisions.iter().flatten().all(|decision| decision.change.is_empty()) {
-        // Nothing is written, whatever becomes of it; where it is not answered, the connection is closed.
+        // Nothing is written. Without an answer the connection is closed.
         if let Ok(Ok(())) = tokio::time::timeout(patience, session.batch_execute("ROLLBACK")).await {
             session.give_back();
         }
@@ -74,7 +68,7 @@ pub(crate) async fn attempt(
     }
 }
 
-/// The locks are held: from here on nobody else has a turn at these scopes.
+/// Called once the locks are held.
 fn board(shared: &Shared, groups: &mut [Group<Job>]) {
     shared.queue.lock().board(groups);
     let era = shared.truth.era();
@@ -89,12 +83,12 @@ struct There {
     series: BTreeMap<String, LockedSeries>,
     /// The scopes that have a cursor, by the index of their group.
     scopes: BTreeMap<usize, ScopeBefore>,
-    /// Those of calls that were there before the locks were taken.
+    /// The keys of calls that came before the locks were taken.
     keys: Keys,
 }
 
-/// The first round trip: begins, enters the batch on its line, locks and reads. Invariant: keys, then series, then
-/// cursors, each in their order, on every node: whoever waits for a key holds nothing that its owner will wait for.
+/// The first round trip: begins, enters the batch on its line, locks and reads. Invariant: every node locks keys, then
+/// series, then cursors, each in their order, so a batch that waits for a key holds no lock that its owner needs.
 async fn load(
     shared: &Shared,
     session: &Session,
@@ -133,7 +127,7 @@ async fn load(
     Ok(there)
 }
 
-/// What the keys stand for. Mostly all of them were inserted, and there is nothing to read.
+/// Mostly all keys were inserted, and there is nothing to read.
 async fn known(
     session: &Session,
     asked: &[(&Key, KeyUse)],
@@ -146,20 +140,17 @@ async fn known(
     Ok(document::known_keys(session, asked, entry.batch).await?)
 }
 
-/// Where nothing is left to grant, who still holds some. Read under the locks: who would be granted more waits.
+/// In exhausted scopes, learns which nodes still hold positions, under the locks.
 async fn learn_holders(
     shared: &Shared,
     session: &Session,
     groups: &[Group<Job>],
     decisions: &mut Decisions,
 ) -> Result<(), Failed> {
-    let mut exhausted: Vec<(&Place, &mut Decision)> = groups
-        .iter()
-        .zip(decisions)
-        .filter_map(|(group, decision)| {
-            Some((&group.place, decision.as_mut().filter(|each| each.is_exhausted())?))
-        })
-        .collect();
+    let exhausted = groups.iter().zip(decisions).filter_map(|(group, decision)| {
+        Some((&group.place, decision.as_mut().filter(|each| each.is_exhausted())?))
+    });
+    let mut exhausted: Vec<(&Place, &mut Decision)> = exhausted.collect();
     if exhausted.is_empty() {
         return Ok(());
     }

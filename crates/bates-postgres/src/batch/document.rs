@@ -1,5 +1,4 @@
-//! The statements of a batch that numbers documents: keys and documents, arrays in, one statement a table. Pure SQL:
-//! nothing here begins, commits or decides.
+//! Keys and documents of a batch: arrays in, one statement a table. Pure SQL: nothing here begins, commits or decides.
 
 use std::borrow::Cow;
 
@@ -8,13 +7,13 @@ use bates_core::{Assigned, Content, Numbered, Record, State};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
-use super::sql::{integer, position};
+use super::sql::{self, integer, position};
 use crate::audit;
 use crate::outbox::{escaped, millis};
 use crate::parameter::Parameter;
 use crate::session::Session;
 
-/// Inserts those keys that are not there, in their order; waits for whoever is about to. Answers how many it were.
+/// Inserts the keys that are new, in their order, and answers how many; waits for transactions that insert the same keys.
 pub(crate) async fn insert_keys(
     session: &Session,
     keys: &[(&Key, KeyUse)],
@@ -27,7 +26,7 @@ pub(crate) async fn insert_keys(
     with_requests(session, sql, keys, batch).await
 }
 
-/// What is there of each key, in their order. Read by a statement of its own, which sees what was waited for.
+/// What is known of each key, in their order: a statement of its own, which sees what the insert waited for.
 pub(crate) async fn known_keys(
     session: &Session,
     keys: &[(&Key, KeyUse)],
@@ -36,8 +35,7 @@ pub(crate) async fn known_keys(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    // OFFSET 0 keeps the planner from reading the whole table instead of each key by the index. The document of a key
-    // that is new is not looked for.
+    // OFFSET 0 makes the planner read each key by the index. The document of a new key is not looked for.
     let sql =
         "SELECT found.batch = $4, found.digest, found.event, coalesce(document.position, found.position),
                    coalesce(document.number, found.number), coalesce(document.state, found.pruned_as)
@@ -75,7 +73,7 @@ fn known(row: &Row) -> Option<KeyState> {
     Some(KeyState::Used(digest, assigned))
 }
 
-/// Removes keys that the batch inserted and nobody took.
+/// Removes keys that the batch inserted and no request used.
 pub(crate) async fn remove_keys(session: &Session, keys: &[&Key], batch: Uuid) -> Result<(), Error> {
     if keys.is_empty() {
         return Ok(());
@@ -87,7 +85,7 @@ pub(crate) async fn remove_keys(session: &Session, keys: &[&Key], batch: Uuid) -
     session.query(sql, &[&columns.callers, &columns.series, &columns.texts, &batch]).await.map(drop)
 }
 
-/// Writes who took keys that were inserted for somebody else of the batch.
+/// Writes which requests used keys that were inserted for another request of the batch.
 pub(crate) async fn change_keys(
     session: &Session,
     keys: &[(&Key, KeyUse)],
@@ -134,7 +132,6 @@ impl<'k> Columns<'k> {
     }
 }
 
-/// Writes documents, and who took their numbers where that is asked for.
 pub(crate) async fn write(session: &Session, numbered: &[Numbered<'_>]) -> Result<(), Error> {
     let records: Vec<Record> = numbered.iter().filter_map(Numbered::record).collect();
     let records: Vec<&Record> = records.iter().collect();
@@ -144,8 +141,7 @@ pub(crate) async fn write(session: &Session, numbered: &[Numbered<'_>]) -> Resul
     written.and(recorded)
 }
 
-/// All have the moment of the write as their beginning, not that of the transaction, which may
-/// have waited for locks: a reservation lasts from here on.
+/// Times begin with the write, not with the transaction, which may have waited for locks.
 async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result<(), Error> {
     if numbered.is_empty() {
         return Ok(());
@@ -158,8 +154,7 @@ async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result
                FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)
                    AS numbered (event, series, scope, position, number, state, body, lasts), moment";
     let events: Vec<Uuid> = numbered.iter().map(|each| each.assigned.event).collect();
-    let series: Vec<&str> = numbered.iter().map(|each| each.assign.place.series.as_str()).collect();
-    let scopes: Vec<&str> = numbered.iter().map(|each| each.assign.place.scope.as_str()).collect();
+    let (series, scopes) = sql::columns(numbered.iter().map(|each| &each.assign.place));
     let positions: Vec<i64> = numbered.iter().map(|each| integer(each.assigned.position.value())).collect();
     let numbers: Vec<&str> = numbered.iter().map(|each| &*each.assigned.number).collect();
     let states: Vec<&str> = numbered.iter().map(|each| each.assigned.state.name()).collect();
@@ -169,7 +164,7 @@ async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result
     session.query(sql, &of).await.map(drop)
 }
 
-/// The body, if there is one, and how long a reservation lasts.
+/// The body, if any, and how many milliseconds a reservation lasts.
 fn body(content: &Content) -> (Option<Cow<'_, str>>, f64) {
     match content {
         Content::Document(body) => (Some(escaped(body)), 0.0),

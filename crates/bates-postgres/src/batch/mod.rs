@@ -1,7 +1,7 @@
-//! Calls combined: those that wait at a node are served together, scope by scope, in one transaction a batch, with
-//! several batches under way. Owns who is told what, and what becomes of a commit whose outcome is unknown.
+//! Calls that wait at a node are served together, one transaction a batch, with several batches under way. Owns the
+//! answers, and what becomes of a commit whose outcome is unknown.
 //!
-//! Invariant: a caller is told of positions only once their commit is known to be there.
+//! Invariant: a caller gets positions only once their commit is known to be there.
 
 mod attempt;
 pub(crate) mod document;
@@ -40,7 +40,7 @@ struct Job {
     answer: oneshot::Sender<Outcome>,
 }
 
-/// What the rows of a document weigh besides its body: number, key, ledger and indexes, generously.
+/// Generous estimate of the rows of a document besides its body: number, key, ledger and indexes.
 const ROW_BYTES: usize = 4_096;
 
 impl Call for Job {
@@ -52,8 +52,8 @@ impl Call for Job {
         }
     }
 
-    /// Invariant: keys are inserted before cursors are locked, so whoever has one comes before that; and what was set
-    /// aside is read from where the cursor may come to stand, so whoever moves it back does, too.
+    /// Invariant: keys are inserted before cursors are locked, and adopted positions are read from the lowest place of the
+    /// cursor. So a request with a key, or one that moves the cursor back, must be there before the locks.
     fn may_board(&self) -> bool {
         match &self.request {
             Request::Grant(_) => true,
@@ -64,7 +64,7 @@ impl Call for Job {
 }
 
 impl Job {
-    /// Who no longer waits loses what it asked for: its range becomes a gap.
+    /// The range of a caller that no longer waits becomes a gap.
     fn tell(self, outcome: Outcome) {
         let _ = self.answer.send(outcome);
     }
@@ -76,13 +76,12 @@ impl Job {
 }
 
 impl Group<Job> {
-    /// Who gave up while the database was away, or others had their turn, takes no number any more.
     fn leave_out_who_gave_up(&mut self) {
         self.jobs.retain(|job| !job.answer.is_closed());
     }
 
-    /// A tail that was granted before the database was taken back is a gap: its range may be granted to others by
-    /// now, in a write of the same version. No cursor has version 0.
+    /// A range that was granted before the database was restored is a gap: another caller may have it, in a write of the
+    /// same version. No cursor has version 0.
     fn leave_tails_of_before(&mut self, era: u64) {
         for job in self.jobs.iter_mut().filter(|job| job.era != era) {
             if let Request::Release(tail) = &mut job.request {
@@ -103,7 +102,7 @@ impl Shared {
         Self { pool, settings, truth, queue }
     }
 
-    /// Asks, together with whoever asks just now. Fails if the batch was dropped with its runtime.
+    /// Joins the next batch. Fails if the batch was dropped with its runtime.
     pub(crate) async fn ask(self: &Arc<Self>, place: Place, request: Request) -> StoreResult<Outcome> {
         let (answer, receiver) = oneshot::channel();
         let era = self.truth.era();
@@ -114,9 +113,8 @@ impl Shared {
         receiver.await.map_err(|_| closed())
     }
 
-    /// Lets the other nodes know what this one has seen: they may have nothing to see it by. What the database says of
-    /// itself they see, and it may be over by now: written down again, a pause would have nobody who ends it.
-    /// `seen` is the acceptance that this node knew before it looked.
+    /// Stops the other nodes for what only this one has seen. A reason that the database itself gives is not written: it
+    /// may be over by now. `seen` is the acceptance that this node knew before it looked.
     pub(crate) async fn note_taken_back(&self, reason: &str, seen: i64) {
         if ![TAKEN_BACK, GRANTED_BEFORE].contains(&reason) {
             return;
@@ -127,7 +125,6 @@ impl Shared {
             session.give_back();
             Ok(())
         });
-        // This node refuses in any case.
         let _ = noted.await;
     }
 }
@@ -179,7 +176,7 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
                 left = Patience::new(shared.settings.patience);
                 match unknown::decide(shared, entry, &mut left).await {
                     Some(true) => (groups, makes) = (tell(groups, decisions), true),
-                    // It is not there and never will be: another try gives nothing twice.
+                    // It never will be committed: another try gives nothing twice.
                     Some(false) => {}
                     None => {
                         unknown::give_up(shared, entry, groups, decisions, &reason);
@@ -191,7 +188,7 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
     }
 }
 
-/// Tells everybody what came of their calls; those whose scope was not there are left.
+/// Answers the calls that were decided, and returns the others.
 fn tell(groups: Vec<Group<Job>>, decisions: Decisions) -> Vec<Group<Job>> {
     let mut left = Vec::new();
     for (group, decision) in groups.into_iter().zip(decisions) {

@@ -1,21 +1,19 @@
-//! Calls that wait, by scope, and the lines on which batches of them are under way. Pure: knows no database and no
-//! task.
+//! Calls that wait, by scope, and the lines on which batches are under way. Pure: knows no database and no task.
 //!
-//! Invariant: a scope is in one batch at a time. Who comes meanwhile boards it once its locks are held, or waits for
-//! the next one, and so the calls of a busy scope are combined, one addition for all of them.
+//! Invariant: a scope is in one batch at a time. Calls that come meanwhile board it once its locks are held, or wait for
+//! the next one.
 
 use std::collections::{HashMap, VecDeque};
 
 use bates_core::Place;
 
-/// Scopes in one batch. More would hold the locks of many for longer without making a commit much cheaper.
+/// Max scopes in one batch. More would hold locks for longer without making a commit much cheaper.
 const PLACES_MAX: usize = 1_000;
 
 /// Max bytes of documents in one batch, which PostgreSQL keeps in memory; the last one may exceed it.
 const BYTES_MAX: usize = 8 << 20;
 
 pub(crate) trait Call {
-    /// The bytes that it makes a batch send, if that is what bounds a batch.
     fn bytes(&self) -> usize;
 
     /// Whether it may join a batch whose locks are held already.
@@ -25,7 +23,7 @@ pub(crate) trait Call {
 pub(crate) struct Queue<J> {
     /// Scopes with calls that no batch has, in the order in which they came.
     ready: VecDeque<Place>,
-    /// Every scope with calls that wait, or a batch under way.
+    /// Every scope with waiting calls or a batch under way.
     places: HashMap<Place, Waiting<J>>,
     free: Vec<i32>,
     lines: i32,
@@ -43,7 +41,7 @@ pub(crate) struct Group<J> {
 
 pub(crate) struct Batch<J> {
     pub(crate) line: i32,
-    /// In the order of places, in which all nodes take their locks: so none waits for one that waits for it.
+    /// In the order of places, in which all nodes take their locks: so there is no deadlock.
     pub(crate) groups: Vec<Group<J>>,
 }
 
@@ -53,7 +51,7 @@ impl<J: Call> Queue<J> {
         Self { ready: VecDeque::new(), places: HashMap::new(), free: (0..lines).rev().collect(), lines }
     }
 
-    /// A call comes; answers with a batch if a line is free for one.
+    /// Answers with a batch if a line is free.
     pub(crate) fn push(&mut self, place: Place, job: J) -> Option<Batch<J>> {
         let waiting = self
             .places
@@ -66,7 +64,7 @@ impl<J: Call> Queue<J> {
         self.next()
     }
 
-    /// Calls that came after their batch was made join it, so that one turn at a busy scope serves all who wait.
+    /// Adds calls that came after the batch was made.
     pub(crate) fn board(&mut self, groups: &mut [Group<J>]) {
         let taken: usize = groups.iter().flat_map(|group| &group.jobs).map(Call::bytes).sum();
         let mut room = BYTES_MAX.saturating_sub(taken);

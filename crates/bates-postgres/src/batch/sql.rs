@@ -232,7 +232,13 @@ pub(crate) async fn write_lost(session: &Session, lost: &[(&Place, Missing)]) ->
     session.query(sql, &[&series, &scopes, &first, &last, &reasons]).await.map(drop)
 }
 
-fn columns<'p>(places: impl Iterator<Item = &'p Place>) -> (Vec<&'p str>, Vec<&'p str>) {
+/// One value of each entry.
+pub(crate) fn column<'p, T, V>(page: &'p [T], value: impl Fn(&'p T) -> V) -> Vec<V> {
+    page.iter().map(value).collect()
+}
+
+/// The series and the scope of each place.
+pub(crate) fn columns<'p>(places: impl Iterator<Item = &'p Place>) -> (Vec<&'p str>, Vec<&'p str>) {
     places.map(|place| (place.series.as_str(), place.scope.as_str())).unzip()
 }
 

@@ -1,5 +1,5 @@
-//! A commit whose outcome is unknown, because the connection broke while it was made. It is looked up, and as long as
-//! it cannot be, nothing of it is handed out. Must never guess.
+//! A commit whose outcome is unknown, because the connection broke. It is looked up, and until then nothing of it is
+//! handed out. Must never guess.
 
 use std::sync::{Arc, Weak};
 
@@ -36,8 +36,8 @@ async fn look_up(shared: &Shared, entry: Entry) -> Result<bool, Failed> {
     Ok(committed)
 }
 
-/// Patience is over. Whoever waits for a lease or an ordered number is told so, and what it would have got is burned;
-/// whoever waits for a gapless number or that of a document waits until it is known, however long that takes.
+/// Fails calls for leases and ordered numbers, and burns their ranges. Calls for gapless numbers and documents wait until
+/// the outcome is known, however long that takes.
 pub(super) fn give_up(
     shared: &Arc<Shared>,
     entry: Entry,
@@ -101,11 +101,11 @@ async fn learn_late(
 
 async fn write_burned(shared: &Shared, entry: Entry, burned: &[(Place, Lease)]) -> Result<(), Failed> {
     let ranges: Vec<(&Place, Lease)> = burned.iter().map(|(place, lease)| (place, *lease)).collect();
+    let places: Vec<&Place> = ranges.iter().map(|(place, _)| *place).collect();
+    let by = By { node: shared.truth.node, batch: entry.batch };
     let session = Session::take(&shared.pool, shared.settings).await?;
     session.begin().await?;
-    let by = By { node: shared.truth.node, batch: entry.batch };
     sql::write_ranges(&session, Table::Burned, &ranges, by).await?;
-    let places: Vec<&Place> = ranges.iter().map(|(place, _)| *place).collect();
     sql::remove_batch(&session, &places, entry.batch).await?;
     session.commit().await?;
     session.give_back();

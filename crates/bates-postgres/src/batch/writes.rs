@@ -1,5 +1,5 @@
-//! What a batch writes and commits: one statement a table, all in one round trip. Owns what proves that a batch was
-//! not committed, and must never take anything else for proof.
+//! What a batch writes: one statement a table, all in one round trip with the commit. Owns what proves that a batch was
+//! not committed.
 
 use std::collections::BTreeMap;
 
@@ -57,16 +57,14 @@ impl<'b> Writes<'b> {
             writes.issued.extend(change.issued.iter().map(|range| (place, *range)));
             writes.leased.extend(change.leased.iter().map(|range| (place, *range)));
             writes.pooled.extend(change.pooled.iter().map(|range| (place, *range)));
-            let documents = jobs.iter().zip(outcomes);
-            let documents = documents.filter_map(|(job, outcome)| job.request.new_document(outcome));
-            writes.numbered.extend(documents);
+            let outcomes = jobs.iter().zip(outcomes);
+            writes.numbered.extend(outcomes.filter_map(|(job, outcome)| job.request.new_document(outcome)));
         }
         writes.made = made.into_iter().collect();
         writes
     }
 
-    /// The second round trip: writes and commits. If anything before the commit is refused, PostgreSQL makes a
-    /// rollback of it.
+    /// The second round trip. If a statement before the commit is refused, the commit is a rollback.
     pub(super) async fn commit(
         &self,
         shared: &Shared,
@@ -96,24 +94,22 @@ impl<'b> Writes<'b> {
         let before = keys.and(held).and(moved).and(made).and(granted).and(numbered);
         match (before, committed) {
             (Ok(()), Ok(())) => Ok(()),
-            // The commit was answered, and after a refusal it is a rollback. That alone proves it: PgBouncer tells of
-            // a server that it lost in the same way as of a statement that was refused.
+            // Only the answered commit proves the rollback: PgBouncer reports a lost server like a refused statement.
             (Err(error), Ok(())) => Err(Uncommitted::Surely(refused(error))),
-            (_, Err(error)) => Err(Uncommitted::Perhaps(told_of(&error))),
+            (_, Err(error)) => {
+                let reason = format!("the connection broke during a commit: {}", told(&error));
+                Err(Uncommitted::Perhaps(reason.into()))
+            }
         }
     }
 }
 
 fn refused(error: Error) -> Failed {
     let constraint = error.as_db_error().and_then(|said| said.constraint());
-    // Somebody has given one id to two documents: that says nothing about positions.
+    // Two documents with one id say nothing about positions.
     let is_event = constraint == Some("document_pkey");
     if error.code() == Some(&SqlState::UNIQUE_VIOLATION) && !is_event {
         return Failed::Refused(OpenError::Stopped(GRANTED_BEFORE.into()));
     }
     error.into()
-}
-
-fn told_of(error: &Error) -> Box<str> {
-    format!("the connection broke during a commit: {}", told(error)).into()
 }

@@ -56,7 +56,7 @@ impl MoveStore for PostgresStore {
     async fn marked(&self) -> StoreResult<Option<Mark>> {
         self.done(|session| async move {
             let mark = marked(&session).await?;
-            // A store that has stopped for another reason is not moved: what it knows may be too little.
+            // A store that has stopped for another reason is not moved: commits may be missing.
             if mark.is_none() {
                 self.ask(&session).await?;
             }
@@ -69,7 +69,7 @@ impl MoveStore for PostgresStore {
         let (expected, mark) = (expected.as_ref(), mark.as_ref());
         self.done(|session| async move {
             session.begin().await?;
-            // A store that has stopped for another reason is not left: what it knows may be too little.
+            // A store that has stopped for another reason is not left: commits may be missing.
             if expected.is_none() && marked(&session).await?.is_none() {
                 self.ask(&session).await?;
             }
@@ -108,9 +108,8 @@ async fn is_arriving(session: &Session, run: Uuid) -> Result<bool, Failed> {
     Ok(!session.query(sql, &[&run]).await?.is_empty())
 }
 
-/// Refuses to claim or to decide about documents, to write about pools, or to record, of a store that was left: nobody
-/// would hear of it where they are now.
-/// Asked in the transaction that has written them, which a mark waits for, or else is seen here.
+/// Refuses writes about documents, pools, records and client leases in a store that was left: the other store would miss
+/// them. Asked in the transaction that wrote them: a mark waits for it, or is seen here.
 pub(crate) async fn check_not_left(session: &Session) -> Result<(), Failed> {
     let rows = session.query("SELECT stopped FROM bates.store WHERE mark = 'left'", &[]).await?;
     match rows.first() {
@@ -135,17 +134,13 @@ pub(crate) async fn lock_unmarked(session: &Session) -> Result<(), Failed> {
     }
 }
 
-/// Invariant: when it is committed, no batch is under way that did not see it. Each batch enters itself into
-/// `last_commit` with the statement that reads whether the store is stopped, so whoever locks that table waits for
-/// all that read too early, and keeps out all that would. So it is with documents that are claimed or decided on, with
-/// pools, records and leases of clients.
+/// Invariant: when the mark is committed, no batch is under way that did not see it. Each batch enters itself into
+/// `last_commit` with the statement that reads whether the store is stopped, so the lock on that table waits for all that
+/// read too early. So do the locks for documents, pools, records and leases of clients.
 async fn put_mark(session: &Session, expected: Option<&Mark>, mark: Option<&Mark>) -> Result<bool, Failed> {
-    session
-        .batch_execute(
-            "LOCK TABLE bates.last_commit, bates.document, bates.pool, bates.audit, bates.client_lease
-             IN EXCLUSIVE MODE",
-        )
-        .await?;
+    let lock = "LOCK TABLE bates.last_commit, bates.document, bates.pool, bates.audit, bates.client_lease
+                IN EXCLUSIVE MODE";
+    session.batch_execute(lock).await?;
     let found = marked(session).await?;
     let has_series = !session.query("SELECT FROM bates.series LIMIT 1", &[]).await?.is_empty();
     let change = Mark::change(found.as_ref(), expected, mark, has_series);
@@ -156,7 +151,6 @@ async fn put_mark(session: &Session, expected: Option<&Mark>, mark: Option<&Mark
     Ok(change != MarkChange::Refused)
 }
 
-/// Writes the mark within a transaction.
 pub(crate) async fn write_mark(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> {
     let sql = "UPDATE bates.store SET mark = $1, mark_store = $2, mark_move = $3, mark_run = $4, stopped = $5
                RETURNING true";

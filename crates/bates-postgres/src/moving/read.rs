@@ -1,5 +1,4 @@
-//! Pages of the store as another one adopts them. Each is one statement and begins where the one before ended, by an
-//! index: what was read is not looked at again.
+//! Pages of the store as another one adopts them, one statement each. An index finds where the page before ended.
 
 use bates_core::{
     Idempotency, Kept, Place, Position, Request, ScopeKey, SeriesName, SetAside, State, StoreError,
@@ -79,8 +78,7 @@ pub(super) async fn requests(
     session.query(REQUESTS, &[&caller, &series, &key, &bounded(limit)]).await?.iter().map(request).collect()
 }
 
-/// Without a key whose document somebody has removed by hand, the same request would get a second number: it is told rather
-/// than left behind.
+/// A key whose document was removed by hand is an error: without the key, the same request would get a second number.
 fn request(row: &Row) -> Result<Request, Failed> {
     let text = |column: usize| row.get::<_, &str>(column).into();
     let (scope, number) = (row.get::<_, Option<&str>>(1), row.get::<_, Option<&str>>(7));

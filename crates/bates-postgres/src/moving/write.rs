@@ -1,13 +1,12 @@
 //! Pages of another store, written as they were there: arrays in, one statement a table. An existing cursor never falls.
 
 use bates_core::{
-    Adopted, Definition, Gap, Kept, Lease, Page, Place, Record, Request, ScopeKey, SeriesName, SetAside,
-    StoreError,
+    Adopted, Definition, Gap, Kept, Lease, Page, Record, Request, ScopeKey, SeriesName, SetAside, StoreError,
 };
 use uuid::Uuid;
 
 use crate::audit::{self, micros};
-use crate::batch::sql::{self, integer};
+use crate::batch::sql::{self, column, integer};
 use crate::client_lease;
 use crate::error::Failed;
 use crate::outbox::{escaped, printable};
@@ -160,7 +159,7 @@ async fn pools(session: &Session, series: &SeriesName, pools: &[(ScopeKey, u64)]
 }
 
 async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Failed> {
-    let (series, scopes) = places(kept, |kept| &kept.document.place);
+    let (series, scopes) = sql::columns(kept.iter().map(|kept| &kept.document.place));
     let events = column(kept, |kept| kept.document.event);
     let positions = column(kept, |kept| integer(kept.document.position.value()));
     let numbers = column(kept, |kept| &*kept.document.number);
@@ -181,7 +180,7 @@ async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Failed> {
 }
 
 async fn requests(session: &Session, requests: &[Request]) -> Result<(), Failed> {
-    let (series, scopes) = places(requests, |request| &request.place);
+    let (series, scopes) = sql::columns(requests.iter().map(|request| &request.place));
     let callers = column(requests, |request| &*request.idempotency.caller);
     let keys = column(requests, |request| &*request.idempotency.key);
     let digests = column(requests, |request| &request.idempotency.digest[..]);
@@ -197,7 +196,7 @@ async fn requests(session: &Session, requests: &[Request]) -> Result<(), Failed>
 }
 
 async fn gaps(session: &Session, gaps: &[Gap]) -> Result<(), Failed> {
-    let (series, scopes) = places(gaps, |gap| &gap.place);
+    let (series, scopes) = sql::columns(gaps.iter().map(|gap| &gap.place));
     let (firsts, lasts) = sql::bounds(gaps.iter().map(|gap| gap.missing.range));
     let reasons = column(gaps, |gap| gap.missing.reason.name());
     let seen = column(gaps, |gap| micros(gap.seen));
@@ -205,15 +204,6 @@ async fn gaps(session: &Session, gaps: &[Gap]) -> Result<(), Failed> {
     Ok(())
 }
 
-fn column<'p, T, V>(page: &'p [T], value: impl Fn(&'p T) -> V) -> Vec<V> {
-    page.iter().map(value).collect()
-}
-
-fn places<'p, T>(page: &'p [T], place: impl Fn(&'p T) -> &'p Place) -> (Vec<&'p str>, Vec<&'p str>) {
-    page.iter().map(place).map(|place| (place.series.as_str(), place.scope.as_str())).unzip()
-}
-
-/// Ranges of scopes as columns: scopes, first and last positions.
 fn ranges<'s>(ranges: impl Iterator<Item = (&'s ScopeKey, Lease)>) -> (Vec<&'s str>, Vec<i64>, Vec<i64>) {
     let row = |(scope, range): (&'s ScopeKey, Lease)| {
         (scope.as_str(), integer(range.from()), integer(range.to() - 1))

@@ -1,4 +1,4 @@
-//! What is to be told, and who waits for what. Knows no connection.
+//! The series to notify of, and the tasks that wait for notices. Knows no connection.
 
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// What stands for all series. None has this name.
+/// Stands for all series. No series has this name.
 pub(super) const ALL: &str = "*";
 
 pub(super) struct Board {
-    /// Who we are, as others know us: whoever speaks hears itself as well.
+    /// A node hears its own notices, too, and knows them by this.
     pub(super) node: String,
-    /// Series of which something was written and nobody was told; `None` is any series.
+    /// Series with documents that no notice was sent of; `None` is any series.
     written: Mutex<Series>,
     has_written: Notify,
     /// One for each series that this node delivers.
@@ -51,28 +51,26 @@ impl Board {
         Taken { series: mem::take(&mut *self.written.lock()), board: self }
     }
 
-    /// Whoever comes while nobody waits is told at once; one word is as good as many.
+    /// Returns at once if a notice came while no task waited.
     pub(super) async fn woken(&self, series: &SeriesName) {
         let waiting = self.waiting.lock().entry(series.clone()).or_default().clone();
         waiting.notified().await;
     }
 
-    /// What a node told: who it is, and a series.
+    /// A notice is a node and a series.
     pub(super) fn hear(&self, told: &str) {
         let Some((_, series)) = told.split_once(' ').filter(|(node, _)| *node != self.node) else { return };
         if series == ALL {
             return self.wake_all();
         }
-        if let Some(waiting) = series.parse::<SeriesName>().ok().and_then(|name| self.waiting_for(&name)) {
+        if let Ok(name) = series.parse::<SeriesName>()
+            && let Some(waiting) = self.waiting.lock().get(&name)
+        {
             waiting.notify_one();
         }
     }
 
-    fn waiting_for(&self, series: &SeriesName) -> Option<Arc<Notify>> {
-        self.waiting.lock().get(series).cloned()
-    }
-
-    /// Word arrives from now on. What was told before may have been missed.
+    /// Notices arrive from now on; earlier ones may have been missed.
     pub(super) fn listens(&self) {
         self.wake_all();
         self.is_told.store(true, Ordering::Release);
@@ -91,7 +89,7 @@ impl Board {
     }
 }
 
-/// What somebody is about to tell. Goes back when dropped, unless it was told.
+/// Series about to be sent. They go back when dropped, unless they were told.
 pub(super) struct Taken<'b> {
     series: Series,
     board: &'b Board,

@@ -1,9 +1,8 @@
-//! The connection on which a node speaks and listens: apart from the pool, so that no call waits for it. It comes back
-//! by itself, later and later while it cannot.
+//! The connection on which a node speaks and listens: apart from the pool, so that no call waits for it. It reconnects by
+//! itself, with growing pauses.
 //!
-//! Behind PgBouncer in transaction mode a session is anybody's, and what it listens to goes astray. So a node first
-//! listens to a channel that only it knows, and has itself called on another connection; only if it hears that does it
-//! listen to the others. What is left behind otherwise is a name that nobody ever calls again.
+//! PgBouncer in transaction mode shares sessions, and notices go astray. So a node first listens to a channel that only it
+//! knows, and calls it on another connection; only if it hears that does it listen to the others.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -23,12 +22,12 @@ use super::board::Board;
 use super::speak::speak;
 use crate::connect::{self, Settings};
 use crate::error::{Failed, OpenError};
+use crate::retry;
 
 const CHANNEL: &str = "bates_outbox";
 
-/// Tells others of series of which there is something that nobody has claimed yet; where there is none, nothing is sent
-/// and no lock taken. Bulk decisions are told in any case. The sort makes the index the only good way. It may be
-/// forgotten in a crash, so its lock does not last until it is on disk.
+/// Notifies other nodes of series with unclaimed documents; without any, nothing is sent and no lock taken. Bulk decisions
+/// are always sent. The sort makes the planner use the index. A crash may lose it, so its lock does not wait for the disk.
 const TELL: &str = "SELECT set_config('synchronous_commit', 'off', true),
         pg_notify('bates_outbox', $1 || ' ' || told.series)
     FROM UNNEST($2) AS told (series)
@@ -41,7 +40,7 @@ const CALL: &str = "SELECT pg_notify($1, '')";
 
 const CALL_TAKES: Duration = Duration::from_secs(1);
 
-/// After so long a node that did not hear itself tries anew. Each try may leave a line in the log of PgBouncer.
+/// After this a node that did not hear itself tries again. Each try may leave a line in the log of PgBouncer.
 const TRY_ANEW: Duration = Duration::from_mins(15);
 
 const LONG: Duration = Duration::from_hours(24 * 365);
@@ -49,7 +48,7 @@ const LONG: Duration = Duration::from_hours(24 * 365);
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// A peer that is gone without a word is noticed after a minute or two, not after hours.
+/// A dead peer is noticed after a minute or two, not after hours.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
@@ -67,12 +66,11 @@ impl Link {
         Ok(Self { config, tls: connect::connector(address)?, settings })
     }
 
-    /// Connects again and again. Says nothing of what fails: nothing depends on it, and who needs the database says so.
+    /// Reconnects for ever. Failures are not reported: nothing depends on it.
     pub(super) async fn run(self, board: Arc<Board>) {
         let mut pause = PAUSE_MIN;
         loop {
             let began = Instant::now();
-            // Whatever failed, another connection is as good as any.
             let _ = self.attend(&board).await;
             board.cut_off();
             if began.elapsed() > PAUSE_MAX {
@@ -84,8 +82,7 @@ impl Link {
     }
 
     async fn attend(&self, board: &Board) -> Result<(), Failed> {
-        let connecting = async { Ok(self.config.connect(self.tls.clone()).await?) };
-        let (client, connection) = self.in_time(connecting).await?;
+        let (client, connection) = self.in_time(self.config.connect(self.tls.clone())).await?;
         let own = Own { channel: format!("bates_{}", Uuid::now_v7().simple()), is_heard: Notify::new() };
         tokio::select! {
             () = hear(connection, board, &own) => Ok(()),
@@ -93,28 +90,27 @@ impl Link {
         }
     }
 
-    /// Listens, if this session can, and speaks.
     async fn talk(&self, client: &Client, board: &Board, own: &Own) -> Result<(), Failed> {
         let hears = self.hears_itself(client, own).await?;
         if hears {
             let listen = format!("UNLISTEN {}; LISTEN {CHANNEL}", own.channel);
-            self.in_time(async { Ok(client.batch_execute(&listen).await?) }).await?;
+            self.in_time(client.batch_execute(&listen)).await?;
             board.listens();
         }
         let until = Instant::now() + if hears { LONG } else { TRY_ANEW };
         speak(board, until, |series| self.tell(client, &board.node, series)).await
     }
 
-    /// Whether what is told to this session reaches us. Must not use the connection while it waits: what goes astray
-    /// could come back on it.
+    /// Whether notices to this session arrive. Must not use the connection while it waits: a stray notice could come back
+    /// on it.
     async fn hears_itself(&self, client: &Client, own: &Own) -> Result<bool, Failed> {
         let listen = format!("LISTEN {}", own.channel);
-        self.in_time(async { Ok(client.batch_execute(&listen).await?) }).await?;
+        self.in_time(client.batch_execute(&listen)).await?;
         self.in_time(self.call(&own.channel)).await?;
         Ok(timeout(CALL_TAKES, own.is_heard.notified()).await.is_ok())
     }
 
-    /// Calls a channel on a connection that is there for nothing else: those of the pool belong to who waits for numbers.
+    /// Calls a channel on a connection of its own: those of the pool serve callers.
     async fn call(&self, channel: &str) -> Result<(), Failed> {
         let mut config = self.config.clone();
         config.application_name("bates call");
@@ -128,16 +124,17 @@ impl Link {
 
     async fn tell(&self, client: &Client, node: &str, series: Vec<String>) -> Result<(), Failed> {
         let parameters: [(&(dyn ToSql + Sync), Type); 2] = [(&node, Type::TEXT), (&series, Type::TEXT_ARRAY)];
-        self.in_time(async { Ok(client.execute_typed(TELL, &parameters).await.map(drop)?) }).await
+        self.in_time(client.execute_typed(TELL, &parameters)).await.map(drop)
     }
 
-    async fn in_time<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
-        let late = |_| Err(Failed::Passing("it did not answer in time".into()));
-        timeout(self.settings.patience, work).await.unwrap_or_else(late)
+    fn in_time<T, E: Into<Failed>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> impl Future<Output = Result<T, Failed>> {
+        retry::in_time(Instant::now() + self.settings.patience, work)
     }
 }
 
-/// A channel that only this connection knows.
 struct Own {
     channel: String,
     is_heard: Notify,

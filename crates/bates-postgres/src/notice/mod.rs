@@ -1,9 +1,7 @@
-//! Word between nodes: who has written documents tells the others, so that one which is idle delivers what the writer
-//! does not. Owns when a node speaks and listens at all.
+//! Notices between nodes: a node that has written documents tells the others, so that an idle one delivers them.
 //!
-//! Invariant: nothing depends on it. Word is sent after the commit, apart from it, on a connection of its own, and may
-//! get lost; relays look now and then all the same. Within a transaction that numbers, NOTIFY would hold a lock of the
-//! whole database during its commit, and all nodes would commit one after the other.
+//! Invariant: nothing depends on it. A notice is sent after the commit, on a connection of its own, and may get lost;
+//! relays also poll. Within a transaction that numbers, NOTIFY would hold a lock of the whole database during its commit.
 
 mod board;
 mod link;
@@ -37,7 +35,7 @@ impl Drop for Running {
 }
 
 impl Notices {
-    /// Nothing is connected before there is something to tell or somebody who waits: most commands do neither.
+    /// Connects with the first notice or the first task that waits: most commands have neither.
     pub(crate) fn new(address: &Address, settings: Settings, node: Uuid) -> Result<Self, OpenError> {
         let link = Link::new(address, settings)?;
         Ok(Self { board: Arc::new(Board::new(node)), link, running: OnceLock::new() })

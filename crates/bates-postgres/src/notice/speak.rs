@@ -1,4 +1,4 @@
-//! How often a node speaks: once for all that was written in a while, and one word after the other.
+//! How often a node sends notices: one for all that was written in a while, one after the other.
 
 use std::time::Duration;
 
@@ -7,11 +7,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::board::Board;
 use crate::error::Failed;
 
-/// How long what was written waits to be told, together with what comes meanwhile. Long enough for the writer's own
-/// relay, which needs no word, to have taken it; then others are not woken at all.
+/// How long notices are collected: long enough for the writer's own relay to claim the documents; then no notice is sent.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Sends what is to be told, until a moment or until it fails; what could not be sent is told later.
+/// Sends notices until a moment, or until sending fails; what could not be sent is sent later.
 pub(super) async fn speak<F>(
     board: &Board,
     until: Instant,

@@ -1,5 +1,5 @@
-//! What becomes of documents: claimed and settled by relays, decided on by people, and removed when they are old. Must never
-//! wait for another claim: locks are taken in the order of ids, or skipped.
+//! Documents claimed and settled by relays, decided on by people, and pruned. Must never wait for another claim: locks are
+//! taken in the order of ids, or skipped.
 
 use std::time::Duration;
 
@@ -18,8 +18,7 @@ use crate::moving::check_not_left;
 use crate::parameter::Parameter;
 use crate::session::Session;
 
-/// Skips documents that other relays are claiming, so that none waits and none is claimed twice. A claim that was never settled may
-/// have ended with a delivery.
+/// Skips documents that other relays are claiming. A claim that was never settled may have ended with a delivery.
 const CLAIM: &str = "WITH due AS MATERIALIZED (
         SELECT event, tries, due_at, octet_length(body) AS bytes FROM bates.document
         WHERE series = $1 AND state = 'pending' AND due_at <= now()
@@ -40,7 +39,7 @@ const CLAIM: &str = "WITH due AS MATERIALIZED (
 const LOCK: &str = "SELECT count(*) FROM
     (SELECT FROM bates.document WHERE event = ANY ($1) ORDER BY event FOR UPDATE) AS locked";
 
-/// A document that was delivered is of no more use here.
+/// Deletes the body of a delivered document.
 const SETTLE: &str = "UPDATE bates.document AS settled
     SET state = told.state, due_at = now() + told.after * interval '1 millisecond', last_error = told.error,
         updated_at = now(), is_claimed = false, in_doubt = settled.in_doubt OR told.in_doubt,
@@ -54,7 +53,7 @@ const EXPIRE: &str = "UPDATE bates.document SET state = 'voided', due_at = NULL,
                     ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING true";
 
-/// What the keys of documents stand for is kept with them from here on.
+/// Keeps the answers of keys with the keys.
 const PRUNE: &str = "WITH old AS MATERIALIZED (
         SELECT event, state, scope, position, number FROM bates.document
         WHERE state IN ('delivered', 'confirmed') AND updated_at <= now() - $1 * interval '1 millisecond'
@@ -69,9 +68,8 @@ const PRUNE: &str = "WITH old AS MATERIALIZED (
 pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
     let (series, limit, bytes) = (claim.series.as_str(), bounded(claim.limit), bounded(claim.bytes.max(1)));
     let (lasts, is_here) = (millis(claim.lasts), check_not_left(session));
-    let parameters: [&dyn Parameter; 4] = [&series, &limit, &lasts, &bytes];
-    let rows = session.query(CLAIM, &parameters);
-    let (began, rows, here) = tokio::join!(biased; session.begin(), rows, is_here);
+    let of: [&dyn Parameter; 4] = [&series, &limit, &lasts, &bytes];
+    let (began, rows, here) = tokio::join!(biased; session.begin(), session.query(CLAIM, &of), is_here);
     began?;
     let rows = rows?;
     here?;
@@ -117,7 +115,7 @@ pub(super) async fn decide(session: &Session, event: Uuid, decision: Decision) -
     session.transact(decided).await
 }
 
-/// Changes what can be decided about so; answers how many documents. Within a transaction.
+/// Applies a decision to the documents whose state allows it; answers how many. Within a transaction.
 pub(super) async fn change(session: &Session, filter: &Filter, decision: Decision) -> Result<u64, Failed> {
     let DecisionRule { from, to, when, tries_again } = decision.rule();
     let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
@@ -155,7 +153,7 @@ pub(super) async fn prune(session: &Session, age: Duration, limit: usize) -> Res
     written(session, PRUNE, &[&millis(age), &bounded(limit)]).await
 }
 
-/// One statement as a transaction; answers how many rows it says that it wrote.
+/// One statement as a transaction; answers how many rows it returned.
 async fn written(session: &Session, sql: &str, parameters: &[&dyn Parameter]) -> Result<u64, Failed> {
     let (began, rows) = tokio::join!(biased; session.begin(), session.query(sql, parameters));
     began?;

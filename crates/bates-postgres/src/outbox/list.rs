@@ -16,7 +16,6 @@ pub(crate) const COLUMNS: &str = "event, series, scope, position, number, state,
     (extract(epoch FROM updated_at) * 1000000)::bigint,
     (extract(epoch FROM due_at) * 1000000)::bigint, in_doubt";
 
-/// A filter as SQL.
 pub(super) struct Condition<'f> {
     pub(super) text: String,
     values: Vec<Box<dyn Parameter + Send + 'f>>,
@@ -101,12 +100,10 @@ fn state(row: &Row, column: usize) -> State {
     State::named(row.get(column)).expect("the table holds no other state")
 }
 
-/// A time as the statements tell it, in microseconds since 1970.
 pub(super) fn moment(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX)
 }
 
-/// Tries count up from 0.
 pub(super) fn tries(count: i32) -> u32 {
     u32::try_from(count).unwrap_or(0)
 }

@@ -1,7 +1,5 @@
-//! Documents in the shared store, behind the port of the core. Numbers come from the batches; all else is one short
-//! transaction each, which may be done twice: what is tried again after a lost answer finds it done.
-//!
-//! Times are those of the database alone. Must never wait for a cursor.
+//! Documents in the shared store. Numbers come from the batches; all else is one short transaction each, which may be
+//! done twice. Times are those of the database alone. Must never wait for a cursor.
 
 mod deliver;
 pub(crate) mod list;
@@ -28,10 +26,10 @@ impl DocumentStore for PostgresStore {
     async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
         check(&assign)?;
         let series = assign.place.series.clone();
-        let asked = self.shared().ask(assign.place.clone(), Request::Assign(Box::new(assign))).await;
+        let asked = self.shared.ask(assign.place.clone(), Request::Assign(Box::new(assign))).await;
         let assigned = asked?.into_assign()?;
         if assigned.is_new && assigned.state == State::Pending {
-            self.notices().wrote(Some(&series));
+            self.notices.wrote(Some(&series));
         }
         Ok(assigned)
     }
@@ -52,7 +50,7 @@ impl DocumentStore for PostgresStore {
         self.done(|session| async move { deliver::claim(&session, claim).await }).await
     }
 
-    /// Settled again after a lost answer, what was accepted before is not counted.
+    /// A second try after a lost answer does not count what the first one settled.
     async fn settle(&self, settled: Vec<Settlement>) -> StoreResult<u64> {
         let settled = &*settled;
         self.done(|session| async move { deliver::settle(&session, settled).await }).await
@@ -62,20 +60,19 @@ impl DocumentStore for PostgresStore {
         let decided =
             self.done(|session| async move { deliver::decide(&session, event, decision).await }).await?;
         if let (Decision::Retry, Decided::Done(document)) = (decision, &decided) {
-            self.notices().wrote(Some(&document.place.series));
+            self.notices.wrote(Some(&document.place.series));
         }
         Ok(decided)
     }
 
     async fn decide_all(&self, filter: Filter, decision: Decision) -> StoreResult<u64> {
         let filter = &filter;
-        let decided = self
-            .done(
-                |session| async move { session.transact(deliver::change(&session, filter, decision)).await },
-            )
-            .await?;
+        let decided = self.done(|session| async move {
+            session.transact(deliver::change(&session, filter, decision)).await
+        });
+        let decided = decided.await?;
         if decision == Decision::Retry && decided > 0 {
-            self.notices().wrote(filter.series.as_ref());
+            self.notices.wrote(filter.series.as_ref());
         }
         Ok(decided)
     }
@@ -89,11 +86,11 @@ impl DocumentStore for PostgresStore {
     }
 
     async fn woken(&self, series: &SeriesName) {
-        self.notices().woken(series).await;
+        self.notices.woken(series).await;
     }
 
     fn is_told(&self) -> bool {
-        self.notices().is_told()
+        self.notices.is_told()
     }
 
     async fn tally(&self) -> StoreResult<Vec<(SeriesName, State, u64)>> {
@@ -101,7 +98,7 @@ impl DocumentStore for PostgresStore {
     }
 }
 
-/// Refuses alone what would fail for all who share its commit.
+/// Refuses a key that would fail the whole batch.
 fn check(assign: &Assign) -> Result<(), AssignError> {
     let Some(idempotency) = &assign.idempotency else { return Ok(()) };
     let (caller, key) = (&idempotency.caller, &idempotency.key);
@@ -115,7 +112,6 @@ fn check(assign: &Assign) -> Result<(), AssignError> {
     Ok(())
 }
 
-/// A duration as the statements take it.
 pub(crate) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000.0).min(MILLIS_MAX)
 }

@@ -1,19 +1,19 @@
-//! What only a move needs: everything read, everything written as it was elsewhere, and the mark that keeps two
-//! stores from serving.
+//! What only a move needs: pages read and written, and the mark that keeps two stores from serving. An index finds where
+//! the page before ended.
 
-mod read;
 mod write;
 
 use bates_core::{
-    Kept, Mark, MarkChange, Move, MoveStore, Page, Pinning, Position, Request, ScopeKey, SeriesName,
-    SetAside, StoreResult,
+    Idempotency, Kept, Mark, MarkChange, Move, MoveStore, Page, Pinning, Position, Request, ScopeKey,
+    SeriesName, SetAside, State, StoreResult,
 };
 use rusqlite::{Connection, Result, Row, Transaction, params};
 use uuid::Uuid;
 
 use crate::SqliteStore;
+use crate::outbox::{deliver, list};
 use crate::pin;
-use crate::write::{execute, row, rows, strange};
+use crate::write::{bounded, execute, integer, place, position, row, rows, strange};
 
 impl MoveStore for SqliteStore {
     async fn definitions(&self) -> StoreResult<Vec<Pinning>> {
@@ -26,15 +26,54 @@ impl MoveStore for SqliteStore {
         after: Option<(ScopeKey, Position)>,
         limit: usize,
     ) -> StoreResult<Vec<SetAside>> {
-        self.read(|connection| read::all_aside(connection, &series, after.as_ref(), limit))
+        let sql = "SELECT scope, position FROM aside
+                   WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (scope, position) > (?, ?)
+                   ORDER BY scope, position LIMIT ?";
+        // No scope is smaller than the empty one, and no position than 0.
+        let (scope, behind) =
+            after.as_ref().map_or(("", -1), |(scope, position)| (scope.as_str(), integer(position.value())));
+        let of = params![series.as_str(), scope, behind, bounded(limit)];
+        let mut page = Vec::new();
+        let mut add = |row: &Row<'_>| {
+            SetAside::add(&mut page, row.get_ref(0)?.as_str()?, position(row.get(1)?));
+            Ok(())
+        };
+        self.read(|connection| rows(connection, sql, of, &mut add))?;
+        Ok(page)
     }
 
     async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> StoreResult<Vec<Kept>> {
-        self.read(|connection| read::kept(connection, after, limit, bytes))
+        let columns = list::COLUMNS;
+        let sql = format!(
+            "SELECT {columns}, body, is_claimed FROM document WHERE event > ? ORDER BY event LIMIT ?"
+        );
+        // No id is smaller than the empty one.
+        let after = after.map_or_else(Vec::new, |event| event.as_bytes().to_vec());
+        let read = |row: &Row<'_>| {
+            let body = row.get::<_, Option<String>>("body")?.map(Into::into);
+            Ok(Kept::leaving(list::read(row)?, body, row.get("is_claimed")?))
+        };
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let kept = statement.query_map(params![after, bounded(limit)], read)?;
+            deliver::fitting(kept, bytes, |kept| kept.body.as_ref().map_or(0, |body| body.len()))
+        })
     }
 
     async fn requests(&self, after: Option<Request>, limit: usize) -> StoreResult<Vec<Request>> {
-        self.read(|connection| read::requests(connection, after.as_ref(), limit))
+        let sql = "SELECT (SELECT name FROM series WHERE id = series_id), scope, caller, key, digest, event, position,
+                       number, pruned_as
+                   FROM idempotency
+                   WHERE (series_id, caller, key) > (coalesce((SELECT id FROM series WHERE name = ?), -1), ?, ?)
+                   ORDER BY series_id, caller, key LIMIT ?";
+        let (series, caller, key) = match &after {
+            Some(Request { place, idempotency: Idempotency { caller, key, .. }, .. }) => {
+                (Some(place.series.as_str()), &**caller, &**key)
+            }
+            None => (None, "", ""),
+        };
+        let of = params![series, caller, key, bounded(limit)];
+        self.read(|connection| rows(connection, sql, of, request))
     }
 
     async fn adopt(&self, run: Uuid, page: Page) -> StoreResult<bool> {
@@ -60,6 +99,18 @@ impl MoveStore for SqliteStore {
         })
         .await
     }
+}
+
+fn request(row: &Row<'_>) -> Result<Request> {
+    let text = |column| row.get::<_, String>(column).map(Into::into);
+    Ok(Request {
+        place: place(row, 0)?,
+        idempotency: Idempotency { caller: text(2)?, key: text(3)?, digest: row.get(4)? },
+        event: Uuid::from_bytes(row.get(5)?),
+        position: position(row.get(6)?),
+        number: text(7)?,
+        pruned_as: State::named(row.get_ref(8)?.as_str()?).ok_or_else(|| strange(8))?,
+    })
 }
 
 fn definitions(connection: &Connection) -> Result<Vec<Pinning>> {

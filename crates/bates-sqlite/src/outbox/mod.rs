@@ -1,4 +1,4 @@
-//! Documents in the embedded store: numbered, claimed, decided on and removed. The files are pure SQL: none commits or answers.
+//! Documents in the embedded store. Each file is pure SQL in a transaction of the writer: none commits or answers.
 
 pub(crate) mod assign;
 pub(crate) mod deliver;
