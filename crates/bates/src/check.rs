@@ -7,7 +7,7 @@ use bates_pattern::{Capacity, Pattern, Position, Scope};
 use clap::Args;
 use serde::Serialize;
 
-use crate::config::{Config, ConfigArgs, PoolOf, StoreAt};
+use crate::config::{Config, ConfigArgs, PoolOf, StoreAt, address_or_off};
 use crate::output::{FAINT, GOOD, Output, counted, grouped, printable};
 
 const SAMPLES: usize = 3;
@@ -65,8 +65,8 @@ impl CheckArgs {
             let access = if config.access.is_open() { "none: whoever can connect may ask" } else { "is set" };
             writeln!(out, "configuration   {file}")?;
             writeln!(out, "data            {}", config.store)?;
-            writeln!(out, "HTTP            {}", config.http)?;
-            writeln!(out, "Redis protocol  {}", config.resp)?;
+            writeln!(out, "HTTP            {}", address_or_off(config.http))?;
+            writeln!(out, "Redis protocol  {}", address_or_off(config.resp))?;
             writeln!(out, "secret          {access}")?;
         }
         for spec in &config.series {

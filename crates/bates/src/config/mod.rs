@@ -11,6 +11,7 @@ mod tree;
 mod write;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ use bates_server::Access;
 use clap::Args;
 
 use crate::output;
-pub(crate) use reader::Address;
 use reader::Reader;
+pub(crate) use reader::address_or_off;
 pub(crate) use series::PoolOf;
 pub(crate) use store::{OpenStore, StoreAt};
 use tree::{Node, Origin};
@@ -74,8 +75,9 @@ pub(crate) struct ConfigArgs {
 
 pub(crate) struct Config {
     pub(crate) store: StoreAt,
-    pub(crate) http: Address,
-    pub(crate) resp: Address,
+    /// `None`: off.
+    pub(crate) http: Option<SocketAddr>,
+    pub(crate) resp: Option<SocketAddr>,
     pub(crate) access: Access,
     pub(crate) series: Vec<SeriesSpec>,
     pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::Description>,
@@ -236,8 +238,8 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
-        http: http?,
-        resp: resp?,
+        http,
+        resp,
         access: access?,
         series,
         sinks,

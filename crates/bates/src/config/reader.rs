@@ -1,6 +1,5 @@
 //! Single values of a configuration: texts, numbers, secrets in files, and where the server listens.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
@@ -10,19 +9,8 @@ use serde_json::Value as Json;
 use super::Mistakes;
 use super::tree::{Node, Value};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Address {
-    At(SocketAddr),
-    Off,
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::At(address) => address.fmt(f),
-            Self::Off => f.write_str("off"),
-        }
-    }
+pub(crate) fn address_or_off(address: Option<SocketAddr>) -> String {
+    address.map_or("off".to_owned(), |address| address.to_string())
 }
 
 /// A mistaken value is recorded, and read as if it were missing.
@@ -86,11 +74,11 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Without a secret only loopback is safe: others could take numbers.
-    pub(super) fn listen(&mut self, key: &str, default: &str, access: Option<&Access>) -> Option<Address> {
+    /// `None` if it is off. Without a secret only loopback is safe: others could take numbers.
+    pub(super) fn listen(&mut self, key: &str, default: &str, access: Option<&Access>) -> Option<SocketAddr> {
         let given = self.text(key).unwrap_or(default);
         if given == "off" {
-            return Some(Address::Off);
+            return None;
         }
         let Ok(address) = given.parse::<SocketAddr>() else {
             let expected = format!("expected one such as {default}, or off");
@@ -101,6 +89,6 @@ impl<'t> Reader<'t, '_> {
             let remedy = "Set a secret (BATES_SECRET), or listen on loopback";
             self.wrong(key, format!("{key}: anybody could take numbers at {address}. {remedy}"));
         }
-        Some(Address::At(address))
+        Some(address)
     }
 }

@@ -108,12 +108,9 @@ impl Error {
 
 /// A folder that is in use, or that the operating system refuses, may be available later; others need repair.
 fn code_of_opening(error: &OpenError) -> Code {
+    use OpenError::{Arriving, Damaged, Gone, Left, OtherVersion};
     match error {
-        OpenError::Gone(_)
-        | OpenError::Damaged { .. }
-        | OpenError::Left(_)
-        | OpenError::Arriving(_)
-        | OpenError::OtherVersion { .. } => Code::STORE_POISONED,
+        Gone(_) | Damaged { .. } | Left(_) | Arriving(_) | OtherVersion { .. } => Code::STORE_POISONED,
         _ => Code::STORE_UNAVAILABLE,
     }
 }

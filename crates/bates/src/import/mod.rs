@@ -24,7 +24,7 @@ use crate::output::{self, Answer, Output, counted, grouped};
 use crate::progress::Progress;
 use lines::{Document, Documents, is_csv};
 use numbered::Numbered;
-use stream::{Answered, Outgoing, ScopeOf};
+use stream::{Outgoing, ScopeOf};
 
 const FAILED_SHOWN: u64 = 10;
 
@@ -103,10 +103,9 @@ impl ImportArgs {
             output::print_note(&format!("going on behind {}", counted(numbered.done, "line")));
         }
         let mut failed = 0;
-        let sent = stream::send(&series, Outgoing { documents, scope, id }, |answered| {
-            let bytes = answered.bytes;
-            failed += u64::from(!write(&mut numbered, answered, failed)?);
-            progress.show(numbered.done, bytes);
+        let sent = stream::send(&series, Outgoing { documents, scope, id }, |sent, answer| {
+            failed += u64::from(!write(&mut numbered, &sent.document, answer, failed)?);
+            progress.show(numbered.done, sent.bytes);
             Ok(())
         })
         .await;
@@ -142,8 +141,8 @@ impl ImportArgs {
 }
 
 /// Returns whether the line has a number.
-fn write(numbered: &mut Numbered, answered: Answered<'_>, failed: u64) -> Result<bool> {
-    let Answered { document: Document { line, text, .. }, answer, .. } = answered;
+fn write(numbered: &mut Numbered, document: &Document, answer: LineAnswer, failed: u64) -> Result<bool> {
+    let Document { line, text, .. } = document;
     let Problem { code, detail, .. } = match answer {
         LineAnswer::Assignment(Assignment { id, event, .. }) => {
             numbered.write(&Written { id, event, line: *line, document: text })?;

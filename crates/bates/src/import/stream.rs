@@ -29,15 +29,9 @@ pub(super) struct Outgoing {
     pub(super) id: String,
 }
 
-struct Sent {
-    document: Document,
+pub(super) struct Sent {
+    pub(super) document: Document,
     /// Bytes of the file read so far.
-    bytes: u64,
-}
-
-pub(super) struct Answered<'a> {
-    pub(super) document: &'a Document,
-    pub(super) answer: LineAnswer,
     pub(super) bytes: u64,
 }
 
@@ -45,7 +39,7 @@ pub(super) struct Answered<'a> {
 pub(super) async fn send(
     series: &Series,
     outgoing: Outgoing,
-    mut take: impl FnMut(Answered<'_>) -> Result<()>,
+    mut take: impl FnMut(&Sent, LineAnswer) -> Result<()>,
 ) -> Result<()> {
     let (pieces, waiting) = mpsc::channel(PIECES_MAX);
     let (sent, paired) = sync_channel(LINES_MAX);
@@ -83,14 +77,13 @@ async fn exchange(
     series: &Series,
     waiting: mpsc::Receiver<Vec<u8>>,
     paired: &Receiver<Sent>,
-    take: &mut impl FnMut(Answered<'_>) -> Result<()>,
+    take: &mut impl FnMut(&Sent, LineAnswer) -> Result<()>,
 ) -> Result<()> {
     let broken = "the answer of the server broke off; run the same command again to go on";
     let mut answers = series.assign_lines(waiting).await?;
     while let Some(answer) = answers.next().await.map_err(std::io::Error::other).context(broken)? {
-        let Sent { document, bytes } =
-            paired.recv().context("the server answered more lines than were sent")?;
-        take(Answered { document: &document, answer, bytes })?;
+        let sent = paired.recv().context("the server answered more lines than were sent")?;
+        take(&sent, answer)?;
     }
     // Every line that was sent must have an answer.
     match paired.recv() {

@@ -1,9 +1,7 @@
 //! Arguments of every pattern command: the template and its options, compiled.
 #![allow(clippy::doc_markdown, reason = "clap prints these comments as they are")]
 
-use std::convert::Infallible;
 use std::fmt;
-use std::str::FromStr;
 
 use anyhow::{Context, Result, anyhow, bail};
 use bates_pattern::{Date, DigitRules, Key, Options, Order, Pattern, PatternError, Reject, Reset, Scope};
@@ -60,11 +58,9 @@ enum OrderArg {
 #[derive(Clone)]
 struct Secret(String);
 
-impl FromStr for Secret {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::background::{Background, ticks};
-use crate::config::{Address, Config, ConfigArgs, OpenStore};
+use crate::config::{Config, ConfigArgs, OpenStore, address_or_off};
 use crate::output::{self, Output, counted};
 
 pub(crate) use outside::{know_pools, start_fillers};
@@ -113,11 +113,10 @@ fn greet<S: Store>(
 ) -> Result<()> {
     let address = |listener: Option<&TcpListener>| listener.map(TcpListener::local_addr).transpose();
     let (http, resp) = (address(http)?, address(resp)?);
-    let shown = |address: Option<SocketAddr>| address.map_or("off".into(), |address| address.to_string());
     let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
     writeln!(out, "bates {} hands out numbers", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "  HTTP            {}", shown(http))?;
-    writeln!(out, "  Redis protocol  {}", shown(resp))?;
+    writeln!(out, "  HTTP            {}", address_or_off(http))?;
+    writeln!(out, "  Redis protocol  {}", address_or_off(resp))?;
     writeln!(out, "  data            {}", config.store)?;
     writeln!(out, "  configuration   {file}")?;
     writeln!(out, "try:")?;
@@ -175,14 +174,10 @@ async fn listen<S: Store>(
     tokio::join!(http, resp, stop);
 }
 
-async fn bind(key: &str, address: Address) -> Result<Option<TcpListener>> {
-    match address {
-        Address::Off => Ok(None),
-        Address::At(address) => {
-            let listener = TcpListener::bind(address).await;
-            Ok(Some(listener.with_context(|| format!("cannot listen on {key} {address}"))?))
-        }
-    }
+async fn bind(key: &str, address: Option<SocketAddr>) -> Result<Option<TcpListener>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await;
+    Ok(Some(listener.with_context(|| format!("cannot listen on {key} {address}"))?))
 }
 
 async fn told(mut stopped: watch::Receiver<bool>) {
