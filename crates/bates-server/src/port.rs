@@ -53,6 +53,11 @@ pub(crate) async fn serve<C, R>(
         }
     }
     drop(listener);
+    drain(connections, &stopping).await;
+}
+
+/// A client that does not take its answers in time does not get them.
+async fn drain(mut connections: JoinSet<()>, stopping: &watch::Sender<bool>) {
     // An error means that no connection is left.
     let _ = stopping.send(true);
     let drained = async { while connections.join_next().await.is_some() {} };

@@ -40,7 +40,7 @@ fn short_paths(text: &str) -> Vec<(usize, String)> {
         .collect();
     let crate_at = |line: usize| sections.iter().rev().find(|(start, _)| *start <= line)?.1;
     let is_short = |span: &str| {
-        let is_path = span.ends_with('/') || span.ends_with(".rs") || span.ends_with(".sql");
+        let is_path = span.ends_with('/') || matches!(span.rsplit_once('.'), Some((_, "rs" | "sql")));
         is_path && !span.contains(' ') && paths_in(span).next().is_none()
     };
     let spans = code_spans(text).into_iter().filter(|(_, span)| is_short(span));

@@ -38,14 +38,7 @@ pub(super) async fn serve<S: Store>(
     // Made once: a new wait for each read would take a lock each time.
     let mut watched = stopping.clone();
     let mut stopped = pin!(watched.changed());
-    let mut connection = Connection {
-        reader: Reader::new(session.limits()),
-        session,
-        input: Vec::with_capacity(READ_BYTES),
-        output: Vec::new(),
-        machine,
-        deadline: None,
-    };
+    let mut connection = Connection::new(session, machine);
     loop {
         let open = connection.execute(&mut stream, &stopping).await?;
         connection.write(&mut stream).await?;
@@ -92,6 +85,11 @@ struct Connection<S> {
 }
 
 impl<S: Store> Connection<S> {
+    fn new(session: Session, machine: Arc<Machine<S>>) -> Self {
+        let (reader, input) = (Reader::new(session.limits()), Vec::with_capacity(READ_BYTES));
+        Self { reader, session, input, output: Vec::new(), machine, deadline: None }
+    }
+
     /// Executes every command that has arrived whole. Returns whether the connection stays open.
     async fn execute(
         &mut self,

@@ -90,7 +90,7 @@ pub async fn documents_pass_over_what_was_set_aside<D: DataSet>(data: &D) {
         for answer in <[_; 3]>::from(together) {
             match answer {
                 Ok(assigned) => {
-                    assert!(seen.insert(assigned.position.value()), "{} came twice", assigned.number)
+                    assert!(seen.insert(assigned.position.value()), "{} came twice", assigned.number);
                 }
                 Err(AssignError::Grant(GrantError::Exhausted { .. })) => {}
                 Err(error) => panic!("{error}"),

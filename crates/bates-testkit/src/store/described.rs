@@ -48,37 +48,22 @@ pub async fn a_promise_is_pinned_and_changed_by_one_call_only<D: DataSet>(data: 
     let other = store.pin(promised(Promise::Gapless), None).await;
     assert!(matches!(other, Err(StoreError::PromisePinned { .. })), "{other:?}");
     let document = || series("document");
-    assert_eq!(
-        store
-            .change_promise(document(), PromiseChange { from: Promise::Ordered, to: Promise::Gapless }, None)
-            .await,
-        Ok(false)
-    );
+    let change = async |from, to, described| {
+        store.change_promise(document(), PromiseChange { from, to }, described).await
+    };
+    assert_eq!(change(Promise::Ordered, Promise::Gapless, None).await, Ok(false));
     for _ in 0..2 {
-        let changed = store
-            .change_promise(document(), PromiseChange { from: Promise::Unique, to: Promise::Gapless }, None)
-            .await;
+        let changed = change(Promise::Unique, Promise::Gapless, None).await;
         assert_eq!(changed, Ok(true), "changed twice is changed");
     }
-    assert_eq!(
-        store
-            .change_promise(document(), PromiseChange { from: Promise::Unique, to: Promise::Ordered }, None)
-            .await,
-        Ok(false)
-    );
+    assert_eq!(change(Promise::Unique, Promise::Ordered, None).await, Ok(false));
     assert_eq!(store.describe(document(), None, Some("gapless".into())).await, Ok(true));
     let redescribed = |before: &str| Some(Redescription { before: before.into(), after: "ordered".into() });
-    let late = store
-        .change_promise(
-            document(),
-            PromiseChange { from: Promise::Gapless, to: Promise::Ordered },
-            redescribed("other"),
-        )
-        .await;
+    let late = change(Promise::Gapless, Promise::Ordered, redescribed("other")).await;
     assert_eq!(late, Ok(false), "another call has changed it meanwhile");
     for (from, to) in [(Promise::Gapless, Promise::Ordered), (Promise::Ordered, Promise::Gapless)] {
         let described = (to == Promise::Ordered).then(|| redescribed("gapless")).flatten();
-        assert_eq!(store.change_promise(document(), PromiseChange { from, to }, described).await, Ok(true));
+        assert_eq!(change(from, to, described).await, Ok(true));
     }
     assert_eq!(store.descriptions().await, Ok(vec![(document(), "ordered".into())]));
     drop(store);
@@ -88,10 +73,8 @@ pub async fn a_promise_is_pinned_and_changed_by_one_call_only<D: DataSet>(data: 
     if store.is_shared() {
         let outdated = Want { promise: Some(Promise::Unique), ..want(place("a"), 1) };
         let refused = store.grant(outdated).await;
-        assert!(
-            matches!(refused, Err(GrantError::Store(StoreError::PromiseChanged { .. }))),
-            "a process that has not followed would break the promise: {refused:?}"
-        );
+        let is_refused = matches!(refused, Err(GrantError::Store(StoreError::PromiseChanged { .. })));
+        assert!(is_refused, "a process that has not followed would break the promise: {refused:?}");
     }
     granted(&store, Want { promise: Some(Promise::Gapless), ..want(place("a"), 1) }).await;
 }
