@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is given up is not handed out afterwards, and is reported until the store has recorded it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
@@ -39,11 +39,17 @@ impl GivenUp {
         of_scope.map(|(_, range)| range.from()).chain(held_from).min()
     }
 
-    /// Removes the first `count` of a series; others may have come since.
-    fn reported(&self, series: &SeriesName, count: usize) {
+    fn of(&self, series: &SeriesName) -> Vec<(ScopeKey, Lease)> {
+        self.0.lock().get(series).cloned().unwrap_or_default()
+    }
+
+    /// Removes what was reported. Invariant: nothing else, because two reports of a series may be under way at once, and
+    /// more may have been given up meanwhile.
+    fn reported(&self, series: &SeriesName, reported: &[(ScopeKey, Lease)]) {
+        let reported: HashSet<&(ScopeKey, Lease)> = reported.iter().collect();
         let mut all = self.0.lock();
         if let Some(of_series) = all.get_mut(series) {
-            of_series.drain(..count);
+            of_series.retain(|given_up| !reported.contains(given_up));
             if of_series.is_empty() {
                 all.remove(series);
             }
@@ -130,10 +136,29 @@ impl<S: Store> Inner<S> {
     }
 
     async fn report(&self, series: &SeriesName, epoch: Option<u64>) -> Result<(), StoreError> {
-        let unused = self.given_up.0.lock().get(series).cloned().unwrap_or_default();
-        let count = unused.len();
-        self.store.give_up(series.clone(), epoch, unused).await?;
-        self.given_up.reported(series, count);
+        let unused = self.given_up.of(series);
+        self.store.give_up(series.clone(), epoch, unused.clone()).await?;
+        self.given_up.reported(series, &unused);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_report_of_the_same_ranges_removes_nothing_that_came_since() {
+        let place = Place { series: "key".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() };
+        let range = |from| Lease::new(from, from + 10).unwrap();
+        let given_up = GivenUp::default();
+        given_up.add(place.clone(), [range(1), range(11)]);
+        let [one, other] = [given_up.of(&place.series), given_up.of(&place.series)];
+        given_up.reported(&place.series, &one);
+        given_up.add(place.clone(), [range(21)]);
+        given_up.reported(&place.series, &other);
+        assert_eq!(given_up.of(&place.series), [(place.scope.clone(), range(21))]);
+        given_up.reported(&place.series, &given_up.of(&place.series));
+        assert_eq!(given_up.held_from(&place, None), None, "all is reported");
     }
 }
