@@ -2,7 +2,8 @@
 
 use bates_core::ledger::{Decision, Keys, Outcome, Request, ScopeBefore, decide};
 use bates_core::{
-    Definition, Pinned, Place, Position, Promise, PromiseChange, Redescription, SeriesName, StoreError,
+    Definition, Pinned, Pinning, Place, Position, Promise, PromiseChange, Redescription, SeriesName,
+    StoreError,
 };
 
 use crate::batch::sql::{self, integer};
@@ -38,11 +39,8 @@ pub(crate) async fn pin(
     compared(asked, pinned, is_new)
 }
 
-fn compared(
-    asked: &Definition,
-    (pinned, permutation_key): (Definition, Option<Vec<u8>>),
-    is_new: bool,
-) -> Result<Pinned, Failed> {
+fn compared(asked: &Definition, pinned: Pinning, is_new: bool) -> Result<Pinned, Failed> {
+    let (pinned, permutation_key) = pinned;
     match StoreError::of_difference(&pinned, asked) {
         None => Ok(Pinned { is_new, ..Pinned::again(&pinned, asked, permutation_key) }),
         Some(refused) => Err(Failed::Lasting(refused)),

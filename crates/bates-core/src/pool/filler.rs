@@ -172,10 +172,10 @@ impl<S: Store> Filler<S> {
             let (Some(epoch), Some(to), false) = (list.epoch, list.pushed_to, list.is_foreign) else {
                 continue;
             };
-            if watched.pushed_to.0 == epoch && to < watched.pushed_to.1 {
+            if watched.seen_epoch == epoch && to < watched.pushed_to {
                 rewound.push((watched.key.clone(), epoch));
             }
-            watched.pushed_to = (epoch, to);
+            (watched.seen_epoch, watched.pushed_to) = (epoch, to);
         }
         if rewound.is_empty() { Ok(()) } else { self.kept.list.discard(&rewound, server).await }
     }

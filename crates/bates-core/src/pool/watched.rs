@@ -17,8 +17,10 @@ pub(super) struct Watched {
     /// As the store knew it.
     pub(super) pool: Pool,
     pub(super) level: u64,
-    /// The epoch in which its list was last seen, and how far it was pushed.
-    pub(super) pushed_to: (u64, u64),
+    /// The epoch in which its list was last seen.
+    pub(super) seen_epoch: u64,
+    /// How far the list was pushed then.
+    pub(super) pushed_to: u64,
     pub(super) not_before: Duration,
     /// Whether it was reported that it cannot be filled.
     pub(super) is_told: bool,

@@ -31,6 +31,13 @@ pub enum Origin {
     Api,
 }
 
+/// How many numbers the rules accept of all positions of a pattern.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accepted {
+    pub(crate) numbers: u64,
+    pub(crate) positions: u64,
+}
+
 #[derive(Debug)]
 pub struct Entry {
     pub(crate) series: Series,
@@ -38,7 +45,7 @@ pub struct Entry {
     pub(crate) origin: Origin,
     pub(crate) time_zone: TimeZone,
     pub(crate) parameters: Vec<String>,
-    pub(crate) accepted: (u64, u64),
+    pub(crate) accepted: Accepted,
     pub(crate) has_changed_rules: bool,
     pub(crate) counts: Arc<Counts>,
     /// Whether a number must be waited for: its date is computed, or it is recorded first.
@@ -98,8 +105,8 @@ impl Entry {
 
     /// The numbers among this many positions: exact without rejection, else an estimate.
     pub fn numbers_in(&self, positions: u64) -> u64 {
-        let (accepted, of) = self.accepted;
-        let share = u128::from(positions) * u128::from(accepted) / u128::from(of.max(1));
+        let Accepted { numbers, positions: of } = self.accepted;
+        let share = u128::from(positions) * u128::from(numbers) / u128::from(of.max(1));
         u64::try_from(share).unwrap_or(positions)
     }
 

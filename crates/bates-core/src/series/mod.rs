@@ -20,7 +20,7 @@ use crate::scope::{Place, ScopeKey};
 
 pub use change::{Made, SERIES_MAX};
 pub use definition::{Definition, Pinned, Promise, PromiseChange, Redescription};
-pub(crate) use entry::OpenScope;
+pub(crate) use entry::{Accepted, OpenScope};
 pub use entry::{Entry, Origin, Value};
 pub(crate) use follow::Follower;
 pub use follow::{Followed, ReadSpec};

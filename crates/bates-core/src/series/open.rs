@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bates_pattern::{Construction, Key, Options, Order, Pattern, Position, Reject};
 use jiff::tz::TimeZone;
 
-use super::{Definition, Entry, Limits, MachineError, Memory, Origin, Promise, Registry, Series, SeriesSpec};
+use super::{
+    Accepted, Definition, Entry, Limits, MachineError, Memory, Origin, Promise, Registry, Series, SeriesSpec,
+};
 use crate::runtime::Runtime;
 use crate::store::{Measured, Store, StoreError};
 
@@ -76,11 +78,11 @@ pub(crate) async fn open_series<S: Store>(
 async fn weigh(
     runtime: &dyn Runtime,
     spec: SeriesSpec,
-) -> Result<(SeriesSpec, (u64, u64), Judged), MachineError> {
+) -> Result<(SeriesSpec, Accepted, Judged), MachineError> {
     let weighed = runtime.computed(move || {
         let judged = judge(&spec)?;
         let accepted = accepted(&judged.pattern);
-        if accepted.0 == 0 {
+        if accepted.numbers == 0 {
             return Err(MachineError::Empty(spec.name));
         }
         Ok((spec, accepted, judged))
@@ -170,14 +172,15 @@ fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {
     Err(MachineError::KeyLacks { series, key, parameter: parameter.into() })
 }
 
-fn accepted(pattern: &Pattern) -> (u64, u64) {
+fn accepted(pattern: &Pattern) -> Accepted {
     let positions = pattern.last().value() + 1;
-    (pattern.capacity().map_or(positions, bates_pattern::Capacity::count).min(positions), positions)
+    let numbers = pattern.capacity().map_or(positions, bates_pattern::Capacity::count).min(positions);
+    Accepted { numbers, positions }
 }
 
 /// Limits count numbers and leases hold positions: with rejection, one number takes several positions.
-fn in_accepted(limits: Limits, (accepted, positions): (u64, u64)) -> Limits {
-    let several = (positions / accepted.max(1)).clamp(1, POSITIONS_A_NUMBER_MAX);
+fn in_accepted(limits: Limits, Accepted { numbers, positions }: Accepted) -> Limits {
+    let several = (positions / numbers.max(1)).clamp(1, POSITIONS_A_NUMBER_MAX);
     Limits {
         lease_min: limits.lease_min.saturating_mul(several),
         lease_max: limits.lease_max.saturating_mul(several),
