@@ -4,7 +4,7 @@
 //! Must never move a cursor. Invariant: the pool is locked before it is written, and a position leaves `pooled` only in
 //! the transaction that writes what became of it.
 
-use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange};
+use bates_core::ledger::{NeededRows, PoolBefore, PoolChange, PoolState, PooledRange};
 use bates_core::{
     Missing, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling, StoreError, StoreResult,
 };
@@ -74,7 +74,7 @@ impl PoolStore for PostgresStore {
         let (place, settling) = (&place, &settling);
         self.done(|session| async move {
             let settled = async {
-                let change = load(&session, place).await?.settle(settling);
+                let change = load(&session, place, settling.needed_rows()).await?.settle(settling);
                 apply(&session, place, &change).await?;
                 check_not_left(&session).await
             };
@@ -110,7 +110,7 @@ async fn locked(session: &Session, place: &Place) -> Result<Pool, Failed> {
 }
 
 async fn renew(session: &Session, place: &Place, renewal: &Renewal) -> Result<Option<Pool>, Failed> {
-    let Some(change) = load(session, place).await?.renew(renewal.clone()) else { return Ok(None) };
+    let Some(change) = load(session, place, ALL).await?.renew(renewal.clone()) else { return Ok(None) };
     let sql = "UPDATE bates.pool SET epoch = $3, server_run = $4, server_replication = $5
                WHERE series = $1 AND scope = $2";
     let server = change.pool.server.as_ref();
@@ -127,11 +127,15 @@ struct Granted {
     batch: Uuid,
 }
 
-async fn load(session: &Session, place: &Place) -> Result<PoolBefore<Granted>, Failed> {
+const ALL: NeededRows = NeededRows { from: 0, to: i64::MAX as u64, below: 0 };
+
+async fn load(session: &Session, place: &Place, needed: NeededRows) -> Result<PoolBefore<Granted>, Failed> {
     let pool = locked(session, place).await?;
     let sql = "SELECT first, last, is_pushed, node, batch FROM bates.pooled WHERE series = $1 AND scope = $2
-               FOR UPDATE";
-    let rows = session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
+               AND (first < $3 AND last >= $4 OR first < $5) FOR UPDATE";
+    let [from, to, below] = [needed.from, needed.to, needed.below].map(integer);
+    let rows =
+        session.query(sql, &[&place.series.as_str(), &place.scope.as_str(), &to, &from, &below]).await?;
     let read = |row: &Row| {
         let range = sql::range(row, 0)?;
         let state = if row.get(2) { PoolState::Pushed } else { PoolState::Granted };

@@ -3,7 +3,7 @@
 //! Must never move a cursor. Invariant: a position leaves `pooled` only in the transaction that writes down what
 //! became of it.
 
-use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange};
+use bates_core::ledger::{NeededRows, PoolBefore, PoolChange, PoolState, PooledRange};
 use bates_core::{
     Lease, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling, StoreResult,
 };
@@ -105,7 +105,7 @@ fn make(transaction: &Transaction<'_>, place: &Place) -> Refusable<Pool> {
 fn renew(transaction: &Transaction<'_>, place: &Place, renewal: &Renewal) -> Refusable<Option<Pool>> {
     let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(&place.series))) };
     let _ = make(transaction, place)?;
-    let Some(change) = load(transaction, at, place)?.renew(renewal.clone()) else { return Ok(Ok(None)) };
+    let Some(change) = load(transaction, at, place, ALL)?.renew(renewal.clone()) else { return Ok(Ok(None)) };
     let server = change.pool.server.as_ref();
     let (run, replication) = (server.map(|server| &server.run), server.map(|server| &server.replication));
     let sql =
@@ -118,11 +118,18 @@ fn renew(transaction: &Transaction<'_>, place: &Place, renewal: &Renewal) -> Ref
 
 fn settle(transaction: &Transaction<'_>, place: &Place, settling: &Settling) -> Refusable<()> {
     let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(&place.series))) };
-    let change = load(transaction, at, place)?.settle(settling);
+    let change = load(transaction, at, place, settling.needed_rows())?.settle(settling);
     Ok(Ok(apply(transaction, at, &change)?))
 }
 
-fn load(transaction: &Transaction<'_>, at: ScopeRef<'_>, place: &Place) -> Result<PoolBefore<i64>> {
+const ALL: NeededRows = NeededRows { from: 0, to: i64::MAX as u64, below: 0 };
+
+fn load(
+    transaction: &Transaction<'_>,
+    at: ScopeRef<'_>,
+    place: &Place,
+    needed: NeededRows,
+) -> Result<PoolBefore<i64>> {
     let read = |row: &Row<'_>| {
         let state = match row.get_ref(2)?.as_str()? {
             "granted" => PoolState::Granted,
@@ -133,12 +140,15 @@ fn load(transaction: &Transaction<'_>, at: ScopeRef<'_>, place: &Place) -> Resul
         Ok(PooledRange { range, state, holder: row.get(3)? })
     };
     let of = params![at.series_id, at.scope];
-    let pooled = "SELECT first, last, state, run FROM pooled WHERE series_id = ? AND scope = ?";
+    let NeededRows { from, to, below } = needed;
+    let pooled = "SELECT first, last, state, run FROM pooled WHERE series_id = ? AND scope = ?
+                  AND (first < ? AND last >= ? OR first < ? OR state = 'popped')";
+    let those = params![at.series_id, at.scope, integer(to), integer(from), integer(below)];
     let held_from = "SELECT held_from FROM cursor WHERE series_id = ? AND scope = ?";
     let held_from: Option<Option<i64>> = write::row(transaction, held_from, of, |row| row.get(0))?;
     Ok(PoolBefore {
         pool: find(transaction, place)?.unwrap_or_default(),
-        rows: write::rows(transaction, pooled, of, read)?,
+        rows: write::rows(transaction, pooled, those, read)?,
         held_from: held_from.flatten().map(whole),
     })
 }

@@ -22,7 +22,7 @@ pub use decide::decide;
 pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
 pub use keys::{Key, KeyState, KeyUse, Keys};
 pub use lease::LeaseEnd;
-pub use pool::{Pool, PoolBefore, PoolChange, PoolState, PooledRange, Renewal, Server, Settling};
+pub use pool::{NeededRows, Pool, PoolBefore, PoolChange, PoolState, PooledRange, Renewal, Server, Settling};
 
 #[derive(Clone, Debug)]
 pub enum Request {

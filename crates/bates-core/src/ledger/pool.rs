@@ -2,6 +2,8 @@
 //!
 //! Invariant: a position leaves the rows of a pool only together with what became of it: it was popped, or it is lost.
 
+use std::collections::BTreeMap;
+
 use crate::gap::{Missing, Reason};
 use crate::range::{Lease, Ranges};
 
@@ -45,6 +47,24 @@ pub struct Settling {
     pub unused: Option<Lease>,
     /// Everything below this position was popped. Does not count if the pool was renewed since.
     pub popped_to: Option<u64>,
+}
+
+/// The rows of a pool that a settlement needs: those that overlap `[from, to)`, those that begin below `below`, and all
+/// that were popped. A pool may have thousands of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeededRows {
+    pub from: u64,
+    pub to: u64,
+    pub below: u64,
+}
+
+impl Settling {
+    pub fn needed_rows(&self) -> NeededRows {
+        let settled = || [self.pushed, self.unused].into_iter().flatten();
+        let from = settled().map(Lease::from).min().unwrap_or(0);
+        let to = settled().map(Lease::to).max().unwrap_or(0);
+        NeededRows { from, to, below: self.popped_to.unwrap_or(0) }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,17 +184,19 @@ impl<H: Clone + PartialEq> Rows<H> {
     }
 
     fn change(self, before: &[PooledRange<H>], pool: Pool) -> PoolChange<H> {
-        let gone = before.iter().filter(|row| !self.rows.contains(row));
-        let removed = gone.map(|row| row.range.from()).collect();
-        let added = self.rows.into_iter().filter(|row| !before.contains(row)).collect();
-        PoolChange { pool, removed, added, lost: self.lost }
+        let by_first = |rows: &[PooledRange<H>]| -> BTreeMap<u64, PooledRange<H>> {
+            rows.iter().map(|row| (row.range.from(), row.clone())).collect()
+        };
+        let (old, new) = (by_first(before), by_first(&self.rows));
+        let gone = old.iter().filter(|(first, row)| new.get(first) != Some(row));
+        let removed = gone.map(|(first, _)| *first).collect();
+        let added = new.iter().filter(|(first, row)| old.get(first) != Some(row));
+        PoolChange { pool, removed, added: added.map(|(_, row)| row.clone()).collect(), lost: self.lost }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -242,7 +264,16 @@ mod tests {
                 other => other,
             }))).collect();
             let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from };
+            let NeededRows { from, to, below } = settling.needed_rows();
+            let is_needed = |row: &&PooledRange<u8>| {
+                row.range.from() < to && row.range.to() > from
+                    || row.range.from() < below
+                    || row.state == PoolState::Popped
+            };
+            let needed = rows.iter().filter(is_needed).cloned().collect();
             let change = before.settle(&settling);
+            let of_needed = PoolBefore { pool: pool(1), rows: needed, held_from }.settle(&settling);
+            prop_assert_eq!(&of_needed, &change, "the other rows do not matter");
             let after = applied(rows.clone(), &change);
             let mut found = positions(&after, &change.lost);
             let popped: Vec<u64> =

@@ -68,9 +68,6 @@ impl fmt::Display for StoreAt {
     }
 }
 
-/// Longer than for a server, because no caller waits behind a command.
-const COMMAND_PATIENCE: Duration = Duration::from_mins(1);
-
 /// A store named on the command line, with the password that `psql` would take.
 impl FromStr for StoreAt {
     type Err = String;
@@ -80,8 +77,7 @@ impl FromStr for StoreAt {
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Folder(PathBuf::from(path))),
             Some(("postgres" | "postgresql", _)) => {
                 let address = Address::parse(given).map_err(|error| OpenError::from(error).to_string())?;
-                let settings = Settings { patience: COMMAND_PATIENCE, ..Settings::default() };
-                Ok(Self::Postgres(Box::new(with_variable(address)), settings))
+                Ok(Self::Postgres(Box::new(with_variable(address)), Settings::default()))
             }
             _ => Err("expected sqlite: and the path of a folder, or an address such as postgres://user@host/database".to_owned()),
         }
