@@ -1,4 +1,4 @@
-//! `cargo xtask bench instructions [-- --against PATH]`: processor instructions that the server needs for one request,
+//! `cargo xtask bench instructions [-- --against PATH --repeat N]`: processor instructions that the server needs for one request,
 //! counted by Valgrind's callgrind. Counts hardly depend on what else the machine does, so two builds can be compared
 //! where rates are too noisy: `--against` names the binary of the other build.
 #![allow(clippy::unwrap_used)]
@@ -121,14 +121,15 @@ fn post(path: &str, body: &str) -> String {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip_while(|argument| argument != "--against").skip(1);
+    let argument = |name: &str| std::env::args().skip_while(|argument| argument != name).nth(1);
     let ours = PathBuf::from(env!("CARGO_BIN_EXE_bates"));
-    let other = arguments.next().map(PathBuf::from);
-    println!("instructions of the server for one request, medians of 3");
+    let other = argument("--against").map(PathBuf::from);
+    let repeat = argument("--repeat").map_or(3, |count| count.parse().expect("a number of rounds"));
+    println!("instructions of the server for one request, medians of {repeat}");
     println!("  {:<42} {:>12} {:>12} {:>7}", "", "this build", "the other", "ratio");
     for workload in &WORKLOADS {
         let (mut this, mut that) = (Vec::new(), Vec::new());
-        for _ in 0..3 {
+        for _ in 0..repeat {
             this.push(per_request(&ours, workload));
             that.extend(other.as_deref().map(|other| per_request(other, workload)));
         }
