@@ -39,6 +39,7 @@ pub use document::{
     Assign, AssignError, AssignRefused, Assigned, CLAIM_LASTS, Claim, Claimed, Content, Decided, Decision,
     DecisionRule, DecisionTime, Delivering, DeliveringEach, Delivery, Document, Filter, Idempotency,
     Numbered, Outcomes, Relay, RelaySettings, Settled, Settlement, Sink, State, Undelivered, Verdict,
+    deliver_by_each,
 };
 pub use error::IssueError;
 pub use gap::{

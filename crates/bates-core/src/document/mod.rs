@@ -15,4 +15,4 @@ pub use outbox::{
 };
 pub use record::{Document, State};
 pub use relay::{CLAIM_LASTS, Relay, RelaySettings};
-pub use sink::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
+pub use sink::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered, deliver_by_each};

@@ -10,19 +10,13 @@ use uuid::Uuid;
 
 use crate::scope::Place;
 
-/// Receives the documents of a series, at least once each, always with the same id. A sink implements `deliver` or
-/// `deliver_each`; the default of each calls the other.
+/// Receives the documents of a series, at least once each, always with the same id.
 ///
 /// Invariant: a document counts as delivered only if it survives a crash of the receiver, as far as the sink can tell.
 pub trait Sink: Send + Sync + 'static {
-    /// Delivers documents; answers for each, in their order. A failure must not keep the others from being tried.
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
-        Box::pin(async move {
-            let outcomes = Outcomes::unknown(deliveries.len());
-            self.deliver_each(deliveries, &outcomes).await;
-            outcomes.known("the sink told nothing of it")
-        })
-    }
+    /// Delivers documents; answers for each, in their order. A failure must not keep the others from being tried. A sink
+    /// that implements `deliver_each` calls [`deliver_by_each`] here.
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a>;
 
     /// Reports each outcome as soon as it is known. Reported outcomes count even if the rest of the batch takes too long.
     fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
@@ -38,6 +32,15 @@ pub trait Sink: Send + Sync + 'static {
 
     /// Where it delivers to, for people. Must not contain a secret.
     fn describe(&self) -> String;
+}
+
+/// [`Sink::deliver`] of a sink that reports each outcome by itself.
+pub fn deliver_by_each<'a>(sink: &'a impl Sink, deliveries: &'a [Delivery]) -> Delivering<'a> {
+    Box::pin(async move {
+        let outcomes = Outcomes::unknown(deliveries.len());
+        sink.deliver_each(deliveries, &outcomes).await;
+        outcomes.known("the sink told nothing of it")
+    })
 }
 
 pub type Delivering<'a> = Pin<Box<dyn Future<Output = Vec<Result<(), Undelivered>>> + Send + 'a>>;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bates_connect::{Trust, client_config, root_certificates};
-use bates_core::{DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
+use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered, deliver_by_each};
 use futures_util::{StreamExt as _, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::client::{
@@ -60,6 +60,10 @@ impl Bucket {
 }
 
 impl Sink for Bucket {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+        deliver_by_each(self, deliveries)
+    }
+
     fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
         let each = stream::iter(deliveries.iter().enumerate());
         Box::pin(each.for_each_concurrent(CONCURRENCY, async |(at, delivery)| {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bates_connect::{Address, AddressError, client_config, root_certificates};
-use bates_core::{DeliveringEach, Delivery, Outcomes, Sink, Undelivered};
+use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered, deliver_by_each};
 use deadpool_postgres::{Object, Pool};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
@@ -139,6 +139,10 @@ impl Postgres {
 }
 
 impl Sink for Postgres {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+        deliver_by_each(self, deliveries)
+    }
+
     fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
         Box::pin(self.insert_each(deliveries, outcomes))
     }

@@ -8,7 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bates_connect::{Trust, client_config, root_certificates};
-use bates_core::{DeliveringEach, Delivery, Outcomes, Runtime as _, Sink, SystemRuntime, Undelivered};
+use bates_core::{
+    Delivering, DeliveringEach, Delivery, Outcomes, Runtime as _, Sink, SystemRuntime, Undelivered,
+    deliver_by_each,
+};
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url, redirect};
@@ -128,6 +131,10 @@ impl Webhook {
 }
 
 impl Sink for Webhook {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+        deliver_by_each(self, deliveries)
+    }
+
     fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
         let each = stream::iter(deliveries.iter().enumerate());
         Box::pin(each.for_each_concurrent(self.concurrency, async |(at, delivery)| {
