@@ -20,29 +20,28 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A series and a scope: made once, used for many numbers.
     let documents = bates.series("document")?.scope([("project", "PROJ"), ("type", "9012")]);
     println!("document {}", documents.next().await?);
-    for (_, number) in documents.take(3).await?.iter() {
+    for number in documents.take(3).await? {
         println!("document {number}");
     }
 
-    // Code that must not wait takes what is in memory, on whatever thread.
+    // Code that must not wait takes numbers from memory, on any thread.
     let messages = bates.series("conversation")?.scope([("conversation", "abc123")]);
     println!("message {}", messages.next().await?);
     let other = std::thread::spawn(move || messages.try_next());
     println!("message {}", other.join().expect("it does not panic")?);
 
-    // A number for something that is saved elsewhere: confirmed once it is, or else an explained gap.
+    // A number for something that is saved elsewhere: confirm it, or it becomes an explained gap.
     let invoice = bates.series("invoice")?.reserve(Duration::from_mins(1)).await?;
-    println!("invoice {} is {}", invoice.number, bates.confirm(invoice.event).await?.state);
+    println!("invoice {} is {}", invoice.number, bates.confirm(invoice.document_id).await?.state);
 
-    // A number tells where it is from, and a text what speaks against it.
+    // A number can be traced to its series and position; any text can be validated.
     let short = bates.series("short")?.next().await?;
-    let found = bates.find(short.as_str()).await?;
+    let found = bates.find(&short).await?;
     println!("short {short} is position {} of {}", found[0].position, found[0].entry.series().name());
     println!("validate {:?}", bates.series("short")?.validate("no-key").reasons());
 
-    // What is in memory is given back, so that the next run goes on without a gap. Numberings keep the folder open.
+    // Unused numbers go back to the store, so the next run continues without a gap. A numbering keeps the folder open.
     drop(documents);
-    let closed = bates.close().await;
-    println!("closed, {} given back", closed.returned);
+    println!("closed with {} gaps", bates.close().await?);
     Ok(())
 }

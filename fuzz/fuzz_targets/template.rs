@@ -9,5 +9,5 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, &str)| {
     let (choice, template) = input;
-    claims::template_holds(template, choice);
+    claims::check_template(template, choice);
 });

@@ -1,5 +1,5 @@
-//! `cargo xtask bench NAME`: a benchmark by a name one can remember. Owns the table of names. Must never
-//! measure anything itself.
+//! `cargo xtask bench NAME`: runs a benchmark by a short name. Owns the table of names. Must never measure anything
+//! itself.
 
 use std::process::ExitCode;
 
@@ -31,7 +31,7 @@ const BENCHES: [Bench; 12] = [
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Which benchmark
+    /// The name of the benchmark
     name: String,
     /// Arguments for the benchmark itself
     #[arg(last = true, value_name = "BENCHMARK ARGUMENTS")]
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn find(name: &str) -> Result<&'static Bench> {
     BENCHES.iter().find(|bench| bench.name == name).ok_or_else(|| {
         let known: Vec<_> = BENCHES.iter().map(|bench| bench.name).collect();
-        anyhow!("there is no benchmark `{name}`; there is: {}", known.join(", "))
+        anyhow!("unknown benchmark `{name}`; expected one of {}", known.join(", "))
     })
 }
 
@@ -70,11 +70,11 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_benchmark_is_answered_with_the_known_ones() {
+    fn the_error_for_an_unknown_benchmark_lists_the_names() {
         let message = find("patern").map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             message,
-            "there is no benchmark `patern`; there is: pattern, resp, serve, postgres, documents, outbox, openg2p, redis, client, instructions, sqlite, sinks"
+            "unknown benchmark `patern`; expected one of pattern, resp, serve, postgres, documents, outbox, openg2p, redis, client, instructions, sqlite, sinks"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Runs the cargo that runs us, so that one toolchain does everything. Must never decide what a failure of
-//! cargo means: its exit code is handed on.
+//! Runs the cargo that runs this program, so that one toolchain does everything. Must never interpret a failure of
+//! cargo: its exit code is passed on.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ pub(crate) fn command() -> Command {
     command
 }
 
-/// The exit code to end with; a cargo that was killed by a signal has none.
+/// A cargo that was killed by a signal has no exit code, and counts as a failure.
 pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask hunt`: the long hunts of `crates/bates/tests/it/hunts`, one after the other.
+//! `cargo xtask hunt`: runs the long random tests in `crates/bates/tests/it/hunts`, one after the other.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     /// How long each hunt lasts
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     seconds: u64,
-    /// What happens at random is the same with the same seed, as far as threads allow
+    /// The seed of the random choices; a run repeats as far as threads allow
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only this hunt: answers, calls, redis or runtimes
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let name = match &arguments.name {
         Some(name) if HUNTS.contains(&name.as_str()) => format!("hunts::{name}::"),
-        Some(name) => bail!("there is no hunt {name:?}: the hunts are {}", HUNTS.join(", ")),
+        Some(name) => bail!("unknown hunt {name:?}; expected one of {}", HUNTS.join(", ")),
         None => "hunts::".to_owned(),
     };
     let words = ["test", "-p", "bates", "--test", "it", "--", "--nocapture", "--test-threads=1", &name];

@@ -1,5 +1,5 @@
-//! The client libraries of other languages that the tests use, and how they get there: into folders under
-//! `target/`, with the package program of their language. Must never touch what is installed on the machine.
+//! Installs the client libraries of other languages that the tests use into folders under `target/`, with the package
+//! manager of their language. Must never touch what is installed on the machine.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use bates_testkit::clients::{HELM, IOREDIS, KUBERNETES_VALIDATE, Library, REDIS_PY, helm};
 
-/// The file in which pip finds a digest.
+/// The file from which pip reads the digest.
 const PINNED: &str = "pinned.txt";
 
-/// Installs what is missing; does nothing, and needs no network, when nothing is.
+/// Installs missing libraries; needs no network if none is missing.
 pub(crate) fn prepare() -> Result<()> {
     for library in [REDIS_PY, IOREDIS, HELM, KUBERNETES_VALIDATE] {
-        // Helm is published for one kind of machine; others bring their own.
+        // The Helm package exists for one kind of machine only; other machines need their own Helm.
         if library.is_installed() || library == HELM && helm().is_ok() {
             continue;
         }
@@ -25,8 +25,7 @@ pub(crate) fn prepare() -> Result<()> {
     Ok(())
 }
 
-/// Into a folder beside, which becomes the right one when it is complete: what was broken off is not taken for
-/// done.
+/// Installs into a temporary folder and renames it when complete, so that an interrupted installation does not count.
 fn install(library: &Library) -> Result<()> {
     eprintln!("    installing {} {}, for {}", library.package, library.version, library.interpreter);
     let folder = library.folder();
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_library_is_installed_at_its_pin_by_the_program_of_its_language() {
+    fn each_library_is_installed_at_its_pinned_version() {
         let line = |library| format!("{:?}", command(library, Path::new("there")));
         assert!(line(&REDIS_PY).contains(r#""python3" "-m" "pip""#));
         assert!(line(&REDIS_PY).ends_with(&format!(r#""there" "redis=={}""#, REDIS_PY.version)));

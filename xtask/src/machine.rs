@@ -1,6 +1,6 @@
-//! What the tests need installed, and how it gets there. Owns the only table of system packages. Must never
-//! edit the configuration of the machine or use the services that a package brings and may start: the tests
-//! run servers of their own, on ports of their own.
+//! Installs the programs that the tests need. Owns the only table of system packages. Must never edit the
+//! configuration of the machine, or use services that a package may start: the tests run their own servers on their
+//! own ports.
 
 use std::{fmt::Write as _, process::Command};
 
@@ -11,7 +11,7 @@ struct Program {
     binary: &'static str,
     /// Its package on Debian and Ubuntu.
     package: &'static str,
-    /// What people elsewhere would look for.
+    /// What to look for on other systems.
     product: &'static str,
 }
 
@@ -25,16 +25,20 @@ const PROGRAMS: [Program; 16] = [
     Program { binary: "redis-benchmark", package: "redis-tools", product: "the Redis client" },
     Program { binary: "strace", package: "strace", product: "strace, which injects faults" },
     Program { binary: "faketime", package: "faketime", product: "libfaketime, which makes clocks jump" },
-    Program { binary: "unshare", package: "util-linux", product: "util-linux, for a disk of a test's own" },
+    Program {
+        binary: "unshare",
+        package: "util-linux",
+        product: "util-linux, which gives a test its own disk",
+    },
     Program { binary: "openssl", package: "openssl", product: "OpenSSL, which makes certificates" },
     Program { binary: "curl", package: "curl", product: "curl, for the examples" },
     Program { binary: "pip3", package: "python3-pip", product: "pip, for the Redis client of Python" },
     Program { binary: "npm", package: "npm", product: "npm, for the Redis client of Node" },
-    Program { binary: "promtool", package: "prometheus", product: "Prometheus, which proves alerts" },
-    Program { binary: "systemd-analyze", package: "systemd", product: "systemd, which judges its units" },
+    Program { binary: "promtool", package: "prometheus", product: "Prometheus, which tests alerts" },
+    Program { binary: "systemd-analyze", package: "systemd", product: "systemd, which checks its units" },
 ];
 
-/// Installs what is missing; does nothing, and needs no rights, when nothing is.
+/// Installs missing programs; needs no rights if none is missing.
 pub(crate) fn prepare() -> Result<()> {
     let is_missing = |binary: &str| programs::find(binary).is_none();
     let missing = missing(is_missing);
@@ -60,7 +64,7 @@ fn packages(missing: &[&'static Program]) -> Vec<&'static str> {
 
 fn how_to_install(missing: &[&'static Program]) -> String {
     let mut message =
-        String::from("the tests need programs that are missing; install them and run this again:");
+        String::from("the tests need programs that are missing; install them and run the command again:");
     for Program { binary, product, .. } in missing {
         let _ = write!(message, "\n  {binary}, of {product}");
     }
@@ -76,12 +80,12 @@ fn install(missing: &[&'static Program]) -> Result<()> {
     apt_get(as_root, &[&["install", "-y", "-qq", "--no-install-recommends"], packages.as_slice()].concat())
 }
 
-/// What to put before a command that only root may run.
+/// The words before a command that only root may run.
 fn as_root(is_root: bool, has_sudo: bool) -> Result<&'static [&'static str]> {
     match (is_root, has_sudo) {
         (true, _) => Ok(&[]),
         (false, true) => Ok(&["sudo"]),
-        (false, false) => bail!("that needs root, and there is no sudo"),
+        (false, false) => bail!("installing packages needs root or sudo"),
     }
 }
 
@@ -105,12 +109,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_with_everything_misses_nothing() {
+    fn a_complete_machine_misses_nothing() {
         assert!(missing(|_| false).is_empty());
     }
 
     #[test]
-    fn each_package_is_asked_for_once() {
+    fn each_package_is_installed_once() {
         let all = missing(|_| true);
         assert_eq!(
             packages(&all),
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn root_needs_no_sudo_and_nobody_else_goes_without() {
+    fn only_root_needs_no_sudo() {
         assert!(as_root(true, false).unwrap().is_empty());
         assert_eq!(as_root(false, true).unwrap(), ["sudo"]);
         assert!(as_root(false, false).is_err());

@@ -1,5 +1,5 @@
-//! `cargo xtask`: everything a contributor or CI runs that is more than one plain cargo command. Owns the
-//! command line; each command is a module. Must never be needed to build or use Bates.
+//! `cargo xtask`: runs what takes more than one plain cargo command, for contributors and CI. Owns the command line;
+//! each command is a module. Must never be needed to build or use Bates.
 
 use std::{path::Path, process::ExitCode};
 
@@ -21,12 +21,12 @@ mod tidy;
     about = "Tests, checks and measures Bates",
     disable_help_subcommand = true,
     after_help = "Examples:
-  cargo xtask test                       install what the tests need, then run all of them
+  cargo xtask test                       install what the tests need, then run all tests
   cargo xtask test -- -p bates-pattern   the tests of one crate
   cargo xtask tidy                       check the style rules
-  cargo xtask tidy --bless               lower the recorded sizes to what they have shrunk to
+  cargo xtask tidy --bless               lower the recorded limits to the current values
   cargo xtask bench pattern              run one benchmark
-  cargo xtask hunt --seconds 600         look for broken promises at random, for as long as is said"
+  cargo xtask hunt --seconds 600         run each random test for ten minutes"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -35,13 +35,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install what is missing, start a private PostgreSQL and Redis, run the tests
+    /// Install what is missing, start a private PostgreSQL and Redis, and run the tests
     Test(test::Arguments),
     /// Check the style rules that a program can check
     Tidy(tidy::Arguments),
     /// Run a benchmark by its name
     Bench(bench::Arguments),
-    /// Look for broken promises at random: calls given up, runtimes that end, lost answers, a Redis that forgets
+    /// Run long random tests: cancelled calls, runtimes that end, lost answers, a Redis that loses data
     Hunt(hunt::Arguments),
 }
 
@@ -65,7 +65,7 @@ fn run() -> Result<ExitCode> {
     }
 }
 
-/// The root of the repository: this package lies directly under it.
+/// The root of the repository, the parent of this package.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a package folder has a parent")
 }

@@ -1,11 +1,9 @@
-//! Progress: a line when a step begins, a line with its duration when it ends. Must never hide what the
-//! step itself prints.
+//! Prints a line when a step begins, and its duration when it ends. Must never hide what the step prints.
 
 use std::time::Instant;
 
 use anyhow::Result;
 
-/// Runs one step under its name.
 pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     eprintln!("==> {name}");
     let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: from a fresh machine to a test verdict in one command. Owns the order of the steps and
-//! the environment that the tests see. Must never end without ending the servers it started.
+//! `cargo xtask test`: takes a fresh machine to a test result in one command. Owns the order of the steps and the
+//! environment of the tests. Must never end without stopping the servers that it started.
 
 use std::{
     fmt::Display,
@@ -9,14 +9,14 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use bates_testkit::{
     PrivatePostgres, PrivateRedis,
-    shared::{POSTGRES_VARIABLE, REDIS_VARIABLE},
+    shared_servers::{POSTGRES_VARIABLE, REDIS_VARIABLE},
 };
 
 use crate::{cargo, libraries, machine, step::step};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Arguments for `cargo test`; without a package among them, the whole workspace is tested
+    /// Arguments for `cargo test`; without a package, the whole workspace is tested
     #[arg(last = true, value_name = "CARGO TEST ARGUMENTS")]
     cargo: Vec<String>,
 }
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !names_package(&arguments.cargo) {
         step("check the library without the binary", check_library)?;
     }
-    // Both are dropped, and thereby ended, on every way out of this function.
+    // Dropping these stops the servers, on every path out of this function.
     let postgres = step("start a private PostgreSQL", || Ok(PrivatePostgres::start()?))?;
     let redis = step("start a private Redis", || Ok(PrivateRedis::start()?))?;
     let mut command = test_command(&arguments.cargo, postgres.url(), redis.url());
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(cargo::exit_code(status))
 }
 
-/// What a program embeds compiles without all that is only there for the binary.
+/// The library must compile without the dependencies of the binary.
 fn check_library() -> Result<()> {
     let arguments = ["check", "--package", "bates", "--lib", "--no-default-features"];
     let status = cargo::command().args(arguments).status().context("cannot run cargo")?;
@@ -43,7 +43,7 @@ fn check_library() -> Result<()> {
     Ok(())
 }
 
-/// Without `--all-targets`, which would leave the documentation tests out.
+/// Without `--all-targets`, which would skip the documentation tests.
 fn test_command(arguments: &[String], postgres: impl Display, redis: impl Display) -> Command {
     let mut command = cargo::command();
     command.arg("test");
@@ -55,7 +55,7 @@ fn test_command(arguments: &[String], postgres: impl Display, redis: impl Displa
     command
 }
 
-/// Cargo lets `--workspace` win over `--package`, so it is left out where a package is named.
+/// With `--workspace`, cargo ignores `--package`, so the two are never combined.
 fn names_package(arguments: &[String]) -> bool {
     arguments
         .iter()
@@ -86,15 +86,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_for_the_test_binaries_reaches_them() {
+    fn arguments_after_two_dashes_reach_the_test_binaries() {
         assert_eq!(line(&["--", "-p"]), "cargo test --workspace -- -p");
     }
 
     #[test]
-    fn the_tests_are_told_where_the_servers_are() {
+    fn the_environment_names_the_servers() {
         let command = test_command(&[], "postgres://here", "redis://there");
-        let told: Vec<_> =
+        let variables: Vec<_> =
             command.get_envs().filter_map(|(name, value)| name.to_str().zip(value?.to_str())).collect();
-        assert_eq!(told, [(POSTGRES_VARIABLE, "postgres://here"), (REDIS_VARIABLE, "redis://there")]);
+        assert_eq!(variables, [(POSTGRES_VARIABLE, "postgres://here"), (REDIS_VARIABLE, "redis://there")]);
     }
 }

@@ -1,4 +1,4 @@
-//! Gaps, and what a reconciliation found.
+//! Gaps, and the result of a reconciliation.
 
 use std::collections::BTreeMap;
 
@@ -8,65 +8,64 @@ use crate::page::page;
 use crate::scope::scope_text;
 
 page! {
-    /// Some gaps, in the order of their series, scopes and positions.
-    #[cfg_attr(feature = "schema", schema(as = Gaps))]
+    /// One page of gaps, ordered by series, scope and position.
     GapPage {
         /// The gaps.
         gaps: Gap
     }
 }
 
-/// Positions whose numbers no one has.
+/// A range of positions whose numbers are not in use, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = KnownGap))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Gap {
     /// The series.
     pub series: String,
-    /// The scope.
+    /// The parameters of the scope.
     #[cfg_attr(feature = "schema", schema(example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: BTreeMap<String, String>,
-    /// Its period, if the series starts again by date.
+    /// The period of the scope, for a series that resets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
     /// The first position.
     pub first: u64,
     /// The last position.
     pub last: u64,
-    /// Why: `outbox_dlq`, `abandoned`, `voided`, `untracked_loss`, `crash_skip`, `lease_lost`, `burned`,
+    /// The reason: `outbox_dlq`, `abandoned`, `voided`, `untracked_loss`, `crash_skip`, `lease_lost`, `burned`,
     /// `floor_raised`, `fill_fenced`, `pool_invalidated` or `delivery_unknown`.
     #[cfg_attr(feature = "schema", schema(example = "voided"))]
     pub reason: String,
-    /// Whether the numbers may be in use all the same: their holder crashed, or forgot.
+    /// Whether the numbers may be in use after all, because their holder crashed or lost its records.
     pub uncertain: bool,
-    /// When it was first seen.
+    /// When the gap was first found.
     #[cfg_attr(feature = "schema", schema(format = DateTime))]
     pub seen: String,
 }
 
 impl Gap {
-    /// The columns of a row of CSV.
-    pub const CSV: &'static str = "series,scope,first,last,count,reason,uncertain,seen";
+    /// The header row of the CSV format.
+    pub const CSV_HEADER: &'static str = "series,scope,first,last,count,reason,uncertain,seen";
 
-    /// A row of CSV. Of all columns only the scope may hold a comma or a quote, and it is quoted.
-    pub fn csv(&self) -> String {
+    /// The gap as a CSV row. Only the scope may hold a comma or a quote, so only the scope is quoted.
+    pub fn csv_row(&self) -> String {
         let Self { series, first, last, reason, uncertain, seen, .. } = self;
         let scope = scope_text(&self.scope, self.period.as_deref()).replace('"', "\"\"");
         format!("{series},\"{scope}\",{first},{last},{},{reason},{uncertain},{seen}", last - first + 1)
     }
 }
 
-/// What a reconciliation found.
+/// The result of a reconciliation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Reconciled))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Reconciliation {
-    /// Scopes that were looked at.
+    /// Scopes compared.
     pub scopes: u64,
-    /// Gaps, each a range.
+    /// Gaps found, each a range of positions.
     pub gaps: u64,
-    /// Positions in them.
+    /// Positions in these gaps.
     pub missing: u64,
     /// Positions that a crashed process may have used.
     pub uncertain: u64,
-    /// Texts among the user's documents that are no numbers of their series.
+    /// Texts in your documents that are not numbers of their series.
     pub strangers: u64,
 }

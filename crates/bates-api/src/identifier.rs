@@ -1,55 +1,55 @@
-//! What an identifier is, and what speaks against it.
+//! Validating a text as an identifier, and tracing an identifier to its series.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a text could be an identifier of a series.
+/// Whether a text is a valid identifier of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Verdict {
-    /// Whether nothing speaks against it.
+    /// Whether the text is valid.
     pub valid: bool,
-    /// Everything that does.
+    /// Every reason why it is not; empty if it is valid.
     pub reasons: Vec<Reason>,
 }
 
-/// One thing that speaks against a text.
+/// One reason why a text is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Reason {
-    /// Its stable code.
+    /// The stable code of the reason.
     #[cfg_attr(feature = "schema", schema(example = "checksum"))]
     pub code: String,
-    /// A sentence.
+    /// The reason in words.
     pub message: String,
 }
 
-/// What an identifier could be.
+/// The series and positions that an identifier matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Trace {
     /// The identifier.
     pub id: String,
-    /// Each series that it could be of.
+    /// One match for each series that could have issued the identifier.
     pub matches: Vec<Match>,
 }
 
-/// A series and scope that an identifier could be of.
+/// A series, scope and position that an identifier matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Match {
     /// The series.
     #[cfg_attr(feature = "schema", schema(example = "document"))]
     pub series: String,
-    /// The parameters that the identifier shows.
+    /// The scope parameters that the identifier contains.
     #[cfg_attr(feature = "schema", schema(example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: BTreeMap<String, String>,
-    /// The period that it shows.
+    /// The period that the identifier contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
-    /// Its position.
+    /// The position of the identifier.
     pub position: u64,
-    /// Whether the position was granted; `null` if the identifier does not show its whole scope.
+    /// Whether the position was granted; `null` if the identifier does not contain its whole scope.
     pub granted: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! Numbers in advance: asked for, given, returned, and who holds some.
+//! Leases: numbers that a client takes in advance, returns, or still holds.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::page::page;
 use crate::scope::{Day, Parameters};
 
-/// What is wanted in advance.
+/// A lease to take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -16,53 +16,54 @@ pub struct LeaseRequest {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: Parameters,
-    /// How many numbers; where they are written out, at most 100,000 are given.
+    /// How many numbers to lease. A lease that lists its numbers has at most 100,000.
     #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 1_000_000, example = 100))]
     pub count: u64,
-    /// The business date, for a series that shows one; by default today's, and then the numbers are good for today only.
+    /// The business date, for a series with dates; defaults to today, and then the numbers are valid only today.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<String>, format = Date, example = "2026-12-31"))]
     pub date: Option<Day>,
-    /// Whether numbers are wanted where ranges of positions would do.
+    /// Whether to list the numbers even where ranges of positions would be enough.
     #[serde(default)]
     pub numbers: bool,
-    /// Leases from before of which everything was used: they have ended.
+    /// Earlier leases whose numbers are all used; the server ends them.
     #[serde(default)]
     pub used: Vec<String>,
 }
 
-/// Numbers in advance: ranges of positions for a client that renders them, or the numbers themselves.
+/// A lease: ranges of positions that the client renders itself, or the numbers themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = GivenLease, example = json!({
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(example = json!({
     "lease": "01a1e19c-cd3f-7336-a8ad-4c01672ab58a", "ranges": [{"first": 1001, "last": 1100}],
     "template": "{project}-{type}-{seq}", "construction": 1})))]
 pub struct LeaseGrant {
-    /// By what it is named when it ends.
+    /// The id of the lease, needed to end it.
     pub lease: String,
-    /// Every position in them is a number, which the template and the scope make of it. With numbers: where they lie,
-    /// with positions that are no numbers.
+    /// Without `numbers`: the leased positions, each of which the client renders with the template and the scope. With
+    /// `numbers`: the ranges that contain them, including positions that rejection rules skip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranges: Option<Vec<PositionRange>>,
-    /// The template of the series, with ranges.
+    /// The template of the series; only without `numbers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// When the numbering starts again, with ranges, if it does.
+    /// When the numbering resets; only without `numbers`, and only for a series that resets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reset: Option<String>,
-    /// The version of what a template means, with ranges. Who does not know it asks for numbers.
+    /// The version of the rendering rules; only without `numbers`. A client that does not know this version asks for
+    /// `numbers` instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub construction: Option<u16>,
-    /// The numbers, where the series is shuffled, rejects some or shows a day, or numbers were asked for.
+    /// The numbers, if the client asked for them or the series is shuffled, has rejection rules or shows a day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<Vec<LeasedNumber>>,
-    /// After this many milliseconds the numbers are of a day that is over; missing if they are good at any time.
+    /// After this many milliseconds the day of the numbers is over. Absent if the numbers stay valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub good_for_ms: Option<u64>,
 }
 
-/// Positions from the first to the last.
+/// A range of positions, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Range))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PositionRange {
     /// The first position.
@@ -73,37 +74,36 @@ pub struct PositionRange {
     pub last: u64,
 }
 
-/// A number, and its position.
+/// A number and its position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = GivenNumber))]
-#[expect(missing_docs, reason = "the names say it, and the description of the API has no more")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[expect(missing_docs, reason = "the names of the fields are enough")]
 pub struct LeasedNumber {
     pub position: u64,
     pub id: String,
 }
 
-/// What a client did not use.
+/// The part of a lease that a client did not use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReturnRequest {
-    /// The positions of the lease that were not used, and never will be; each range wholly within the lease.
+    /// Positions that were not used and never will be. Each range must lie within the lease.
     pub unused: Vec<PositionRange>,
 }
 
-/// A lease that has ended.
+/// The result of ending a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Returned))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ReturnOutcome {
-    /// How many numbers are gaps from now on: `lease_lost`.
+    /// How many numbers became gaps with reason `lease_lost`.
     pub gaps: u64,
 }
 
 page! {
-    /// What clients hold.
-    #[cfg_attr(feature = "schema", schema(as = HeldLeases))]
+    /// One page of leases that clients hold.
     LeasePage {
-        /// In the order in which they were given.
+        /// The leases, in the order in which they were granted.
         leases: HeldLease
     }
 }
@@ -111,7 +111,7 @@ page! {
 /// A lease that a client holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[expect(missing_docs, reason = "the names say it, and the description of the API has no more")]
+#[expect(missing_docs, reason = "the names of the other fields are enough")]
 pub struct HeldLease {
     pub lease: String,
     pub series: String,
@@ -119,9 +119,9 @@ pub struct HeldLease {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
     pub ranges: Vec<PositionRange>,
-    /// Who holds it: a token by its name, or an address.
+    /// The caller that holds the lease: the name of its token, or its address.
     pub who: String,
-    /// Since when.
+    /// When the lease was granted.
     #[cfg_attr(feature = "schema", schema(format = DateTime))]
     pub since: String,
 }

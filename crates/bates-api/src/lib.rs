@@ -1,7 +1,8 @@
-//! What travels between a server and its clients: requests, responses, problems, paths, and scopes in text.
+//! The types of the HTTP API: requests, responses, problems, paths, and the text form of a scope.
 //!
-//! Owns how each of them is spelled, once for the server, the Rust client and the command line; `OpenAPI` is made from
-//! it (feature `schema`). Must never contain behaviour beyond parsing and spelling, nor know the core or a socket.
+//! Owns the JSON format, shared by the server, the Rust client and the command line. The `OpenAPI` document is generated
+//! from these types (feature `schema`). Must never contain more than parsing and formatting, nor depend on the core or
+//! on a socket.
 #![warn(missing_docs)]
 
 mod audit;

@@ -1,4 +1,4 @@
-//! Numbers of a scope, and what is known of scopes.
+//! The numbers of a scope, and the state of scopes.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::page::page;
 use crate::scope::{Day, Parameters};
 
-/// Which numbers are wanted.
+/// The numbers to take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Ask))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NumberRequest {
     /// A value for each parameter of the series.
@@ -17,62 +17,72 @@ pub struct NumberRequest {
     #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: Parameters,
     /// How many numbers.
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     #[cfg_attr(feature = "schema", schema(default = 1, minimum = 1, maximum = 1_000_000))]
     pub count: u64,
-    /// The business date, for a series that shows one; by default today's, in its time zone.
+    /// The business date, for a series with dates; defaults to today in the time zone of the series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<String>, format = Date, example = "2026-12-31"))]
     pub date: Option<Day>,
+    /// Whether the answer also has the position of each number.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub positions: bool,
 }
 
-pub(crate) fn one() -> u64 {
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+pub(crate) fn default_count() -> u64 {
     1
 }
 
-/// Numbers, ascending by position.
+/// Numbers, ordered by position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Ids, example = json!({"ids": ["PROJ-9012-1001", "PROJ-9012-1002"]})))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(example = json!({"ids": ["PROJ-9012-1001", "PROJ-9012-1002"]})))]
 pub struct Numbers {
-    /// As many as were asked for; fewer where the scope ends.
+    /// As many numbers as requested, or fewer if the scope ends.
     pub ids: Vec<String>,
+    /// The position of each number, if `positions` was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positions: Option<Vec<u64>>,
 }
 
 page! {
-    /// Some scopes of a series, by their keys.
-    #[cfg_attr(feature = "schema", schema(as = Page))]
+    /// One page of the scopes of a series, ordered by their keys.
     ScopePage {
         /// The scopes.
         scopes: ScopeCursor
     }
 }
 
-/// A scope, and how far its cursor has come.
+/// A scope and its cursor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = KnownScope))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ScopeCursor {
-    /// The values of its parameters.
+    /// The parameters of the scope.
     #[cfg_attr(feature = "schema", schema(example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: BTreeMap<String, String>,
-    /// Its period, if the series starts again by date.
+    /// The period of the scope, for a series that resets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
-    /// The first position that is not granted. Some below it may still be held in memory.
+    /// The first position not yet granted. A node may still hold positions below it in memory.
     pub cursor: u64,
 }
 
-/// What is known of a scope.
+/// The state of a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Peek {
-    /// Whether a number of it was ever asked for.
+    /// Whether a number of the scope was ever requested.
     pub exists: bool,
-    /// The highest position handed out; after a crash, the highest granted.
+    /// The highest position issued; after a crash, the highest position granted.
     pub last: Option<u64>,
-    /// The position that comes next; `null` at the end.
+    /// The next position; `null` if the scope is exhausted.
     pub next: Option<u64>,
     /// How many numbers are left.
     pub left: u64,
-    /// Whether that is an estimate, because of rejection rules.
+    /// Whether `left` is an estimate, because of rejection rules.
     pub left_is_estimate: bool,
 }

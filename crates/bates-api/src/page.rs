@@ -1,17 +1,17 @@
-//! Lists that are answered page by page.
+//! Lists that the server answers page by page.
 
 use serde::de::DeserializeOwned;
 
-/// A page of a list: some items, and what to give as `after` to see those behind them.
+/// A page of a list: its items, and the `after` parameter that requests the next page.
 pub trait Page: DeserializeOwned {
-    /// What is listed.
+    /// The type of the items.
     type Item;
 
-    /// The items, and the `after` of the next page; the last page has none.
+    /// The items, and the `after` parameter of the next page; `None` on the last page.
     fn into_parts(self) -> (Vec<Self::Item>, Option<String>);
 }
 
-/// Declares a page: its name, its items, and the field that holds them.
+/// Declares a page type: its name, the field that holds the items, and the type of the items.
 macro_rules! page {
     ($(#[$about:meta])* $page:ident { $(#[$about_items:meta])* $items:ident: $item:ident }) => {
         #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -20,7 +20,7 @@ macro_rules! page {
         pub struct $page {
             $(#[$about_items])*
             pub $items: Vec<$item>,
-            /// Give this as `after` to see those behind them; missing on the last page.
+            /// The `after` parameter of the next page; absent on the last page.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub after: Option<String>,
         }

@@ -1,21 +1,21 @@
-//! Shared pools: lists of numbers in Redis, and the marker beside each.
+//! Shared pools: lists of numbers in Redis, and the marker of each list.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::number::one;
+use crate::number::default_count;
 use crate::scope::Parameters;
 
-/// The key of the marker of a list: a hash that names the epoch and the store. The braces are a hash tag: in a cluster,
-/// it has the slot of its list, whose own key holds no braces.
+/// The Redis key of the marker of a list: a hash with the epoch and the store. The braces are a hash tag, so that a Redis
+/// cluster puts the marker into the slot of its list, whose key has no braces.
 pub fn marker_key(list: &str) -> String {
     format!("{{{list}}}:bates")
 }
 
-/// A pool that is asked for.
+/// A pool to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = AskPool))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PoolRequest {
     /// A value for each parameter of the series.
@@ -24,81 +24,81 @@ pub struct PoolRequest {
     pub scope: Parameters,
 }
 
-/// A program is about to take from a pool.
+/// A program that is about to take numbers from a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = AskAttach))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AttachRequest {
     /// A value for each parameter of the series.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: Parameters,
-    /// `run_id` of the Redis server that you see.
+    /// The `run_id` of the Redis server that the program is connected to.
     pub run_id: Box<str>,
-    /// Its `master_replid`.
+    /// The `master_replid` of that server.
     pub replication_id: Box<str>,
 }
 
-/// Numbers that are wanted in the place of those of a pool.
+/// Numbers to take from Bates instead of from a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = AskValues))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PoolNumberRequest {
     /// A value for each parameter of the series.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: Parameters,
-    /// How many; 1 unless said.
-    #[serde(default = "one")]
-    #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 100_000))]
+    /// How many numbers.
+    #[serde(default = "default_count")]
+    #[cfg_attr(feature = "schema", schema(default = 1, minimum = 1, maximum = 100_000))]
     pub count: u64,
 }
 
-/// A pool.
+/// A pool and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = KnownPool))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PoolStatus {
     /// The series.
     pub series: String,
-    /// The scope.
+    /// The parameters of the scope.
     #[cfg_attr(feature = "schema", schema(example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: BTreeMap<String, String>,
-    /// The key of its list.
+    /// The Redis key of the list.
     #[cfg_attr(feature = "schema", schema(example = "id-pool:PROJ:9012"))]
     pub key: String,
-    /// Numbers in it when it was last looked at; missing if it never was.
+    /// How many numbers the list had when the server last checked; absent before the first check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<u64>,
-    /// Raised whenever Redis forgot.
+    /// The epoch, which the server raises whenever Redis has lost data.
     pub epoch: u64,
 }
 
-/// Pools.
+/// The pools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = KnownPools))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PoolList {
-    /// Each pool that was ever asked for.
+    /// Every pool that was ever requested.
     pub pools: Vec<PoolStatus>,
 }
 
-/// What a program needs that takes from a pool.
+/// What a program needs in order to take numbers from a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Attached))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Attachment {
-    /// The key of the list. Its marker is the hash `{KEY}:bates`.
+    /// The Redis key of the list. The marker of the list is the hash `{KEY}:bates`.
     #[cfg_attr(feature = "schema", schema(example = "id-pool:PROJ:9012"))]
     pub key: String,
     /// The epoch that the marker must have.
     pub epoch: u64,
-    /// The store that the marker must name: the field `store`.
+    /// The value that the field `store` of the marker must have.
     #[cfg_attr(feature = "schema", schema(example = "6f0c1f3e-8f1d-4f43-9c41-2b6f2b7f1a55"))]
     pub store: String,
 }
 
-/// Numbers as the list of a pool holds them.
+/// Numbers in the form in which the list of the pool holds them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Values))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PoolNumbers {
-    /// As many as were asked for; fewer where the scope ends.
+    /// As many numbers as requested, or fewer if the scope ends.
     pub values: Vec<String>,
 }

@@ -1,30 +1,30 @@
-//! What went wrong, as `application/problem+json`.
+//! Errors of the API, as `application/problem+json`.
 
 use serde::{Deserialize, Serialize};
 
-/// An error, as RFC 9457 describes it.
-// Of what a server leaves out, a client needs none: it reads a problem that has a code and a sentence.
+/// An error, in the format of RFC 9457.
+// A client accepts a problem that has only `code` and `detail`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Problem {
-    /// The kind of problem, a name that never changes.
+    /// A URI for the kind of error, which never changes.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(required = true, example = "urn:bates:error:exhausted"))]
     pub r#type: String,
-    /// What happened, in general.
+    /// The meaning of the code.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(required = true))]
     pub title: String,
-    /// The status of the answer.
+    /// The HTTP status of the response.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(required = true))]
     pub status: u16,
-    /// What happened, in particular.
+    /// What failed in this request.
     pub detail: String,
-    /// The stable code.
+    /// The stable error code.
     #[cfg_attr(feature = "schema", schema(example = "exhausted"))]
     pub code: String,
-    /// Whether a number may have been taken without reaching a caller.
+    /// Whether a number may have been issued without reaching the caller.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(required = true))]
     pub may_burn: bool,

@@ -1,4 +1,4 @@
-//! A scope in text: its parameters, a business date, and how both are shown.
+//! The text form of a scope: its parameters and a business date.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,20 +8,20 @@ use bates_pattern::Date;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Names and values, in the order in which they came, also if one came twice: a server refuses that.
+/// Scope parameters, in the order of the request. A name that occurs twice is kept twice, so that the server can refuse it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameters(Vec<(String, String)>);
 
-/// A day, written as `2026-12-31` and in no other way.
+/// A calendar day; its only text form is `2026-12-31`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Day(Date);
 
-/// A text that is not a day.
+/// A text that is not a calendar day.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no day: expected YYYY-MM-DD")]
+#[error("invalid date {0:?}: expected YYYY-MM-DD")]
 pub struct DayError(String);
 
-/// A scope as it is shown: its parameters, and its period if it has one.
+/// Formats a scope for display: its parameters, and its period if it has one.
 pub fn scope_text(parameters: &BTreeMap<String, String>, period: Option<&str>) -> String {
     let mut words: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     words.extend(period.map(|period| format!("@{period}")));
@@ -29,12 +29,12 @@ pub fn scope_text(parameters: &BTreeMap<String, String>, period: Option<&str>) -
 }
 
 impl Parameters {
-    /// Adds one.
+    /// Adds a parameter.
     pub fn push(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.push((name.into(), value.into()));
     }
 
-    /// Each of them.
+    /// The names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -54,12 +54,12 @@ impl Serialize for Parameters {
 
 impl<'de> Deserialize<'de> for Parameters {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
+        struct ParametersVisitor;
+        impl<'de> Visitor<'de> for ParametersVisitor {
             type Value = Parameters;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with a text for each parameter")
+                f.write_str("an object with a string for each parameter")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parameters, A::Error> {
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for Parameters {
                 Ok(Parameters(pairs))
             }
         }
-        deserializer.deserialize_map(Pairs)
+        deserializer.deserialize_map(ParametersVisitor)
     }
 }
 
@@ -81,11 +81,17 @@ impl Day {
     }
 }
 
+impl From<Date> for Day {
+    fn from(date: Date) -> Self {
+        Self(date)
+    }
+}
+
 impl FromStr for Day {
     type Err = DayError;
 
     fn from_str(text: &str) -> Result<Self, DayError> {
-        // The calendar reads more than one spelling.
+        // The parser accepts other formats as well, such as 20261231.
         let date = text.parse().ok().filter(|date: &Date| date.to_string() == text);
         date.map(Self).ok_or_else(|| DayError(text.chars().take(32).collect()))
     }
@@ -106,8 +112,7 @@ impl Serialize for Day {
 impl<'de> Deserialize<'de> for Day {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let refused = |_| serde::de::Error::custom("the date is no day: expected YYYY-MM-DD");
-        text.parse().map_err(refused)
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -116,17 +121,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_that_came_twice_is_kept_twice() {
+    fn a_duplicate_parameter_is_kept() {
         let text = r#"{"b":"1","a":"2","b":"3"}"#;
-        let read: Parameters = serde_json::from_str(text).expect("an object of texts");
-        assert_eq!(read.iter().collect::<Vec<_>>(), [("b", "1"), ("a", "2"), ("b", "3")]);
-        assert_eq!(serde_json::to_string(&read).expect("texts"), text);
+        let parameters: Parameters = serde_json::from_str(text).expect("an object of strings");
+        assert_eq!(parameters.iter().collect::<Vec<_>>(), [("b", "1"), ("a", "2"), ("b", "3")]);
+        assert_eq!(serde_json::to_string(&parameters).expect("all keys are strings"), text);
     }
 
     #[test]
-    fn a_day_has_one_spelling() {
-        let day: Day = serde_json::from_str(r#""2026-12-31""#).expect("a day");
-        assert_eq!(serde_json::to_string(&day).expect("a text"), r#""2026-12-31""#);
+    fn a_day_has_one_text_form() {
+        let day: Day = serde_json::from_str(r#""2026-12-31""#).expect("a valid day");
+        assert_eq!(serde_json::to_string(&day).expect("a string"), r#""2026-12-31""#);
         for text in ["20261231", "2026-12-31T00:00:00", "2026-02-30", "", "tomorrow"] {
             assert!(text.parse::<Day>().is_err(), "{text}");
         }

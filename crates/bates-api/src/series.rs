@@ -1,4 +1,4 @@
-//! A series in words: what a configuration file and the API both say of one.
+//! The description of a series, as the configuration file and the API write it.
 
 use std::fmt;
 
@@ -7,173 +7,173 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A series as its users describe it.
+/// The description of a series, as its owner writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Description {
-    /// The template, as in `{project}-{type}-{seq}`.
+pub struct SeriesDescription {
+    /// The template, for example `{project}-{type}-{seq}`.
     pub pattern: String,
-    /// What is promised of its numbers: `unique`, `ordered` or `gapless`.
-    #[serde(default = "unique")]
+    /// The promise: `unique`, `ordered` or `gapless`.
+    #[serde(default = "default_promise")]
     pub promise: String,
-    /// In which order positions walk through the space: `counting` or `shuffled`.
-    #[serde(default = "counting")]
+    /// The order of the numbers: `counting` or `shuffled`.
+    #[serde(default = "default_order")]
     pub order: String,
-    /// The first position; by default 1 where the text is decimal and counts, else 0.
+    /// The first position. Defaults to 1 for decimal numbers that count up, and to 0 otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<u64>,
-    /// How Redis keys name its scopes, as in `id-pool:{project}:{type}`.
+    /// The template of Redis keys that name scopes, for example `id-pool:{project}:{type}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What `LPOP` gives: `id`, the whole identifier, or `seq`, its sequence part.
-    #[serde(default = "id")]
+    /// What `LPOP` returns: `id`, the whole identifier, or `seq`, its sequence part.
+    #[serde(default = "default_value")]
     pub value: String,
-    /// When the numbering starts again: `never`, `yearly`, `monthly`, `daily` or `fiscal-MM-DD`.
-    #[serde(default = "never")]
+    /// When the numbering resets: `never`, `yearly`, `monthly`, `daily` or `fiscal-MM-DD`.
+    #[serde(default = "default_reset")]
     pub reset: String,
-    /// The time zone in which a business date is taken, by its IANA name.
-    #[serde(default = "utc")]
+    /// The time zone of business dates, by its IANA name.
+    #[serde(default = "default_time_zone")]
     pub time_zone: String,
-    /// A rule set that numbers must keep: `openg2p` or `mosip`, with settings as in `openg2p:even_run=2`.
+    /// A rule set that numbers must satisfy: `openg2p` or `mosip`, with options as in `openg2p:even_run=2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reject: Option<String>,
-    /// Digits or words that may not occur in a number.
+    /// Digits or words that must not occur in a number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restrict: Vec<String>,
-    /// The limits within which it is handed out.
+    /// Limits of the dispenser for this series.
     #[serde(default)]
     pub limits: LimitSettings,
-    /// Whether it is recorded who takes its numbers, and for how long that is kept; not unless said.
+    /// Whether the server records who takes numbers, and for how long it keeps the records. Off by default.
     #[serde(default, skip_serializing_if = "AuditSetting::is_off")]
     pub audit: AuditSetting,
 }
 
-/// The limits of a series; what is left out has its default.
+/// The limits of a series. Fields that are left out have their defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = DescribedLimits))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitSettings {
-    /// Numbers in the first lease of a scope; a crash right after it skips at most as many.
+    /// How many positions the first range of a scope has. A crash right after that grant skips at most this many.
     pub lease_min: u64,
-    /// Numbers in the largest lease; a crash skips at most twice as many.
+    /// How many positions the largest range has. A crash skips at most twice this many.
     pub lease_max: u64,
-    /// When this share of a lease is left, the next one is fetched.
+    /// The dispenser fetches the next range when this share of the current one is left.
     pub watermark_percent: u8,
-    /// Callers that may wait for one scope.
+    /// How many callers may wait for one scope.
     pub waiters_max: usize,
-    /// Scopes that the series may have.
+    /// How many scopes the series may have.
     pub scopes_max: u64,
 }
 
-/// Whether it is recorded who takes numbers: `true`, `false`, or `{retention_hours: 9600}`.
+/// Whether the server records who takes numbers: `true`, `false`, or `{retention_hours: 9600}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = DescribedAudit))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum AuditSetting {
-    /// It is, and kept for ever; or it is not.
+    /// `true`: recorded and kept forever. `false`: not recorded.
     Switch(bool),
-    /// It is, and kept for a time.
-    Kept(AuditRetention),
+    /// Recorded, and kept for a time.
+    Retained(AuditRetention),
 }
 
-/// How long an audit is kept.
+/// How long audit records are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = KeptAudit))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AuditRetention {
-    /// A record is removed after this many hours.
+    /// The server removes a record after this many hours.
     #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 876_000, example = 9_600))]
     pub retention_hours: u64,
 }
 
-/// A series, and what follows from its description.
+/// A series: its description, and the properties derived from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Series {
-    /// Its name.
+    /// The name of the series.
     #[cfg_attr(feature = "schema", schema(example = "document"))]
     pub name: String,
-    #[expect(missing_docs, reason = "its fields are those of the series, also in OpenAPI")]
+    #[expect(missing_docs, reason = "flattened: the JSON object of the series has its fields")]
     #[serde(flatten)]
-    pub description: Description,
-    /// The parameters of a scope.
+    pub description: SeriesDescription,
+    /// The names of the scope parameters.
     pub parameters: Vec<String>,
     /// The last position of a scope.
     pub last: u64,
     /// How many numbers a scope has.
     pub capacity: u64,
-    /// Whether the capacity is an estimate, because of rejection rules.
+    /// Whether `capacity` is an estimate, because of rejection rules.
     pub capacity_is_estimate: bool,
-    /// Who described it, and so who may change it: `file` or `api`.
+    /// Where the series is described, and therefore where it can be changed: `file` or `api`.
     pub origin: String,
 }
 
 /// All series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = AllSeries))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SeriesList {
-    /// By name.
+    /// The series, ordered by name.
     pub series: Vec<Series>,
 }
 
-/// What may be changed of a series at any time. What is left out stays; `null` is the default again.
+/// A change to a series. Fields that are left out stay as they are; `null` restores the default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Amendment {
-    /// What the series promises from now on: `unique`, `ordered` or `gapless`.
+pub struct SeriesPatch {
+    /// The new promise: `unique`, `ordered` or `gapless`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise: Option<String>,
-    /// Some of the limits, or all.
+    /// The limits to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<LimitSettings>))]
     pub limits: Option<Value>,
-    /// A rule set that numbers must keep; `null` for none.
+    /// A rule set that numbers must satisfy; `null` removes it.
     #[serde(default, deserialize_with = "null_or_value", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub reject: Option<Value>,
-    /// Digits or words that may not occur in a number; `null` for none.
+    /// Digits or words that must not occur in a number; `null` removes them.
     #[serde(default, deserialize_with = "null_or_value", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<Vec<String>>))]
     pub restrict: Option<Value>,
-    /// Whether it is recorded who takes its numbers, and for how long that is kept; `null` for not at all.
+    /// Whether the server records who takes numbers, and for how long it keeps the records; `null` switches the audit off.
     #[serde(default, deserialize_with = "null_or_value", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<AuditSetting>))]
     pub audit: Option<Value>,
 }
 
-/// What became of the numbers that a retired series held in memory.
+/// What happened to the numbers of a retired series that the server held in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Retired))]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Retirement {
-    /// Unused numbers that went back to their cursors.
+    /// Unused numbers that were returned to their cursors.
     pub returned: u64,
-    /// Numbers that remain as gaps.
+    /// Unused numbers that became gaps.
     pub gaps: u64,
 }
 
-fn unique() -> String {
+fn default_promise() -> String {
     "unique".to_owned()
 }
 
-fn counting() -> String {
+fn default_order() -> String {
     "counting".to_owned()
 }
 
-fn id() -> String {
+fn default_value() -> String {
     "id".to_owned()
 }
 
-fn never() -> String {
+fn default_reset() -> String {
     "never".to_owned()
 }
 
-fn utc() -> String {
+fn default_time_zone() -> String {
     "UTC".to_owned()
 }
 
-/// The defaults of the core, which a test of the server compares.
+/// The same defaults as in the core; a test in `bates-server` compares them.
 impl Default for LimitSettings {
     fn default() -> Self {
         Self {
@@ -198,11 +198,11 @@ impl AuditSetting {
     }
 }
 
-/// By hand, so that an error says what was expected.
+/// Not derived, so that the error message says what is expected.
 impl<'de> Deserialize<'de> for AuditSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
+        struct AuditVisitor;
+        impl<'de> Visitor<'de> for AuditVisitor {
             type Value = AuditSetting;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -214,14 +214,14 @@ impl<'de> Deserialize<'de> for AuditSetting {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<AuditSetting, A::Error> {
-                AuditRetention::deserialize(MapAccessDeserializer::new(map)).map(AuditSetting::Kept)
+                AuditRetention::deserialize(MapAccessDeserializer::new(map)).map(AuditSetting::Retained)
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(AuditVisitor)
     }
 }
 
-/// Tells `null` from a field that is left out.
+/// Distinguishes `null` from a field that is left out.
 fn null_or_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -230,15 +230,14 @@ fn null_or_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Va
 mod tests {
     use super::*;
 
-    /// A client reads what a server writes, also with a description of its own in it.
     #[test]
-    fn a_series_is_read_as_it_is_written() {
+    fn a_series_round_trips_through_json() {
         let text = r#"{"name":"document","pattern":"{seq}","promise":"unique","order":"counting","start":1001,
             "value":"id","reset":"never","time_zone":"UTC","limits":{"lease_min":32},"audit":{"retention_hours":1},
             "parameters":["project"],"last":9,"capacity":9,"capacity_is_estimate":false,"origin":"file"}"#;
-        let series: Series = serde_json::from_str(text).expect("a series");
+        let series: Series = serde_json::from_str(text).expect("a valid series");
         assert_eq!((series.description.start, series.description.limits.lease_max), (Some(1001), 65_536));
-        let text = serde_json::to_string(&series).expect("it has only texts as keys");
-        assert_eq!(serde_json::from_str::<Series>(&text).expect("it was written"), series);
+        let text = serde_json::to_string(&series).expect("all keys are strings");
+        assert_eq!(serde_json::from_str::<Series>(&text).expect("the server wrote it"), series);
     }
 }

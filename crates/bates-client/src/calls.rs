@@ -1,7 +1,7 @@
 //! What is asked of a server besides numbers and documents: identifiers, gaps, decisions, series and pools.
 
 use bates_api::{
-    DecisionCount, KnownDocument, OutboxCounts, Path, PoolList, PoolRequest, PoolStatus, Reconciliation,
+    DecisionCount, DocumentStatus, OutboxCounts, Path, PoolList, PoolRequest, PoolStatus, Reconciliation,
     SeriesList, Trace, Verdict,
 };
 use serde::de::DeserializeOwned;
@@ -13,14 +13,14 @@ use crate::transport::{Call, Retry};
 
 /// A decision about documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum DocumentAction {
     /// Deliver a dead document again, or a pending one at once.
     Retry,
     /// Give up a document: its number is a gap.
     Abandon,
 }
 
-impl Decision {
+impl DocumentAction {
     fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -52,23 +52,23 @@ impl Client {
     }
 
     /// Delivers a dead document after all, or a pending one at once; by its number or its event id.
-    pub async fn retry(&self, id: &str) -> Result<KnownDocument, Error> {
-        self.decide(id, Decision::Retry).await
+    pub async fn retry(&self, id: &str) -> Result<DocumentStatus, Error> {
+        self.decide(id, DocumentAction::Retry).await
     }
 
     /// Gives up a document, by its number or its event id: its number becomes a gap, uncertain if the sink may have taken
     /// it. Idempotent. Refused with `delivery_under_way` while it is being delivered.
-    pub async fn abandon(&self, id: &str) -> Result<KnownDocument, Error> {
-        self.decide(id, Decision::Abandon).await
+    pub async fn abandon(&self, id: &str) -> Result<DocumentStatus, Error> {
+        self.decide(id, DocumentAction::Abandon).await
     }
 
     /// Decides about a document, by its number or its event id.
-    pub async fn decide(&self, id: &str, decision: Decision) -> Result<KnownDocument, Error> {
+    pub async fn decide(&self, id: &str, decision: DocumentAction) -> Result<DocumentStatus, Error> {
         self.post(Path::v1(["outbox", id, decision.name()])?).await
     }
 
     /// Decides about all dead documents, or those of a series, and answers how many.
-    pub async fn decide_all(&self, series: Option<&str>, decision: Decision) -> Result<u64, Error> {
+    pub async fn decide_all(&self, series: Option<&str>, decision: DocumentAction) -> Result<u64, Error> {
         let path = Path::v1(["outbox", decision.name()])?;
         let path = series.into_iter().fold(path, |path, series| path.with("series", series));
         let DecisionCount { count } = self.post(path).await?;

@@ -8,7 +8,7 @@ use reqwest::header::HeaderValue;
 
 use crate::error::Error;
 use crate::series::Series;
-use crate::transport::{Address, Patience, Transport, config};
+use crate::transport::{Address, RetrySettings, Transport, config};
 
 /// A client of a Bates server. Clones share its connections. Needs a Tokio runtime; follows no redirect, uses no proxy.
 ///
@@ -33,7 +33,7 @@ pub struct ClientBuilder {
     url: String,
     secret: Option<String>,
     authorities: Vec<Vec<u8>>,
-    patience: Patience,
+    patience: RetrySettings,
 }
 
 impl Client {
@@ -57,7 +57,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn builder(url: impl Into<String>) -> ClientBuilder {
-        let (url, patience) = (url.into(), Patience::default());
+        let (url, patience) = (url.into(), RetrySettings::default());
         ClientBuilder { url, secret: None, authorities: Vec::new(), patience }
     }
 
@@ -87,28 +87,28 @@ impl ClientBuilder {
 
     /// Max attempts of a call; the default is 5, and 1 means no retry.
     pub fn attempts(self, attempts: u32) -> Self {
-        Self { patience: Patience { attempts, ..self.patience }, ..self }
+        Self { patience: RetrySettings { attempts, ..self.patience }, ..self }
     }
 
     /// Max time of a call with all its attempts; the default is a minute.
     pub fn total_time(self, total: Duration) -> Self {
-        Self { patience: Patience { total, ..self.patience }, ..self }
+        Self { patience: RetrySettings { total, ..self.patience }, ..self }
     }
 
     /// Max time of one attempt; the default is 30 seconds.
     pub fn answer_timeout(self, answer: Duration) -> Self {
-        Self { patience: Patience { answer, ..self.patience }, ..self }
+        Self { patience: RetrySettings { answer, ..self.patience }, ..self }
     }
 
     /// Max time to connect; the default is 2 seconds.
     pub fn connect_timeout(self, connect: Duration) -> Self {
-        Self { patience: Patience { connect, ..self.patience }, ..self }
+        Self { patience: RetrySettings { connect, ..self.patience }, ..self }
     }
 
     /// The pause after the first attempt, which doubles up to the longest, or longer if the server asks for that; the
     /// defaults are 100 ms and 5 s.
     pub fn pause(self, pause: Duration, pause_max: Duration) -> Self {
-        Self { patience: Patience { pause, pause_max, ..self.patience }, ..self }
+        Self { patience: RetrySettings { pause, pause_max, ..self.patience }, ..self }
     }
 
     /// The client. Sends nothing.
@@ -160,7 +160,7 @@ mod tests {
     fn an_authority_that_is_none_is_refused_at_once() {
         for pem in ["", "nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
             let refused = Client::builder("https://h").authority(pem).build().unwrap_err();
-            assert!(matches!(refused, Error::Wrong { what: "authority", .. }), "{refused}");
+            assert!(matches!(refused, Error::BadArgument { what: "authority", .. }), "{refused}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bates_api::{
-    Assignment, DocumentRequest, KnownDocument, LineAnswer, Path, Reservation, ReservationRequest,
+    Assignment, DocumentRequest, DocumentStatus, LineAnswer, Path, Reservation, ReservationRequest,
     is_idempotency_key,
 };
 use serde::Serialize;
@@ -49,17 +49,17 @@ impl Document {
 
 impl Client {
     /// The state of a document or a reservation, by its number or its event id.
-    pub async fn document(&self, id: &str) -> Result<KnownDocument, Error> {
+    pub async fn document(&self, id: &str) -> Result<DocumentStatus, Error> {
         self.transport.get(Path::v1(["documents", id])?).await
     }
 
     /// Confirms a reservation: its document is saved. Idempotent.
-    pub async fn confirm(&self, token: &str) -> Result<KnownDocument, Error> {
+    pub async fn confirm(&self, token: &str) -> Result<DocumentStatus, Error> {
         self.post(Path::v1(["reservations", token, "confirm"])?).await
     }
 
     /// Voids a reservation: its number becomes a gap. Idempotent.
-    pub async fn void(&self, token: &str) -> Result<KnownDocument, Error> {
+    pub async fn void(&self, token: &str) -> Result<DocumentStatus, Error> {
         self.post(Path::v1(["reservations", token, "void"])?).await
     }
 }
@@ -101,7 +101,7 @@ impl Series {
     }
 
     /// The state of a document or a reservation of this series, by its number or its event id.
-    pub async fn document(&self, id: &str) -> Result<KnownDocument, Error> {
+    pub async fn document(&self, id: &str) -> Result<DocumentStatus, Error> {
         let path = Path::v1(["documents", id])?.with("series", self.name());
         self.client.transport.get(path).await
     }
@@ -164,7 +164,7 @@ impl Series {
     }
 
     fn read_lines(&self, answer: &[u8], count: usize) -> Result<Vec<Result<Assignment, Error>>, Error> {
-        let strange = |reason: &str| self.client.transport.strange(reason, false);
+        let strange = |reason: &str| self.client.transport.unexpected(reason, false);
         let lines = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let read: Result<Vec<LineAnswer>, _> = lines.map(serde_json::from_slice).collect();
         let read = read.map_err(|problem| strange(&problem.to_string()))?;

@@ -12,7 +12,7 @@ pub enum Error {
     /// An argument is wrong. Nothing was sent.
     #[error("the {what} cannot be used: {reason}")]
     #[non_exhaustive]
-    Wrong {
+    BadArgument {
         /// The argument.
         what: &'static str,
         /// What is wrong with it.
@@ -43,7 +43,7 @@ pub enum Error {
     /// There is no answer.
     #[error("no answer from {host} after {attempts} attempt(s): {cause}{}", burned(*may_burn))]
     #[non_exhaustive]
-    Away {
+    NoAnswer {
         /// The server, as `host:port`.
         host: Box<str>,
         /// Why the last attempt failed.
@@ -56,7 +56,7 @@ pub enum Error {
     /// The server has no trusted certificate. Nothing was sent to it.
     #[error("who answers at {host} is not trusted: {cause}")]
     #[non_exhaustive]
-    Distrusted {
+    Untrusted {
         /// The server, as `host:port`.
         host: Box<str>,
         /// What is wrong with the certificate.
@@ -65,7 +65,7 @@ pub enum Error {
     /// The answer is not one of Bates.
     #[error("{host} answers {status} and nothing that Bates answers: {reason}{}", burned(*may_burn))]
     #[non_exhaustive]
-    Strange {
+    Unexpected {
         /// The server, as `host:port`.
         host: Box<str>,
         /// The status of the answer.
@@ -75,15 +75,6 @@ pub enum Error {
         /// Whether a number may be burned.
         may_burn: bool,
     },
-    /// Some numbers were taken, then a call failed. They stay the caller's.
-    #[error("{} number(s) were taken, then: {cause}", taken.len())]
-    #[non_exhaustive]
-    Cut {
-        /// The numbers that were taken.
-        taken: Vec<String>,
-        /// Why there are no more.
-        cause: Box<Error>,
-    },
 }
 
 fn burned(may_burn: bool) -> &'static str {
@@ -92,7 +83,7 @@ fn burned(may_burn: bool) -> &'static str {
 
 impl Error {
     pub(crate) fn wrong(what: &'static str, reason: impl Into<Box<str>>) -> Self {
-        Self::Wrong { what, reason: reason.into() }
+        Self::BadArgument { what, reason: reason.into() }
     }
 
     pub(crate) fn of(problem: Problem) -> Self {
@@ -107,23 +98,21 @@ impl Error {
     /// Whether the same call may succeed later. Asking again can leave a gap: see [`may_burn`](Self::may_burn).
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Wrong { .. } | Self::Exhausted { .. } | Self::Distrusted { .. } => false,
+            Self::BadArgument { .. } | Self::Exhausted { .. } | Self::Untrusted { .. } => false,
             Self::Refused { status, .. } => is_passing(*status),
-            Self::Away { .. } => true,
-            Self::Strange { status, .. } => *status >= 500,
-            Self::Cut { cause, .. } => cause.is_retryable(),
+            Self::NoAnswer { .. } => true,
+            Self::Unexpected { status, .. } => *status >= 500,
         }
     }
 
     /// Whether a number may have been taken that no caller got. It is then a gap; asking again does not return it.
     pub fn may_burn(&self) -> bool {
         match self {
-            Self::Wrong { .. } | Self::Distrusted { .. } => false,
+            Self::BadArgument { .. } | Self::Untrusted { .. } => false,
             Self::Exhausted { may_burn, .. }
             | Self::Refused { may_burn, .. }
-            | Self::Away { may_burn, .. }
-            | Self::Strange { may_burn, .. } => *may_burn,
-            Self::Cut { cause, .. } => cause.may_burn(),
+            | Self::NoAnswer { may_burn, .. }
+            | Self::Unexpected { may_burn, .. } => *may_burn,
         }
     }
 
@@ -132,8 +121,10 @@ impl Error {
         match self {
             Self::Exhausted { .. } => Some(EXHAUSTED),
             Self::Refused { code, .. } => Some(code),
-            Self::Cut { cause, .. } => cause.code(),
-            Self::Wrong { .. } | Self::Away { .. } | Self::Distrusted { .. } | Self::Strange { .. } => None,
+            Self::BadArgument { .. }
+            | Self::NoAnswer { .. }
+            | Self::Untrusted { .. }
+            | Self::Unexpected { .. } => None,
         }
     }
 
@@ -145,11 +136,13 @@ impl Error {
     /// Adds the number of attempts, and whether one may have burned a number.
     pub(crate) fn told(mut self, count: u32, is_burned: bool) -> Self {
         match &mut self {
-            Self::Away { attempts, may_burn, .. } => (*attempts, *may_burn) = (count, *may_burn || is_burned),
+            Self::NoAnswer { attempts, may_burn, .. } => {
+                (*attempts, *may_burn) = (count, *may_burn || is_burned);
+            }
             Self::Exhausted { may_burn, .. }
             | Self::Refused { may_burn, .. }
-            | Self::Strange { may_burn, .. } => *may_burn |= is_burned,
-            Self::Wrong { .. } | Self::Distrusted { .. } | Self::Cut { .. } => {}
+            | Self::Unexpected { may_burn, .. } => *may_burn |= is_burned,
+            Self::BadArgument { .. } | Self::Untrusted { .. } => {}
         }
         self
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use bates_api::{Day, LeaseGrant, LeaseRequest, Path, PositionRange, ReturnOutcome, ReturnRequest};
 use bates_pattern::{Construction, Options, Pattern, Position, Reset, Scope};
-use bates_prefetch::{Given, Numbers, Positions, Prefetch, Source};
+use bates_prefetch::{Lease, LeaseContent, Positions, Prefetch, Source};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
@@ -55,18 +55,18 @@ impl Series {
 impl Source for Leases {
     type Error = Error;
 
-    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Error> {
-        match self.read(self.ask(count, used).await?).ok_or_else(|| self.strange())? {
-            Read::Given(given) => return Ok(given),
-            Read::Foreign(lease, ranges) => {
+    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Lease, Error> {
+        match self.read(self.ask(count, used).await?).ok_or_else(|| self.unexpected())? {
+            LeaseAnswer::Lease(given) => return Ok(given),
+            LeaseAnswer::Foreign(lease, ranges) => {
                 // The server is newer than this program: it renders the numbers from now on.
                 self.as_numbers.store(true, Ordering::Relaxed);
                 self.give_back(lease, ranges).await?;
             }
         }
         match self.read(self.ask(count, Vec::new()).await?) {
-            Some(Read::Given(given)) => Ok(given),
-            Some(Read::Foreign(..)) | None => Err(self.strange()),
+            Some(LeaseAnswer::Lease(given)) => Ok(given),
+            Some(LeaseAnswer::Foreign(..)) | None => Err(self.unexpected()),
         }
     }
 
@@ -83,7 +83,7 @@ impl Source for Leases {
         }
     }
 
-    fn report_time(&self) -> Duration {
+    fn report_timeout(&self) -> Duration {
         self.series.client.transport.patience.total
     }
 
@@ -93,8 +93,8 @@ impl Source for Leases {
     }
 }
 
-enum Read {
-    Given(Given),
+enum LeaseAnswer {
+    Lease(Lease),
     /// Ranges whose numbers this program cannot render.
     Foreign(Uuid, Vec<Positions>),
 }
@@ -109,7 +109,7 @@ impl Leases {
         client.transport.post(self.series.path(["lease"])?, &request, Retry::Freely).await
     }
 
-    fn read(&self, mut grant: LeaseGrant) -> Option<Read> {
+    fn read(&self, mut grant: LeaseGrant) -> Option<LeaseAnswer> {
         let lease = grant.lease.parse().ok()?;
         let good_for = grant.good_for_ms.map(Duration::from_millis);
         let ranges = grant.ranges.take().unwrap_or_default().into_iter();
@@ -118,15 +118,19 @@ impl Leases {
         if let Some(numbers) = grant.numbers.take().filter(|numbers| !numbers.is_empty()) {
             let numbers = numbers.into_iter();
             let numbers = numbers.map(|number| Some((Position::new(number.position)?, number.id.into())));
-            let numbers = Numbers::Written(numbers.collect::<Option<_>>()?, ranges);
-            return Some(Read::Given(Given { lease, numbers, good_for }));
+            let numbers = LeaseContent::Numbers(numbers.collect::<Option<_>>()?, ranges);
+            return Some(LeaseAnswer::Lease(Lease { id: lease, content: numbers, valid_for: good_for }));
         }
         if ranges.is_empty() || ranges.iter().any(Positions::is_empty) {
             return None;
         }
         Some(match self.scope(&grant, &ranges) {
-            Some(scope) => Read::Given(Given { lease, numbers: Numbers::Positions(ranges, scope), good_for }),
-            None => Read::Foreign(lease, ranges),
+            Some(scope) => LeaseAnswer::Lease(Lease {
+                id: lease,
+                content: LeaseContent::Ranges(ranges, scope),
+                valid_for: good_for,
+            }),
+            None => LeaseAnswer::Foreign(lease, ranges),
         })
     }
 
@@ -145,7 +149,7 @@ impl Leases {
     }
 
     fn compiled(&self, grant: &LeaseGrant, template: &str) -> Option<Scope> {
-        let construction = Construction::of_number(grant.construction?)?;
+        let construction = Construction::from_number(grant.construction?)?;
         let reset = grant.reset.as_deref().map_or(Some(Reset::Never), |reset| reset.parse().ok())?;
         let pattern =
             Pattern::compile(template, Options { reset, construction, ..Options::default() }).ok()?;
@@ -154,7 +158,7 @@ impl Leases {
         pattern.scope(scope, self.series.date.map(Day::date)).ok()
     }
 
-    fn strange(&self) -> Error {
-        self.series.client.transport.strange("it leases what are no numbers", true)
+    fn unexpected(&self) -> Error {
+        self.series.client.transport.unexpected("it leases what are no numbers", true)
     }
 }

@@ -18,7 +18,7 @@
 //! ```
 #![warn(missing_docs)]
 
-mod bates;
+mod bates_source;
 mod calls;
 mod client;
 mod document;
@@ -26,18 +26,19 @@ mod error;
 mod lease;
 mod pages;
 mod pool;
+mod redis_list;
 mod series;
 mod stock;
-mod tap;
 mod transport;
 
 pub use bates_api as api;
 pub use bates_api::{
-    Assignment, AuditEntry, Gap, HeldLease, KnownDocument, Match, OutboxCounts, Page, Peek, PoolStatus,
+    Assignment, AuditEntry, DocumentStatus, Gap, HeldLease, Match, OutboxCounts, Page, Peek, PoolStatus,
     PositionRange, Reason, Reconciliation, Reservation, Trace, Verdict,
 };
-pub use bates_prefetch::{CloseError, Empty, Number, Prefetch};
-pub use calls::Decision;
+pub use bates_pattern::{Date, Number, Position};
+pub use bates_prefetch::{CloseError, Prefetch, TakeError, UnrenderedNumber};
+pub use calls::DocumentAction;
 pub use client::{Client, ClientBuilder};
 pub use document::Document;
 pub use error::{Error, OpenError, PopError};

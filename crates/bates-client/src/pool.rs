@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::bates::Bates;
+use crate::bates_source::BatesSource;
 use crate::error::{Error, OpenError, PopError};
+use crate::redis_list::RedisList;
 use crate::stock::{Fetch, Fetched, Hand, Stock, Turn};
-use crate::tap::Tap;
 
 /// The wait for Redis when Bates cannot be asked: longer than connecting and attaching take.
 const LAST_RESORT: Duration = Duration::from_secs(5);
@@ -72,8 +72,8 @@ pub struct Pool(Arc<Shared>);
 
 struct Shared {
     stock: Arc<Stock>,
-    tap: Mutex<Tap>,
-    bates: Bates,
+    tap: Mutex<RedisList>,
+    bates: BatesSource,
     batch: usize,
     deadline: Duration,
 }
@@ -82,8 +82,8 @@ impl Pool {
     /// Opens a pool. The first call connects.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
         let (batch, deadline) = (settings.batch.clamp(1, COUNT_MAX), settings.deadline);
-        let tap = Mutex::new(Tap::new(settings)?);
-        let bates = Bates::new(settings)?;
+        let tap = Mutex::new(RedisList::new(settings)?);
+        let bates = BatesSource::new(settings)?;
         Ok(Self(Arc::new(Shared { stock: Arc::default(), tap, bates, batch, deadline })))
     }
 
@@ -186,7 +186,7 @@ impl Pool {
 
     /// Runs as a task, so that popped numbers reach the stock even if the call is gone.
     async fn fetched(self, fetch: Fetch, count: usize) {
-        let outcome = self.0.tap.lock().await.draw(&self.0.bates, count).await;
+        let outcome = self.0.tap.lock().await.pop_many(&self.0.bates, count).await;
         fetch.end(outcome.map(|numbers| match count {
             0 => Fetched::Connection,
             _ => Fetched::Numbers(numbers),

@@ -1,6 +1,7 @@
 //! A series of a server, and a scope of it: numbers are asked for here.
 
 use bates_api::{Day, NumberRequest, Numbers, Parameters, Path, Peek};
+use bates_pattern::{Date, Number, Position};
 
 use crate::client::Client;
 use crate::error::Error;
@@ -38,37 +39,36 @@ impl Series {
         self
     }
 
-    /// On this business date, such as `2026-12-31`; without it, today's in the time zone of the series.
-    pub fn date(mut self, day: &str) -> Result<Self, Error> {
-        let wrong = |error: bates_api::DayError| Error::wrong("date", error.to_string());
-        self.date = Some(day.parse().map_err(wrong)?);
-        Ok(self)
+    /// For this business date; without it, today's date in the time zone of the series.
+    #[must_use]
+    pub fn date(mut self, date: Date) -> Self {
+        self.date = Some(date.into());
+        self
     }
 
     /// The next number. If an answer is lost, its number is burned and the client asks for another one; for a gapless
     /// series the call fails instead, and [`Error::may_burn`] is true.
-    pub async fn next(&self) -> Result<String, Error> {
-        let mut ids = self.ask(1).await?;
-        ids.pop().ok_or_else(|| self.client.transport.strange("it has no number", false))
+    pub async fn next(&self) -> Result<Number, Error> {
+        let mut numbers = self.request_numbers(1).await?;
+        numbers.pop().ok_or_else(|| self.unexpected("it has no number"))
     }
 
-    /// The next numbers, ascending by position; fewer where the scope ends. More than 100,000 take several calls: if one
-    /// fails, [`Error::Cut`] holds the numbers before it. A dropped call loses the numbers it has so far.
-    pub async fn take(&self, count: usize) -> Result<Vec<String>, Error> {
-        let mut taken = Vec::new();
+    /// The next `count` numbers, ascending by position: at least one, and fewer than `count` where the scope ends or a
+    /// call fails. The next call then says why. The server answers 100,000 numbers per call; if the future is dropped
+    /// between two of them, the numbers of the first are lost.
+    pub async fn take(&self, count: usize) -> Result<Vec<Number>, Error> {
+        let mut taken: Vec<Number> = Vec::new();
         while taken.len() < count {
             let asked = (count - taken.len()).min(COUNT_MAX);
-            match self.ask(asked).await {
-                Ok(ids) => {
-                    let is_end = ids.len() < asked;
-                    taken.extend(ids);
-                    if is_end {
-                        break;
-                    }
-                }
+            let numbers = match self.request_numbers(asked).await {
                 Err(error) if taken.is_empty() => return Err(error),
-                Err(Error::Exhausted { .. }) => break,
-                Err(cause) => return Err(Error::Cut { taken, cause: Box::new(cause) }),
+                Err(_) => break,
+                Ok(numbers) => numbers,
+            };
+            let is_end = numbers.len() < asked;
+            taken.extend(numbers);
+            if is_end {
+                break;
             }
         }
         Ok(taken)
@@ -81,11 +81,24 @@ impl Series {
         self.client.transport.get(path).await
     }
 
-    async fn ask(&self, count: usize) -> Result<Vec<String>, Error> {
-        let request = NumberRequest { scope: self.scope.clone(), count: count as u64, date: self.date };
+    async fn request_numbers(&self, count: usize) -> Result<Vec<Number>, Error> {
+        let (scope, date) = (self.scope.clone(), self.date);
+        let request = NumberRequest { scope, count: count as u64, date, positions: true };
         let retry = Retry::UnlessGapless(&self.name);
-        let Numbers { ids } = self.client.transport.post(self.path(["next"])?, &request, retry).await?;
-        Ok(ids)
+        let Numbers { ids, positions } =
+            self.client.transport.post(self.path(["next"])?, &request, retry).await?;
+        if ids.is_empty() {
+            return Err(self.client.transport.unexpected("it has no number", false));
+        }
+        let positions = positions.filter(|positions| positions.len() == ids.len());
+        let positions = positions.ok_or_else(|| self.unexpected("it has no position for each number"))?;
+        let number = |(id, position): (String, u64)| Some(Number::new(Position::new(position)?, id));
+        let numbers: Option<Vec<Number>> = ids.into_iter().zip(positions).map(number).collect();
+        numbers.ok_or_else(|| self.unexpected("a position is above 2^53"))
+    }
+
+    fn unexpected(&self, reason: &str) -> Error {
+        self.client.transport.unexpected(reason, true)
     }
 
     pub(crate) fn path<const N: usize>(&self, rest: [&str; N]) -> Result<Path, Error> {

@@ -4,7 +4,7 @@
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Code(&'static Row);
+pub struct ErrorCode(&'static Row);
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Row {
@@ -17,7 +17,7 @@ struct Row {
     remedy: &'static str,
 }
 
-impl Code {
+impl ErrorCode {
     pub const fn name(self) -> &'static str {
         self.0.name
     }
@@ -49,7 +49,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.name)
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Code {
 macro_rules! table {
     ($($constant:ident: $name:literal, $http:literal, $resp:literal, exit $exit:literal, burns $burns:literal,
         $meaning:literal, $remedy:literal;)*) => {
-        impl Code {
+        impl ErrorCode {
             $(
                 #[doc = $meaning]
                 pub const $constant: Self = Self(&Row {
@@ -215,9 +215,12 @@ mod tests {
 
     #[test]
     fn codes_are_stable_words_and_no_two_are_the_same() {
-        for (at, code) in Code::ALL.iter().enumerate() {
+        for (at, code) in ErrorCode::ALL.iter().enumerate() {
             assert!(code.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{code}");
-            assert!(Code::ALL[..at].iter().all(|other| other.name() != code.name()), "{code} stands twice");
+            assert!(
+                ErrorCode::ALL[..at].iter().all(|other| other.name() != code.name()),
+                "{code} stands twice"
+            );
             assert!((400..600).contains(&code.http_status()) && (1..=3).contains(&code.exit_code()));
         }
     }
@@ -225,7 +228,7 @@ mod tests {
     #[test]
     fn only_a_store_that_failed_may_have_burned_a_number() {
         let burning: Vec<_> =
-            Code::ALL.iter().filter(|code| code.may_burn()).map(|code| code.name()).collect();
+            ErrorCode::ALL.iter().filter(|code| code.may_burn()).map(|code| code.name()).collect();
         assert_eq!(burning, ["store_unavailable", "store_poisoned"]);
     }
 }

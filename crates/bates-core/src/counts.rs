@@ -20,7 +20,7 @@ pub struct Counts {
     waits: AtomicU64,
     refills: AtomicU64,
     refill_errors: AtomicU64,
-    pub(crate) reach: Reach,
+    pub(crate) usage: Usage,
 }
 
 /// A counter on its own cache line.
@@ -102,24 +102,24 @@ const PERIODS_MAX: usize = 16;
 /// The highest cursor that this node has seen in a series, by period; one without a name where the series never starts
 /// again. All scopes of a series end alike, so the furthest runs out first, and none is kept per scope.
 #[derive(Debug, Default)]
-pub(crate) struct Reach(Mutex<Vec<Furthest>>);
+pub(crate) struct Usage(Mutex<Vec<PeriodUsage>>);
 
 #[derive(Debug)]
-struct Furthest {
+struct PeriodUsage {
     period: Box<str>,
     next: u64,
 }
 
-impl Reach {
+impl Usage {
     /// Everything below `next` was granted in some scope of the period.
-    pub(crate) fn extend(&self, period: Option<&str>, next: u64) {
+    pub(crate) fn raise(&self, period: Option<&str>, next: u64) {
         let period = period.unwrap_or_default();
         let mut all = self.0.lock();
         if let Some(known) = all.iter_mut().find(|known| *known.period == *period) {
             known.next = known.next.max(next);
             return;
         }
-        all.push(Furthest { period: period.into(), next });
+        all.push(PeriodUsage { period: period.into(), next });
         if all.len() > PERIODS_MAX {
             all.sort_unstable_by(|one, other| one.period.cmp(&other.period));
             all.remove(0);
@@ -127,7 +127,7 @@ impl Reach {
     }
 
     /// A tail was returned: the cursor goes back. A scope in between is seen with its next grant.
-    pub(crate) fn draw_back(&self, period: Option<&str>, from: u64, to: u64) {
+    pub(crate) fn lower(&self, period: Option<&str>, from: u64, to: u64) {
         let period = period.unwrap_or_default();
         let mut all = self.0.lock();
         if let Some(known) = all.iter_mut().find(|known| *known.period == *period && known.next == from) {
@@ -170,32 +170,32 @@ mod tests {
 
     #[test]
     fn the_scope_that_is_furthest_counts() {
-        let reach = Reach::default();
+        let reach = Usage::default();
         assert_eq!(reach.next(None), None, "nothing is known before a grant");
         for next in [33, 257, 65] {
-            reach.extend(None, next);
+            reach.raise(None, next);
         }
         assert_eq!(reach.next(None), Some(257));
-        reach.draw_back(None, 65, 40);
+        reach.lower(None, 65, 40);
         assert_eq!(reach.next(None), Some(257), "another scope is further");
-        reach.draw_back(None, 257, 200);
+        reach.lower(None, 257, 200);
         assert_eq!(reach.next(None), Some(200));
     }
 
     #[test]
     fn each_period_begins_anew() {
-        let reach = Reach::default();
-        reach.extend(Some("2026"), 900);
-        reach.extend(Some("2027"), 3);
+        let reach = Usage::default();
+        reach.raise(Some("2026"), 900);
+        reach.raise(Some("2027"), 3);
         assert_eq!((reach.next(Some("2026")), reach.next(Some("2027"))), (Some(900), Some(3)));
         assert_eq!(reach.next(Some("2028")), None);
     }
 
     #[test]
     fn memory_is_bounded_and_the_earliest_periods_are_forgotten() {
-        let reach = Reach::default();
+        let reach = Usage::default();
         for year in (1_000..9_999).rev() {
-            reach.extend(Some(&year.to_string()), 1);
+            reach.raise(Some(&year.to_string()), 1);
         }
         assert_eq!(reach.0.lock().len(), PERIODS_MAX);
         assert!(reach.next(Some("9998")).is_some() && reach.next(Some("1000")).is_none());

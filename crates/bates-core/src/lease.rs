@@ -10,31 +10,31 @@ use bates_pattern::Date;
 use jiff::{Timestamp, Unit};
 use uuid::Uuid;
 
-use crate::audit::{By, Taking};
-use crate::code::Code;
-use crate::dispenser::Wanted;
+use crate::audit::{Actor, AuditStamp};
+use crate::code::ErrorCode;
+use crate::dispenser::TakeRequest;
 use crate::error::IssueError;
 use crate::gap::AcceptedPositions;
-use crate::machine::{Machine, NextError, Numbers, Unclaimed};
-use crate::range::{Lease, Ranges, Taken};
-use crate::scope::{Place, ScopeName};
-use crate::series::{Entry, OpenScope, Promise, SeriesName};
+use crate::machine::{Machine, NextError, Numbers, UnclaimedPositions};
+use crate::range::{PositionRange, RangeSet, TakenPositions};
+use crate::scope::{ScopeId, ScopeParams};
+use crate::series::{OpenScope, Promise, SeriesEntry, SeriesName};
 use crate::store::{Store, StoreError};
 
 pub use crate::ledger::LeaseEnd;
 
 /// After this time without word, a client has crashed or is cut off: what it used is unknown. Clients give back what
 /// they have held for half of it.
-pub const CLIENT_LEASE_SPAN: Duration = Duration::from_hours(24);
+pub const CLIENT_LEASE_TTL: Duration = Duration::from_hours(24);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientLease {
     pub id: Uuid,
-    pub place: Place,
+    pub scope_id: ScopeId,
     /// Ascending, including positions that the rules reject.
-    pub ranges: Vec<Lease>,
+    pub ranges: Vec<PositionRange>,
     /// The name of a token, or an address.
-    pub who: Box<str>,
+    pub caller: Box<str>,
     /// To the millisecond.
     pub at: Timestamp,
 }
@@ -46,7 +46,7 @@ pub struct ClientLeaseFilter {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LeaseRefused {
+pub enum LeaseError {
     #[error(
         "series {series:?} is {promise}: its numbers cannot be held in advance, only those of a unique series"
     )]
@@ -55,10 +55,10 @@ pub enum LeaseRefused {
     Next(#[from] NextError),
 }
 
-impl LeaseRefused {
-    pub const fn code(&self) -> Code {
+impl LeaseError {
+    pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::NotUnique { .. } => Code::NOT_UNIQUE,
+            Self::NotUnique { .. } => ErrorCode::NOT_UNIQUE,
             Self::Next(error) => error.code(),
         }
     }
@@ -67,7 +67,7 @@ impl LeaseRefused {
 /// Nothing was written, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum EndRefused {
+pub enum EndLeaseError {
     #[error("there is no lease {0}, or it has ended before")]
     Unknown(Uuid),
     #[error(
@@ -76,19 +76,19 @@ pub enum EndRefused {
     )]
     Outside {
         lease: Uuid,
-        returned: Lease,
+        returned: PositionRange,
         /// Ascending.
-        leased: Vec<Lease>,
+        leased: Vec<PositionRange>,
     },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-impl EndRefused {
-    pub const fn code(&self) -> Code {
+impl EndLeaseError {
+    pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::Unknown(_) => Code::UNKNOWN_LEASE,
-            Self::Outside { .. } => Code::NOT_OF_LEASE,
+            Self::Unknown(_) => ErrorCode::UNKNOWN_LEASE,
+            Self::Outside { .. } => ErrorCode::NOT_OF_LEASE,
             Self::Store(error) => error.code(),
         }
     }
@@ -96,7 +96,7 @@ impl EndRefused {
 
 const LISTED_MAX: usize = 5;
 
-fn listed(ranges: &[Lease]) -> String {
+fn listed(ranges: &[PositionRange]) -> String {
     let named = ranges.iter().take(LISTED_MAX).map(|range| format!("{} to {}", range.from(), range.to() - 1));
     let mut text = named.collect::<Vec<_>>().join(", ");
     if let Some(more) = ranges.len().checked_sub(LISTED_MAX + 1) {
@@ -106,7 +106,7 @@ fn listed(ranges: &[Lease]) -> String {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LeaseAsk {
+pub struct LeaseRequest {
     pub count: u64,
     /// The limit where this process renders them.
     pub numbers_max: u64,
@@ -117,66 +117,66 @@ pub struct LeaseAsk {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leased {
+pub struct LeaseGrant {
     pub id: Uuid,
-    pub what: Advance,
+    pub content: LeaseContent,
     /// After this time the numbers belong to a day that is over; `None` if they never expire.
-    pub good_for: Option<Duration>,
+    pub valid_for: Option<Duration>,
 }
 
 /// Positions that a client can render, or numbers that it cannot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Advance {
-    Ranges(Vec<Lease>),
+pub enum LeaseContent {
+    Ranges(Vec<PositionRange>),
     /// For a series that is shuffled, rejects, or shows a date: the key and the rules stay here. The ranges include the
     /// positions that the rules reject.
-    Numbers(Numbers, Vec<Lease>),
+    Numbers(Numbers, Vec<PositionRange>),
 }
 
 impl<S: Store> Machine<S> {
     /// Numbers of a scope in advance, fewer where the space ends. The client owns them from now on.
     pub async fn lease(
         &self,
-        entry: &Entry,
-        name: ScopeName<'_>,
-        ask: LeaseAsk,
-        by: By<'_>,
-    ) -> Result<Leased, LeaseRefused> {
+        entry: &SeriesEntry,
+        name: ScopeParams<'_>,
+        ask: LeaseRequest,
+        by: Actor<'_>,
+    ) -> Result<LeaseGrant, LeaseError> {
         let promise = entry.series.promise();
         if promise != Promise::Unique {
-            return Err(LeaseRefused::NotUnique { series: entry.series.name().clone(), promise });
+            return Err(LeaseError::NotUnique { series: entry.series.name().clone(), promise });
         }
         let now = self.runtime.now();
-        let open = entry.scope(name, || now).map_err(NextError::from)?;
+        let open = entry.open_scope(name, || now).map_err(NextError::from)?;
         let (id, what) = if ask.as_numbers || entry.is_rendered_here(name.date) {
-            let unclaimed = self.draw(&open, ask.count.min(ask.numbers_max), true).await?;
-            let drawn = unclaimed.get();
-            let ranges: Vec<Lease> = drawn.pieces.iter().map(|piece| piece.range).collect();
+            let unclaimed = self.take_numbers(&open, ask.count.min(ask.numbers_max), true).await?;
+            let taken = unclaimed.get();
+            let ranges: Vec<PositionRange> = taken.ranges.iter().map(|piece| piece.range).collect();
             if self.is_audited(entry) {
-                self.record(&open.place, drawn, by).await.map_err(NextError::from)?;
+                self.record_numbers(&open.scope_id, taken, by).await.map_err(NextError::from)?;
             }
-            let id = self.write_lease(&open.place, ranges.clone(), ask.used, by.at(now)).await?;
-            (id, Advance::Numbers(unclaimed.claim().numbers, ranges))
+            let id = self.write_lease(&open.scope_id, ranges.clone(), ask.used, by.stamp(now)).await?;
+            (id, LeaseContent::Numbers(unclaimed.claim().numbers, ranges))
         } else {
-            let taken = self.up_to(&open, ask.count).await.map_err(NextError::from)?;
-            let unclaimed = Unclaimed::new(self, &open.place, taken);
-            self.record_taken(&open, unclaimed.get(), by).await.map_err(NextError::from)?;
-            let ranges: Vec<Lease> = unclaimed.get().leases().collect();
-            let id = self.write_lease(&open.place, ranges.clone(), ask.used, by.at(now)).await?;
+            let taken = self.take_up_to(&open, ask.count).await.map_err(NextError::from)?;
+            let unclaimed = UnclaimedPositions::new(self, &open.scope_id, taken);
+            self.record_positions(&open, unclaimed.get(), by).await.map_err(NextError::from)?;
+            let ranges: Vec<PositionRange> = unclaimed.get().ranges().collect();
+            let id = self.write_lease(&open.scope_id, ranges.clone(), ask.used, by.stamp(now)).await?;
             drop(unclaimed.claim());
-            (id, Advance::Ranges(ranges))
+            (id, LeaseContent::Ranges(ranges))
         };
         entry.counts.add_issued(match &what {
-            Advance::Ranges(ranges) => ranges.iter().map(|range| range.count()).sum(),
-            Advance::Numbers(numbers, _) => numbers.len() as u64,
+            LeaseContent::Ranges(ranges) => ranges.iter().map(|range| range.count()).sum(),
+            LeaseContent::Numbers(numbers, _) => numbers.len() as u64,
         });
-        Ok(Leased { id, what, good_for: open.good_for(name, now) })
+        Ok(LeaseGrant { id, content: what, valid_for: open.valid_for(name, now) })
     }
 
     /// Takes as many of the positions as are left.
-    async fn up_to(&self, open: &OpenScope<'_>, mut count: u64) -> Result<Taken, IssueError> {
+    async fn take_up_to(&self, open: &OpenScope<'_>, mut count: u64) -> Result<TakenPositions, IssueError> {
         loop {
-            match self.positions(open, Wanted::Any(count)).await {
+            match self.take_positions(open, TakeRequest::Any(count)).await {
                 Err(error) if (1..count).contains(&error.left()) => count = error.left(),
                 answer => return answer,
             }
@@ -185,32 +185,32 @@ impl<S: Store> Machine<S> {
 
     async fn write_lease(
         &self,
-        place: &Place,
-        ranges: Vec<Lease>,
+        scope_id: &ScopeId,
+        ranges: Vec<PositionRange>,
         used: Vec<Uuid>,
-        Taking { who, at, .. }: Taking,
+        AuditStamp { caller: who, at, .. }: AuditStamp,
     ) -> Result<Uuid, NextError> {
         let id = self.runtime.new_id();
         let at = at.round(Unit::Millisecond).unwrap_or(at);
-        let lease = ClientLease { id, place: place.clone(), ranges, who, at };
-        self.store().put_client_lease(lease, used).await.map_err(IssueError::of_store(place))?;
+        let lease = ClientLease { id, scope_id: scope_id.clone(), ranges, caller: who, at };
+        self.store().put_client_lease(lease, used).await.map_err(IssueError::from_store(scope_id))?;
         Ok(id)
     }
 
     /// Ends a client's lease: unused positions are gaps, all others were used. Returns how many numbers are gaps.
-    pub async fn end_lease(&self, id: Uuid, unused: Vec<Lease>) -> Result<u64, EndRefused> {
+    pub async fn end_lease(&self, id: Uuid, unused: Vec<PositionRange>) -> Result<u64, EndLeaseError> {
         match self.store().end_client_lease(id, unused).await? {
-            LeaseEnd::Ended { place, lost } => Ok(self.numbers_of(&place, &lost)),
+            LeaseEnd::Ended { scope_id, lost } => Ok(self.numbers_of(&scope_id, &lost)),
             LeaseEnd::Outside { returned, leased } => {
-                Err(EndRefused::Outside { lease: id, returned, leased })
+                Err(EndLeaseError::Outside { lease: id, returned, leased })
             }
-            LeaseEnd::Unknown => Err(EndRefused::Unknown(id)),
+            LeaseEnd::Unknown => Err(EndLeaseError::Unknown(id)),
         }
     }
 
-    fn numbers_of(&self, place: &Place, positions: &Ranges) -> u64 {
-        let Some(entry) = self.named(place.series.as_str()) else { return positions.count() };
-        let accepted = AcceptedPositions::of(&entry, &place.scope);
+    fn numbers_of(&self, scope_id: &ScopeId, positions: &RangeSet) -> u64 {
+        let Some(entry) = self.series(scope_id.series.as_str()) else { return positions.count() };
+        let accepted = AcceptedPositions::of(&entry, &scope_id.scope);
         positions.iter().map(|range| accepted.within(range).count()).sum()
     }
 
@@ -225,7 +225,7 @@ impl<S: Store> Machine<S> {
     }
 }
 
-impl Entry {
+impl SeriesEntry {
     fn is_rendered_here(&self, date: Option<Date>) -> bool {
         let pattern = self.series.pattern();
         pattern.is_shuffled() || !pattern.reject().is_empty() || pattern.needs_date() && date.is_none()
@@ -234,14 +234,14 @@ impl Entry {
 
 impl OpenScope<'_> {
     /// How long numbers of today are valid: until the day ends, if tomorrow's differ.
-    fn good_for(&self, name: ScopeName<'_>, now: Timestamp) -> Option<Duration> {
+    fn valid_for(&self, name: ScopeParams<'_>, now: Timestamp) -> Option<Duration> {
         if name.date.is_some() || !self.entry.series.pattern().needs_date() {
             return None;
         }
         let today = now.to_zoned(self.entry.time_zone.clone());
         let tomorrow = today.tomorrow().and_then(|day| day.start_of_day()).ok()?;
-        match self.entry.scope(ScopeName { date: Some(tomorrow.date()), ..name }, || now) {
-            Ok(next) if next.place == self.place && next.scope.reads_as(&self.scope) => None,
+        match self.entry.open_scope(ScopeParams { date: Some(tomorrow.date()), ..name }, || now) {
+            Ok(next) if next.scope_id == self.scope_id && next.scope.renders_like(&self.scope) => None,
             _ => Some(Duration::try_from(now.duration_until(tomorrow.timestamp())).unwrap_or_default()),
         }
     }

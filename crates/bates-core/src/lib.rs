@@ -29,44 +29,48 @@ mod scope;
 mod series;
 pub mod store;
 
-pub use audit::{Auditing, By, How, Record, RecordFilter, Taking};
+pub use audit::{Actor, AuditFilter, AuditPolicy, AuditRecord, AuditStamp, Channel};
 pub use bates_pattern::Position;
 pub use bates_process::ProcessGuard;
-pub use code::Code;
+pub use code::ErrorCode;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
-pub use dispenser::{Closed, Dispenser, Level};
+pub use dispenser::{Dispenser, HeldLevel, ReleaseReport};
 pub use document::{
-    Assign, AssignError, AssignRefused, Assigned, CLAIM_LASTS, Claim, Claimed, Content, Decided, Decision,
-    DecisionRule, DecisionTime, Delivering, DeliveringEach, Delivery, Document, Filter, Idempotency,
-    Numbered, Outcomes, Relay, RelaySettings, Settled, Settlement, Sink, State, Undelivered, Verdict,
-    deliver_by_each,
+    ActionCondition, ActionOutcome, ActionRule, AssignError, AssignRequest, Assignment, CLAIM_TTL,
+    ClaimRequest, Claimed, DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes,
+    Document, DocumentAction, DocumentContent, DocumentError, DocumentFilter, DocumentState, Idempotency,
+    NewDocument, Relay, RelaySettings, Settlement, Sink, Verdict, VerdictChange, deliver_through_each,
 };
 pub use error::IssueError;
 pub use gap::{
-    Account, Gap, GapFilter, KnownFor, KnownRange, KnownScope, Missing, RangeKind, Reading, Reason,
-    Reconciled, Saved,
+    DocumentSource, Gap, GapFilter, GapReason, MissingRange, RangeKind, RangeRecord, ReadNumbersFuture,
+    ReadPurpose, ReconcileReport, Reconciliation, ScopeRecord,
 };
+pub use jiff::Timestamp;
 pub use lease::{
-    Advance, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, EndRefused, LeaseAsk, LeaseEnd, LeaseRefused,
-    Leased,
+    CLIENT_LEASE_TTL, ClientLease, ClientLeaseFilter, EndLeaseError, LeaseContent, LeaseEnd, LeaseError,
+    LeaseGrant, LeaseRequest,
 };
-pub use ledger::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
-pub use machine::{Found, Machine, NextError, NotAtHand, Numbers, Peek, ReadyScope};
+pub use ledger::{Grant, GrantError, GrantPurpose, GrantRequest, ReleaseOutcome, ReleaseRequest};
+pub use machine::{IdentifierMatch, Machine, NextError, NotCached, Numbers, Peek, PreparedScope};
 pub use moving::{
-    Adopted, Departure, Kept, Mark, MarkChange, Move, MoveError, Moved, NamedStore, Page, Pinning, Request,
-    SetAside, leave_store, move_store, release_nodes, stay_in_store,
+    Departure, MarkChange, Move, MoveError, MoveMark, MovePage, MoveProgress, MovedAdoptions, MovedDocument,
+    MovedKey, MovedScope, NamedStore, PinnedSeries, cancel_departure, mark_left, move_store,
+    recall_from_nodes,
 };
 pub use pool::{
-    Amount, Asking, FillError, Filled, Filler, KeptPools, ListLook, Looked, Pool, PoolLook, PoolRefused,
-    PoolSettings, PoolTally, Push, Refusal, Renewal, ScopeMatch, Server, Settling, SharedPool, Telling,
+    FillAmount, FillError, FillOutcome, Filler, ListRefusal, ListStatus, Pool, PoolCounts, PoolError,
+    PoolFuture, PoolSet, PoolSettings, PoolSettlement, PoolStatus, PushRequest, RenewRequest, Reporter,
+    ScopeMatcher, ServerIdentity, ServerStatus, SharedPool,
 };
-pub use range::{Lease, Ranges, Taken};
-pub use recall::{Holder, Recall, Recalled};
+pub use range::{PositionRange, RangeSet, TakenPositions};
+pub use recall::{Holder, Recall, RecallOutcome};
 pub use runtime::{Runtime, SystemRuntime, Task};
-pub use scope::{KeyTemplate, KeyTemplateError, Place, ScopeKey, ScopeKeyError, ScopeName, ScopeRefused};
+pub use scope::{KeyTemplate, KeyTemplateError, ScopeError, ScopeId, ScopeKey, ScopeKeyError, ScopeParams};
 pub use series::{
-    Definition, Entry, Followed, Limits, MachineError, Made, NameError, Origin, Pinned, Promise,
-    PromiseChange, ReadSpec, Redescription, Registry, SERIES_MAX, Series, SeriesName, SeriesSpec, Value,
+    CreateOutcome, Definition, DescriptionChange, Limits, ListValue, MachineError, PinOutcome, Promise,
+    PromiseChange, Registry, SERIES_MAX, Series, SeriesEntry, SeriesName, SeriesNameError, SeriesOrigin,
+    SeriesSpec, SpecReader, SyncReport,
 };
 pub use store::{
     AuditStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore, MoveStore, NodeStore, PoolStore,

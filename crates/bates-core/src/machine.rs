@@ -1,10 +1,10 @@
 //! The numbering machine: series opened on a store. Owns what no front end may decide: which series a key belongs to,
 //! what a scope is, what a number reads like.
 
-mod at_hand;
-mod draw;
+mod cached;
 mod numbers;
 mod peek;
+mod take;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -13,31 +13,31 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::Mutex;
 
-use crate::audit::By;
-use crate::code::Code;
+use crate::audit::Actor;
+use crate::code::ErrorCode;
 use crate::counts::Latency;
-use crate::dispenser::{Closed, Dispenser, Level, Wanted};
+use crate::dispenser::{Dispenser, HeldLevel, ReleaseReport, TakeRequest};
 use crate::error::IssueError;
-use crate::gap::Saved;
-use crate::pool::KeptPools;
-use crate::range::Taken;
+use crate::gap::DocumentSource;
+use crate::pool::PoolSet;
+use crate::range::TakenPositions;
 use crate::runtime::Runtime;
-use crate::scope::{ScopeName, ScopeRefused};
+use crate::scope::{ScopeError, ScopeParams};
 use crate::series::{
-    Entry, Follower, MachineError, Memory, OpenScope, Registry, SeriesName, SeriesSpec, open_all,
+    Caching, MachineError, OpenScope, Registry, SeriesEntry, SeriesName, SeriesSpec, SeriesSync, open_all,
 };
-use crate::store::{Measured, Store};
-pub(crate) use draw::{Drawn, Piece, Unclaimed};
+use crate::store::{MeasuredStore, Store};
+pub(crate) use take::{NumberedRange, TakenNumbers, UnclaimedPositions};
 
-pub use at_hand::{NotAtHand, ReadyScope};
+pub use cached::{NotCached, PreparedScope};
 pub use numbers::Numbers;
-pub use peek::{Found, Peek};
+pub use peek::{IdentifierMatch, Peek};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NextError {
     #[error(transparent)]
-    Scope(#[from] ScopeRefused),
+    Scope(#[from] ScopeError),
     #[error(transparent)]
     Issue(#[from] IssueError),
     /// The rules reject whatever comes next. The positions are skipped for good.
@@ -46,11 +46,11 @@ pub enum NextError {
 }
 
 impl NextError {
-    pub const fn code(&self) -> Code {
+    pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Scope(refused) => refused.code(),
             Self::Issue(error) => error.code(),
-            Self::AllRejected { .. } => Code::ALL_REJECTED,
+            Self::AllRejected { .. } => ErrorCode::ALL_REJECTED,
         }
     }
 }
@@ -59,14 +59,14 @@ pub struct Machine<S> {
     pub(crate) dispenser: Dispenser<S>,
     pub(crate) registry: ArcSwap<Registry>,
     /// Serialises changes of the registry, and knows how far it has followed the store.
-    pub(crate) changing: Mutex<Follower>,
+    pub(crate) series_sync: Mutex<SeriesSync>,
     /// How often this node has checked the store for changes by other nodes.
-    pub(crate) looks: AtomicU64,
+    pub(crate) sync_count: AtomicU64,
     pub(crate) runtime: Arc<dyn Runtime>,
     /// The documents that users keep, where the configuration names a source.
-    pub(crate) saved: OnceLock<HashMap<SeriesName, Box<dyn Saved>>>,
-    pub(crate) pools: OnceLock<HashMap<SeriesName, Arc<KeptPools>>>,
-    pub(crate) retired_memory: parking_lot::Mutex<HashMap<SeriesName, Arc<Memory>>>,
+    pub(crate) document_sources: OnceLock<HashMap<SeriesName, Box<dyn DocumentSource>>>,
+    pub(crate) pools: OnceLock<HashMap<SeriesName, Arc<PoolSet>>>,
+    pub(crate) retired_caching: parking_lot::Mutex<HashMap<SeriesName, Arc<Caching>>>,
 }
 
 impl<S: Store> Machine<S> {
@@ -76,17 +76,17 @@ impl<S: Store> Machine<S> {
         specs: Vec<SeriesSpec>,
         runtime: Arc<dyn Runtime>,
     ) -> Result<Self, MachineError> {
-        let store = Measured::new(store, runtime.clone());
+        let store = MeasuredStore::new(store, runtime.clone());
         let registry = open_all(&store, specs).await?;
         Ok(Self {
             dispenser: Dispenser::on(store),
             registry: ArcSwap::from_pointee(registry),
-            changing: Mutex::default(),
-            looks: AtomicU64::new(0),
+            series_sync: Mutex::default(),
+            sync_count: AtomicU64::new(0),
             runtime,
-            saved: OnceLock::new(),
+            document_sources: OnceLock::new(),
             pools: OnceLock::new(),
-            retired_memory: parking_lot::Mutex::default(),
+            retired_caching: parking_lot::Mutex::default(),
         })
     }
 
@@ -94,35 +94,37 @@ impl<S: Store> Machine<S> {
         self.registry.load()
     }
 
-    pub fn named(&self, name: &str) -> Option<Arc<Entry>> {
-        self.registry().named(name).cloned()
+    pub fn series(&self, name: &str) -> Option<Arc<SeriesEntry>> {
+        self.registry().get(name).cloned()
     }
 
     /// Also finds a series that another node has just made.
-    pub async fn named_anywhere(&self, name: &str) -> Option<Arc<Entry>> {
-        if self.named(name).is_none() {
-            // A store that cannot be asked knows no more than this node. Others may have followed meanwhile.
-            let _ = self.follow().await;
+    pub async fn series_or_sync(&self, name: &str) -> Option<Arc<SeriesEntry>> {
+        let known = self.series(name);
+        if known.is_some() {
+            return known;
         }
-        self.named(name)
+        // If the store cannot be read, this node knows as much as it can.
+        let _ = self.sync_series().await;
+        self.series(name)
     }
 
     /// No key belongs to two series.
-    pub fn of_key(&self, key: &str) -> Option<Arc<Entry>> {
-        self.registry().of_key(key).cloned()
+    pub fn series_by_key(&self, key: &str) -> Option<Arc<SeriesEntry>> {
+        self.registry().get_by_key(key).cloned()
     }
 
     /// The next `count` numbers of a scope; fewer (at least one) where the space ends or the store fails on the way.
     pub async fn next(
         &self,
-        entry: &Entry,
-        name: ScopeName<'_>,
+        entry: &SeriesEntry,
+        name: ScopeParams<'_>,
         count: u64,
-        by: By<'_>,
+        by: Actor<'_>,
     ) -> Result<Numbers, NextError> {
         let open = self.open_scope(entry, name)?;
-        let unclaimed = self.draw(&open, count, false).await?;
-        self.record(&open.place, unclaimed.get(), by).await?;
+        let unclaimed = self.take_numbers(&open, count, false).await?;
+        self.record_numbers(&open.scope_id, unclaimed.get(), by).await?;
         let numbers = unclaimed.claim().numbers;
         entry.counts.add_issued(numbers.len() as u64);
         Ok(numbers)
@@ -131,43 +133,47 @@ impl<S: Store> Machine<S> {
     /// The next `count` positions of a scope, without a hole: all of them, or an error.
     pub async fn take(
         &self,
-        entry: &Entry,
-        name: ScopeName<'_>,
+        entry: &SeriesEntry,
+        name: ScopeParams<'_>,
         count: u64,
-        by: By<'_>,
-    ) -> Result<Taken, NextError> {
+        by: Actor<'_>,
+    ) -> Result<TakenPositions, NextError> {
         let open = self.open_scope(entry, name)?;
-        let taken = self.positions(&open, Wanted::Run(count)).await?;
-        let unclaimed = Unclaimed::new(self, &open.place, taken);
-        self.record_taken(&open, unclaimed.get(), by).await?;
+        let taken = self.take_positions(&open, TakeRequest::Run(count)).await?;
+        let unclaimed = UnclaimedPositions::new(self, &open.scope_id, taken);
+        self.record_positions(&open, unclaimed.get(), by).await?;
         entry.counts.add_issued(count);
         Ok(unclaimed.claim())
     }
 
     pub(crate) fn open_scope<'e>(
         &self,
-        entry: &'e Entry,
-        name: ScopeName<'_>,
-    ) -> Result<OpenScope<'e>, ScopeRefused> {
-        entry.scope(name, || self.runtime.now())
+        entry: &'e SeriesEntry,
+        name: ScopeParams<'_>,
+    ) -> Result<OpenScope<'e>, ScopeError> {
+        entry.open_scope(name, || self.runtime.now())
     }
 
     /// Takes positions from memory, or else from the store.
-    pub(crate) async fn positions(&self, open: &OpenScope<'_>, wanted: Wanted) -> Result<Taken, IssueError> {
+    pub(crate) async fn take_positions(
+        &self,
+        open: &OpenScope<'_>,
+        wanted: TakeRequest,
+    ) -> Result<TakenPositions, IssueError> {
         let (entry, key) = (open.entry, open.key());
-        if let Some(taken) = self.dispenser.try_take_wanted(&entry.series, key.as_str(), wanted) {
+        if let Some(taken) = self.dispenser.try_take_request(&entry.series, key.as_str(), wanted) {
             return Ok(taken);
         }
         entry.counts.add_wait();
-        let mut answer = self.dispenser.take_wanted(&entry.series, key, wanted).await;
+        let mut answer = self.dispenser.take_request(&entry.series, key, wanted).await;
         let mut asked = entry.series.clone();
         // The limits were changed meanwhile: the series in its place has the same cursors.
         while let Err(error) = &answer
             && error.is_outdated()
-            && let Some(current) = self.in_place_of(&asked).await
+            && let Some(current) = self.replacement_of(&asked).await
         {
             asked = current.series.clone();
-            answer = self.dispenser.take_wanted(&asked, key, wanted).await;
+            answer = self.dispenser.take_request(&asked, key, wanted).await;
         }
         answer
     }
@@ -178,12 +184,12 @@ impl<S: Store> Machine<S> {
             return Err(MachineError::Stopping);
         }
         let probed = self.store().probe().await;
-        self.dispenser.keep_up();
+        self.dispenser.discard_if_restored();
         Ok(probed?)
     }
 
     /// How much each series holds in memory. Walks all scopes there.
-    pub fn levels(&self) -> HashMap<SeriesName, Level> {
+    pub fn levels(&self) -> HashMap<SeriesName, HeldLevel> {
         self.dispenser.levels()
     }
 
@@ -191,7 +197,7 @@ impl<S: Store> Machine<S> {
         self.store().latency()
     }
 
-    pub(crate) fn store(&self) -> &Measured<S> {
+    pub(crate) fn store(&self) -> &MeasuredStore<S> {
         self.dispenser.store()
     }
 
@@ -213,12 +219,12 @@ impl<S: Store> Machine<S> {
     }
 
     /// Refuses new calls, lets those under way end, and gives unused positions back.
-    pub async fn close(&self) -> Closed {
+    pub async fn close(&self) -> ReleaseReport {
         self.dispenser.close().await
     }
 
     /// Evicts the scopes that no caller used since the last call.
-    pub async fn evict_idle(&self) -> Closed {
+    pub async fn evict_idle(&self) -> ReleaseReport {
         self.dispenser.evict_idle().await
     }
 }

@@ -6,12 +6,12 @@ use bates_pattern::Position;
 
 /// The positions from `from` up to, but not including, `to`. Never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lease {
+pub struct PositionRange {
     from: u64,
     to: u64,
 }
 
-impl Lease {
+impl PositionRange {
     /// `None` if it is empty.
     pub const fn new(from: u64, to: u64) -> Option<Self> {
         if from < to { Some(Self { from, to }) } else { None }
@@ -46,7 +46,7 @@ impl Lease {
     }
 }
 
-impl fmt::Display for Lease {
+impl fmt::Display for PositionRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}, {})", self.from, self.to)
     }
@@ -54,23 +54,23 @@ impl fmt::Display for Lease {
 
 /// Positions handed to one caller, ascending: mostly one range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
-    pub(crate) first: Lease,
-    pub(crate) rest: Vec<Lease>,
+pub struct TakenPositions {
+    pub(crate) first: PositionRange,
+    pub(crate) rest: Vec<PositionRange>,
 }
 
-impl From<Lease> for Taken {
-    fn from(first: Lease) -> Self {
+impl From<PositionRange> for TakenPositions {
+    fn from(first: PositionRange) -> Self {
         Self { first, rest: Vec::new() }
     }
 }
 
-impl Taken {
+impl TakenPositions {
     pub fn count(&self) -> u64 {
         self.first.count() + self.rest.iter().map(|lease| lease.count()).sum::<u64>()
     }
 
-    pub fn leases(&self) -> impl Iterator<Item = Lease> {
+    pub fn ranges(&self) -> impl Iterator<Item = PositionRange> {
         std::iter::once(self.first).chain(self.rest.iter().copied())
     }
 
@@ -79,20 +79,20 @@ impl Taken {
     }
 
     pub fn positions(&self) -> impl Iterator<Item = u64> {
-        self.leases().flat_map(|lease| lease.from..lease.to)
+        self.ranges().flat_map(|lease| lease.from..lease.to)
     }
 }
 
 /// Positions, as ascending ranges that neither touch nor overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranges(Vec<Lease>);
+pub struct RangeSet(Vec<PositionRange>);
 
-impl Ranges {
+impl RangeSet {
     /// The ranges may come in any order and overlap.
-    pub fn of(leases: impl IntoIterator<Item = Lease>) -> Self {
-        let mut sorted: Vec<Lease> = leases.into_iter().collect();
+    pub fn of(leases: impl IntoIterator<Item = PositionRange>) -> Self {
+        let mut sorted: Vec<PositionRange> = leases.into_iter().collect();
         sorted.sort_unstable();
-        let mut joined: Vec<Lease> = Vec::with_capacity(sorted.len());
+        let mut joined: Vec<PositionRange> = Vec::with_capacity(sorted.len());
         for lease in sorted {
             match joined.last_mut() {
                 Some(last) if lease.from <= last.to => last.to = last.to.max(lease.to),
@@ -102,7 +102,7 @@ impl Ranges {
         Self(joined)
     }
 
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Lease> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = PositionRange> {
         self.0.iter().copied()
     }
 
@@ -119,22 +119,22 @@ impl Ranges {
     }
 
     #[must_use]
-    pub fn without(&self, other: &Self) -> Self {
+    pub fn difference(&self, other: &Self) -> Self {
         let mut left = Vec::new();
         for range in &self.0 {
             let mut from = range.from;
             let first = other.0.partition_point(|taken| taken.to <= from);
             for taken in other.0[first..].iter().take_while(|taken| taken.from < range.to) {
-                left.extend(Lease::new(from, taken.from));
+                left.extend(PositionRange::new(from, taken.from));
                 from = taken.to;
             }
-            left.extend(Lease::new(from, range.to));
+            left.extend(PositionRange::new(from, range.to));
         }
         Self(left)
     }
 
     #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
+    pub fn union(&self, other: &Self) -> Self {
         Self::of(self.iter().chain(other.iter()))
     }
 }
@@ -147,24 +147,25 @@ mod tests {
 
     use super::*;
 
-    fn leases() -> impl Strategy<Value = Vec<Lease>> {
-        let lease = (0_u64..60, 1_u64..12).prop_map(|(from, count)| Lease::new(from, from + count).unwrap());
+    fn leases() -> impl Strategy<Value = Vec<PositionRange>> {
+        let lease =
+            (0_u64..60, 1_u64..12).prop_map(|(from, count)| PositionRange::new(from, from + count).unwrap());
         prop::collection::vec(lease, 0..12)
     }
 
-    fn positions(leases: impl IntoIterator<Item = Lease>) -> BTreeSet<u64> {
+    fn positions(leases: impl IntoIterator<Item = PositionRange>) -> BTreeSet<u64> {
         leases.into_iter().flat_map(|lease| lease.from()..lease.to()).collect()
     }
 
     proptest! {
         #[test]
         fn ranges_are_sets_of_positions(one in leases(), other in leases()) {
-            let (left, right) = (Ranges::of(one.clone()), Ranges::of(other.clone()));
+            let (left, right) = (RangeSet::of(one.clone()), RangeSet::of(other.clone()));
             let (one, other) = (positions(one), positions(other));
-            prop_assert_eq!(positions(left.without(&right).iter()), &one - &other);
-            prop_assert_eq!(positions(left.and(&right).iter()), &one | &other);
+            prop_assert_eq!(positions(left.difference(&right).iter()), &one - &other);
+            prop_assert_eq!(positions(left.union(&right).iter()), &one | &other);
             prop_assert_eq!(left.count(), one.len() as u64);
-            for ranges in [&left, &left.without(&right), &left.and(&right)] {
+            for ranges in [&left, &left.difference(&right), &left.union(&right)] {
                 let apart = ranges.0.windows(2).all(|pair| pair[0].to() < pair[1].from());
                 prop_assert!(apart, "{:?} are not the fewest ranges", ranges);
             }

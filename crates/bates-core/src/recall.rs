@@ -10,9 +10,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::machine::Machine;
-use crate::range::Lease;
+use crate::range::PositionRange;
 use crate::scope::ScopeKey;
-use crate::series::{MachineError, Promise, PromiseChange, Redescription, SeriesName, SeriesSpec};
+use crate::series::{DescriptionChange, MachineError, Promise, PromiseChange, SeriesName, SeriesSpec};
 use crate::store::{Store, StoreError};
 
 /// How often the store is asked who has not answered.
@@ -37,11 +37,11 @@ pub struct Holder {
     /// An upper bound.
     pub positions: u64,
     /// The first of its ranges.
-    pub ranges: Vec<(ScopeKey, Lease)>,
+    pub ranges: Vec<(ScopeKey, PositionRange)>,
 }
 
 /// The processes that hold ranges granted before an epoch and have not ended. Writes off those that have.
-pub(crate) async fn holders_alive<S: Store>(
+pub(crate) async fn live_holders<S: Store>(
     store: &S,
     series: &SeriesName,
     epoch: u64,
@@ -56,10 +56,10 @@ pub(crate) async fn holders_alive<S: Store>(
 }
 
 /// How long a change of a promise waits for processes that hold numbers.
-const HOLDERS_WAIT: Duration = Duration::from_secs(10);
+const RECALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub struct Recalled {
+pub struct RecallOutcome {
     series: SeriesName,
     epoch: u64,
     /// Processes that have not answered and may still hand out what they hold.
@@ -69,10 +69,10 @@ pub struct Recalled {
 impl<S: Store> Machine<S> {
     /// Has every process give up what it holds of a series, and waits for the answers, at most `wait`. Writes off ended
     /// processes. Does nothing in a stopped store: all processes give up everything before it issues again.
-    pub async fn recall(&self, series: &SeriesName, wait: Duration) -> Result<Recalled, StoreError> {
+    pub async fn recall(&self, series: &SeriesName, wait: Duration) -> Result<RecallOutcome, StoreError> {
         let store = self.dispenser.store();
-        let mut recalled = Recalled { series: series.clone(), epoch: 0, silent: Vec::new() };
-        if store.watch().await.is_err_and(|error| error.is_poisoned()) {
+        let mut recalled = RecallOutcome { series: series.clone(), epoch: 0, silent: Vec::new() };
+        if store.check_revision().await.is_err_and(|error| error.is_poisoned()) {
             return Ok(recalled);
         }
         if store.holders(series.clone(), u64::MAX).await?.is_empty() {
@@ -82,9 +82,9 @@ impl<S: Store> Machine<S> {
         let deadline = self.elapsed() + wait;
         loop {
             // This process may hold ranges itself.
-            store.watch().await?;
+            store.check_revision().await?;
             self.dispenser.answer_recalls().await?;
-            recalled.silent = holders_alive(&**store, series, recalled.epoch).await?;
+            recalled.silent = live_holders(&**store, series, recalled.epoch).await?;
             if recalled.silent.is_empty() || self.elapsed() >= deadline {
                 return Ok(recalled);
             }
@@ -95,7 +95,7 @@ impl<S: Store> Machine<S> {
     /// Changes the promise of a series, once no process holds numbers granted under the old one. The description must
     /// be changed too.
     pub async fn change_promise(&self, series: &SeriesName, to: Promise) -> Result<(), MachineError> {
-        let entry = self.named(series.as_str()).ok_or_else(|| MachineError::Unknown(series.clone()))?;
+        let entry = self.series(series.as_str()).ok_or_else(|| MachineError::Unknown(series.clone()))?;
         SeriesSpec { promise: to, ..entry.spec.clone() }.check()?;
         self.pin_promise(series, PromiseChange { from: entry.spec.promise, to }, None).await
     }
@@ -104,19 +104,19 @@ impl<S: Store> Machine<S> {
         &self,
         series: &SeriesName,
         change: PromiseChange,
-        described: Option<Redescription>,
+        described: Option<DescriptionChange>,
     ) -> Result<(), MachineError> {
         let held = |holders| MachineError::Held { series: series.clone(), holders };
         self.recall_all(series, held).await?;
         if !self.store().change_promise(series.clone(), change, described).await? {
             return Err(MachineError::ChangedMeanwhile(series.clone()));
         }
-        self.keep_order(series).await
+        self.recall_before_change(series).await
     }
 
     /// Waits until no process holds numbers granted before the promise of a series was changed. Also called where the
     /// promise stays: an earlier change may have been interrupted here.
-    pub(crate) async fn keep_order(&self, series: &SeriesName) -> Result<(), MachineError> {
+    pub(crate) async fn recall_before_change(&self, series: &SeriesName) -> Result<(), MachineError> {
         self.recall_all(series, |holders| MachineError::StillHeld { series: series.clone(), holders }).await
     }
 
@@ -125,7 +125,7 @@ impl<S: Store> Machine<S> {
         series: &SeriesName,
         held: impl FnOnce(Box<str>) -> MachineError,
     ) -> Result<(), MachineError> {
-        let recalled = self.recall(series, HOLDERS_WAIT).await?;
+        let recalled = self.recall(series, RECALL_TIMEOUT).await?;
         if recalled.silent.is_empty() {
             return Ok(());
         }
@@ -134,7 +134,7 @@ impl<S: Store> Machine<S> {
     }
 
     /// Writes off the silent processes: what they hold is uncertain, and they may still hand it out.
-    pub async fn write_off(&self, recalled: &Recalled) -> Result<(), StoreError> {
+    pub async fn write_off(&self, recalled: &RecallOutcome) -> Result<(), StoreError> {
         let nodes: Vec<Uuid> = recalled.silent.iter().map(|holder| holder.node).collect();
         self.store().write_off(recalled.series.clone(), recalled.epoch, nodes).await
     }

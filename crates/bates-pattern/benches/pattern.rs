@@ -1,5 +1,5 @@
-//! `cargo xtask bench pattern`: what a render, a parse and an accepted identifier cost, beside what people
-//! would use instead. Samples of all rows are interleaved, and medians are printed: the machine is noisy.
+//! `cargo xtask bench pattern`: times a render, a parse and an accepted identifier beside common alternatives.
+//! Samples of all rows are interleaved and medians are printed, because machines are noisy.
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ const SAMPLES: usize = 31;
 const SAMPLE_NS: f64 = 3_000_000.0;
 const SECRET: [u8; 16] = *b"a key of 16 byte";
 
-/// One thing measured: a closure that does it `n` times.
+/// One measured operation: a closure that runs it `n` times.
 struct Row {
     name: &'static str,
     aim: Option<f64>,
@@ -165,7 +165,7 @@ fn render(name: &'static str, scope: &Scope) -> Row {
     })
 }
 
-/// One accepted number after the other, as a lease hands them out.
+/// Renders one accepted number after the other, as a granted range is issued.
 fn batch(name: &'static str, scope: Scope) -> Row {
     let mut next = Position::MIN;
     let mut out = Vec::with_capacity(64);

@@ -1,5 +1,5 @@
-"""The usual way to make OpenG2P identifiers, as a peer for the benchmark: draw digits, add the check digit,
-throw away what the rules refuse. Prints accepted identifiers per second of one core."""
+"""The usual way to make OpenG2P identifiers, as a peer for the benchmark: draw random digits, add the check digit,
+and discard what the rules reject. Prints accepted identifiers per second of one core."""
 
 import re
 import secrets
@@ -47,11 +47,11 @@ def accepted(text):
     )
 
 
-taken, started = set(), time.perf_counter()
+accepted_texts, started = set(), time.perf_counter()
 while time.perf_counter() - started < SECONDS:
     for _ in range(1000):
         digits = str(secrets.randbelow(10 ** (LENGTH - 1))).zfill(LENGTH - 1)
         text = digits + check_digit(digits)
         if accepted(text):
-            taken.add(text)
-print(len(taken) / (time.perf_counter() - started))
+            accepted_texts.add(text)
+print(len(accepted_texts) / (time.perf_counter() - started))

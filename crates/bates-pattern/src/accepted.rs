@@ -1,48 +1,55 @@
-//! A walk through the positions that a pattern's rules accept, 1 in 17 for a 12-digit OpenG2P series: it permutes several
-//! candidates at once, or skips whole stretches when counting.
+//! Finds the positions that the rules of a pattern accept: 1 in 17 for a 12-digit OpenG2P series. A shuffled order
+//! permutes several candidates at once; a counting order skips all values with a rejected prefix.
 
 use crate::position::Position;
 use crate::scope::Scope;
-use crate::shuffle::{BATCH, Shuffle, Tweak};
+use crate::shuffle::{SHUFFLE_BATCH_LEN, Shuffle, Tweak};
 
-/// Ranges up to this length are permuted in a batch of this size, so that few numbers do not take as long as many.
-const FEW: usize = 8;
+/// Short ranges are permuted in a smaller batch, so that a few numbers take less time than a full batch.
+const SMALL_BATCH_LEN: usize = 8;
 
-/// The accepted positions of a range, in order. Made by [`Scope::accepted`].
+/// The accepted positions of a range, in order. Returned by [`Scope::accepted`].
 #[derive(Debug)]
-pub struct Accepted<'s> {
+pub struct AcceptedPositions<'s> {
     scope: &'s Scope,
     next: u64,
     end: u64,
-    /// If shuffled, the values of the positions before `next`; those from `taken` on are unread.
-    values: [u128; BATCH],
-    taken: usize,
+    /// If shuffled, the values of the last positions before `next`.
+    values: [u128; SHUFFLE_BATCH_LEN],
+    /// The index of the first value that was not returned yet.
+    unread: usize,
 }
 
-impl<'s> Accepted<'s> {
+impl<'s> AcceptedPositions<'s> {
     pub(crate) fn new(scope: &'s Scope, first: Position, last: Position) -> Self {
         let end = last.min(scope.pattern().last()).value() + 1;
-        Self { scope, next: first.value().min(end), end, values: [0; BATCH], taken: BATCH }
-    }
-
-    /// Appends the number at the next accepted position, and answers the position. `None`, with the buffer unchanged, at
-    /// the end of the range. A shuffled order has to try each position, so a long range can take long.
-    pub fn next_into(&mut self, out: &mut Vec<u8>) -> Option<Position> {
-        match (self.scope.pattern().shuffle(), self.scope.tweak) {
-            (Some(shuffle), Some(tweak)) => self.next_shuffled(shuffle, tweak, out),
-            _ => self.next_counted(out),
+        Self {
+            scope,
+            next: first.value().min(end),
+            end,
+            values: [0; SHUFFLE_BATCH_LEN],
+            unread: SHUFFLE_BATCH_LEN,
         }
     }
 
-    /// Skips all values with the same refused beginning.
-    fn next_counted(&mut self, out: &mut Vec<u8>) -> Option<Position> {
+    /// Appends the number at the next accepted position, and returns the position. At the end of the range, returns
+    /// `None` and leaves the buffer unchanged. A shuffled order tries every position, so a long range takes long.
+    pub fn next_into(&mut self, out: &mut Vec<u8>) -> Option<Position> {
+        match (self.scope.pattern().shuffle(), self.scope.tweak) {
+            (Some(shuffle), Some(tweak)) => self.next_shuffled(shuffle, tweak, out),
+            _ => self.next_counting(out),
+        }
+    }
+
+    /// Skips all values with the same rejected prefix.
+    fn next_counting(&mut self, out: &mut Vec<u8>) -> Option<Position> {
         while self.next < self.end {
             let value = u128::from(self.next);
             if self.scope.write_accepted(value, out) {
                 self.next += 1;
                 return Position::new(self.next - 1);
             }
-            let after = u64::try_from(self.scope.after_refused(value, out)).unwrap_or(u64::MAX);
+            let after = u64::try_from(self.scope.value_after_rejected(value, out)).unwrap_or(u64::MAX);
             self.next = after.min(self.end);
         }
         None
@@ -50,39 +57,39 @@ impl<'s> Accepted<'s> {
 
     fn next_shuffled(&mut self, shuffle: &Shuffle, tweak: Tweak, out: &mut Vec<u8>) -> Option<Position> {
         loop {
-            if self.taken == BATCH {
-                self.permute(shuffle, tweak)?;
+            if self.unread == SHUFFLE_BATCH_LEN {
+                self.refill(shuffle, tweak)?;
             }
-            let value = self.values[self.taken];
-            self.taken += 1;
+            let value = self.values[self.unread];
+            self.unread += 1;
             if self.scope.write_accepted(value, out) {
-                return Position::new(self.next - (BATCH - self.taken) as u64 - 1);
+                return Position::new(self.next - (SHUFFLE_BATCH_LEN - self.unread) as u64 - 1);
             }
         }
     }
 
-    /// Fills the values from the back, so that a short last batch ends like any other.
-    fn permute(&mut self, shuffle: &Shuffle, tweak: Tweak) -> Option<()> {
-        let count = usize::try_from(self.end - self.next).unwrap_or(usize::MAX).min(BATCH);
+    /// Fills `values` from the back, so that the end of a short batch is the end of the array.
+    fn refill(&mut self, shuffle: &Shuffle, tweak: Tweak) -> Option<()> {
+        let count = usize::try_from(self.end - self.next).unwrap_or(usize::MAX).min(SHUFFLE_BATCH_LEN);
         if count == 0 {
             return None;
         }
-        let first = BATCH - count;
+        let first = SHUFFLE_BATCH_LEN - count;
         match count {
             1 => self.values[first] = shuffle.permute(tweak, u128::from(self.next)),
-            2..=FEW => self.permute_last::<FEW>(shuffle, tweak, count),
-            _ => self.permute_last::<BATCH>(shuffle, tweak, count),
+            2..=SMALL_BATCH_LEN => self.refill_last::<SMALL_BATCH_LEN>(shuffle, tweak, count),
+            _ => self.refill_last::<SHUFFLE_BATCH_LEN>(shuffle, tweak, count),
         }
         self.next += count as u64;
-        self.taken = first;
+        self.unread = first;
         Some(())
     }
 
-    /// Permutes N values; only the last `count` are read.
-    fn permute_last<const N: usize>(&mut self, shuffle: &Shuffle, tweak: Tweak, count: usize) {
+    /// Permutes N values, of which only the last `count` are used.
+    fn refill_last<const N: usize>(&mut self, shuffle: &Shuffle, tweak: Tweak, count: usize) {
         let mut values: [u128; N] =
             std::array::from_fn(|lane| u128::from(self.next) + (lane + count).saturating_sub(N) as u128);
         shuffle.permute_batch(tweak, &mut values);
-        self.values[BATCH - N..].copy_from_slice(&values);
+        self.values[SHUFFLE_BATCH_LEN - N..].copy_from_slice(&values);
     }
 }

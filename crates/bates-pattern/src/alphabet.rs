@@ -1,4 +1,4 @@
-//! Alphabets, in which `{seq}` counts and is read back. Their order is part of construction version 1.
+//! Alphabets in which `{seq}` is written and read. The order of their characters is part of construction 1.
 #![expect(clippy::cast_possible_truncation, reason = "a remainder by a radix is a digit")]
 
 use crate::charset::CharSet;
@@ -17,30 +17,30 @@ pub(crate) const NAMES: [(&str, &[u8]); 6] = [
 
 const NOT_A_DIGIT: u8 = u8::MAX;
 
-/// Visible ASCII characters.
+/// The number of visible ASCII characters.
 const DIGITS_MAX: usize = 94;
 
-/// The widest field.
+/// The maximum width of `{seq}`.
 pub(crate) const WIDTH_MAX: usize = 64;
 
-/// An ordered set of characters, each the digit of its index.
+/// An ordered set of characters; the value of a digit is its index.
 #[derive(Clone, Debug)]
 pub(crate) struct Alphabet {
     /// `decimal`, `base62`, …, or the class as written, such as `[A-F0-9]`.
     pub(crate) name: Box<str>,
     digits: [u8; DIGITS_MAX],
     pub(crate) radix: u8,
-    /// Digit of each ASCII character that may be read as one.
+    /// The value of each ASCII character, or `NOT_A_DIGIT`.
     values: [u8; 128],
-    /// For Crockford's base 32 more than what is written.
+    /// The characters that are read as digits: for Crockford's base 32, more than are written.
     pub(crate) readable: CharSet,
-    /// Also reads the other case and look-alikes, which the canonical text never has.
+    /// Whether lower case and look-alikes are read too. The canonical text never contains them.
     pub(crate) is_forgiving: bool,
 }
 
 impl Alphabet {
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let (name, digits) = NAMES.iter().find(|(known, _)| *known == name)?;
+        let (name, digits) = NAMES.iter().find(|(listed, _)| *listed == name)?;
         Some(Self::new(name, digits, *name == "crockford32"))
     }
 
@@ -48,7 +48,7 @@ impl Alphabet {
         Self::new("decimal", DECIMAL, false)
     }
 
-    /// The caller has checked: 2 to 94 distinct visible ASCII characters.
+    /// The caller has checked that `ordered` is 2 to 94 distinct visible ASCII characters.
     pub(crate) fn new(name: &str, ordered: &[u8], is_forgiving: bool) -> Self {
         let mut digits = [0; DIGITS_MAX];
         let mut values = [NOT_A_DIGIT; 128];
@@ -60,9 +60,9 @@ impl Alphabet {
             }
         }
         if is_forgiving {
-            for (looks, meant) in [(b"Oo".as_slice(), 0), (b"IiLl", 1)] {
-                for byte in looks {
-                    values[usize::from(*byte)] = meant;
+            for (look_alikes, value) in [(b"Oo".as_slice(), 0), (b"IiLl", 1)] {
+                for byte in look_alikes {
+                    values[usize::from(*byte)] = value;
                 }
             }
         }
@@ -77,14 +77,14 @@ impl Alphabet {
     }
 
     pub(crate) fn is_decimal(&self) -> bool {
-        self.ordered() == DECIMAL
+        self.digits_in_order() == DECIMAL
     }
 
-    pub(crate) fn written(&self) -> CharSet {
-        CharSet::of(self.ordered())
+    pub(crate) fn characters(&self) -> CharSet {
+        CharSet::of(self.digits_in_order())
     }
 
-    fn ordered(&self) -> &[u8] {
+    fn digits_in_order(&self) -> &[u8] {
         &self.digits[..usize::from(self.radix)]
     }
 
@@ -100,12 +100,12 @@ impl Alphabet {
             Ok(value) => self.write_before(&mut text, WIDTH_MAX, value),
             Err(_) => self.write_wide(&mut text, value),
         };
-        // A lone zero is written as one digit, never as nothing.
+        // Zero is written as one digit.
         let start = start.min(WIDTH_MAX - width.max(1));
         out.extend_from_slice(&text[start..]);
     }
 
-    /// For fields of more than 2^64 values, so the slow division is rare.
+    /// Handles values from 2^64 on, so that the slow 128-bit division is rare.
     fn write_wide(&self, text: &mut [u8; WIDTH_MAX], mut value: u128) -> usize {
         let radix = u128::from(self.radix);
         let mut end = WIDTH_MAX;
@@ -117,9 +117,9 @@ impl Alphabet {
         self.write_before(text, end, value as u64)
     }
 
-    /// Writes `value` into the places before `end`; answers where the text starts.
+    /// Writes `value` before `end`; returns the start of the text.
     fn write_before(&self, text: &mut [u8; WIDTH_MAX], end: usize, value: u64) -> usize {
-        // A constant radix turns each division into a multiplication.
+        // A constant radix lets the compiler replace each division by a multiplication.
         match self.radix {
             10 => self.write_in(10, text, end, value),
             16 => self.write_in(16, text, end, value),
@@ -148,7 +148,7 @@ impl Alphabet {
         }
     }
 
-    /// The value of a text in this alphabet, or the byte at which it is none. Saturates.
+    /// The value of a text, or the index of the first byte that is not a digit. Saturates.
     pub(crate) fn read(&self, text: &[u8]) -> Result<u128, usize> {
         let mut value = 0_u128;
         for (at, byte) in text.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! A set of visible ASCII characters, and the `[A-Z0-9]` notation that writes one. Sets hold ASCII alone, so that a
-//! byte of a text is a character wherever a set is asked.
+//! A set of ASCII characters, printed as `[A-Z0-9]`.
+//!
+//! Invariant: a set contains only ASCII, so code that asks a set may go through a text byte by byte.
 
 use std::fmt;
 
@@ -43,7 +44,7 @@ impl CharSet {
         byte.is_ascii() && self.0 >> byte & 1 == 1
     }
 
-    pub(crate) fn meets(self, other: Self) -> Option<char> {
+    pub(crate) fn first_common(self, other: Self) -> Option<char> {
         let common = self.0 & other.0;
         (common != 0).then(|| char::from(u8::try_from(common.trailing_zeros()).unwrap_or(0)))
     }
@@ -53,7 +54,7 @@ impl CharSet {
     }
 }
 
-/// Written as a class, `[0-9A-Z_]`, with runs of three or more as ranges.
+/// Prints a class such as `[0-9A-Z_]`, with runs of three or more as ranges.
 impl fmt::Display for CharSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[")?;

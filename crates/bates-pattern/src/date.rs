@@ -1,4 +1,4 @@
-//! The parts of a business date that an identifier shows, and what can be read from them.
+//! The parts of a business date that an identifier shows, and the period that they determine.
 
 use std::fmt::Write;
 
@@ -6,17 +6,18 @@ use jiff::civil::Date;
 
 use crate::period::{Period, Reset, number};
 
-/// Business dates outside these years are refused; four digits always show them.
+/// Business dates must be in these years, which four digits can show.
 pub(crate) const YEARS: std::ops::RangeInclusive<i16> = 1900..=9999;
 
-/// The years that `%y` can show without two of them reading the same.
+/// The years that two digits can show: one century, so that no two years have the same text.
 pub(crate) const SHORT_YEARS: std::ops::RangeInclusive<i16> = 2000..=2099;
 
-/// The parts of a date, in the order in which [`Shown`] and [`DateParts`] hold them.
+/// The parts of a date, in the order of [`ShownParts`] and [`DateParts`].
 const PARTS: [&str; 4] = ["year", "month", "day", "day_of_year"];
 
+/// What a template shows of the business date.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct ShownParts {
     pub(crate) period: bool,
     pub(crate) parts: [bool; PARTS.len()],
 }
@@ -67,14 +68,14 @@ impl DateParts {
         let _ = write!(out, "{value:0width$}", width = field.width);
     }
 
-    /// Reads one field; false if it contradicts a known part.
+    /// Reads one field. Returns `false` if the text contradicts a part that is already known.
     pub(crate) fn read(&mut self, field: DateField, text: &str) -> bool {
         let century = if field.is_short_year() { *SHORT_YEARS.start() } else { 0 };
         let value = number(text).map(|value: i16| century + value);
         value.is_some_and(|value| *self.0[field.part].get_or_insert(value) == value)
     }
 
-    /// The period of the dates that these parts and the shown period leave; `Err` if no date has them all.
+    /// The period of the dates that have these parts and lie in the shown period; `Err` if there is no such date.
     pub(crate) fn period(&self, reset: Reset, shown: Option<Period>) -> Result<Option<Period>, ()> {
         let date = match (shown, self.0) {
             (None, [None, None, None, None]) => return Ok(None),
@@ -84,7 +85,7 @@ impl DateParts {
                 Date::new(year, month, day).ok().filter(|day| self.fits(*day))
             }
             (None, [Some(year), ..]) => self.day_of(year),
-            // No year is shown: 2000 has every day a year can have, 2001 those of the others.
+            // No year is shown: 2000 stands for all leap years, 2001 for all other years.
             (None, _) => self.day_of(2000).or_else(|| self.day_of(2001)),
         };
         let date = date.ok_or(())?;

@@ -1,6 +1,7 @@
-//! Positions into identifiers and back: `1001` ↔ `PROJ-9012-1001`.
+//! Turns positions into identifiers and back: `1001` ↔ `PROJ-9012-1001`.
 //!
-//! A [`Pattern`] compiled from a template renders positions, parses and validates texts, and knows its [`Capacity`].
+//! A [`Pattern`] is compiled from a template. It renders positions, parses and validates texts, and computes its
+//! [`Capacity`].
 //! This crate does no I/O, reads no clock and keeps no state.
 //!
 //! ```
@@ -19,8 +20,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The mapping from position to text never changes, or old identifiers would be issued again. [`Construction`] names its
-//! version, and golden vectors freeze each.
+//! Invariant: the mapping from position to text never changes, or old identifiers would be issued again.
+//! [`Construction`] is its version, and golden vectors freeze each version.
 #![warn(missing_docs)]
 
 mod accepted;
@@ -30,9 +31,11 @@ mod charset;
 mod check;
 mod date;
 mod error;
+mod number;
 mod parse;
 mod pattern;
 mod period;
+mod period_format;
 mod position;
 mod reject;
 mod rule;
@@ -41,16 +44,17 @@ mod shuffle;
 mod template;
 mod verdict;
 
-pub use accepted::Accepted;
-pub use capacity::{Capacity, ScopeNeeded};
+pub use accepted::AcceptedPositions;
+pub use capacity::{Capacity, CapacityError};
 pub use check::Check;
 pub use error::{PatternError, Problem, RenderError, ScopeError};
 pub use jiff::civil::Date;
-pub use parse::Parsed;
+pub use number::Number;
+pub use parse::ParsedIdentifier;
 pub use pattern::{Construction, Options, Order, Pattern};
 pub use period::{Period, Reset, ResetError, YearStart};
 pub use position::Position;
-pub use reject::{DigitRule, DigitRules, Limits, LimitsError, Reading, Reject, RestrictedError};
+pub use reject::{DigitRule, DigitRules, Limits, LimitsError, Reject, RestrictedError, RuleSet};
 pub use scope::Scope;
-pub use shuffle::{BATCH, Key, KeyError, SIZE_MAX, Shuffle, SizeError, Tweak};
+pub use shuffle::{Key, KeyError, SHUFFLE_BATCH_LEN, SHUFFLE_SIZE_MAX, Shuffle, ShuffleSizeError, Tweak};
 pub use verdict::{ParseError, Reason, Verdict};

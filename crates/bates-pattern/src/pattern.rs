@@ -1,4 +1,4 @@
-//! A compiled pattern: a template, and how its positions are ordered, restarted and filtered.
+//! A compiled pattern: a template with its order, reset, reject rules and construction.
 
 use std::sync::Arc;
 
@@ -10,21 +10,23 @@ use crate::reject::Reject;
 use crate::shuffle::{Key, Shuffle, Tweak};
 use crate::template::{Segment, Template};
 
-/// The order in which positions walk through the space of `{seq}`.
+/// Which value of `{seq}` each position gets.
 #[derive(Clone, Debug, Default)]
 pub enum Order {
-    /// Position 1001 is number 1001.
+    /// The value is the position: position 1001 is number 1001.
     #[default]
     Counting,
-    /// A keyed permutation of the space: without the key, the next number cannot be guessed.
+    /// A keyed permutation of the values: without the key, the next number cannot be guessed.
     Shuffled(Key),
 }
 
-/// The version of the mapping from positions to texts, pinned with a series. A version never changes.
+/// The version of the mapping from positions to texts. A series is pinned to one.
+///
+/// Invariant: a version never changes, or it would issue old identifiers again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Construction {
-    /// The first; frozen by `tests/golden/v1.tsv`.
+    /// Frozen by `tests/golden/v1.tsv`.
     #[default]
     V1,
 }
@@ -37,8 +39,8 @@ impl Construction {
         }
     }
 
-    /// The version of a number.
-    pub const fn of_number(number: u16) -> Option<Self> {
+    /// The version with this number.
+    pub const fn from_number(number: u16) -> Option<Self> {
         match number {
             1 => Some(Self::V1),
             _ => None,
@@ -51,15 +53,15 @@ impl Construction {
 pub struct Options {
     /// The order of positions.
     pub order: Order,
-    /// When the numbering starts again.
+    /// When the numbering restarts.
     pub reset: Reset,
-    /// What is skipped.
+    /// The rules that skip positions.
     pub reject: Reject,
     /// The version of the mapping.
     pub construction: Construction,
 }
 
-/// A compiled pattern. Cheap to clone: the clones share everything.
+/// A compiled pattern. Clones share their data, so a clone is cheap.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     compiled: Arc<Compiled>,
@@ -72,12 +74,12 @@ struct Compiled {
     reject: Reject,
     construction: Construction,
     shuffle: Option<Shuffle>,
-    /// How many values `{seq}` has; for long fields more than there are positions.
+    /// How many values `{seq}` has. A wide field has more values than there are positions.
     space: u128,
 }
 
 impl Pattern {
-    /// Compiles a template. Refuses those whose identifiers two scopes would share or that could not be read back.
+    /// Compiles a template. Refuses it if two scopes could share an identifier, or one could not be read back.
     pub fn compile(template: &str, options: Options) -> Result<Self, PatternError> {
         let Options { order, reset, reject, construction } = options;
         let template = Template::parse(template, reset)?;
@@ -93,7 +95,7 @@ impl Pattern {
         if let Some(rules) = reject.digit_rules()
             && (!template.seq.alphabet.is_decimal() || template.seq.width.is_none())
         {
-            return Err(at_seq(Problem::RejectNeedsDigits { rules: rules.reading().name() }));
+            return Err(at_seq(Problem::RejectNeedsDigits { rules: rules.rule_set().name() }));
         }
         let space = template.seq.space().unwrap_or(u128::from(Position::COUNT));
         Ok(Self { compiled: Arc::new(Compiled { template, reset, reject, construction, shuffle, space }) })
@@ -104,22 +106,22 @@ impl Pattern {
         &self.compiled.template.source
     }
 
-    /// The names of the scope's parameters, in the order of the template.
+    /// The names of the parameters, in the order of the template.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.compiled.template.parameters.iter().map(|parameter| &*parameter.name)
     }
 
-    /// Whether a scope needs a date: one is shown, or the numbering starts again by date.
+    /// Whether a scope needs a business date: the template shows a date or a period.
     pub fn needs_date(&self) -> bool {
-        self.compiled.template.covers_date()
+        self.compiled.template.shows_date()
     }
 
-    /// When the numbering starts again.
+    /// When the numbering restarts.
     pub fn reset(&self) -> Reset {
         self.compiled.reset
     }
 
-    /// Whether positions walk a keyed permutation.
+    /// Whether the order is [`Order::Shuffled`].
     pub fn is_shuffled(&self) -> bool {
         self.compiled.shuffle.is_some()
     }
@@ -129,7 +131,7 @@ impl Pattern {
         self.compiled.template.seq.alphabet.is_decimal()
     }
 
-    /// Whether a number is nothing but its position in decimal.
+    /// Whether a number is its position in decimal and nothing else.
     pub fn is_plain_count(&self) -> bool {
         let template = &self.compiled.template;
         self.counts_in_decimal()
@@ -138,7 +140,7 @@ impl Pattern {
             && self.compiled.reject.is_empty()
     }
 
-    /// The length and the check of identifiers that are only decimal digits of fixed width and check characters.
+    /// The length and the check algorithm, if the template is a decimal `{seq}` of fixed width and then `{check}`.
     pub fn plain_digits(&self) -> Option<(usize, Check)> {
         let template = &self.compiled.template;
         let [Segment::Seq, Segment::Check] = &*template.segments else { return None };
@@ -146,7 +148,7 @@ impl Pattern {
         self.counts_in_decimal().then_some((width + check.width(), check))
     }
 
-    /// What is skipped.
+    /// The rules that skip positions.
     pub fn reject(&self) -> &Reject {
         &self.compiled.reject
     }
@@ -156,13 +158,13 @@ impl Pattern {
         self.compiled.construction
     }
 
-    /// The last position of a scope, whether or not it is rejected.
+    /// The last position of a scope, even if the rules reject it.
     pub fn last(&self) -> Position {
         let space = u64::try_from(self.space()).unwrap_or(u64::MAX);
         Position::new(space - 1).unwrap_or(Position::MAX)
     }
 
-    pub(crate) fn parts(&self) -> &Template {
+    pub(crate) fn compiled_template(&self) -> &Template {
         &self.compiled.template
     }
 
@@ -174,12 +176,12 @@ impl Pattern {
         self.compiled.shuffle.as_ref()
     }
 
-    /// From parameters and period, so that each scope has its own order.
+    /// Derives the tweak from parameters and period, so that each scope has its own order.
     pub(crate) fn tweak<V: AsRef<str>>(&self, values: &[V], period: Option<&str>) -> Option<Tweak> {
         let shuffle = self.shuffle()?;
         let mut tweak = Vec::new();
         for value in values.iter().map(AsRef::as_ref).chain(period) {
-            // The length before each value keeps ("ab", "c") and ("a", "bc") apart.
+            // The length before each value makes ("ab", "c") and ("a", "bc") differ.
             tweak.push(u8::try_from(value.len()).expect("a value is at most 64 bytes long"));
             tweak.extend_from_slice(value.as_bytes());
         }

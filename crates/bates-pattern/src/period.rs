@@ -1,16 +1,16 @@
-//! Resets of a numbering and their periods. The caller brings the date.
+//! When a numbering restarts, and the periods that result. Reads no clock: the caller gives the date.
 
 use std::fmt;
 use std::str::FromStr;
 
 use jiff::civil::Date;
 
-use crate::date::{Shown, YEARS};
+use crate::date::{ShownParts, YEARS};
 
-/// When a scope's numbering starts again from its first position.
+/// When the numbering of a scope restarts at its first position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reset {
-    /// One numbering for ever.
+    /// Never restarts.
     #[default]
     Never,
     /// On 1 January.
@@ -19,11 +19,11 @@ pub enum Reset {
     Monthly,
     /// Each day.
     Daily,
-    /// On this day of each year: `fiscal-04-01` starts a year on 1 April.
+    /// On this day of each year: `fiscal-04-01` restarts on 1 April.
     Fiscal(YearStart),
 }
 
-/// The day on which a fiscal year begins: one that every year has, and not 1 January.
+/// The day on which a fiscal year begins: a day that every year has, except 1 January.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct YearStart {
     month: i8,
@@ -31,9 +31,9 @@ pub struct YearStart {
 }
 
 impl YearStart {
-    /// `None` for 29 February, 1 January (that is [`Reset::Yearly`]) and what is no day.
+    /// `None` for 29 February, for 1 January (which is [`Reset::Yearly`]), and if the day does not exist.
     pub fn new(month: i8, day: i8) -> Option<Self> {
-        // 2001 is no leap year, so a day it has is a day every year has.
+        // 2001 is not a leap year, so every year has the days of 2001.
         Date::new(2001, month, day).ok()?;
         ((month, day) != (1, 1)).then_some(Self { month, day })
     }
@@ -43,15 +43,15 @@ impl YearStart {
     }
 }
 
-/// A text that names no reset.
+/// A text that is not a reset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no reset: expected never, yearly, monthly, daily or fiscal-MM-DD (a day that every year has; \
+    "unknown reset {0:?}: expected never, yearly, monthly, daily or fiscal-MM-DD (a day that every year has; \
      for 1 January write yearly)"
 )]
 pub struct ResetError(pub Box<str>);
 
-const NAMED: [(&str, Reset); 4] = [
+const NAMES: [(&str, Reset); 4] = [
     ("never", Reset::Never),
     ("yearly", Reset::Yearly),
     ("monthly", Reset::Monthly),
@@ -62,7 +62,7 @@ impl FromStr for Reset {
     type Err = ResetError;
 
     fn from_str(text: &str) -> Result<Self, ResetError> {
-        let named = NAMED.into_iter().find(|(name, _)| *name == text).map(|(_, reset)| reset);
+        let named = NAMES.into_iter().find(|(name, _)| *name == text).map(|(_, reset)| reset);
         named.or_else(|| fiscal(text.strip_prefix("fiscal-")?)).ok_or_else(|| ResetError(text.into()))
     }
 }
@@ -78,13 +78,13 @@ impl fmt::Display for Reset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fiscal(YearStart { month, day }) => write!(f, "fiscal-{month:02}-{day:02}"),
-            _ => NAMED.iter().filter(|(_, reset)| reset == self).try_for_each(|(name, _)| f.write_str(name)),
+            _ => NAMES.iter().filter(|(_, reset)| reset == self).try_for_each(|(name, _)| f.write_str(name)),
         }
     }
 }
 
 impl Reset {
-    /// The period of `date`, if there are periods at all.
+    /// The period of `date`; `None` for [`Reset::Never`].
     pub fn period(self, date: Date) -> Option<Period> {
         let first = match self {
             Self::Never => return None,
@@ -92,14 +92,14 @@ impl Reset {
             Self::Monthly => date.first_of_month(),
             Self::Daily => date,
             Self::Fiscal(YearStart { month, day }) => {
-                let started = (date.month(), date.day()) >= (month, day);
-                Date::new(date.year() - i16::from(!started), month, day).ok()?
+                let has_begun = (date.month(), date.day()) >= (month, day);
+                Date::new(date.year() - i16::from(!has_begun), month, day).ok()?
             }
         };
         Some(Period { reset: self, first })
     }
 
-    /// The days of its longest period, if there are periods at all.
+    /// The number of days of the longest period; `None` for [`Reset::Never`].
     pub fn days_max(self) -> Option<u32> {
         match self {
             Self::Never => None,
@@ -118,7 +118,7 @@ impl Reset {
         }
     }
 
-    pub(crate) fn named(self, name: &str) -> Option<Period> {
+    pub(crate) fn period_named(self, name: &str) -> Option<Period> {
         if name.len() != self.name_width() || !name.is_ascii() {
             return None;
         }
@@ -133,14 +133,27 @@ impl Reset {
             }
             Self::Never | Self::Daily | Self::Fiscal(_) => return None,
         };
-        let first = Date::new(year, month, day).ok()?;
-        // The fiscal year of the earliest business dates began the calendar year before.
-        let known = YEARS.contains(&year) || matches!(self, Self::Fiscal(_)) && year == YEARS.start() - 1;
-        (dashed && known).then_some(Period { reset: self, first })
+        self.period_from(year, month, day).filter(|_| dashed)
     }
 
-    /// Whether `shown` reads the same on all days of a period.
-    pub(crate) fn fixes(self, shown: Shown) -> bool {
+    /// The calendar year or fiscal year that begins in `year`.
+    pub(crate) fn period_starting_in(self, year: i16) -> Option<Period> {
+        match self {
+            Self::Yearly => self.period_from(year, 1, 1),
+            Self::Fiscal(YearStart { month, day }) => self.period_from(year, month, day),
+            Self::Never | Self::Monthly | Self::Daily => None,
+        }
+    }
+
+    fn period_from(self, year: i16, month: i8, day: i8) -> Option<Period> {
+        // The fiscal year of the earliest business dates began in the year before.
+        let in_range = YEARS.contains(&year) || matches!(self, Self::Fiscal(_)) && year == YEARS.start() - 1;
+        let first = Date::new(year, month, day).ok()?;
+        in_range.then_some(Period { reset: self, first })
+    }
+
+    /// Whether the shown parts have the same text on all days of a period.
+    pub(crate) fn is_constant_in_period(self, shown: ShownParts) -> bool {
         let [year, month, day, ordinal] = shown.parts;
         match self {
             Self::Daily => true,
@@ -151,8 +164,8 @@ impl Reset {
         }
     }
 
-    pub(crate) fn is_determined_by(self, shown: Shown) -> bool {
-        let Shown { period, parts: [year, month, day, ordinal] } = shown;
+    pub(crate) fn is_determined_by(self, shown: ShownParts) -> bool {
+        let ShownParts { period, parts: [year, month, day, ordinal] } = shown;
         let in_year = |needs_day: bool| ordinal || month && (day || !needs_day);
         period
             || match self {
@@ -160,13 +173,13 @@ impl Reset {
                 Self::Yearly => year,
                 Self::Monthly => year && in_year(false),
                 Self::Daily => year && in_year(true),
-                // Within the month in which the year turns, only the day tells the two years apart.
+                // If the fiscal year begins within a month, only the day tells the two years of that month apart.
                 Self::Fiscal(start) => year && in_year(!start.is_first_of_month()),
             }
     }
 }
 
-/// One span of a series with `reset`; its name is its first day, as short as the reset allows.
+/// One period of a reset. Its name is its first day, as short as the reset allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Period {
     reset: Reset,
@@ -174,6 +187,10 @@ pub struct Period {
 }
 
 impl Period {
+    pub(crate) fn first_year(self) -> i16 {
+        self.first.year()
+    }
+
     pub(crate) fn days(self) -> impl Iterator<Item = Date> {
         let days = std::iter::successors(Some(self.first), |day| day.tomorrow().ok());
         days.take_while(move |day| self.reset.period(*day) == Some(self))
@@ -194,7 +211,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// Digits alone: the standard parser would also take a sign.
+/// Parses digits only: `str::parse` would also accept a sign.
 pub(crate) fn number<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -1,13 +1,13 @@
-//! Positions, small enough for the numbers of JSON and JavaScript.
+//! Positions: integers that JSON and JavaScript represent exactly.
 
 use std::fmt;
 
-/// A place in a scope's numbering, below 2^53. An identifier is a pure function of one.
+/// The index of a number in its scope, below 2^53. An identifier is a pure function of its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(u64);
 
 impl Position {
-    /// How many positions there are: 2^53, where doubles stop telling integers apart.
+    /// The number of positions: 2^53, because JavaScript cannot represent every larger integer.
     pub const COUNT: u64 = 1 << 53;
 
     /// The lowest position.
@@ -16,12 +16,12 @@ impl Position {
     /// The highest position.
     pub const MAX: Self = Self(Self::COUNT - 1);
 
-    /// The position `value`, or `None` from 2^53 on.
+    /// The position `value`; `None` if it is 2^53 or more.
     pub const fn new(value: u64) -> Option<Self> {
         if value < Self::COUNT { Some(Self(value)) } else { None }
     }
 
-    /// The position as a plain integer.
+    /// The position as an integer.
     pub const fn value(self) -> u64 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! What a parameter of the scope may hold.
+//! The rule of a parameter: which values it admits.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use crate::charset::CharSet;
 
 pub(crate) const VALUE_BYTES_MAX: usize = 64;
 
-/// What a parameter without a rule may hold, less the character that follows it in the template.
-pub(crate) const UNRULED: CharSet = CharSet::ALNUM.with(b'-').with(b'_');
+/// The characters of a parameter without a rule, except the one that follows the parameter in the template.
+pub(crate) const UNRULED_CHARACTERS: CharSet = CharSet::ALNUM.with(b'-').with(b'_');
 
 /// The named classes, in the order in which messages list them.
 pub(crate) const CLASSES: [(&str, CharSet); 6] = [
@@ -48,7 +48,7 @@ impl Rule {
         }
     }
 
-    pub(crate) fn extent(&self) -> (usize, usize) {
+    pub(crate) fn length_bounds(&self) -> (usize, usize) {
         match self {
             Self::Class { min, max, .. } => (*min, *max),
             Self::Choice(choices) => {
@@ -62,8 +62,9 @@ impl Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Class { set, min, max } if min == max => write!(f, "{min} of {set}"),
-            Self::Class { set, min, max } => write!(f, "{min} to {max} of {set}"),
+            Self::Class { set, min: 1, max: 1 } => write!(f, "1 character of {set}"),
+            Self::Class { set, min, max } if min == max => write!(f, "{min} characters of {set}"),
+            Self::Class { set, min, max } => write!(f, "{min} to {max} characters of {set}"),
             Self::Choice(choices) => write!(f, "one of {}", choices.join(", ")),
         }
     }

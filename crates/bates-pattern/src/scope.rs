@@ -1,7 +1,7 @@
-//! A scope ready to render: its parameters are checked, and the text around the number is prepared.
+//! A scope that is ready to render: its parameters are checked, and the text around the number is prepared.
 
 use crate::Date;
-use crate::accepted::Accepted;
+use crate::accepted::AcceptedPositions;
 use crate::date::{DateParts, SHORT_YEARS, YEARS};
 use crate::error::{RenderError, ScopeError};
 use crate::pattern::Pattern;
@@ -11,10 +11,10 @@ use crate::shuffle::Tweak;
 use crate::template::Segment;
 
 /// The longest number part: a `{seq}` of 64 characters and two check characters.
-pub(crate) const BODY_BYTES_MAX: usize = crate::alphabet::WIDTH_MAX + 2;
+pub(crate) const NUMBER_PART_BYTES_MAX: usize = crate::alphabet::WIDTH_MAX + 2;
 
-/// Longer values in errors are cut.
-const SHOWN_CHARS_MAX: usize = 80;
+/// Error messages cut longer values.
+const VALUE_CHARS_MAX: usize = 80;
 
 /// The parameters of a pattern and its period, ready to render positions.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Scope {
     pattern: Pattern,
     values: Box<[Box<str>]>,
     period: Option<Period>,
-    /// What stands before `{seq}`, between it and `{check}`, and after both.
+    /// The text before `{seq}`, between `{seq}` and `{check}`, and after both.
     head: Box<str>,
     between: Box<str>,
     tail: Box<str>,
@@ -30,24 +30,24 @@ pub struct Scope {
 }
 
 impl Pattern {
-    /// A scope: a value for each parameter, and the business date if the pattern needs one.
+    /// The scope with these parameter values, and with this business date if the pattern needs one.
     pub fn scope<N: AsRef<str>, V: AsRef<str>>(
         &self,
         parameters: impl IntoIterator<Item = (N, V)>,
         date: Option<Date>,
     ) -> Result<Scope, ScopeError> {
-        let values = self.values(parameters)?;
+        let values = self.check_values(parameters)?;
         let date = match date {
             _ if !self.needs_date() => None,
             None => return Err(ScopeError::NoDate),
-            Some(date) => Some(self.shown_date(date)?),
+            Some(date) => Some(self.check_date(date)?),
         };
         let period = date.and_then(|date| self.reset().period(date));
         Ok(Scope::new(self.clone(), values, date.map(DateParts::of).unwrap_or_default(), period))
     }
 
-    /// The scope of a period, if its numbers are the same on each day of it.
-    pub fn scope_in<N: AsRef<str>, V: AsRef<str>>(
+    /// The scope of the period with this name. `None` if there is no such period, or if its numbers show the day.
+    pub fn scope_in_period<N: AsRef<str>, V: AsRef<str>>(
         &self,
         parameters: impl IntoIterator<Item = (N, V)>,
         period: Option<&str>,
@@ -55,54 +55,71 @@ impl Pattern {
         if !self.needs_date() {
             return self.scope(parameters, None).ok();
         }
-        if !self.reset().fixes(self.parts().shown) {
+        if !self.reset().is_constant_in_period(self.compiled_template().shown) {
             return None;
         }
-        let first_day = self.reset().named(period?)?.days().next()?;
+        let first_day = self.reset().period_named(period?)?.days().next()?;
         self.scope(parameters, Some(first_day)).ok()
     }
 
-    fn values<N: AsRef<str>, V: AsRef<str>>(
+    fn check_values<N: AsRef<str>, V: AsRef<str>>(
         &self,
         parameters: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Box<[Box<str>]>, ScopeError> {
-        let known = &self.parts().parameters;
+        let known = &self.compiled_template().parameters;
         let mut values: Vec<Option<Box<str>>> = vec![None; known.len()];
         for (name, value) in parameters {
             let (name, value) = (name.as_ref(), value.as_ref());
             let index = known.iter().position(|parameter| *parameter.name == *name);
-            let index = index.ok_or_else(|| self.unknown(name))?;
+            let index = index.ok_or_else(|| self.unknown_parameter(name))?;
             let rule = &known[index].rule;
             if !rule.admits(value) {
                 let (value, rule) = (shortened(value), rule.to_string().into());
-                return Err(ScopeError::Refused { name: name.into(), value, rule });
+                return Err(ScopeError::InvalidValue { name: name.into(), value, rule });
             }
             if values[index].replace(value.into()).is_some() {
-                return Err(ScopeError::Twice(name.into()));
+                return Err(ScopeError::DuplicateParameter(name.into()));
             }
         }
-        let missing = |index: usize| ScopeError::Missing {
+        let missing = |index: usize| ScopeError::MissingParameter {
             name: known[index].name.clone(),
             rule: known[index].rule.to_string().into(),
         };
         values.into_iter().enumerate().map(|(index, value)| value.ok_or_else(|| missing(index))).collect()
     }
 
-    fn unknown(&self, name: &str) -> ScopeError {
+    fn unknown_parameter(&self, name: &str) -> ScopeError {
         let known = self.parameters().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ");
         let known = if known.is_empty() { "none".to_owned() } else { known };
-        ScopeError::Unknown { name: shortened(name), known: known.into() }
+        ScopeError::UnknownParameter { name: shortened(name), known: known.into() }
     }
 
-    fn shown_date(&self, date: Date) -> Result<Date, ScopeError> {
-        let years = if self.parts().shows_short_year { SHORT_YEARS } else { YEARS };
+    fn check_date(&self, date: Date) -> Result<Date, ScopeError> {
+        let years = if self.compiled_template().shows_short_year { SHORT_YEARS } else { YEARS };
         let (year, (first, last)) = (date.year(), years.into_inner());
-        if (first..=last).contains(&year) { Ok(date) } else { Err(ScopeError::Year { year, first, last }) }
+        if !(first..=last).contains(&year) {
+            return Err(ScopeError::Year { year, first, last });
+        }
+        self.check_short_period(date)?;
+        Ok(date)
+    }
+
+    /// Two digits cannot tell 1999-00 and 2099-00 apart, and the first days of 2000 may be in 1999-00.
+    fn check_short_period(&self, date: Date) -> Result<(), ScopeError> {
+        if self.compiled_template().shows_short_period
+            && let Some(period) = self.reset().period(date)
+            && !SHORT_YEARS.contains(&period.first_year())
+            && let Some(first) = self.reset().period_starting_in(*SHORT_YEARS.start())
+            && let Some(last) = self.reset().period_starting_in(*SHORT_YEARS.end())
+        {
+            return Err(ScopeError::FiscalYear { year: period, first, last });
+        }
+        Ok(())
     }
 }
 
 impl Scope {
-    /// The values have passed their rules, and the date parts cover what the template shows.
+    /// The caller has checked the values, and `date` has all parts that the template shows.
     pub(crate) fn new(
         pattern: Pattern,
         values: Box<[Box<str>]>,
@@ -113,51 +130,55 @@ impl Scope {
         let tweak = pattern.tweak(&values, period_name.as_deref());
         let mut texts = [const { String::new() }; 3];
         let mut at = 0;
-        for segment in &pattern.parts().segments {
+        for segment in &pattern.compiled_template().segments {
             match segment {
                 Segment::Literal(text) => texts[at].push_str(text),
                 Segment::Parameter(index) => texts[at].push_str(&values[*index]),
                 Segment::Date(field) => date.write(*field, &mut texts[at]),
-                Segment::Period => texts[at].push_str(period_name.as_deref().unwrap_or_default()),
+                Segment::Period(format) => {
+                    if let Some(period) = period {
+                        format.write(period, &mut texts[at]);
+                    }
+                }
                 Segment::Seq => at = 1,
                 Segment::Check => at = 2,
             }
         }
         let [head, mut between, mut tail] = texts.map(String::into_boxed_str);
-        if pattern.parts().check.is_none() {
+        if pattern.compiled_template().check.is_none() {
             std::mem::swap(&mut between, &mut tail);
         }
         Self { pattern, values, period, head, between, tail, tweak }
     }
 
-    /// The pattern it belongs to.
+    /// The pattern of the scope.
     pub fn pattern(&self) -> &Pattern {
         &self.pattern
     }
 
-    /// Its parameters, in the order of the template.
+    /// The parameters, in the order of the template.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pattern.parameters().zip(self.values.iter().map(|value| &**value))
     }
 
-    /// Whether each position reads the same in another scope of the same pattern.
-    pub fn reads_as(&self, other: &Self) -> bool {
+    /// Whether another scope of the same pattern renders every position to the same text.
+    pub fn renders_like(&self, other: &Self) -> bool {
         (&self.head, &self.between, &self.tail, self.tweak)
             == (&other.head, &other.between, &other.tail, other.tweak)
     }
 
-    /// Its period, if the numbering starts again by date.
+    /// The period, if the pattern has a reset.
     pub fn period(&self) -> Option<Period> {
         self.period
     }
 
-    /// Where `{seq}` stands in a number of this scope that is `length` bytes long.
-    pub fn seq_in(&self, length: usize) -> std::ops::Range<usize> {
-        let check = self.pattern.parts().check.map_or(0, crate::check::Check::width);
+    /// The bytes of `{seq}` in a number of this scope that is `length` bytes long.
+    pub fn seq_range(&self, length: usize) -> std::ops::Range<usize> {
+        let check = self.pattern.compiled_template().check.map_or(0, crate::check::Check::width);
         self.head.len()..length - self.between.len() - check - self.tail.len()
     }
 
-    /// Appends the number at `position`, as UTF-8. An error leaves the buffer unchanged. Allocates only if it has no room.
+    /// Appends the number at `position` as UTF-8. An error leaves `out` unchanged. Allocates only if `out` must grow.
     pub fn render(&self, position: Position, out: &mut Vec<u8>) -> Result<(), RenderError> {
         let last = self.pattern.last();
         if position > last {
@@ -174,9 +195,9 @@ impl Scope {
         Ok(String::from_utf8(out).expect("literals, values and digits are UTF-8"))
     }
 
-    /// Walks the positions from `first` to `last`, both included, that the pattern's rules accept.
-    pub fn accepted(&self, first: Position, last: Position) -> Accepted<'_> {
-        Accepted::new(self, first, last)
+    /// The positions from `first` to `last`, both included, that the rules of the pattern accept.
+    pub fn accepted(&self, first: Position, last: Position) -> AcceptedPositions<'_> {
+        AcceptedPositions::new(self, first, last)
     }
 
     fn value(&self, position: Position) -> u128 {
@@ -197,28 +218,28 @@ impl Scope {
         accepted
     }
 
-    /// The first value after the refused `value` without the same refused beginning. `out` is scratch space.
-    pub(crate) fn after_refused(&self, value: u128, out: &mut Vec<u8>) -> u128 {
-        let seq = &self.pattern.parts().seq;
+    /// The first value after the rejected `value` that does not share its rejected prefix. `out` is scratch space.
+    pub(crate) fn value_after_rejected(&self, value: u128, out: &mut Vec<u8>) -> u128 {
+        let seq = &self.pattern.compiled_template().seq;
         let start = out.len();
         seq.alphabet.write(value, seq.width.unwrap_or(0), out);
         let end = out.len();
-        let refused = (start + 1..end).find(|at| self.pattern.reject().refuses_start(&out[start..*at]));
+        let rejected = (start + 1..end).find(|at| self.pattern.reject().rejects_prefix(&out[start..*at]));
         out.truncate(start);
-        let below = refused.map_or(1, |at| seq.alphabet.space(end - at));
-        (value / below + 1).saturating_mul(below)
+        let values_with_prefix = rejected.map_or(1, |at| seq.alphabet.space(end - at));
+        (value / values_with_prefix + 1).saturating_mul(values_with_prefix)
     }
 
     fn write(&self, value: u128, out: &mut Vec<u8>) -> bool {
-        let template = self.pattern.parts();
+        let template = self.pattern.compiled_template();
         let reject = self.pattern.reject();
         let start = out.len();
         out.extend_from_slice(self.head.as_bytes());
         let seq_start = out.len();
         template.seq.alphabet.write(value, template.seq.width.unwrap_or(0), out);
         let seq_end = out.len();
-        // Most candidates fail here, before a check character is computed.
-        if template.check.is_some() && reject.refuses_start(&out[seq_start..]) {
+        // Most candidates are rejected here, before the check characters are computed.
+        if template.check.is_some() && reject.rejects_prefix(&out[seq_start..]) {
             return false;
         }
         out.extend_from_slice(self.between.as_bytes());
@@ -226,18 +247,22 @@ impl Scope {
         out.extend_from_slice(check.as_bytes());
         out.extend_from_slice(self.tail.as_bytes());
         reject.is_empty() || {
-            let mut body = [0; BODY_BYTES_MAX];
-            reject.accepts(join(&mut body, &out[seq_start..seq_end], check.as_bytes()))
+            let mut body = [0; NUMBER_PART_BYTES_MAX];
+            reject.accepts(join_number_part(&mut body, &out[seq_start..seq_end], check.as_bytes()))
         }
     }
 }
 
 fn shortened(text: &str) -> Box<str> {
-    text.chars().take(SHOWN_CHARS_MAX).collect::<String>().into()
+    text.chars().take(VALUE_CHARS_MAX).collect::<String>().into()
 }
 
-/// The number part of an identifier, which the rules are about.
-pub(crate) fn join<'b>(body: &'b mut [u8; BODY_BYTES_MAX], seq: &[u8], check: &[u8]) -> &'b [u8] {
+/// Joins `{seq}` and `{check}`, the part of an identifier that the reject rules look at.
+pub(crate) fn join_number_part<'b>(
+    body: &'b mut [u8; NUMBER_PART_BYTES_MAX],
+    seq: &[u8],
+    check: &[u8],
+) -> &'b [u8] {
     let len = seq.len() + check.len();
     body[..seq.len()].copy_from_slice(seq);
     body[seq.len()..len].copy_from_slice(check);

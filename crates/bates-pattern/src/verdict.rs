@@ -1,31 +1,31 @@
-//! The reasons why a text is no identifier, each with a stable code and a sentence.
+//! The reasons why a text is not an identifier, each with a stable code and a message.
 
 use crate::check::Check;
 use crate::reject::DigitRule;
 
-/// Whether a text could be an identifier of a pattern, and all reasons against it. Only the store knows if it was issued.
+/// Whether a text could be an identifier of a pattern, and if not, why. Only the store knows whether it was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub(crate) reasons: Vec<Reason>,
 }
 
 impl Verdict {
-    /// Whether there is no reason against it.
+    /// Whether the text could be an identifier.
     pub fn is_valid(&self) -> bool {
         self.reasons.is_empty()
     }
 
-    /// All reasons against it.
+    /// All reasons why the text is not an identifier; empty if it is valid.
     pub fn reasons(&self) -> &[Reason] {
         &self.reasons
     }
 }
 
-/// One reason against a text.
+/// One reason why a text is not an identifier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Too short or too long for a pattern of fixed length.
+    /// The wrong length, for a pattern whose identifiers all have the same length.
     #[error("has {found} characters instead of {expected}")]
     Length {
         /// The length of every identifier, in characters.
@@ -33,40 +33,40 @@ pub enum Reason {
         /// The length of the text, in characters.
         found: usize,
     },
-    /// The text leaves the template.
+    /// The text does not match the template.
     #[error("column {column}: expected {expected}")]
     Shape {
-        /// Where, counted in characters from 1.
+        /// The column of the first mismatch, counted in characters from 1.
         column: usize,
         /// What the template has there.
         expected: Box<str>,
     },
-    /// The parts of the date shown belong to no one date.
+    /// No date has the parts that the text shows.
     #[error("shows a date that does not exist")]
     Date,
-    /// The check characters do not fit what they cover.
+    /// The check characters are wrong.
     #[error("fails its {} check", check.name())]
     Checksum {
         /// The algorithm.
         check: Check,
     },
-    /// No position renders to it: the value lies past the last position.
+    /// The position would be beyond the last one, so the text is never issued.
     #[error("lies past the last position, 2^53 - 1, and is never issued")]
     Unreachable,
-    /// A rule about digits is broken.
-    #[error("{}", broken(*rule, *limit, found))]
+    /// The text breaks a rule about digits.
+    #[error("{}", describe_broken_rule(*rule, *limit, found))]
     Digits {
         /// The rule.
         rule: DigitRule,
-        /// Its limit; 0 where it has none.
+        /// The limit of the rule; 0 if it has none.
         limit: usize,
         /// The digits that break it.
         found: Box<str>,
     },
-    /// A restricted digit string or word occurs.
+    /// The text contains a restricted digit string or word.
     #[error("contains the restricted {word:?}")]
     Restricted {
-        /// As it stands in the list.
+        /// The word as it is listed.
         word: Box<str>,
     },
 }
@@ -86,23 +86,23 @@ impl Reason {
     }
 }
 
-fn broken(rule: DigitRule, limit: usize, found: &str) -> String {
+fn describe_broken_rule(rule: DigitRule, limit: usize, found: &str) -> String {
     match rule {
-        DigitRule::NotStartWith => format!("may not begin with {found}"),
+        DigitRule::NotStartWith => format!("must not begin with {found}"),
         DigitRule::RepeatingDigit => format!("has equal digits too close together (limit {limit}): {found}"),
         DigitRule::EvenRun => format!("has {limit} even digits in a row: {found}"),
         DigitRule::Sequence => format!("has {limit} digits in sequence: {found}"),
         DigitRule::RepeatingBlock => format!("repeats a block of {limit} digits: {found}"),
         DigitRule::FirstEqualsLast => format!("ends with its first {limit} digits"),
-        DigitRule::FirstEqualsReverseLast => format!("ends with its first {limit} digits backwards"),
+        DigitRule::FirstEqualsReverseLast => format!("ends with its first {limit} digits in reverse"),
         DigitRule::Cyclic => format!("contains the cyclic number {found}"),
     }
 }
 
-/// A text that is no identifier of the pattern.
+/// A text that is not an identifier of the pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct ParseError {
-    /// The first reason against it.
+    /// The first reason.
     pub reason: Reason,
 }

@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bates_core::store::prelude::*;
-use bates_core::{Assign, Claim, Content, Definition, Idempotency, Place, ScopeKey, Settlement, Verdict};
+use bates_core::{
+    AssignRequest, ClaimRequest, Definition, DocumentContent, Idempotency, ScopeId, ScopeKey, Settlement,
+    Verdict,
+};
 use bates_pattern::{Options, Pattern, Scope};
-use bates_postgres::{Address, Opening, PostgresStore, Settings};
+use bates_postgres::{Address, OpenMode, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 use uuid::Uuid;
 
@@ -22,10 +25,10 @@ async fn main() {
     for (scopes, is_keyed) in [(1, false), (1, true), (100, false), (100, true)] {
         let server = PrivatePostgres::start().unwrap();
         let address = Address::parse(&server.url()).unwrap();
-        let store = PostgresStore::open(&address, Settings::default(), Opening::New).await.unwrap();
+        let store = PostgresStore::open(&address, Settings::default(), OpenMode::New).await.unwrap();
         store.pin(definition(), None).await.unwrap();
         let store = Arc::new(store);
-        let (count, taken) = assigned(&store, scopes, is_keyed).await;
+        let (count, taken) = assignment(&store, scopes, is_keyed).await;
         let rate = |count: u64, taken: Duration| u128::from(count) * 1_000 / taken.as_millis().max(1);
         println!("{scopes:>3} scopes, keys: {is_keyed:<5}  assigned {:>7}/s", rate(count, taken));
         let (count, taken) = delivered(&store).await;
@@ -48,20 +51,20 @@ fn definition() -> Definition {
     }
 }
 
-async fn assigned(store: &Arc<PostgresStore>, scopes: u64, is_keyed: bool) -> (u64, Duration) {
+async fn assignment(store: &Arc<PostgresStore>, scopes: u64, is_keyed: bool) -> (u64, Duration) {
     let (began, count) = (Instant::now(), Arc::new(AtomicU64::new(0)));
     let pattern = Pattern::compile("{scope}-{seq}", Options::default()).unwrap();
     let callers = (0..CALLERS).map(|caller| {
         let (store, count) = (store.clone(), count.clone());
         let name = format!("s{}", caller % scopes);
         let scope = Arc::new(pattern.scope([("scope", &name)], None).unwrap());
-        let place = Place {
+        let scope_id = ScopeId {
             series: "document".parse().unwrap(),
             scope: ScopeKey::new([("scope", &*name)], None).unwrap(),
         };
         tokio::spawn(async move {
             while began.elapsed() < LASTS {
-                store.assign(document(&place, &scope, is_keyed)).await.unwrap();
+                store.assign(document(&scope_id, &scope, is_keyed)).await.unwrap();
                 count.fetch_add(1, Ordering::Relaxed);
             }
         })
@@ -72,42 +75,42 @@ async fn assigned(store: &Arc<PostgresStore>, scopes: u64, is_keyed: bool) -> (u
     (count.load(Ordering::Relaxed), began.elapsed())
 }
 
-fn document(place: &Place, scope: &Arc<Scope>, is_keyed: bool) -> Assign {
-    let event = Uuid::now_v7();
-    let key = || Idempotency { caller: "bench".into(), key: event.to_string().into(), digest: [1; 32] };
-    Assign {
-        place: place.clone(),
+fn document(scope_id: &ScopeId, scope: &Arc<Scope>, is_keyed: bool) -> AssignRequest {
+    let document_id = Uuid::now_v7();
+    let key = || Idempotency { caller: "bench".into(), key: document_id.to_string().into(), digest: [1; 32] };
+    AssignRequest {
+        scope_id: scope_id.clone(),
         start: 1,
         end: 1 << 50,
         scopes_max: 1_000,
         promise: None,
         scope: scope.clone(),
-        event,
+        document_id,
         idempotency: is_keyed.then(key),
-        content: Content::Document(format!("{{\"text\":\"{}\"}}", "x".repeat(1_012)).into()),
-        audit: None,
+        content: DocumentContent::Document(format!("{{\"text\":\"{}\"}}", "x".repeat(1_012)).into()),
+        audit_stamp: None,
     }
 }
 
 async fn delivered(store: &PostgresStore) -> (u64, Duration) {
     let (began, mut count) = (Instant::now(), 0);
     while began.elapsed() < LASTS {
-        let claim = Claim {
+        let claim = ClaimRequest {
             series: "document".parse().unwrap(),
             limit: 500,
             bytes: 1 << 30,
-            lasts: Duration::from_mins(1),
+            ttl: Duration::from_mins(1),
         };
         let claims = store.claim(claim).await.unwrap();
         if claims.is_empty() {
             break;
         }
         let settled = claims.into_iter().map(|claimed| Settlement {
-            event: claimed.event,
+            document_id: claimed.document_id,
             attempt: claimed.attempt,
             verdict: Verdict::Delivered,
         });
-        count += store.settle(settled.collect()).await.unwrap();
+        count += store.settle_claims(settled.collect()).await.unwrap();
     }
     (count, began.elapsed())
 }

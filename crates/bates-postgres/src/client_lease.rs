@@ -1,8 +1,8 @@
 //! Leases of clients in the shared store. Must never move a cursor, and may write what it wrote before.
 
 use bates_core::{
-    ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, Missing, Place, ScopeKey, SeriesName,
-    StoreError, StoreResult,
+    ClientLease, ClientLeaseFilter, LeaseEnd, LeaseStore, MissingRange, PositionRange, ScopeId, ScopeKey,
+    SeriesName, StoreError, StoreResult,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
@@ -22,7 +22,7 @@ impl LeaseStore for PostgresStore {
         let (lease, used) = (&lease, &used);
         self.done(|session| async move {
             let (began, ended, put, is_here) = tokio::join!(biased;
-                session.begin(), end_used(&session, &lease.place, used), put(&session, lease), check_not_left(&session));
+                session.begin(), end_used(&session, &lease.scope_id, used), put(&session, lease), check_not_left(&session));
             began?;
             ended?;
             put?;
@@ -33,7 +33,7 @@ impl LeaseStore for PostgresStore {
     }
 
     /// A try that was committed but not answered is made again, and finds no lease.
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> StoreResult<LeaseEnd> {
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<PositionRange>) -> StoreResult<LeaseEnd> {
         let unused = &unused;
         self.done(|session| async move { session.transact(end(&session, id, unused)).await }).await
     }
@@ -56,10 +56,10 @@ impl LeaseStore for PostgresStore {
     }
 }
 
-async fn end_used(session: &Session, place: &Place, used: &[Uuid]) -> Result<(), Failed> {
+async fn end_used(session: &Session, scope_id: &ScopeId, used: &[Uuid]) -> Result<(), Failed> {
     let sql = "DELETE FROM bates.client_lease WHERE id = ANY ($1) AND series = $2 AND scope = $3";
     if !used.is_empty() {
-        session.query(sql, &[&used, &place.series.as_str(), &place.scope.as_str()]).await?;
+        session.query(sql, &[&used, &scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
     }
     Ok(())
 }
@@ -69,19 +69,20 @@ pub(crate) async fn put(session: &Session, lease: &ClientLease) -> Result<(), Fa
                SELECT $1, $2, $3, range.first, range.last, $6, to_timestamp($7::bigint / 1000.0)
                FROM UNNEST($4, $5) AS range (first, last) ON CONFLICT DO NOTHING";
     let (first, last) = sql::bounds(lease.ranges.iter().copied());
-    let (series, scope) = (lease.place.series.as_str(), lease.place.scope.as_str());
+    let (series, scope) = (lease.scope_id.series.as_str(), lease.scope_id.scope.as_str());
     let at = lease.at.as_millisecond();
-    session.query(sql, &[&lease.id, &series, &scope, &first, &last, &lease.who, &at]).await?;
+    session.query(sql, &[&lease.id, &series, &scope, &first, &last, &lease.caller, &at]).await?;
     Ok(())
 }
 
 /// Invariant: a position leaves the table in the transaction that writes down that it is lost, if it is.
-async fn end(session: &Session, id: Uuid, unused: &[Lease]) -> Result<LeaseEnd, Failed> {
+async fn end(session: &Session, id: Uuid, unused: &[PositionRange]) -> Result<LeaseEnd, Failed> {
     let lease = leases(session, "id = $1 ORDER BY first FOR UPDATE", &[&id]).await?.pop();
     let ended = LeaseEnd::decide(lease, unused);
-    if let Some((place, missing)) = ended.missing() {
+    if let Some((scope_id, missing)) = ended.missing() {
         session.execute("DELETE FROM bates.client_lease WHERE id = $1", &[&id]).await?;
-        let lost: Vec<(&Place, Missing)> = missing.into_iter().map(|missing| (place, missing)).collect();
+        let lost: Vec<(&ScopeId, MissingRange)> =
+            missing.into_iter().map(|missing| (scope_id, missing)).collect();
         sql::write_lost(session, &lost).await?;
     }
     check_not_left(session).await?;
@@ -109,14 +110,17 @@ async fn leases(
     Ok(leases)
 }
 
-fn read(row: &Row, range: Lease) -> Result<ClientLease, Failed> {
+fn read(row: &Row, range: PositionRange) -> Result<ClientLease, Failed> {
     let series: &str = row.get(1);
     let unknown = |_| StoreError::UnknownSeries(series.into());
     Ok(ClientLease {
         id: row.get(0),
-        place: Place { series: series.parse().map_err(unknown)?, scope: ScopeKey::from_store(row.get(2)) },
+        scope_id: ScopeId {
+            series: series.parse().map_err(unknown)?,
+            scope: ScopeKey::from_store(row.get(2)),
+        },
         ranges: vec![range],
-        who: row.get::<_, &str>(5).into(),
+        caller: row.get::<_, &str>(5).into(),
         at: Timestamp::from_millisecond(row.get(6)).unwrap_or(Timestamp::MAX),
     })
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::ledger::{Decision, Keys, Outcome, Request, ScopeBefore, ScopeChange, decide};
-use bates_core::{Cursor, Lease, Missing, Place, Ranges, ScopeKey, SeriesName};
+use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, ScopeBefore, ScopeChange, decide};
+use bates_core::{Cursor, MissingRange, PositionRange, RangeSet, ScopeId, ScopeKey, SeriesName};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
@@ -17,14 +17,14 @@ use crate::session::Session;
 const SCOPES_MAX: usize = 1_000;
 
 struct HeldScope {
-    place: Place,
+    scope_id: ScopeId,
     before: ScopeBefore,
     request: Request,
 }
 
 struct LeaseRow {
     scope: ScopeKey,
-    range: Lease,
+    range: PositionRange,
     batch: Uuid,
     epoch: i64,
 }
@@ -49,18 +49,18 @@ pub(crate) async fn write_off(
              SELECT FROM gone WHERE gone.series = client_lease.series AND gone.scope = client_lease.scope
              AND client_lease.first <= gone.last AND client_lease.last >= gone.first)"
     );
-    let mut leases: BTreeMap<Place, [Vec<Lease>; 2]> = BTreeMap::new();
+    let mut leases: BTreeMap<ScopeId, [Vec<PositionRange>; 2]> = BTreeMap::new();
     for row in session.query(&take, of).await? {
-        let Some(place) = sql::place(&row, 0) else { continue };
-        let [held, known] = leases.entry(place).or_default();
+        let Some(scope_id) = sql::scope_id(&row, 0) else { continue };
+        let [held, known] = leases.entry(scope_id).or_default();
         let range = sql::range(&row, 2);
         if row.get(4) { held.extend(range) } else { known.extend(range) }
     }
-    let mut cursors: BTreeMap<Place, Cursor> = cursors.into_iter().collect();
-    let scopes = leases.into_iter().map(|(place, [held, known])| {
-        let held = Ranges::of(held).without(&Ranges::of(known));
-        let before = ScopeBefore { cursor: cursors.remove(&place), held, ..ScopeBefore::default() };
-        HeldScope { place, before, request: Request::WriteOff }
+    let mut cursors: BTreeMap<ScopeId, Cursor> = cursors.into_iter().collect();
+    let scopes = leases.into_iter().map(|(scope_id, [held, known])| {
+        let held = RangeSet::of(held).difference(&RangeSet::of(known));
+        let before = ScopeBefore { cursor: cursors.remove(&scope_id), held, ..ScopeBefore::default() };
+        HeldScope { scope_id, before, request: Request::WriteOff }
     });
     change(session, &scopes.collect::<Vec<_>>()).await.map(drop)
 }
@@ -75,9 +75,9 @@ pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Res
         return Ok(());
     }
     session.begin().await?;
-    let scopes = lock_cursors(session, SILENT, &of).await?.into_iter().map(|(place, cursor)| {
+    let scopes = lock_cursors(session, SILENT, &of).await?.into_iter().map(|(scope_id, cursor)| {
         let before = ScopeBefore { cursor: Some(cursor), ..ScopeBefore::default() };
-        HeldScope { place, before, request: Request::Fence }
+        HeldScope { scope_id, before, request: Request::Fence }
     });
     change(session, &scopes.collect::<Vec<_>>()).await?;
     session.query(&format!("UPDATE bates.lease SET crashed_at = now() WHERE {SILENT}"), &of).await?;
@@ -90,13 +90,13 @@ pub(crate) async fn give_up(
     node: Uuid,
     series: &SeriesName,
     epoch: Option<u64>,
-    unused: &[(ScopeKey, Lease)],
+    unused: &[(ScopeKey, PositionRange)],
 ) -> Result<(), Failed> {
-    let mut scopes: BTreeMap<&ScopeKey, Vec<Lease>> = BTreeMap::new();
+    let mut scopes: BTreeMap<&ScopeKey, Vec<PositionRange>> = BTreeMap::new();
     for (scope, range) in unused {
         scopes.entry(scope).or_default().push(*range);
     }
-    let scopes: Vec<(&ScopeKey, Vec<Lease>)> = scopes.into_iter().collect();
+    let scopes: Vec<(&ScopeKey, Vec<PositionRange>)> = scopes.into_iter().collect();
     for page in scopes.chunks(SCOPES_MAX) {
         session.transact(give_up_page(session, node, series, page)).await?;
     }
@@ -109,7 +109,7 @@ async fn give_up_page(
     session: &Session,
     node: Uuid,
     series: &SeriesName,
-    page: &[(&ScopeKey, Vec<Lease>)],
+    page: &[(&ScopeKey, Vec<PositionRange>)],
 ) -> Result<(), Failed> {
     let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND scope = ANY ($3)
                RETURNING scope, first, last, batch, epoch";
@@ -119,17 +119,17 @@ async fn give_up_page(
     let scopes = page.iter().map(|(scope, unused)| {
         let held = leases.iter().filter(|lease| lease.scope == **scope).map(|lease| lease.range);
         HeldScope {
-            place: Place { series: series.clone(), scope: (*scope).clone() },
-            before: ScopeBefore { held: Ranges::of(held), ..ScopeBefore::default() },
+            scope_id: ScopeId { series: series.clone(), scope: (*scope).clone() },
+            before: ScopeBefore { held: RangeSet::of(held), ..ScopeBefore::default() },
             request: Request::GiveUp(unused.clone()),
         }
     });
     let scopes: Vec<HeldScope> = scopes.collect();
     let changes = change(session, &scopes).await?.into_iter().map(|change| change.given_up);
-    let given_up: BTreeMap<&ScopeKey, Ranges> =
-        scopes.iter().map(|scope| &scope.place.scope).zip(changes).collect();
+    let given_up: BTreeMap<&ScopeKey, RangeSet> =
+        scopes.iter().map(|scope| &scope.scope_id.scope).zip(changes).collect();
     let kept = leases.iter().flat_map(|lease| {
-        let kept = Ranges::of([lease.range]).without(&given_up[&lease.scope]);
+        let kept = RangeSet::of([lease.range]).difference(&given_up[&lease.scope]);
         kept.iter().map(|range| LeaseRow { scope: lease.scope.clone(), range, ..*lease }).collect::<Vec<_>>()
     });
     put_back(session, node, series, &kept.collect::<Vec<_>>()).await
@@ -138,16 +138,18 @@ async fn give_up_page(
 /// Decides in each scope, and writes where its cursor stands and what is lost.
 async fn change(session: &Session, scopes: &[HeldScope]) -> Result<Vec<ScopeChange>, Failed> {
     let mut changes = Vec::with_capacity(scopes.len());
-    for HeldScope { place, before, request } in scopes {
-        let Decision { outcomes, change } = decide(before, place, [request], &mut Keys::default());
+    for HeldScope { scope_id, before, request } in scopes {
+        let Decision { outcomes, change } =
+            decide(before, scope_id, [request], &mut IdempotencyKeys::default());
         outcomes.into_iter().try_for_each(Outcome::into_change)?;
         changes.push(change);
     }
-    let places = || scopes.iter().map(|scope| &scope.place).zip(&changes);
-    let moved: Vec<(&Place, Cursor)> =
-        places().filter_map(|(place, change)| Some((place, change.cursor?))).collect();
-    let lost: Vec<(&Place, Missing)> =
-        places().flat_map(|(place, change)| change.lost.iter().map(move |lost| (place, *lost))).collect();
+    let places = || scopes.iter().map(|scope| &scope.scope_id).zip(&changes);
+    let moved: Vec<(&ScopeId, Cursor)> =
+        places().filter_map(|(scope_id, change)| Some((scope_id, change.cursor?))).collect();
+    let lost: Vec<(&ScopeId, MissingRange)> = places()
+        .flat_map(|(scope_id, change)| change.lost.iter().map(move |lost| (scope_id, *lost)))
+        .collect();
     sql::move_cursors(session, &moved).await?;
     sql::write_lost(session, &lost).await?;
     Ok(changes)
@@ -158,11 +160,11 @@ async fn lock_cursors(
     session: &Session,
     condition: &str,
     of: &[&dyn Parameter],
-) -> Result<Vec<(Place, Cursor)>, Error> {
+) -> Result<Vec<(ScopeId, Cursor)>, Error> {
     let sql =
         format!("SELECT DISTINCT series, scope FROM bates.lease WHERE {condition} ORDER BY series, scope");
     let rows = session.query(&sql, of).await?;
-    let places: Vec<Place> = rows.iter().filter_map(|row| sql::place(row, 0)).collect();
+    let places: Vec<ScopeId> = rows.iter().filter_map(|row| sql::scope_id(row, 0)).collect();
     let locked = sql::lock_cursors(session, &places.iter().collect::<Vec<_>>()).await?;
     Ok(locked.into_iter().map(|locked| (places[locked.at].clone(), locked.cursor)).collect())
 }

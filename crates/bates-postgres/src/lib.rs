@@ -6,13 +6,14 @@
 
 mod audit;
 mod batch;
-mod books;
 mod client_lease;
 mod cluster;
 mod connect;
 mod error;
+mod gap;
 mod holding;
 mod id_pools;
+mod lineage;
 mod moving;
 mod node;
 mod notice;
@@ -26,7 +27,6 @@ mod retry;
 mod schema;
 mod session;
 mod store;
-mod truth;
 mod write;
 
 pub use bates_connect::Address;
@@ -34,6 +34,6 @@ pub use connect::Settings;
 pub use error::OpenError;
 pub use id_pools::IdPools;
 pub use node::CRASHED_AFTER;
-pub use open::Opening;
-pub use schema::plan;
+pub use open::OpenMode;
+pub use schema::schema_plan;
 pub use store::PostgresStore;

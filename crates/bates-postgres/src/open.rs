@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bates_connect::Address;
-use bates_core::Mark;
+use bates_core::MoveMark;
 use uuid::Uuid;
 
 use crate::PostgresStore;
@@ -11,16 +11,16 @@ use crate::audit::Recorder;
 use crate::batch::Shared;
 use crate::connect::Settings;
 use crate::error::{Failed, OpenError};
+use crate::lineage::Lineage;
 use crate::node::{self, Process};
 use crate::notice::Notices;
 use crate::recall::Recalls;
 use crate::retry::retried;
 use crate::session::Session;
-use crate::truth::Truth;
 use crate::{cluster, connect, schema};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub enum OpenMode {
     /// A store that is there is opened; a database without one is refused.
     Existing,
     /// Makes the store if it is missing; else opens it as it is.
@@ -31,9 +31,9 @@ pub enum Opening {
 
 impl PostgresStore {
     /// Opens the store as a new node.
-    pub async fn open(address: &Address, settings: Settings, opening: Opening) -> Result<Self, OpenError> {
+    pub async fn open(address: &Address, settings: Settings, opening: OpenMode) -> Result<Self, OpenError> {
         let pool = connect::pool(address, settings)?;
-        let truth = Truth::new(Uuid::now_v7());
+        let truth = Lineage::new(Uuid::now_v7());
         let process = Process::current();
         let opened = retried(settings.patience, || async {
             let session = Session::take(&pool, settings).await?;
@@ -44,7 +44,7 @@ impl PostgresStore {
                 refused => refused,
             };
             match learned {
-                Err(Failed::Refused(OpenError::Stopped(_))) if opening == Opening::Stopped => {}
+                Err(Failed::Refused(OpenError::Stopped(_))) if opening == OpenMode::Stopped => {}
                 learned => learned?,
             }
             node::be_seen(&session, truth.node, &process).await?;
@@ -70,13 +70,17 @@ impl PostgresStore {
     pub async fn open_arriving(
         address: &Address,
         settings: Settings,
-        mark: &Mark,
+        mark: &MoveMark,
     ) -> Result<Self, OpenError> {
         Self::create(address, settings, Some(mark)).await?;
-        Self::open(address, settings, Opening::Stopped).await
+        Self::open(address, settings, OpenMode::Stopped).await
     }
 
-    async fn create(address: &Address, settings: Settings, mark: Option<&Mark>) -> Result<bool, OpenError> {
+    async fn create(
+        address: &Address,
+        settings: Settings,
+        mark: Option<&MoveMark>,
+    ) -> Result<bool, OpenError> {
         let pool = connect::pool(address, settings)?;
         let created = retried(settings.patience, || async {
             let session = Session::take(&pool, settings).await?;
@@ -100,11 +104,11 @@ impl PostgresStore {
     }
 }
 
-async fn prepare(session: &Session, address: &Address, opening: Opening) -> Result<(), Failed> {
+async fn prepare(session: &Session, address: &Address, opening: OpenMode) -> Result<(), Failed> {
     if !schema::is_missing(session).await? {
         return Ok(());
     }
-    if opening != Opening::New {
+    if opening != OpenMode::New {
         return Err(Failed::Refused(OpenError::NoStore(address.to_string().into())));
     }
     schema::create(session, None).await.map(drop)

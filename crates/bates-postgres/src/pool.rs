@@ -4,9 +4,10 @@
 //! Must never move a cursor. Invariant: the pool is locked before it is written, and a position leaves `pooled` only in
 //! the transaction that writes what became of it.
 
-use bates_core::ledger::{NeededRows, PoolBefore, PoolChange, PoolState, PooledRange};
+use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange, RowBounds};
 use bates_core::{
-    Missing, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling, StoreError, StoreResult,
+    MissingRange, Pool, PoolSettlement, PoolStore, RenewRequest, ScopeId, ScopeKey, SeriesName,
+    ServerIdentity, StoreError, StoreResult,
 };
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
@@ -21,14 +22,14 @@ use crate::session::Session;
 const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM bates.pool WHERE series = $1";
 
 impl PoolStore for PostgresStore {
-    async fn pool(&self, place: Place) -> StoreResult<Pool> {
-        let place = &place;
+    async fn pool(&self, scope_id: ScopeId) -> StoreResult<Pool> {
+        let scope_id = &scope_id;
         self.done(|session| async move {
-            if let Some(pool) = find(&session, place, "").await? {
+            if let Some(pool) = find(&session, scope_id, "").await? {
                 return Ok(pool);
             }
             let made = async {
-                let pool = locked(&session, place).await?;
+                let pool = locked(&session, scope_id).await?;
                 check_not_left(&session).await?;
                 Ok(pool)
             };
@@ -55,13 +56,13 @@ impl PoolStore for PostgresStore {
 
     /// A try that was committed but not answered is made again and finds the epoch ended, so it answers `None` as if
     /// another node had ended it. That is safe: no list is made for that epoch, and the next look at the pool ends it.
-    async fn renew_pool(&self, place: Place, renewal: Renewal) -> StoreResult<Option<Pool>> {
-        let (place, renewal) = (&place, &renewal);
+    async fn renew_pool(&self, scope_id: ScopeId, renewal: RenewRequest) -> StoreResult<Option<Pool>> {
+        let (scope_id, renewal) = (&scope_id, &renewal);
         self.done(|session| async move {
             let renewed = async {
                 // A stopped store begins no epoch: the pool may be another store's by now.
                 self.ask(&session).await?;
-                let renewed = renew(&session, place, renewal).await?;
+                let renewed = renew(&session, scope_id, renewal).await?;
                 check_not_left(&session).await?;
                 Ok(renewed)
             };
@@ -70,12 +71,12 @@ impl PoolStore for PostgresStore {
         .await
     }
 
-    async fn settle_pool(&self, place: Place, settling: Settling) -> StoreResult<()> {
-        let (place, settling) = (&place, &settling);
+    async fn settle_pool(&self, scope_id: ScopeId, settling: PoolSettlement) -> StoreResult<()> {
+        let (scope_id, settling) = (&scope_id, &settling);
         self.done(|session| async move {
             let settled = async {
-                let change = load(&session, place, settling.needed_rows()).await?.settle(settling);
-                apply(&session, place, &change).await?;
+                let change = load(&session, scope_id, settling.row_bounds()).await?.settle(settling);
+                apply(&session, scope_id, &change).await?;
                 check_not_left(&session).await
             };
             session.transact(settled).await
@@ -84,40 +85,45 @@ impl PoolStore for PostgresStore {
     }
 }
 
-pub(crate) async fn forget_server(session: &Session, place: &Place) -> Result<(), Error> {
+pub(crate) async fn forget_server(session: &Session, scope_id: &ScopeId) -> Result<(), Error> {
     let sql =
         "UPDATE bates.pool SET server_run = NULL, server_replication = NULL WHERE series = $1 AND scope = $2";
-    session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await.map(drop)
+    session.query(sql, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await.map(drop)
 }
 
 fn read(row: &Row) -> Pool {
-    Pool { epoch: whole(row, 0), server: Server::known(row.get(1), row.get(2)) }
+    Pool { epoch: whole(row, 0), server: ServerIdentity::known(row.get(1), row.get(2)) }
 }
 
-async fn find(session: &Session, place: &Place, lock: &str) -> Result<Option<Pool>, Error> {
+async fn find(session: &Session, scope_id: &ScopeId, lock: &str) -> Result<Option<Pool>, Error> {
     let sql = format!("{SELECT} AND scope = $2 {lock}");
-    let rows = session.query(&sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
+    let rows = session.query(&sql, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
     Ok(rows.first().map(read))
 }
 
 /// Makes a missing pool.
-async fn locked(session: &Session, place: &Place) -> Result<Pool, Failed> {
+async fn locked(session: &Session, scope_id: &ScopeId) -> Result<Pool, Failed> {
     let make = "INSERT INTO bates.pool (series, scope) SELECT name, $2 FROM bates.series WHERE name = $1
                 ON CONFLICT DO NOTHING";
-    session.query(make, &[&place.series.as_str(), &place.scope.as_str()]).await?;
-    let unknown = || StoreError::UnknownSeries(place.series.as_str().into());
-    Ok(find(session, place, "FOR UPDATE").await?.ok_or_else(unknown)?)
+    session.query(make, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
+    let unknown = || StoreError::UnknownSeries(scope_id.series.as_str().into());
+    Ok(find(session, scope_id, "FOR UPDATE").await?.ok_or_else(unknown)?)
 }
 
-async fn renew(session: &Session, place: &Place, renewal: &Renewal) -> Result<Option<Pool>, Failed> {
-    let Some(change) = load(session, place, ALL).await?.renew(renewal.clone()) else { return Ok(None) };
+async fn renew(
+    session: &Session,
+    scope_id: &ScopeId,
+    renewal: &RenewRequest,
+) -> Result<Option<Pool>, Failed> {
+    let Some(change) = load(session, scope_id, ALL).await?.renew(renewal.clone()) else { return Ok(None) };
     let sql = "UPDATE bates.pool SET epoch = $3, server_run = $4, server_replication = $5
                WHERE series = $1 AND scope = $2";
     let server = change.pool.server.as_ref();
     let (run, replication) = (server.map(|server| &*server.run), server.map(|server| &*server.replication));
-    let (series, scope, epoch) = (place.series.as_str(), place.scope.as_str(), integer(change.pool.epoch));
+    let (series, scope, epoch) =
+        (scope_id.series.as_str(), scope_id.scope.as_str(), integer(change.pool.epoch));
     session.query(sql, &[&series, &scope, &epoch, &run, &replication]).await?;
-    apply(session, place, &change).await?;
+    apply(session, scope_id, &change).await?;
     Ok(Some(change.pool))
 }
 
@@ -127,15 +133,20 @@ struct Granted {
     batch: Uuid,
 }
 
-const ALL: NeededRows = NeededRows { from: 0, to: i64::MAX as u64, below: 0 };
+const ALL: RowBounds = RowBounds { from: 0, to: i64::MAX as u64, below: 0 };
 
-async fn load(session: &Session, place: &Place, needed: NeededRows) -> Result<PoolBefore<Granted>, Failed> {
-    let pool = locked(session, place).await?;
+async fn load(
+    session: &Session,
+    scope_id: &ScopeId,
+    needed: RowBounds,
+) -> Result<PoolBefore<Granted>, Failed> {
+    let pool = locked(session, scope_id).await?;
     let sql = "SELECT first, last, is_pushed, node, batch FROM bates.pooled WHERE series = $1 AND scope = $2
                AND (first < $3 AND last >= $4 OR first < $5) FOR UPDATE";
     let [from, to, below] = [needed.from, needed.to, needed.below].map(integer);
-    let rows =
-        session.query(sql, &[&place.series.as_str(), &place.scope.as_str(), &to, &from, &below]).await?;
+    let rows = session
+        .query(sql, &[&scope_id.series.as_str(), &scope_id.scope.as_str(), &to, &from, &below])
+        .await?;
     let read = |row: &Row| {
         let range = sql::range(row, 0)?;
         let state = if row.get(2) { PoolState::Pushed } else { PoolState::Granted };
@@ -144,11 +155,11 @@ async fn load(session: &Session, place: &Place, needed: NeededRows) -> Result<Po
     Ok(PoolBefore { pool, rows: rows.iter().filter_map(read).collect(), held_from: None })
 }
 
-async fn apply(session: &Session, place: &Place, change: &PoolChange<Granted>) -> Result<(), Failed> {
+async fn apply(session: &Session, scope_id: &ScopeId, change: &PoolChange<Granted>) -> Result<(), Failed> {
     let remove = "DELETE FROM bates.pooled WHERE series = $1 AND scope = $2 AND first = ANY ($3)";
     let insert = "INSERT INTO bates.pooled (series, scope, first, last, is_pushed, node, batch)
                   SELECT $1, $2, * FROM UNNEST($3, $4, $5, $6, $7)";
-    let (series, scope, rows) = (place.series.as_str(), place.scope.as_str(), &change.added);
+    let (series, scope, rows) = (scope_id.series.as_str(), scope_id.scope.as_str(), &change.added);
     if !change.removed.is_empty() {
         let removed: Vec<i64> = change.removed.iter().copied().map(integer).collect();
         session.query(remove, &[&series, &scope, &removed]).await?;
@@ -160,6 +171,7 @@ async fn apply(session: &Session, place: &Place, change: &PoolChange<Granted>) -
             rows.iter().map(|row| (row.holder.node, row.holder.batch)).unzip();
         session.query(insert, &[&series, &scope, &firsts, &lasts, &pushed, &nodes, &batches]).await?;
     }
-    let lost: Vec<(&Place, Missing)> = change.lost.iter().map(|missing| (place, *missing)).collect();
+    let lost: Vec<(&ScopeId, MissingRange)> =
+        change.lost.iter().map(|missing| (scope_id, *missing)).collect();
     Ok(sql::write_lost(session, &lost).await?)
 }

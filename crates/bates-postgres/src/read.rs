@@ -1,15 +1,17 @@
 //! What is read, without a transaction of its own: each is one statement and sees one moment.
 
-use bates_core::{Cursor, Definition, Lease, Place, Position, Promise, Ranges, ScopeKey, SeriesName};
+use bates_core::{
+    Cursor, Definition, Position, PositionRange, Promise, RangeSet, ScopeId, ScopeKey, SeriesName,
+};
 use tokio_postgres::{Error, Row};
 
 use crate::batch::sql::{integer, position, range, whole};
 use crate::outbox::bounded;
 use crate::session::Session;
 
-pub(crate) async fn cursor(session: &Session, place: &Place) -> Result<Option<Cursor>, Error> {
+pub(crate) async fn cursor(session: &Session, scope_id: &ScopeId) -> Result<Option<Cursor>, Error> {
     let sql = "SELECT next, version FROM bates.cursor WHERE series = $1 AND scope = $2";
-    let rows = session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
+    let rows = session.query(sql, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
     Ok(rows.first().map(read_cursor))
 }
 
@@ -30,15 +32,15 @@ fn read_cursor(row: &Row) -> Cursor {
     Cursor { next: whole(row, 0), version: whole(row, 1) }
 }
 
-pub(crate) async fn aside(
+pub(crate) async fn adopted(
     session: &Session,
-    place: &Place,
+    scope_id: &ScopeId,
     from: u64,
     limit: usize,
 ) -> Result<Vec<Position>, Error> {
     let sql = "SELECT position FROM bates.aside WHERE series = $1 AND scope = $2 AND position >= $3
                ORDER BY position LIMIT $4";
-    let (series, scope) = (place.series.as_str(), place.scope.as_str());
+    let (series, scope) = (scope_id.series.as_str(), scope_id.scope.as_str());
     let rows = session.query(sql, &[&series, &scope, &integer(from), &bounded(limit)]).await?;
     Ok(rows.iter().map(|row| position(row, 0)).collect())
 }
@@ -53,10 +55,10 @@ pub(crate) async fn descriptions(session: &Session) -> Result<Vec<(SeriesName, B
     Ok(rows.iter().map(read).collect())
 }
 
-pub(crate) async fn ledger(session: &Session, place: &Place) -> Result<Vec<Lease>, Error> {
+pub(crate) async fn ledger(session: &Session, scope_id: &ScopeId) -> Result<Vec<PositionRange>, Error> {
     let sql = "SELECT first, last FROM bates.ledger WHERE series = $1 AND scope = $2";
-    let rows = session.query(sql, &[&place.series.as_str(), &place.scope.as_str()]).await?;
-    Ok(Ranges::of(rows.iter().filter_map(|row| range(row, 0))).iter().collect())
+    let rows = session.query(sql, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
+    Ok(RangeSet::of(rows.iter().filter_map(|row| range(row, 0))).iter().collect())
 }
 
 pub(crate) async fn pinned(

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bates_core::{Holder, Lease, Recall, ScopeKey, SeriesName, StoreError};
+use bates_core::{Holder, PositionRange, Recall, ScopeKey, SeriesName, StoreError};
 use parking_lot::Mutex;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -108,7 +108,7 @@ fn holder(row: &Row) -> Holder {
     let (scopes, firsts, lasts): (Vec<&str>, Vec<i64>, Vec<i64>) = (row.get(5), row.get(6), row.get(7));
     let ranges =
         scopes.into_iter().zip(firsts.into_iter().zip(lasts)).filter_map(|(scope, (first, last))| {
-            let range = Lease::new(u64::try_from(first).ok()?, u64::try_from(last).ok()? + 1)?;
+            let range = PositionRange::new(u64::try_from(first).ok()?, u64::try_from(last).ok()? + 1)?;
             Some((ScopeKey::from_store(scope), range))
         });
     Holder {

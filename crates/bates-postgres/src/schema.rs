@@ -1,7 +1,7 @@
 //! The schema of a store, `schema.sql`: created once, however many nodes start together, and refused in any other
 //! version. Must never need more rights than reading where it is there.
 
-use bates_core::Mark;
+use bates_core::MoveMark;
 
 use crate::error::{Failed, OpenError, told};
 use crate::moving::write_mark;
@@ -16,7 +16,7 @@ const VERSION: i32 = 12;
 const LOCK: &str = "SELECT pg_advisory_xact_lock(422541813107)";
 
 /// The SQL that creates the schema: for people who apply it themselves.
-pub fn plan() -> String {
+pub fn schema_plan() -> String {
     format!("BEGIN;\n{}COMMIT;\n", statements())
 }
 
@@ -39,7 +39,7 @@ pub(crate) async fn is_missing(session: &Session) -> Result<bool, Failed> {
 }
 
 /// Creates the schema if it is missing, with `mark` in the same transaction. Answers whether it was missing.
-pub(crate) async fn create(session: &Session, mark: Option<&Mark>) -> Result<bool, Failed> {
+pub(crate) async fn create(session: &Session, mark: Option<&MoveMark>) -> Result<bool, Failed> {
     let refused = |error: tokio_postgres::Error| {
         let reason = told(&error);
         match Failed::from(error) {

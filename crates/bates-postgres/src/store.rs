@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
-    Cursor, CursorStore, Definition, Grant, GrantError, Holder, Lease, Missing, NodeStore, Pinned, Place,
-    Position, Promise, PromiseChange, Reason, Recall, Redescription, ScopeKey, SeriesName, SeriesStore,
-    StoreError, StoreResult, Surrendered, Tail, Want,
+    Cursor, CursorStore, Definition, DescriptionChange, GapReason, Grant, GrantError, GrantRequest, Holder,
+    MissingRange, NodeStore, PinOutcome, Position, PositionRange, Promise, PromiseChange, Recall,
+    ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError, StoreResult,
 };
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ use crate::notice::Notices;
 use crate::recall::{self, Recalls};
 use crate::retry::retried;
 use crate::session::Session;
-use crate::{cluster, holding, read, truth, write};
+use crate::{cluster, holding, lineage, read, write};
 
 pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
@@ -34,7 +34,7 @@ impl PostgresStore {
     pub async fn accept(&self) -> StoreResult<i64> {
         self.done(|session| async move {
             cluster::pin(&session).await?;
-            truth::accept(&session).await
+            lineage::accept(&session).await
         })
         .await
     }
@@ -49,9 +49,9 @@ impl PostgresStore {
     }
 
     /// Decides a request of an operator. It may be decided twice: what is raised or adopted stays so.
-    async fn operate(&self, place: Place, request: Request) -> StoreResult<Outcome> {
-        let (place, request) = (&place, &request);
-        self.done(|session| async move { write::operate(&session, place, request).await }).await
+    async fn operate(&self, scope_id: ScopeId, request: Request) -> StoreResult<Outcome> {
+        let (scope_id, request) = (&scope_id, &request);
+        self.done(|session| async move { write::operate(&session, scope_id, request).await }).await
     }
 
     /// Does something that may be done twice, on a connection.
@@ -81,7 +81,7 @@ impl SeriesStore for PostgresStore {
         true
     }
 
-    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<Pinned> {
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome> {
         let (asked, key) = (&definition, fresh_key.as_deref());
         self.done(|session| async move { write::pin(&session, asked, key).await }).await
     }
@@ -107,7 +107,7 @@ impl SeriesStore for PostgresStore {
         &self,
         series: SeriesName,
         change: PromiseChange,
-        described: Option<Redescription>,
+        described: Option<DescriptionChange>,
     ) -> StoreResult<bool> {
         let (series, described) = (&series, described.as_ref());
         self.done(|session| async move { write::change_promise(&session, series, change, described).await })
@@ -118,7 +118,7 @@ impl SeriesStore for PostgresStore {
         self.done(|session| async move { Ok(read::promises(&session).await?) }).await
     }
 
-    async fn watch(&self) -> StoreResult<u64> {
+    async fn check_revision(&self) -> StoreResult<u64> {
         let seen = self.shared.truth.acceptances();
         let watched = self.done(|session| async move { self.shared.truth.watch(&session).await }).await;
         if let Err(StoreError::Poisoned(reason)) = &watched {
@@ -132,24 +132,24 @@ impl SeriesStore for PostgresStore {
     }
 
     async fn probe(&self) -> StoreResult<()> {
-        self.watch().await?;
+        self.check_revision().await?;
         let node = self.node();
         self.done(|session| async move { node::be_seen(&session, node, &self.process).await }).await
     }
 }
 
 impl CursorStore for PostgresStore {
-    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
-        self.shared.ask(want.place.clone(), Request::Grant(want)).await?.into_grant()
+    async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError> {
+        self.shared.ask(request.scope_id.clone(), Request::Grant(request)).await?.into_grant()
     }
 
-    async fn surrender(&self, tail: Tail) -> StoreResult<Surrendered> {
-        self.shared.ask(tail.place.clone(), Request::Release(tail)).await?.into_release()
+    async fn release(&self, tail: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
+        self.shared.ask(tail.scope_id.clone(), Request::Release(tail)).await?.into_release()
     }
 
-    async fn cursor(&self, place: Place) -> StoreResult<Option<Cursor>> {
-        let place = &place;
-        self.done(|session| async move { Ok(read::cursor(&session, place).await?) }).await
+    async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {
+        let scope_id = &scope_id;
+        self.done(|session| async move { Ok(read::cursor(&session, scope_id).await?) }).await
     }
 
     async fn scopes(
@@ -162,14 +162,14 @@ impl CursorStore for PostgresStore {
         self.done(|session| async move { Ok(read::scopes(&session, series, after, limit).await?) }).await
     }
 
-    async fn ledger(&self, place: Place) -> StoreResult<Vec<Lease>> {
-        let place = &place;
-        self.done(|session| async move { Ok(read::ledger(&session, place).await?) }).await
+    async fn issued_ranges(&self, scope_id: ScopeId) -> StoreResult<Vec<PositionRange>> {
+        let scope_id = &scope_id;
+        self.done(|session| async move { Ok(read::ledger(&session, scope_id).await?) }).await
     }
 
-    async fn burn(&self, burned: Vec<(Place, Lease)>) -> StoreResult<()> {
-        let missing = |range| Missing { range, reason: Reason::Burned };
-        let ranges: Vec<_> = burned.iter().map(|(place, range)| (place, missing(*range))).collect();
+    async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> StoreResult<()> {
+        let missing = |range| MissingRange { range, reason: GapReason::Burned };
+        let ranges: Vec<_> = burned.iter().map(|(scope_id, range)| (scope_id, missing(*range))).collect();
         let ranges = &*ranges;
         self.done(|session| async move {
             session.begin().await?;
@@ -181,17 +181,22 @@ impl CursorStore for PostgresStore {
         .await
     }
 
-    async fn raise_floor(&self, place: Place, floor: u64) -> StoreResult<Cursor> {
-        self.operate(place, Request::RaiseFloor(floor)).await?.into_floor()
+    async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> StoreResult<Cursor> {
+        self.operate(scope_id, Request::RaiseFloor(floor)).await?.into_floor()
     }
 
-    async fn set_aside(&self, place: Place, positions: Vec<Position>) -> StoreResult<u64> {
-        self.operate(place, Request::Adopt(positions)).await?.into_adopted()
+    async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> StoreResult<u64> {
+        self.operate(scope_id, Request::Adopt(positions)).await?.into_adopted()
     }
 
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<Position>> {
-        let place = &place;
-        self.done(|session| async move { Ok(read::aside(&session, place, from, limit).await?) }).await
+    async fn adopted_positions(
+        &self,
+        scope_id: ScopeId,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<Vec<Position>> {
+        let scope_id = &scope_id;
+        self.done(|session| async move { Ok(read::adopted(&session, scope_id, from, limit).await?) }).await
     }
 }
 
@@ -213,7 +218,7 @@ impl NodeStore for PostgresStore {
         &self,
         series: SeriesName,
         epoch: Option<u64>,
-        unused: Vec<(ScopeKey, Lease)>,
+        unused: Vec<(ScopeKey, PositionRange)>,
     ) -> StoreResult<()> {
         let (of, unused, node) = (&series, &*unused, self.node());
         self.done(|session| async move { holding::give_up(&session, node, of, epoch, unused).await }).await?;

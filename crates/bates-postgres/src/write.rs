@@ -1,9 +1,9 @@
 //! Rare writes besides grants, one at a time. Each may be done twice without harm, so what fails is tried again.
 
-use bates_core::ledger::{Decision, Keys, Outcome, Request, ScopeBefore, decide};
+use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, ScopeBefore, decide};
 use bates_core::{
-    Definition, Pinned, Pinning, Place, Position, Promise, PromiseChange, Redescription, SeriesName,
-    StoreError,
+    Definition, DescriptionChange, PinOutcome, PinnedSeries, Position, Promise, PromiseChange, ScopeId,
+    SeriesName, StoreError,
 };
 
 use crate::batch::sql::{self, integer};
@@ -17,10 +17,10 @@ pub(crate) async fn pin(
     session: &Session,
     asked: &Definition,
     fresh_key: Option<&[u8]>,
-) -> Result<Pinned, Failed> {
+) -> Result<PinOutcome, Failed> {
     match read::pinned(session, &asked.series).await? {
         Some((kept, key)) if kept.promise.is_some() || asked.promise.is_none() => {
-            if let Some(rules) = kept.new_rules(asked) {
+            if let Some(rules) = kept.rules_to_keep(asked) {
                 keep_rules(session, &kept, rules).await?;
             }
             return compared(asked, (kept, key), false);
@@ -39,10 +39,10 @@ pub(crate) async fn pin(
     compared(asked, pinned, is_new)
 }
 
-fn compared(asked: &Definition, pinned: Pinning, is_new: bool) -> Result<Pinned, Failed> {
+fn compared(asked: &Definition, pinned: PinnedSeries, is_new: bool) -> Result<PinOutcome, Failed> {
     let (pinned, permutation_key) = pinned;
-    match StoreError::of_difference(&pinned, asked) {
-        None => Ok(Pinned { is_new, ..Pinned::again(&pinned, asked, permutation_key) }),
+    match StoreError::for_difference(&pinned, asked) {
+        None => Ok(PinOutcome { is_new, ..PinOutcome::of_pinned(&pinned, asked, permutation_key) }),
         Some(refused) => Err(Failed::Lasting(refused)),
     }
 }
@@ -72,7 +72,7 @@ pub(crate) async fn change_promise(
     session: &Session,
     series: &SeriesName,
     PromiseChange { from, to }: PromiseChange,
-    described: Option<&Redescription>,
+    described: Option<&DescriptionChange>,
 ) -> Result<bool, Failed> {
     let change = "WITH seen AS (UPDATE bates.store SET revision = revision + 1)
                   UPDATE bates.series SET promise = $3 WHERE name = $1 AND coalesce(promise, $2) IN ($2, $3)
@@ -90,7 +90,9 @@ pub(crate) async fn change_promise(
         session.query(&begin, &[&name]).await?;
     }
     let is_described = match described {
-        Some(Redescription { before, after }) => describe(session, series, Some(before), Some(after)).await?,
+        Some(DescriptionChange { before, after }) => {
+            describe(session, series, Some(before), Some(after)).await?
+        }
         None => true,
     };
     let is_so = is_described && (is_done || is_changed);
@@ -119,37 +121,42 @@ pub(crate) async fn insert(
 }
 
 /// Decides a request of an operator and writes the change. The locks are those of a batch that makes scopes.
-pub(crate) async fn operate(session: &Session, place: &Place, request: &Request) -> Result<Outcome, Failed> {
-    let series = place.series.as_str();
+pub(crate) async fn operate(
+    session: &Session,
+    scope_id: &ScopeId,
+    request: &Request,
+) -> Result<Outcome, Failed> {
+    let series = scope_id.series.as_str();
     session.begin().await?;
     lock_unmarked(session).await?;
     let locked = sql::lock_series(session, &[series]).await?;
     let before = ScopeBefore {
         series: locked.first().map(|(_, series)| series.before),
-        cursor: sql::lock_cursors(session, &[place]).await?.first().map(|locked| locked.cursor),
+        cursor: sql::lock_cursors(session, &[scope_id]).await?.first().map(|locked| locked.cursor),
         ..ScopeBefore::default()
     };
-    let Decision { mut outcomes, change } = decide(&before, place, [request], &mut Keys::default());
-    let lost: Vec<_> = change.lost.iter().map(|missing| (place, *missing)).collect();
+    let Decision { mut outcomes, change } =
+        decide(&before, scope_id, [request], &mut IdempotencyKeys::default());
+    let lost: Vec<_> = change.lost.iter().map(|missing| (scope_id, *missing)).collect();
     sql::write_lost(session, &lost).await?;
     if let Some(cursor) = change.cursor {
-        sql::move_cursors(session, &[(place, cursor)]).await?;
+        sql::move_cursors(session, &[(scope_id, cursor)]).await?;
         sql::count_scopes(session, &[(series, u64::from(change.is_new))]).await?;
     }
-    adopt(session, place, &change.adopted).await?;
-    if change.forgets_pool_server {
-        pool::forget_server(session, place).await?;
+    adopt(session, scope_id, &change.adopted).await?;
+    if change.resets_pool_server {
+        pool::forget_server(session, scope_id).await?;
     }
     session.commit().await?;
     Ok(outcomes.remove(0))
 }
 
-async fn adopt(session: &Session, place: &Place, positions: &[Position]) -> Result<(), Failed> {
+async fn adopt(session: &Session, scope_id: &ScopeId, positions: &[Position]) -> Result<(), Failed> {
     let Some(last) = positions.iter().max() else { return Ok(()) };
     let insert = "INSERT INTO bates.aside (series, scope, position) SELECT $1, $2, * FROM UNNEST($3)
                   ON CONFLICT DO NOTHING";
     let raise = "UPDATE bates.cursor SET aside_to = greatest(aside_to, $3) WHERE series = $1 AND scope = $2";
-    let (series, scope) = (place.series.as_str(), place.scope.as_str());
+    let (series, scope) = (scope_id.series.as_str(), scope_id.scope.as_str());
     let all: Vec<i64> = positions.iter().map(|position| integer(position.value())).collect();
     session.query(insert, &[&series, &scope, &all]).await?;
     session.query(raise, &[&series, &scope, &integer(last.value() + 1)]).await?;

@@ -162,7 +162,7 @@ impl<E> Report<E> {
 pub(crate) async fn write_report<S: Source>(writing: Writing<S>, rests: Vec<Rest>) {
     let Writing(shared) = &writing;
     let Shared { source, report, under_way, .. } = &**shared;
-    let limit = source.report_time();
+    let limit = source.report_timeout();
     let sent = timeout(limit, async {
         report.send(&**source, rests).await;
         // A refill under way reports its lease, and then releases this lock.

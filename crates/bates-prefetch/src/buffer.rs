@@ -1,4 +1,4 @@
-//! The prefetched numbers: chunks in shards, from which threads take without a lock, and the rest behind one.
+//! The prefetched numbers: chunks in shards, from which threads take without a lock, and the rest reserve one.
 //!
 //! Invariant: a position is in one place: a shard, the pieces, or handed out. What is given back was taken out first,
 //! under the lock, with its shards closed.
@@ -13,11 +13,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::behind::{Behind, Lease, Moment, count, stretches};
-use crate::number::{Held, Written, half_open, position};
+use crate::number::{HeldNumber, WrittenNumber, half_open, position};
+use crate::reserve::{HeldLease, Moment, Reserve, count, join_adjacent};
 use crate::shard::Shard;
 use crate::size::Prefetch;
-use crate::source::{Given, Numbers, Source};
+use crate::source::{Lease, LeaseContent, Source};
 
 /// More threads than this share shards.
 const SHARDS: usize = 8;
@@ -25,7 +25,7 @@ pub(crate) type Shards = [Shard; SHARDS];
 
 pub(crate) struct Buffer {
     shards: Shards,
-    behind: Mutex<Behind>,
+    reserve: Mutex<Reserve>,
     /// Notified when it is time to refill.
     pub(crate) wanted: Arc<Notify>,
 }
@@ -58,16 +58,16 @@ fn own_shard() -> usize {
 }
 
 impl Rest {
-    /// An unused lease.
-    pub(crate) fn all_of(Given { lease, numbers, .. }: Given) -> Self {
-        let (numbers, unused) = match numbers {
-            Numbers::Positions(ranges, _) => {
+    /// A lease of which nothing was used.
+    pub(crate) fn all_of(Lease { id: lease, content, .. }: Lease) -> Self {
+        let (numbers, unused) = match content {
+            LeaseContent::Ranges(ranges, _) => {
                 let ranges: Vec<Range<u64>> = ranges.iter().map(half_open).collect();
                 (count(&ranges), ranges)
             }
-            Numbers::Written(written, ranges) => (
+            LeaseContent::Numbers(written, ranges) => (
                 written.len() as u64,
-                stretches(Written::all_of(lease, written, ranges).map(|written| written.stretch)),
+                join_adjacent(WrittenNumber::all_of(lease, written, ranges).map(|written| written.positions)),
             ),
         };
         Self { lease, unused, numbers }
@@ -84,10 +84,10 @@ impl Rest {
 impl Buffer {
     pub(crate) fn new(bounds: Prefetch) -> Self {
         let shards = std::array::from_fn(|_| Shard::new());
-        Self { shards, behind: Mutex::new(Behind::new(bounds)), wanted: Arc::default() }
+        Self { shards, reserve: Mutex::new(Reserve::new(bounds)), wanted: Arc::default() }
     }
 
-    /// From the thread's own shard. After `None` the caller must go on with [`Buffer::take_behind`].
+    /// From the thread's own shard. After `None` the caller must go on with [`Buffer::take_from_reserve`].
     #[inline]
     pub(crate) fn take(&self) -> Option<u64> {
         self.shards[own_shard()].take()
@@ -95,97 +95,98 @@ impl Buffer {
 
     /// From a new chunk for the shard, from other shards, or a written number.
     #[cold]
-    pub(crate) fn take_behind(&self, now: impl Fn() -> Moment) -> Option<Held> {
-        let mut behind = self.behind.lock();
-        let held = behind.take(&self.shards, own_shard(), now);
-        if !behind.is_closed && behind.is_low(&self.shards) {
+    pub(crate) fn take_from_reserve(&self, now: impl Fn() -> Moment) -> Option<HeldNumber> {
+        let mut reserve = self.reserve.lock();
+        let held = reserve.take(&self.shards, own_shard(), now);
+        if !reserve.is_closed && reserve.is_low(&self.shards) {
             self.wanted.notify_one();
         }
         held
     }
 
-    /// `count` numbers at once, or none if there are fewer.
-    pub(crate) fn take_all(&self, count: usize, now: Moment) -> Option<Vec<Held>> {
-        let mut behind = self.behind.lock();
-        behind.set_outdated_aside(now);
+    /// `count` numbers at once, or none if fewer are left; with `or_fewer`, those that are left, if any.
+    pub(crate) fn take_many(&self, count: usize, or_fewer: bool, now: Moment) -> Option<Vec<HeldNumber>> {
+        let mut reserve = self.reserve.lock();
+        reserve.return_outdated(now);
         // Invariant: counted while all shards are closed, so that no thread can take without the lock.
-        behind.gather(&self.shards);
-        if behind.is_closed || behind.left(&self.shards) < count as u64 {
+        reserve.gather(&self.shards);
+        let left = reserve.left(&self.shards);
+        if reserve.is_closed || left < if or_fewer { 1 } else { count as u64 } {
             return None;
         }
-        let taken = behind.take_behind(count);
-        if behind.is_low(&self.shards) {
+        let taken = reserve.take_many(count);
+        if reserve.is_low(&self.shards) {
             self.wanted.notify_one();
         }
         Some(taken)
     }
 
     pub(crate) fn left(&self) -> u64 {
-        self.behind.lock().left(&self.shards)
+        self.reserve.lock().left(&self.shards)
     }
 
     /// How many to ask for, if it is time, and which leases are used up.
     pub(crate) fn refill(&self, now: Moment, waited_for: u64) -> Option<(u64, Vec<Uuid>)> {
-        let mut behind = self.behind.lock();
-        behind.set_outdated_aside(now);
-        let left = behind.left(&self.shards);
-        if behind.is_closed || waited_for <= left && !behind.size.is_low(left) {
+        let mut reserve = self.reserve.lock();
+        reserve.return_outdated(now);
+        let left = reserve.left(&self.shards);
+        if reserve.is_closed || waited_for <= left && !reserve.size.is_low(left) {
             return None;
         }
-        let used = behind.used(&self.shards);
-        Some((behind.size.ask(now.steady, left, waited_for), used))
+        let used = reserve.used(&self.shards);
+        Some((reserve.size.ask(now.steady, left, waited_for), used))
     }
 
     /// Adds a lease and forgets the used ones. If the buffer is closed, answers what to give back.
-    pub(crate) fn add(&self, given: Given, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
-        let mut behind = self.behind.lock();
-        behind.leases.retain(|lease| !used.contains(&lease.id));
-        if behind.is_closed {
-            return Err(Rest::all_of(given));
+    pub(crate) fn add(&self, added: Lease, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
+        let mut reserve = self.reserve.lock();
+        reserve.leases.retain(|lease| !used.contains(&lease.id));
+        if reserve.is_closed {
+            return Err(Rest::all_of(added));
         }
-        let Given { lease: id, numbers, good_for } = given;
+        let Lease { id, content, valid_for } = added;
         let mut ranges = Vec::new();
-        match numbers {
-            Numbers::Positions(positions, _) => ranges.extend(positions.iter().map(half_open)),
-            Numbers::Written(written, around) => {
-                behind.written.extend(Written::all_of(id, written, around).map(Box::new));
+        match content {
+            LeaseContent::Ranges(positions, _) => ranges.extend(positions.iter().map(half_open)),
+            LeaseContent::Numbers(written, around) => {
+                reserve.written.extend(WrittenNumber::all_of(id, written, around).map(Box::new));
             }
         }
-        behind.size.refilled(asked.steady);
-        behind.pieces.extend(ranges.iter().cloned());
-        behind.leases.push(Lease { id, since: asked, good_for, ranges });
+        reserve.size.refilled(asked.steady);
+        reserve.pieces.extend(ranges.iter().cloned());
+        reserve.leases.push(HeldLease { id, since: asked, valid_for, ranges });
         Ok(())
     }
 
     /// Takes out leases that are outdated or not younger than `since`, to be given back.
     pub(crate) fn outdated(&self, now: Moment, since: Option<Instant>) -> Vec<Rest> {
-        let mut behind = self.behind.lock();
-        behind.set_outdated_aside(now);
-        let is_old = |lease: &Lease| since.is_some_and(|since| lease.since.steady <= since);
-        if behind.leases.iter().any(is_old) {
-            behind.gather(&self.shards);
-            behind.set_aside(is_old);
+        let mut reserve = self.reserve.lock();
+        reserve.return_outdated(now);
+        let is_old = |lease: &HeldLease| since.is_some_and(|since| lease.since.steady <= since);
+        if reserve.leases.iter().any(is_old) {
+            reserve.gather(&self.shards);
+            reserve.return_where(is_old);
         }
-        std::mem::take(&mut behind.outdated)
+        std::mem::take(&mut reserve.outdated)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.behind.lock().is_closed
+        self.reserve.lock().is_closed
     }
 
     /// When the oldest lease was asked for.
     pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.behind.lock().leases.iter().map(|lease| lease.since.steady).min()
+        self.reserve.lock().leases.iter().map(|lease| lease.since.steady).min()
     }
 
     /// Takes everything out, to be given back. `None` if it was closed before.
     pub(crate) fn close(&self) -> Option<Vec<Rest>> {
-        let mut behind = self.behind.lock();
-        if std::mem::replace(&mut behind.is_closed, true) {
+        let mut reserve = self.reserve.lock();
+        if std::mem::replace(&mut reserve.is_closed, true) {
             return None;
         }
-        behind.gather(&self.shards);
-        behind.set_aside(|_| true);
-        Some(std::mem::take(&mut behind.outdated))
+        reserve.gather(&self.shards);
+        reserve.return_where(|_| true);
+        Some(std::mem::take(&mut reserve.outdated))
     }
 }

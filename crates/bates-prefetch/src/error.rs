@@ -1,4 +1,4 @@
-//! Errors of taking and closing.
+//! Why numbers could not be taken, or a buffer not closed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,26 +8,25 @@ use thiserror::Error;
 /// Why a call got no number.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Empty<E> {
-    /// A refill is under way. Only calls that do not wait fail so.
-    #[error("no number is at hand; more are on their way")]
-    OnItsWay,
+pub enum TakeError<E> {
+    /// The buffer is empty and a refill is under way. Only [`try_next`](crate::Prefetched::try_next) fails with this.
+    #[error("no number is in memory and a refill is under way: try again, or wait with `next`")]
+    Refilling,
     /// The buffer is empty, and the last refill failed.
-    #[error("no number is at hand, and no more could be fetched: {0}")]
+    #[error("no number is in memory and the last refill failed: {0}")]
     Failed(#[source] Arc<E>),
     /// The count is above the limit.
-    #[error("at most {most} numbers can be taken at once")]
+    #[error("too many numbers for one call: the limit is {max}")]
     TooMany {
         /// The limit.
-        most: usize,
+        max: usize,
     },
     /// The buffer was closed, or the runtime that refills it has ended.
-    #[error("numbers in advance were closed here, or the runtime that fetches them has ended")]
+    #[error("the prefetched numbers were closed, or the runtime that refills them has ended")]
     Closed,
     /// This process is a fork of the one that holds the numbers.
     #[error(
-        "this process was forked from the one that holds these numbers: take numbers in that process, or build a \
-         client of its own in this one"
+        "this process is a fork of the one that holds the numbers: take them there, or connect anew in this process"
     )]
     Forked,
 }
@@ -63,7 +62,7 @@ pub enum CloseError<E> {
         numbers: u64,
     },
     /// This process is a fork of the one that holds the numbers.
-    #[error("this process was forked from the one that holds these numbers; close them in that process")]
+    #[error("this process is a fork of the one that holds the numbers: close them there")]
     Forked,
 }
 

@@ -8,17 +8,19 @@
 #![warn(missing_docs)]
 
 mod background;
-mod behind;
 mod buffer;
 mod error;
 mod number;
 mod prefetched;
+mod reserve;
 mod shard;
 mod size;
 mod source;
 
-pub use error::{CloseError, Empty};
-pub use number::Number;
+/// A number: its text, and the position that it stands for.
+pub use bates_pattern::Number;
+pub use error::{CloseError, TakeError};
+pub use number::UnrenderedNumber;
 pub use prefetched::Prefetched;
 pub use size::Prefetch;
-pub use source::{Given, Numbers, Positions, Source};
+pub use source::{Lease, LeaseContent, Positions, Source};

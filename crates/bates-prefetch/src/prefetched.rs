@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use bates_pattern::Scope;
+use bates_pattern::{Number, Scope};
 use bates_process::ProcessGuard;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Notify, watch};
@@ -11,12 +11,12 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::background::{Ending, Report, Writing, give_back, keep_filled, write_report};
-use crate::behind::Moment;
 use crate::buffer::{Buffer, Rest};
-use crate::error::{CloseError, Empty};
-use crate::number::{Held, Number};
+use crate::error::{CloseError, TakeError};
+use crate::number::{HeldNumber, UnrenderedNumber};
+use crate::reserve::Moment;
 use crate::size::Prefetch;
-use crate::source::{Given, Numbers, Source};
+use crate::source::{Lease, LeaseContent, Source};
 
 const TAKE_MAX: usize = 1_000_000;
 
@@ -78,39 +78,48 @@ impl<S: Source> Prefetched<S> {
         Self(shared)
     }
 
-    /// A number from memory. Never waits, and needs no runtime.
-    #[inline]
-    pub fn try_next(&self) -> Result<Number<'_>, Empty<S::Error>> {
-        self.0.take().map(|held| self.number(held)).ok_or_else(|| self.0.why_empty())
-    }
-
     /// The next number, from memory or from the next refill.
-    pub async fn next(&self) -> Result<Number<'_>, Empty<S::Error>> {
+    pub async fn next(&self) -> Result<Number, TakeError<S::Error>> {
         match self.0.take() {
-            Some(held) => Ok(self.number(held)),
+            Some(held) => Ok(self.unrendered(held).into_number()),
             None => Ok(self.take(1).await?.swap_remove(0)),
         }
     }
 
-    /// `count` numbers, up to 1,000,000. If the scope ends before, the call fails and the rest stays in memory.
-    pub async fn take(&self, count: usize) -> Result<Vec<Number<'_>>, Empty<S::Error>> {
+    /// The next number if one is in memory. Never waits, and needs no runtime.
+    pub fn try_next(&self) -> Result<Number, TakeError<S::Error>> {
+        self.try_next_unrendered().map(UnrenderedNumber::into_number)
+    }
+
+    /// As [`try_next`](Prefetched::try_next), without rendering the number yet: one atomic subtraction.
+    #[inline]
+    pub fn try_next_unrendered(&self) -> Result<UnrenderedNumber<'_>, TakeError<S::Error>> {
+        self.0.take().map(|held| self.unrendered(held)).ok_or_else(|| self.0.why_empty())
+    }
+
+    /// The next `count` numbers, up to 1,000,000: at least one, and fewer than `count` where the scope ends or a refill
+    /// fails. The next call then says why.
+    pub async fn take(&self, count: usize) -> Result<Vec<Number>, TakeError<S::Error>> {
         if count > TAKE_MAX {
-            return Err(Empty::TooMany { most: TAKE_MAX });
+            return Err(TakeError::TooMany { max: TAKE_MAX });
         }
         if self.0.is_forked() {
-            return Err(Empty::Forked);
+            return Err(TakeError::Forked);
+        }
+        if count == 0 {
+            return Ok(Vec::new());
         }
         let held = self.0.wait_for(count).await?;
-        Ok(held.into_iter().map(|held| self.number(held)).collect())
+        Ok(held.into_iter().map(|held| self.unrendered(held).into_number()).collect())
     }
 
     #[inline]
-    fn number(&self, held: Held) -> Number<'_> {
-        Number { held, scope: &self.0.scope }
+    fn unrendered(&self, held: HeldNumber) -> UnrenderedNumber<'_> {
+        UnrenderedNumber { held, scope: &self.0.scope }
     }
 
     /// How many numbers are in memory.
-    pub fn at_hand(&self) -> u64 {
+    pub fn cached(&self) -> u64 {
         if self.0.is_forked() { 0 } else { self.0.buffer.left() }
     }
 
@@ -152,58 +161,58 @@ impl<S: Source> Shared<S> {
     }
 
     #[inline]
-    fn take(&self) -> Option<Held> {
+    fn take(&self) -> Option<HeldNumber> {
         if self.is_forked() {
             return None;
         }
         match self.buffer.take() {
-            Some(position) => Some(Held::Position(position)),
-            None => self.buffer.take_behind(|| self.now()),
+            Some(position) => Some(HeldNumber::Position(position)),
+            None => self.buffer.take_from_reserve(|| self.now()),
         }
     }
 
     /// Takes all of them at once, so that a cancelled call has taken nothing.
-    async fn wait_for(&self, count: usize) -> Result<Vec<Held>, Empty<S::Error>> {
+    async fn wait_for(&self, count: usize) -> Result<Vec<HeldNumber>, TakeError<S::Error>> {
         self.waited_for.fetch_add(count as u64, Ordering::Relaxed);
         let _waiting = Waiting { shared: self, count: count as u64 };
         let mut failed = None;
         loop {
             // Before the look, so that no end is missed.
             let mut ended = self.ended.subscribe();
-            if let Some(taken) = self.buffer.take_all(count, self.now()) {
+            if let Some(taken) = self.buffer.take_many(count, failed.is_some(), self.now()) {
                 return Ok(taken);
             }
             if self.buffer.is_closed() {
                 return Err(self.why_empty());
             }
             if let Some(error) = failed {
-                return Err(Empty::Failed(error));
+                return Err(TakeError::Failed(error));
             }
             // Starts a refill, also during a pause after a failure.
             self.buffer.wanted.notify_one();
             self.waiter.notify_one();
             // Invariant: a call that waits during a fork takes in the parent only.
             let woken = self.process.unless_forked(ended.changed()).await;
-            let _ = woken.ok_or(Empty::Forked)?;
+            let _ = woken.ok_or(TakeError::Forked)?;
             failed.clone_from(&ended.borrow());
         }
     }
 
     #[cold]
-    fn why_empty(&self) -> Empty<S::Error> {
+    fn why_empty(&self) -> TakeError<S::Error> {
         if self.is_forked() || self.source.is_forked() {
-            return Empty::Forked;
+            return TakeError::Forked;
         }
         if self.buffer.is_closed() {
-            return Empty::Closed;
+            return TakeError::Closed;
         }
-        self.ended.borrow().clone().map_or(Empty::OnItsWay, Empty::Failed)
+        self.ended.borrow().clone().map_or(TakeError::Refilling, TakeError::Failed)
     }
 
     /// Adds a lease. If the buffer was closed meanwhile, answers what to give back.
-    pub(crate) fn add(&self, given: Given, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
+    pub(crate) fn add(&self, given: Lease, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
         self.leases.fetch_add(1, Ordering::Relaxed);
-        if let Numbers::Positions(_, scope) = &given.numbers {
+        if let LeaseContent::Ranges(_, scope) = &given.content {
             // Invariant: the scope is set before the first position can be taken.
             self.scope.get_or_init(|| scope.clone());
         }

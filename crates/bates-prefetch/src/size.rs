@@ -23,7 +23,7 @@ pub struct Prefetch {
 
 impl Prefetch {
     /// `count` at first, and up to a hundred times as many while they are used up within a second; 1 to 1,000,000.
-    pub fn of(count: u64) -> Self {
+    pub fn new(count: u64) -> Self {
         let least = count.clamp(1, COUNT_MAX);
         Self { least, most: (least * GROWTH).min(COUNT_MAX) }
     }
@@ -38,7 +38,7 @@ impl Prefetch {
 
 impl From<u64> for Prefetch {
     fn from(count: u64) -> Self {
-        Self::of(count)
+        Self::new(count)
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn it_grows_while_numbers_are_used_quickly_and_shrinks_when_they_are_not() {
-        let mut size = Size::new(Prefetch::of(100).at_most(1_000));
+        let mut size = Size::new(Prefetch::new(100).at_most(1_000));
         let mut now = Instant::now();
         let mut asked = |after: Duration, left, waited_for| {
             now += after;
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn its_bounds_hold_whatever_is_asked_for() {
-        assert_eq!(Prefetch::of(0), Prefetch { least: 1, most: 100 });
-        assert_eq!(Prefetch::of(u64::MAX), Prefetch { least: COUNT_MAX, most: COUNT_MAX });
-        assert_eq!(Prefetch::of(500).at_most(20), Prefetch { least: 20, most: 20 });
+        assert_eq!(Prefetch::new(0), Prefetch { least: 1, most: 100 });
+        assert_eq!(Prefetch::new(u64::MAX), Prefetch { least: COUNT_MAX, most: COUNT_MAX });
+        assert_eq!(Prefetch::new(500).at_most(20), Prefetch { least: 20, most: 20 });
     }
 }

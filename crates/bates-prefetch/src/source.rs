@@ -15,13 +15,13 @@ pub trait Source: Send + Sync + 'static {
 
     /// Leases at least one number, and fewer than `count` only where the scope ends. The leases of `used` have ended, and
     /// all their numbers were used.
-    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Self::Error>;
+    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Lease, Self::Error>;
 
     /// Ends a lease. These positions of it were not used and never will be; all others were.
     async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<(), Self::Error>;
 
     /// Max time of the report when the buffer is closed.
-    fn report_time(&self) -> Duration {
+    fn report_timeout(&self) -> Duration {
         Duration::from_secs(10)
     }
 
@@ -39,20 +39,20 @@ pub type Positions = RangeInclusive<Position>;
 
 /// A lease.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct Lease {
     /// Its id.
-    pub lease: Uuid,
+    pub id: Uuid,
     /// Its numbers.
-    pub numbers: Numbers,
+    pub content: LeaseContent,
     /// How long its numbers are good, from the request on; `None` for ever.
-    pub good_for: Option<Duration>,
+    pub valid_for: Option<Duration>,
 }
 
 /// Positions, or numbers that only the source could write.
 #[derive(Clone, Debug)]
-pub enum Numbers {
+pub enum LeaseContent {
     /// Every position in these ranges is a number, rendered by the scope, which is the same in all answers.
-    Positions(Vec<Positions>, Arc<Scope>),
+    Ranges(Vec<Positions>, Arc<Scope>),
     /// Ascending positions with their numbers, and the ascending ranges around them, which hold rejected positions, too.
-    Written(Vec<(Position, Box<str>)>, Vec<Positions>),
+    Numbers(Vec<(Position, Box<str>)>, Vec<Positions>),
 }

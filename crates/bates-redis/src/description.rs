@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::{Amount, KeyTemplate, KeyTemplateError, PoolSettings, ScopeMatch, SharedPool as _, Value};
+use bates_core::{
+    FillAmount, KeyTemplate, KeyTemplateError, ListValue, PoolSettings, ScopeMatcher, SharedPool as _,
+};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -16,7 +18,7 @@ const REFILL_AT: u8 = 25;
 /// Either `size` with `refill_at`, or `low` with `batch`.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Description {
+pub struct PoolDescription {
     redis: Box<str>,
     key: Box<str>,
     size: Option<u64>,
@@ -38,7 +40,7 @@ enum Share {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PoolError {
+pub enum PoolDescriptionError {
     #[error("redis: {0}")]
     Address(Box<str>),
     #[error(transparent)]
@@ -51,14 +53,14 @@ pub enum PoolError {
     Value(Box<str>),
 }
 
-impl Description {
+impl PoolDescription {
     /// The address without its password, if it is valid.
-    pub fn address(&self) -> Result<String, PoolError> {
+    pub fn address(&self) -> Result<String, PoolDescriptionError> {
         self.open(Uuid::nil()).map(|pool| pool.describe())
     }
 
     /// Does not connect yet.
-    pub fn open(&self, store: Uuid) -> Result<RedisPool, PoolError> {
+    pub fn open(&self, store: Uuid) -> Result<RedisPool, PoolDescriptionError> {
         RedisPool::new(&self.redis, store)
     }
 
@@ -69,32 +71,36 @@ impl Description {
     }
 
     /// `value` is the default of what a list holds.
-    pub fn settings(&self, value: Value) -> Result<PoolSettings, PoolError> {
+    pub fn settings(&self, value: ListValue) -> Result<PoolSettings, PoolDescriptionError> {
         let (low, amount) = self.sizes()?;
         let value = match self.value.as_deref() {
             None => value,
-            Some("id") => Value::Id,
-            Some("seq") => Value::Seq,
-            Some(other) => return Err(PoolError::Value(other.into())),
+            Some("id") => ListValue::Id,
+            Some("seq") => ListValue::Seq,
+            Some(other) => return Err(PoolDescriptionError::Value(other.into())),
         };
-        let scopes = self.scopes.iter().map(|scope| ScopeMatch::new(scope.clone())).collect();
+        let scopes = self.scopes.iter().map(|scope| ScopeMatcher::new(scope.clone())).collect();
         Ok(PoolSettings { key: KeyTemplate::parse(&self.key)?, value, low, amount, scopes })
     }
 
-    fn sizes(&self) -> Result<(u64, Amount), PoolError> {
+    fn sizes(&self) -> Result<(u64, FillAmount), PoolDescriptionError> {
         let too_long = |size: u64| size == 0 || size > SIZE_MAX;
         match (self.size, self.low, self.batch) {
-            (Some(size), None, None) if too_long(size) => Err(PoolError::Size("size: 1 to 100,000,000")),
-            (Some(size), None, None) => Ok((size * self.share()? / 100, Amount::UpTo(size))),
-            (None, Some(low), Some(batch)) if too_long(batch) || low.saturating_add(batch) > SIZE_MAX => {
-                Err(PoolError::Size("low and batch: together at most 100,000,000"))
+            (Some(size), None, None) if too_long(size) => {
+                Err(PoolDescriptionError::Size("size: 1 to 100,000,000"))
             }
-            (None, Some(low), Some(batch)) if self.refill_at.is_none() => Ok((low, Amount::Batch(batch))),
-            _ => Err(PoolError::Size("a pool has a size, with refill_at if need be, or low and batch")),
+            (Some(size), None, None) => Ok((size * self.share()? / 100, FillAmount::UpTo(size))),
+            (None, Some(low), Some(batch)) if too_long(batch) || low.saturating_add(batch) > SIZE_MAX => {
+                Err(PoolDescriptionError::Size("low and batch: together at most 100,000,000"))
+            }
+            (None, Some(low), Some(batch)) if self.refill_at.is_none() => Ok((low, FillAmount::Batch(batch))),
+            _ => Err(PoolDescriptionError::Size(
+                "a pool has a size, with refill_at if need be, or low and batch",
+            )),
         }
     }
 
-    fn share(&self) -> Result<u64, PoolError> {
+    fn share(&self) -> Result<u64, PoolDescriptionError> {
         let (percent, text) = match &self.refill_at {
             None => (Some(REFILL_AT.into()), "".into()),
             Some(Share::Percent(percent)) => (Some(*percent), percent.to_string().into()),
@@ -102,11 +108,11 @@ impl Description {
                 (text.strip_suffix('%').and_then(|n| n.trim().parse().ok()), text.clone())
             }
         };
-        percent.filter(|percent| (1..100).contains(percent)).ok_or(PoolError::Share(text))
+        percent.filter(|percent| (1..100).contains(percent)).ok_or(PoolDescriptionError::Share(text))
     }
 }
 
-impl std::fmt::Debug for Description {
+impl std::fmt::Debug for PoolDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The address may hold a password.
         f.debug_struct("Description").field("key", &self.key).finish_non_exhaustive()

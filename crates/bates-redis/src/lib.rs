@@ -10,5 +10,5 @@ mod push;
 mod reply;
 mod scripts;
 
-pub use description::{Description, PoolError};
+pub use description::{PoolDescription, PoolDescriptionError};
 pub use pool::RedisPool;

@@ -3,13 +3,15 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use bates_core::{Asking, ListLook, Looked, Push, Refusal, Server, SharedPool};
+use bates_core::{
+    ListRefusal, ListStatus, PoolFuture, PushRequest, ServerIdentity, ServerStatus, SharedPool,
+};
 use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Cmd, Pipeline, RedisResult, Value};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::description::PoolError;
+use crate::description::PoolDescriptionError;
 use crate::push::Keys;
 use crate::reply::{error, judged, server, strange, text, whole};
 use crate::{push, scripts};
@@ -29,8 +31,8 @@ pub struct RedisPool {
 }
 
 impl RedisPool {
-    pub fn new(address: &str, store: Uuid) -> Result<Self, PoolError> {
-        let refused = |problem: redis::RedisError| PoolError::Address(problem.to_string().into());
+    pub fn new(address: &str, store: Uuid) -> Result<Self, PoolDescriptionError> {
+        let refused = |problem: redis::RedisError| PoolDescriptionError::Address(problem.to_string().into());
         let (client, store) = (Client::open(address).map_err(refused)?, store.to_string().into());
         Ok(Self { client, connection: OnceLock::new(), store })
     }
@@ -65,7 +67,7 @@ impl RedisPool {
         error(&value).map_or(Ok(value), Err)
     }
 
-    async fn looked(&self, keys: &[Box<str>]) -> Result<Looked, Box<str>> {
+    async fn looked(&self, keys: &[Box<str>]) -> Result<ServerStatus, Box<str>> {
         let mut commands = Pipeline::with_capacity(2 + keys.len() * LOOK_COMMANDS);
         commands.cmd("INFO").arg("server").cmd("INFO").arg("replication");
         for key in keys {
@@ -79,17 +81,17 @@ impl RedisPool {
         };
         let server = server(about_server, about_replication)?;
         let lists = replies[2..].chunks(LOOK_COMMANDS).map(|list| self.read(list)).collect();
-        Ok(Looked { server, lists })
+        Ok(ServerStatus { server, lists })
     }
 
-    fn read(&self, list: &[Value]) -> ListLook {
+    fn read(&self, list: &[Value]) -> ListStatus {
         let field = |at: usize| match list.get(2) {
             Some(Value::Array(fields)) => fields.get(at),
             _ => None,
         };
         let marker = |at: usize| field(at).and_then(whole);
         let store = field(2).and_then(text);
-        ListLook {
+        ListStatus {
             is_foreign: store.is_some_and(|store| *store != *self.store),
             // A key that is not a list has none of our numbers, and a push will say so.
             level: list.first().and_then(whole).unwrap_or_default(),
@@ -97,12 +99,12 @@ impl RedisPool {
             // A marker without a store is of an earlier version: the list is renewed.
             epoch: marker(0).filter(|_| store.is_some()),
             pushed_to: marker(1),
-            is_other: matches!(list.get(2), Some(Value::ServerError(_)))
+            is_not_a_list: matches!(list.get(2), Some(Value::ServerError(_)))
                 || list.get(3).and_then(text).is_some_and(|kind| kind != "list" && kind != "none"),
         }
     }
 
-    fn epoch_script(&self, text: &str, keys: &[&str], epoch: u64, server: &Server) -> Cmd {
+    fn epoch_script(&self, text: &str, keys: &[&str], epoch: u64, server: &ServerIdentity) -> Cmd {
         let mut command = push::script(text, keys);
         command.arg(epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store).take()
     }
@@ -130,23 +132,23 @@ impl RedisPool {
 }
 
 impl SharedPool for RedisPool {
-    fn look<'a>(&'a self, keys: &'a [Box<str>]) -> Asking<'a, Looked> {
+    fn status<'a>(&'a self, keys: &'a [Box<str>]) -> PoolFuture<'a, ServerStatus> {
         Box::pin(self.looked(keys))
     }
 
-    fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
+    fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool> {
         Box::pin(self.locked(scripts::LOCK, key, token, Some(lasts)))
     }
 
-    fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
+    fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool> {
         Box::pin(self.locked(scripts::EXTEND, key, token, Some(lasts)))
     }
 
-    fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> Asking<'a, ()> {
+    fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> PoolFuture<'a, ()> {
         Box::pin(async move { self.locked(scripts::UNLOCK, key, token, None).await.map(drop) })
     }
 
-    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a Server) -> Asking<'a, ()> {
+    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a ServerIdentity) -> PoolFuture<'a, ()> {
         Box::pin(async move {
             let mut commands = Pipeline::with_capacity(lists.len());
             for (key, epoch) in lists {
@@ -158,7 +160,12 @@ impl SharedPool for RedisPool {
         })
     }
 
-    fn renew<'a>(&'a self, key: &'a str, epoch: u64, server: &'a Server) -> Asking<'a, Result<(), Refusal>> {
+    fn renew<'a>(
+        &'a self,
+        key: &'a str,
+        epoch: u64,
+        server: &'a ServerIdentity,
+    ) -> PoolFuture<'a, Result<(), ListRefusal>> {
         Box::pin(async move {
             let Keys { list, marker, stage, .. } = Keys::of(key);
             let command = self.epoch_script(scripts::RENEW, &[list, &marker, &stage], epoch, server);
@@ -166,7 +173,7 @@ impl SharedPool for RedisPool {
         })
     }
 
-    fn push<'a>(&'a self, key: &str, push: Push<'_>) -> Asking<'a, Result<(), Refusal>> {
+    fn push<'a>(&'a self, key: &str, push: PushRequest<'_>) -> PoolFuture<'a, Result<(), ListRefusal>> {
         let commands = push::commands(key, &push, &self.store);
         Box::pin(async move { push::outcome(&self.all(&commands).await?) })
     }

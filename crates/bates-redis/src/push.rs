@@ -3,7 +3,7 @@
 //! The comparison is a script; the numbers are plain commands, which Redis reads three times as fast as a script. If the
 //! push is allowed, the script moves the list to the stage. The numbers are appended to the list on the stage, if any.
 
-use bates_core::{Push, Refusal};
+use bates_core::{ListRefusal, PushRequest};
 use redis::{Cmd, Pipeline, Value};
 
 use crate::planted::pushes_without_fence;
@@ -12,7 +12,7 @@ use crate::scripts;
 
 const VALUES_MAX: usize = 1_000;
 
-pub(crate) fn commands(key: &str, push: &Push<'_>, store: &str) -> Pipeline {
+pub(crate) fn commands(key: &str, push: &PushRequest<'_>, store: &str) -> Pipeline {
     let keys = Keys::of(key);
     let open = if pushes_without_fence() { scripts::OPEN_UNFENCED } else { scripts::OPEN };
     let mut pipeline = Pipeline::new();
@@ -43,12 +43,12 @@ pub(crate) fn commands(key: &str, push: &Push<'_>, store: &str) -> Pipeline {
     pipeline
 }
 
-pub(crate) fn outcome(replies: &[Value]) -> Result<Result<(), Refusal>, Box<str>> {
+pub(crate) fn outcome(replies: &[Value]) -> Result<Result<(), ListRefusal>, Box<str>> {
     let Some(executed) = replies.last() else { return Err("Redis answered nothing".into()) };
     // If Redis refuses a command of a transaction, it runs none of them.
     let (begun, why) = (replies.first(), replies.iter().find_map(error));
     if let (Some(Value::Okay), Value::ServerError(_), Some(why)) = (begun, executed, why) {
-        return Ok(Err(Refusal::Unable(why)));
+        return Ok(Err(ListRefusal::Unable(why)));
     }
     let Value::Array(outcomes) = executed else { return Err(strange(executed)) };
     let judged = judged(outcomes.first().unwrap_or(&Value::Nil))?;

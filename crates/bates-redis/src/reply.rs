@@ -1,6 +1,6 @@
 //! Reads the replies of Redis.
 
-use bates_core::{Refusal, Server};
+use bates_core::{ListRefusal, ServerIdentity};
 use redis::Value;
 
 pub(crate) fn text(value: &Value) -> Option<&str> {
@@ -30,28 +30,30 @@ pub(crate) fn strange(value: &Value) -> Box<str> {
 }
 
 /// The reply of a script that compares the marker.
-pub(crate) fn judged(value: &Value) -> Result<Result<(), Refusal>, Box<str>> {
+pub(crate) fn judged(value: &Value) -> Result<Result<(), ListRefusal>, Box<str>> {
     let Value::Array(parts) = value else { return Err(strange(value)) };
     let part = |at: usize| parts.get(at).and_then(text).unwrap_or_default();
     match part(0) {
         "open" | "again" => Ok(Ok(())),
-        "epoch" => Ok(Err(Refusal::Epoch(part(1).parse().ok()))),
-        "server" => Ok(Err(Refusal::Server(Server { run: part(1).into(), replication: part(2).into() }))),
-        "foreign" => Ok(Err(Refusal::Foreign)),
-        "fenced" => Ok(Err(Refusal::Fenced)),
-        "type" => Ok(Err(Refusal::NotAList)),
+        "epoch" => Ok(Err(ListRefusal::Epoch(part(1).parse().ok()))),
+        "server" => {
+            Ok(Err(ListRefusal::Server(ServerIdentity { run: part(1).into(), replication: part(2).into() })))
+        }
+        "foreign" => Ok(Err(ListRefusal::Foreign)),
+        "fenced" => Ok(Err(ListRefusal::Fenced)),
+        "type" => Ok(Err(ListRefusal::NotAList)),
         _ => Err(strange(value)),
     }
 }
 
 /// From the sections `server` and `replication` of `INFO`.
-pub(crate) fn server(about_server: &Value, about_replication: &Value) -> Result<Server, Box<str>> {
+pub(crate) fn server(about_server: &Value, about_replication: &Value) -> Result<ServerIdentity, Box<str>> {
     let field = |value: &Value, name: &str| -> Result<Box<str>, Box<str>> {
         let lines = text(value).ok_or_else(|| strange(value))?.lines();
         let found = lines.filter_map(|line| line.split_once(':')).find(|(field, _)| *field == name);
         found.map(|(_, value)| value.trim().into()).ok_or_else(|| format!("Redis tells no {name}").into())
     };
-    Ok(Server {
+    Ok(ServerIdentity {
         run: field(about_server, "run_id")?,
         replication: field(about_replication, "master_replid")?,
     })

@@ -1,5 +1,5 @@
-//! The secrets, the shared one and those of tokens, and the one place where every front end has them checked. Must never
-//! keep, show or log a secret: what is kept is its digest.
+//! Authentication: the shared secret and the secrets of tokens, which both front ends check here. Must never store, show
+//! or log a secret: only its digest is stored.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,79 +8,79 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Who may use the server: callers that know a secret; all callers where there is none.
+/// Who may use the server: callers that know a secret, or every caller if no secret is configured.
 #[derive(Clone)]
 pub struct Access {
-    kept: Vec<Kept>,
+    credentials: Vec<Credential>,
 }
 
-/// The shared secret has no name.
 #[derive(Clone)]
-struct Kept {
+struct Credential {
+    /// The name of the token; `None` for the shared secret.
     name: Option<Arc<str>>,
     digest: [u8; 32],
 }
 
-/// Who asks: a token by its name, or an address. Cheap to clone.
+/// The caller of a request: a token, or else an address. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    who: Arc<str>,
+    name: Arc<str>,
     is_token: bool,
 }
 
 impl Caller {
-    pub fn at(address: Option<SocketAddr>) -> Self {
+    pub fn from_address(address: Option<SocketAddr>) -> Self {
         let address = address.map(|address| address.ip().to_canonical().to_string());
-        Self { who: address.map_or_else(|| "unknown".into(), Into::into), is_token: false }
+        Self { name: address.map_or_else(|| "unknown".into(), Into::into), is_token: false }
     }
 
     /// The name of the token, or the address.
-    pub fn who(&self) -> &str {
-        &self.who
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     pub fn token(&self) -> Option<&str> {
-        self.is_token.then_some(&*self.who)
+        self.is_token.then_some(&*self.name)
     }
 
-    /// The owner of idempotency keys: a token by itself, all other callers together.
-    pub fn owner(&self) -> &str {
+    /// The namespace of the caller's idempotency keys: its own for a token, one for all other callers.
+    pub fn key_owner(&self) -> &str {
         self.token().unwrap_or_default()
     }
 }
 
 impl Access {
-    /// Without a secret, open to all callers that can connect.
+    /// Without a secret, every caller that can connect is accepted.
     pub fn new(secret: Option<&str>) -> Self {
-        let kept = secret.map(|secret| Kept { name: None, digest: digest(secret.as_bytes()) });
-        Self { kept: kept.into_iter().collect() }
+        let shared = secret.map(|secret| Credential { name: None, digest: digest(secret.as_bytes()) });
+        Self { credentials: shared.into_iter().collect() }
     }
 
     #[must_use]
     pub fn with_token(mut self, name: &str, secret: &str) -> Self {
-        self.kept.push(Kept { name: Some(name.into()), digest: digest(secret.as_bytes()) });
+        self.credentials.push(Credential { name: Some(name.into()), digest: digest(secret.as_bytes()) });
         self
     }
 
     pub fn is_open(&self) -> bool {
-        self.kept.is_empty()
+        self.credentials.is_empty()
     }
 
-    /// The caller that gives this secret and connects as `stranger`; `None` if it is wrong. A wrong secret takes as
-    /// long as a right one: digests have one length, and all are compared.
-    pub fn admits(&self, given: &[u8], stranger: &Caller) -> Option<Caller> {
-        let given = digest(given);
-        let mut found = self.is_open().then(|| stranger.clone());
-        for Kept { name, digest } in &self.kept {
-            let is_this: bool = digest.ct_eq(&given).into();
-            if is_this {
-                found = Some(match name {
-                    Some(name) => Caller { who: name.clone(), is_token: true },
-                    None => stranger.clone(),
+    /// The caller with this secret, connected as `peer`; `None` if the secret is wrong. A wrong secret takes as long as a
+    /// correct one: all digests have the same length, and all are compared.
+    pub fn authenticate(&self, secret: &[u8], peer: &Caller) -> Option<Caller> {
+        let given = digest(secret);
+        let mut caller = self.is_open().then(|| peer.clone());
+        for Credential { name, digest } in &self.credentials {
+            let is_match: bool = digest.ct_eq(&given).into();
+            if is_match {
+                caller = Some(match name {
+                    Some(name) => Caller { name: name.clone(), is_token: true },
+                    None => peer.clone(),
                 });
             }
         }
-        found
+        caller
     }
 }
 
@@ -98,50 +98,50 @@ fn digest(bytes: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    fn stranger() -> Caller {
-        Caller::at(Some("10.0.0.7:4711".parse().expect("an address")))
+    fn peer() -> Caller {
+        Caller::from_address(Some("10.0.0.7:4711".parse().expect("an address")))
     }
 
     #[test]
-    fn only_the_whole_secret_is_admitted() {
+    fn only_the_exact_secret_is_accepted() {
         let access = Access::new(Some("open sesame"));
         assert!(!access.is_open());
-        assert_eq!(access.admits(b"open sesame", &stranger()), Some(stranger()));
+        assert_eq!(access.authenticate(b"open sesame", &peer()), Some(peer()));
         for wrong in [&b""[..], b"open", b"open sesame ", b"Open sesame", b"open sesamf", b"\xff"] {
-            assert_eq!(access.admits(wrong, &stranger()), None, "{}", wrong.escape_ascii());
+            assert_eq!(access.authenticate(wrong, &peer()), None, "{}", wrong.escape_ascii());
         }
     }
 
     #[test]
-    fn a_token_is_known_by_its_name_and_all_others_by_their_address() {
+    fn a_token_has_its_name_and_other_callers_their_address() {
         let access = Access::new(Some("shared")).with_token("registry", "one").with_token("clinic", "two");
-        let told = |given: &[u8]| {
-            let caller = access.admits(given, &stranger())?;
-            Some((caller.who().to_owned(), caller.owner().to_owned()))
+        let name_and_owner = |secret: &[u8]| {
+            let caller = access.authenticate(secret, &peer())?;
+            Some((caller.name().to_owned(), caller.key_owner().to_owned()))
         };
-        let pair = |who: &str, owner: &str| Some((who.to_owned(), owner.to_owned()));
-        assert_eq!(told(b"one"), pair("registry", "registry"));
-        assert_eq!(told(b"two"), pair("clinic", "clinic"));
-        assert_eq!(told(b"shared"), pair("10.0.0.7", ""));
-        assert_eq!((told(b"registry"), told(b"")), (None, None));
+        let pair = |name: &str, owner: &str| Some((name.to_owned(), owner.to_owned()));
+        assert_eq!(name_and_owner(b"one"), pair("registry", "registry"));
+        assert_eq!(name_and_owner(b"two"), pair("clinic", "clinic"));
+        assert_eq!(name_and_owner(b"shared"), pair("10.0.0.7", ""));
+        assert_eq!((name_and_owner(b"registry"), name_and_owner(b"")), (None, None));
         assert!(!Access::new(None).with_token("registry", "one").is_open());
     }
 
     #[test]
-    fn without_a_secret_everybody_is_admitted() {
+    fn without_a_secret_every_caller_is_accepted() {
         let access = Access::new(None);
         assert!(access.is_open());
-        assert!([&b""[..], b"anything"].iter().all(|given| access.admits(given, &stranger()).is_some()));
+        assert!([&b""[..], b"anything"].iter().all(|secret| access.authenticate(secret, &peer()).is_some()));
     }
 
     #[test]
-    fn an_address_is_written_in_one_way() {
-        let mapped = Caller::at(Some("[::ffff:10.0.0.7]:4711".parse().expect("an address")));
-        assert_eq!((mapped.who(), Caller::at(None).who()), ("10.0.0.7", "unknown"));
+    fn an_ipv4_mapped_address_is_shown_as_ipv4() {
+        let mapped = Caller::from_address(Some("[::ffff:10.0.0.7]:4711".parse().expect("an address")));
+        assert_eq!((mapped.name(), Caller::from_address(None).name()), ("10.0.0.7", "unknown"));
     }
 
     #[test]
-    fn neither_a_secret_nor_its_digest_is_shown() {
+    fn debug_output_has_neither_secret_nor_digest() {
         let access = Access::new(Some("open sesame")).with_token("registry", "hush");
         assert_eq!(format!("{access:?}"), "Access(guarded)");
     }

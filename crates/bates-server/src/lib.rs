@@ -1,6 +1,7 @@
-//! The front ends of Bates. Owns what a client's bytes mean, how an answer is written, and who is let in.
+//! The front ends of Bates: HTTP and the Redis protocol. Owns parsing of requests, formatting of answers, and
+//! authentication.
 //!
-//! Must never contain a numbering rule, and never see a store: that is for the core and its adapters.
+//! Must never contain a numbering rule, and never access a store directly: both belong to the core and its adapters.
 
 mod access;
 pub mod http;

@@ -1,5 +1,5 @@
-//! A port: accepts connections up to a bound, and lets them end when the server stops. What is spoken on a
-//! connection is the front end's affair.
+//! A TCP port: accepts connections up to a limit, and drains them when the server stops. The front ends handle what is
+//! sent on a connection.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// Connections at a time. Each holds some tens of kilobytes, so this bounds memory to some hundred megabytes.
+/// Open connections. Each holds tens of kilobytes, so together they hold at most some hundred megabytes.
 const CONNECTIONS_MAX: usize = 10_000;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves connections until `stop` is done; then tells each through its channel, and lets it finish what it has begun.
-/// A connection beyond the bound goes to `refuse`.
+/// Serves connections until `stop` completes, then signals every connection and waits for it to finish its work.
+/// A connection beyond the limit is passed to `refuse`.
 pub(crate) async fn serve<C, R>(
     listener: TcpListener,
     stop: impl Future<Output = ()>,
@@ -25,8 +25,8 @@ pub(crate) async fn serve<C, R>(
     C: Future<Output = ()> + Send + 'static,
     R: Future<Output = ()>,
 {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let (stopping, stopped) = watch::channel(false);
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (stop_sender, stop_signal) = watch::channel(false);
     let mut connections = JoinSet::new();
     tokio::pin!(stop);
     loop {
@@ -34,14 +34,14 @@ pub(crate) async fn serve<C, R>(
             () = &mut stop => break,
             accepted = listener.accept() => {
                 let Ok((stream, _)) = accepted else {
-                    // No descriptor is left, most likely: some connection has to end before the next can begin.
+                    // Usually the process has run out of file descriptors: wait for a connection to end.
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                match room.clone().try_acquire_owned() {
+                match permits.clone().try_acquire_owned() {
                     Err(_) => refuse(stream).await,
                     Ok(permit) => {
-                        let serving = connection(stream, stopped.clone());
+                        let serving = connection(stream, stop_signal.clone());
                         connections.spawn(async move {
                             let _permit = permit;
                             serving.await;
@@ -53,13 +53,13 @@ pub(crate) async fn serve<C, R>(
         }
     }
     drop(listener);
-    drain(connections, &stopping).await;
+    drain(connections, &stop_sender).await;
 }
 
-/// A client that does not take its answers in time does not get them.
-async fn drain(mut connections: JoinSet<()>, stopping: &watch::Sender<bool>) {
+/// Connections that do not finish within the timeout are aborted.
+async fn drain(mut connections: JoinSet<()>, stop_sender: &watch::Sender<bool>) {
     // An error means that no connection is left.
-    let _ = stopping.send(true);
+    let _ = stop_sender.send(true);
     let drained = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, drained).await;
     connections.shutdown().await;

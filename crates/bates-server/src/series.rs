@@ -1,12 +1,13 @@
-//! From the description of a series to its specification. The core judges what a series may be.
+//! Parses the description of a series into the specification that the core checks. Must never decide which series are
+//! allowed: that is a rule of the core.
 
 use std::time::Duration;
 
-use bates_api::{AuditRetention, AuditSetting, Description, LimitSettings};
-use bates_core::{Auditing, KeyTemplate, Limits, Promise, SeriesName, SeriesSpec, Value};
+use bates_api::{AuditRetention, AuditSetting, LimitSettings, SeriesDescription};
+use bates_core::{AuditPolicy, KeyTemplate, Limits, ListValue, Promise, SeriesName, SeriesSpec};
 use bates_pattern::{Position, Reject, Reset};
 
-const HOURS_MAX: u64 = 100 * 365 * 24;
+const RETENTION_HOURS_MAX: u64 = 100 * 365 * 24;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
@@ -19,80 +20,84 @@ pub struct FieldError {
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct FieldErrors(pub Vec<FieldError>);
 
-/// The series that a description describes, or every field that cannot be read.
-pub fn spec(description: &Description, name: SeriesName) -> Result<SeriesSpec, FieldErrors> {
-    // The same text for the same series, however it was written.
-    let text = serde_json::to_string(description).expect("a description has no keys that are not texts");
+/// Builds the specification of a described series, or reports every field that is invalid.
+pub fn build_spec(description: &SeriesDescription, name: SeriesName) -> Result<SeriesSpec, FieldErrors> {
+    // Serialized again, so that the same series always has the same text.
+    let text = serde_json::to_string(description).expect("all keys of a description are strings");
     let mut spec = SeriesSpec {
         time_zone: description.time_zone.as_str().into(),
-        limits: limits(&description.limits),
+        limits: to_limits(&description.limits),
         description: text.into(),
         ..SeriesSpec::new(name, &description.pattern)
     };
-    let order = one_of("order", &description.order, &[("counting", false), ("shuffled", true)]);
-    let value = one_of("value", &description.value, &[("id", Value::Id), ("seq", Value::Seq)]);
-    let key = description.key.as_deref().map(KeyTemplate::parse).transpose();
-    let read = [
-        description.promise.parse::<Promise>().map(|promise| spec.promise = promise).map_err(of("promise")),
+    let order = parse_choice("order", &description.order, &[("counting", false), ("shuffled", true)]);
+    let value = parse_choice("value", &description.value, &[("id", ListValue::Id), ("seq", ListValue::Seq)]);
+    let promise = description.promise.parse::<Promise>().map_err(in_field("promise"));
+    let reset = description.reset.parse::<Reset>().map_err(in_field("reset"));
+    let key = description.key.as_deref().map(KeyTemplate::parse).transpose().map_err(in_field("key"));
+    let fields = [
+        promise.map(|promise| spec.promise = promise),
         order.map(|shuffled| spec.shuffled = shuffled),
-        description.reset.parse::<Reset>().map(|reset| spec.reset = reset).map_err(of("reset")),
+        reset.map(|reset| spec.reset = reset),
         value.map(|value| spec.value = value),
-        description.start.map(position).transpose().map(|start| spec.start = start),
-        key.map(|key| spec.key = key).map_err(of("key")),
-        rules(description).map(|reject| spec.reject = reject),
-        auditing(description.audit).map(|audit| spec.audit = audit),
+        description.start.map(parse_start).transpose().map(|start| spec.start = start),
+        key.map(|key| spec.key = key),
+        parse_reject(description).map(|reject| spec.reject = reject),
+        parse_audit(description.audit).map(|audit| spec.audit = audit),
     ];
-    let errors: Vec<FieldError> = read.into_iter().filter_map(Result::err).collect();
+    let errors: Vec<FieldError> = fields.into_iter().filter_map(Result::err).collect();
     if errors.is_empty() { Ok(spec) } else { Err(FieldErrors(errors)) }
 }
 
-/// Reads a description that a store kept.
-pub fn read_spec(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
+/// Parses a description that is stored in the database.
+pub fn parse_spec(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
     let description = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    Ok(spec(&description, name.clone()).map_err(|errors| errors.to_string())?)
+    Ok(build_spec(&description, name.clone()).map_err(|errors| errors.to_string())?)
 }
 
-fn rules(description: &Description) -> Result<Reject, FieldError> {
-    let reject = Reject::default().with_restricted(&description.restrict).map_err(of("restrict"))?;
+fn parse_reject(description: &SeriesDescription) -> Result<Reject, FieldError> {
+    let reject = Reject::default().with_restricted(&description.restrict).map_err(in_field("restrict"))?;
     match &description.reject {
-        Some(rules) => Ok(reject.with_digits(rules.parse().map_err(of("reject"))?)),
+        Some(rules) => Ok(reject.with_digits(rules.parse().map_err(in_field("reject"))?)),
         None => Ok(reject),
     }
 }
 
-fn limits(settings: &LimitSettings) -> Limits {
+fn to_limits(settings: &LimitSettings) -> Limits {
     let LimitSettings { lease_min, lease_max, watermark_percent, waiters_max, scopes_max } = *settings;
     Limits { lease_min, lease_max, watermark_percent, waiters_max, scopes_max }
 }
 
-fn auditing(setting: AuditSetting) -> Result<Auditing, FieldError> {
+fn parse_audit(setting: AuditSetting) -> Result<AuditPolicy, FieldError> {
     match setting {
-        AuditSetting::Switch(false) => Ok(Auditing::Off),
-        AuditSetting::Switch(true) => Ok(Auditing::On(None)),
-        AuditSetting::Kept(AuditRetention { retention_hours: hours @ 1..=HOURS_MAX }) => {
-            Ok(Auditing::On(Some(Duration::from_hours(hours))))
+        AuditSetting::Switch(false) => Ok(AuditPolicy::Off),
+        AuditSetting::Switch(true) => Ok(AuditPolicy::On(None)),
+        AuditSetting::Retained(AuditRetention { retention_hours: hours @ 1..=RETENTION_HOURS_MAX }) => {
+            Ok(AuditPolicy::On(Some(Duration::from_hours(hours))))
         }
-        AuditSetting::Kept(AuditRetention { retention_hours }) => {
-            Err(of("audit")(format!("retention_hours is {retention_hours}; it may be 1 to {HOURS_MAX}")))
-        }
+        AuditSetting::Retained(AuditRetention { retention_hours }) => Err(in_field("audit")(format!(
+            "retention_hours is {retention_hours}; expected 1 to {RETENTION_HOURS_MAX}"
+        ))),
     }
 }
 
-fn position(start: u64) -> Result<Position, FieldError> {
-    Position::new(start).ok_or_else(|| of("start")("positions end at 9007199254740991"))
+fn parse_start(start: u64) -> Result<Position, FieldError> {
+    let too_large = || in_field("start")(format!("{start} is too large; the maximum is 9007199254740991"));
+    Position::new(start).ok_or_else(too_large)
 }
 
-fn one_of<T: Copy>(field: &'static str, text: &str, known: &[(&str, T)]) -> Result<T, FieldError> {
-    let names = || known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or ");
-    let found = known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
-    found.ok_or_else(|| of(field)(format!("expected {}, not {:?}", names(), cut(text))))
+fn parse_choice<T: Copy>(field: &'static str, text: &str, choices: &[(&str, T)]) -> Result<T, FieldError> {
+    let names = || choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or ");
+    let choice = choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+    choice.ok_or_else(|| in_field(field)(format!("expected {}, not {:?}", names(), truncate(text))))
 }
 
-pub(crate) fn cut(text: &str) -> String {
+/// The beginning of a text that a client sent, short enough for an error message.
+pub(crate) fn truncate(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-fn of<E: ToString>(field: &'static str) -> impl Fn(E) -> FieldError {
+fn in_field<E: ToString>(field: &'static str) -> impl Fn(E) -> FieldError {
     move |error| FieldError { field, problem: error.to_string().into() }
 }
 
@@ -100,42 +105,43 @@ fn of<E: ToString>(field: &'static str) -> impl Fn(E) -> FieldError {
 mod tests {
     use super::*;
 
-    fn read(audit: &str) -> Result<Auditing, String> {
+    fn parse(audit: &str) -> Result<AuditPolicy, String> {
         let text = format!(r#"{{"pattern":"{{seq}}","audit":{audit}}}"#);
-        let description: Description = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let description: SeriesDescription =
+            serde_json::from_str(&text).map_err(|error| error.to_string())?;
         let name = "n".parse().map_err(|_| "a name")?;
-        let spec = spec(&description, name).map_err(|error| error.to_string())?;
-        let kept: Description = serde_json::from_str(&spec.description).expect("it was written");
-        assert_eq!(kept, description);
+        let spec = build_spec(&description, name).map_err(|error| error.to_string())?;
+        let stored: SeriesDescription = serde_json::from_str(&spec.description).expect("valid JSON");
+        assert_eq!(stored, description);
         Ok(spec.audit)
     }
 
     #[test]
-    fn an_audit_is_a_switch_or_says_how_long_it_is_kept() {
-        assert_eq!(read("false"), Ok(Auditing::Off));
-        assert_eq!(read("true"), Ok(Auditing::On(None)));
-        assert_eq!(read(r#"{"retention_hours":24}"#), Ok(Auditing::On(Some(Duration::from_hours(24)))));
-        for (wrong, told) in [
+    fn an_audit_setting_is_a_bool_or_a_retention() {
+        assert_eq!(parse("false"), Ok(AuditPolicy::Off));
+        assert_eq!(parse("true"), Ok(AuditPolicy::On(None)));
+        assert_eq!(parse(r#"{"retention_hours":24}"#), Ok(AuditPolicy::On(Some(Duration::from_hours(24)))));
+        for (wrong, message) in [
             ("1", "expected true, false, or a map with retention_hours"),
             (r#""yes""#, "expected true, false, or a map with retention_hours"),
             ("{}", "missing field `retention_hours`"),
-            (r#"{"retention_hours":0}"#, "audit: retention_hours is 0; it may be 1 to 876000"),
+            (r#"{"retention_hours":0}"#, "audit: retention_hours is 0; expected 1 to 876000"),
             (r#"{"hours":1}"#, "unknown field `hours`"),
         ] {
-            let error = read(wrong).expect_err(wrong);
-            assert!(error.contains(told), "{wrong}: {error}");
+            let error = parse(wrong).expect_err(wrong);
+            assert!(error.contains(message), "{wrong}: {error}");
         }
     }
 
     #[test]
-    fn a_series_without_an_audit_is_written_as_ever() {
+    fn a_stored_description_omits_an_audit_that_is_off() {
         let plain = serde_json::from_str(r#"{"pattern":"{seq}"}"#).expect("a description");
-        let spec = spec(&plain, "n".parse().expect("a name")).expect("it is good");
+        let spec = build_spec(&plain, "n".parse().expect("a name")).expect("a valid description");
         assert!(!spec.description.contains("audit"));
     }
 
     #[test]
-    fn a_description_has_the_limits_of_the_core_unless_it_says_others() {
-        assert_eq!(limits(&LimitSettings::default()), Limits::default());
+    fn default_limits_are_those_of_the_core() {
+        assert_eq!(to_limits(&LimitSettings::default()), Limits::default());
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use bates_core::{Delivery, Place, Position, ScopeKey};
-use bates_sinks::{Description, ObjectDescription, Secret};
+use bates_core::{Delivery, Position, ScopeId, ScopeKey};
+use bates_sinks::{ObjectDescription, Secret, SinkDescription};
 use uuid::Uuid;
 
 const DOCUMENTS: usize = 200_000;
@@ -14,8 +14,8 @@ fn delivery(position: u64, body: &str) -> Delivery {
     let project = format!("P{}", position % 100);
     let scope = ScopeKey::new([("project", &*project)], None).expect("a scope");
     Delivery {
-        event: Uuid::now_v7(),
-        place: Place { series: "document".parse().expect("a name"), scope },
+        document_id: Uuid::now_v7(),
+        scope_id: ScopeId { series: "document".parse().expect("a name"), scope },
         position: Position::new(position).expect("a position"),
         number: format!("{project}-{position}").into(),
         body: body.into(),
@@ -33,7 +33,7 @@ fn main() {
     let folder = tempfile::tempdir_in(arguments.get(2).map_or(".", String::as_str)).expect("a folder");
     let root = folder.path().canonicalize().expect("a folder");
     let url = Secret::new(format!("file://{}", root.display()));
-    let sink = Description::Object(ObjectDescription { url }).open().expect("a sink");
+    let sink = SinkDescription::Object(ObjectDescription { url }).open().expect("a sink");
     let size = count(1).unwrap_or(sink.batch_max());
     let body = format!("{{\"text\":\"{}\"}}", "x".repeat(BODY_BYTES - 11));
     let deliveries: Vec<_> = (0..documents).map(|position| delivery(position as u64, &body)).collect();

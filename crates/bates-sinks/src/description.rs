@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bates_core::{CLAIM_LASTS, Sink};
+use bates_core::{CLAIM_TTL, Sink};
 use reqwest::Url;
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ use crate::webhook::{self, WebhookDescription};
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Description {
+pub enum SinkDescription {
     /// A file or object for each document.
     Object(ObjectDescription),
     /// A signed request for each document.
@@ -22,7 +22,7 @@ pub enum Description {
     Postgres(PostgresDescription),
 }
 
-impl Description {
+impl SinkDescription {
     /// Does not connect: a sink that is down does not hold up the start.
     pub fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         match self {
@@ -58,7 +58,7 @@ pub(crate) const fn timeout_ms() -> u64 {
 
 /// Refuses a timeout that may pass after the claim of a document: then the outcome would be unknown.
 pub(crate) fn check_timeout(field: &'static str, timeout_ms: u64) -> Result<(), SinkError> {
-    let (max, claim) = (CLAIM_LASTS.saturating_sub(SPARE).as_millis(), CLAIM_LASTS.as_millis());
+    let (max, claim) = (CLAIM_TTL.saturating_sub(SPARE).as_millis(), CLAIM_TTL.as_millis());
     if (1..=max).contains(&u128::from(timeout_ms)) {
         return Ok(());
     }

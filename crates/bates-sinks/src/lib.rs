@@ -4,16 +4,16 @@
 //! Must never take an address from a request: only the configuration describes sinks. Must never show a secret.
 
 mod description;
+mod document_source;
 mod object;
 mod payload;
 mod postgres;
-mod saved;
 mod secret;
 mod webhook;
 
-pub use description::{Description, SinkError};
+pub use description::{SinkDescription, SinkError};
+pub use document_source::DocumentSourceDescription;
 pub use object::ObjectDescription;
 pub use postgres::PostgresDescription;
-pub use saved::DocumentsDescription;
 pub use secret::Secret;
 pub use webhook::WebhookDescription;

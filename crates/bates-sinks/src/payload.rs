@@ -1,17 +1,17 @@
 //! What is delivered: a document with its number, as JSON. Owns the shape, which is the same for every sink. Must never
 //! change the text of the document.
 
-use bates_core::{Delivery, ScopeKey, Undelivered};
+use bates_core::{Delivery, DeliveryError, ScopeKey};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// The content of an object. It is the same for every try, so that a second delivery writes the same again.
-pub(crate) fn data(delivery: &Delivery) -> Result<Vec<u8>, Undelivered> {
+pub(crate) fn data(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
     write(&Data::of(delivery, None)?)
 }
 
 /// The body of a webhook request, which also names the try.
-pub(crate) fn event(delivery: &Delivery) -> Result<Vec<u8>, Undelivered> {
+pub(crate) fn event(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
     let data = Data::of(delivery, Some(delivery.attempt))?;
     write(&Event { kind: "document.numbered", timestamp: data.created_at.clone(), data })
 }
@@ -40,14 +40,14 @@ struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    fn of(delivery: &'a Delivery, attempt: Option<u32>) -> Result<Self, Undelivered> {
+    fn of(delivery: &'a Delivery, attempt: Option<u32>) -> Result<Self, DeliveryError> {
         let document = serde_json::from_str(&delivery.body)
-            .map_err(|error| Undelivered::Refused(format!("the document is not JSON: {error}").into()))?;
+            .map_err(|error| DeliveryError::Refused(format!("the document is not JSON: {error}").into()))?;
         Ok(Self {
-            event: delivery.event.to_string(),
-            series: delivery.place.series.as_str(),
-            scope: Parameters(&delivery.place.scope),
-            period: delivery.place.scope.parts().1,
+            event: delivery.document_id.to_string(),
+            series: delivery.scope_id.series.as_str(),
+            scope: Parameters(&delivery.scope_id.scope),
+            period: delivery.scope_id.scope.parts().1,
             position: delivery.position.value(),
             number: &delivery.number,
             created_at: delivery.created.to_string(),
@@ -65,8 +65,8 @@ impl Serialize for Parameters<'_> {
     }
 }
 
-fn write(value: &impl Serialize) -> Result<Vec<u8>, Undelivered> {
-    serde_json::to_vec(value).map_err(|error| Undelivered::Refused(error.to_string().into()))
+fn write(value: &impl Serialize) -> Result<Vec<u8>, DeliveryError> {
+    serde_json::to_vec(value).map_err(|error| DeliveryError::Refused(error.to_string().into()))
 }
 
 #[cfg(test)]
@@ -77,8 +77,8 @@ pub(crate) mod tests {
 
     pub(crate) fn delivery(scope: &str, body: &str) -> Delivery {
         Delivery {
-            event: "01900000-0000-7000-8000-000000000001".parse().unwrap(),
-            place: bates_core::Place {
+            document_id: "01900000-0000-7000-8000-000000000001".parse().unwrap(),
+            scope_id: bates_core::ScopeId {
                 series: "document".parse().unwrap(),
                 scope: ScopeKey::from_store(scope),
             },
@@ -112,7 +112,7 @@ pub(crate) mod tests {
     #[test]
     fn what_is_not_json_is_refused_and_breaks_out_of_nothing() {
         for body in ["", "{", "1}", r#"1,"number":"2""#, "nan"] {
-            assert!(matches!(data(&delivery("", body)), Err(Undelivered::Refused(_))), "{body}");
+            assert!(matches!(data(&delivery("", body)), Err(DeliveryError::Refused(_))), "{body}");
         }
     }
 }

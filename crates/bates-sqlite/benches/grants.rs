@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bates_core::store::prelude::*;
-use bates_core::{Definition, Place, Purpose, ScopeKey, Want};
-use bates_sqlite::{Opening, SqliteStore};
+use bates_core::{Definition, GrantPurpose, GrantRequest, ScopeId, ScopeKey};
+use bates_sqlite::{OpenMode, SqliteStore};
 use tempfile::TempDir;
 
 /// How many callers there are, and how many grants all of them ask for in a round.
@@ -18,7 +18,7 @@ const ROUNDS: usize = 9;
 #[tokio::main]
 async fn main() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(SqliteStore::open(folder.path(), Opening::First).unwrap());
+    let store = Arc::new(SqliteStore::open(folder.path(), OpenMode::First).unwrap());
     store.pin(definition(), None).await.unwrap();
     let mut measured = [const { (Vec::new(), Vec::new()) }; LOADS.len()];
     for _ in 0..ROUNDS {
@@ -76,16 +76,16 @@ async fn ask(store: &Arc<SqliteStore>, callers: u64, each: u64) {
     }
 }
 
-fn want(scope: u64) -> Want {
+fn want(scope: u64) -> GrantRequest {
     let scope = ScopeKey::new([("name", &*scope.to_string())], None).unwrap();
-    Want {
-        place: Place { series: "counter".parse().unwrap(), scope },
+    GrantRequest {
+        scope_id: ScopeId { series: "counter".parse().unwrap(), scope },
         count: 10,
-        least: 10,
+        count_needed: 10,
         start: 1,
         end: 1 << 50,
         scopes_max: SCOPES,
-        purpose: Purpose::HandOut,
+        purpose: GrantPurpose::HandOut,
         promise: None,
         held_from: None,
     }

@@ -1,6 +1,6 @@
 //! The audit in the embedded store: records are written by the writer, and read by time, position or caller.
 
-use bates_core::{AuditStore, How, Record, RecordFilter, SeriesName, StoreResult, Taking};
+use bates_core::{AuditFilter, AuditRecord, AuditStamp, AuditStore, Channel, SeriesName, StoreResult};
 use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Result, Row, Transaction, params, params_from_iter};
@@ -11,17 +11,17 @@ use crate::planted::{Bug, held_back, is_planted};
 use crate::write::{self, Refusable, bounded, execute, integer, strange, whole};
 
 impl AuditStore for SqliteStore {
-    async fn record(&self, records: Vec<Record>) -> StoreResult<()> {
+    async fn record(&self, records: Vec<AuditRecord>) -> StoreResult<()> {
         let records = if is_planted(Bug::AnswerBeforeRecord) { held_back(records) } else { records };
         self.write(move |transaction| record(transaction, &records)).await
     }
 
     async fn records(
         &self,
-        of: RecordFilter,
+        of: AuditFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
-    ) -> StoreResult<Vec<Record>> {
+    ) -> StoreResult<Vec<AuditRecord>> {
         let (conditions, mut values) = conditions(&of, after);
         values.push(Value::Integer(bounded(limit)));
         let sql = format!(
@@ -44,9 +44,9 @@ impl AuditStore for SqliteStore {
     }
 }
 
-pub(crate) fn record(transaction: &Transaction<'_>, records: &[Record]) -> Refusable<()> {
+pub(crate) fn record(transaction: &Transaction<'_>, records: &[AuditRecord]) -> Refusable<()> {
     for record in records {
-        let series = &record.place.series;
+        let series = &record.scope_id.series;
         let Some(series_id) = write::series(transaction, series)? else {
             return Ok(Err(write::unknown(series)));
         };
@@ -56,19 +56,27 @@ pub(crate) fn record(transaction: &Transaction<'_>, records: &[Record]) -> Refus
 }
 
 /// A record with the same id is the same record.
-pub(crate) fn insert(transaction: &Transaction<'_>, series_id: i64, record: &Record) -> Result<()> {
-    let Record { id, place, range, first, last, count, taking: Taking { who, how, at } } = record;
+pub(crate) fn insert(transaction: &Transaction<'_>, series_id: i64, record: &AuditRecord) -> Result<()> {
+    let AuditRecord {
+        id,
+        scope_id,
+        range,
+        first,
+        last,
+        count,
+        stamp: AuditStamp { caller: who, channel: how, at },
+    } = record;
     let sql = "INSERT OR IGNORE INTO audit
                    (taken_at, id, series_id, scope, first, last, first_number, last_number, count, who, how)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-    let (at, id, scope) = (at.as_microsecond(), id.as_bytes(), place.scope.as_str());
+    let (at, id, scope) = (at.as_microsecond(), id.as_bytes(), scope_id.scope.as_str());
     let (from, to, count) = (integer(range.from()), integer(range.to() - 1), integer(*count));
     let values = params![at, id, series_id, scope, from, to, first, last, count, who, how.name()];
     execute(transaction, sql, values).map(drop)
 }
 
 /// A filter as SQL. Ranges do not overlap, so a position is in the last one that begins at it or before.
-fn conditions(of: &RecordFilter, after: Option<(Timestamp, Uuid)>) -> (String, Vec<Value>) {
+fn conditions(of: &AuditFilter, after: Option<(Timestamp, Uuid)>) -> (String, Vec<Value>) {
     let text = |text: &str| Value::Text(text.to_owned());
     let micros = |time: Timestamp| Value::Integer(time.as_microsecond());
     let (mut sql, mut values) = ("true".to_owned(), Vec::new());
@@ -93,7 +101,7 @@ fn conditions(of: &RecordFilter, after: Option<(Timestamp, Uuid)>) -> (String, V
         }
         add("last >= ?", vec![position]);
     }
-    if let Some(who) = &of.who {
+    if let Some(who) = &of.caller {
         add("who = ?", vec![text(who)]);
     }
     if let Some(since) = of.since {
@@ -108,18 +116,18 @@ fn conditions(of: &RecordFilter, after: Option<(Timestamp, Uuid)>) -> (String, V
     (sql, values)
 }
 
-fn read(row: &Row<'_>) -> Result<Record> {
+fn read(row: &Row<'_>) -> Result<AuditRecord> {
     let text = |column| row.get::<_, String>(column).map(Into::into);
-    Ok(Record {
+    Ok(AuditRecord {
         id: Uuid::from_bytes(row.get(0)?),
-        place: write::place(row, 1)?,
+        scope_id: write::scope_id(row, 1)?,
         range: write::range(row, 3)?.ok_or_else(|| strange(3))?,
         first: text(5)?,
         last: text(6)?,
         count: whole(row.get(7)?),
-        taking: Taking {
-            who: text(8)?,
-            how: How::named(row.get_ref(9)?.as_str()?).ok_or_else(|| strange(9))?,
+        stamp: AuditStamp {
+            caller: text(8)?,
+            channel: Channel::named(row.get_ref(9)?.as_str()?).ok_or_else(|| strange(9))?,
             at: Timestamp::from_microsecond(row.get(10)?).map_err(|_| strange(10))?,
         },
     })

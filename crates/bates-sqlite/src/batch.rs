@@ -1,16 +1,16 @@
 //! A batch of the writer: requests for numbers grouped by scope, and all other writes. Must never decide: the ledger does.
 
-use bates_core::ledger::{Decision, Keys, Outcome, Request, decide};
-use bates_core::{Place, StoreResult};
+use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, decide};
+use bates_core::{ScopeId, StoreResult};
 use rusqlite::{Result, Transaction};
 use tokio::sync::oneshot;
 
 use crate::outbox::assign;
-use crate::scope::StoredScope;
+use crate::scope::{SeriesRow, StoredScope};
 use crate::writer::Write;
 
 pub(crate) struct Call {
-    place: Place,
+    scope_id: ScopeId,
     request: Request,
     /// Milliseconds of the outbox's clock.
     now: i64,
@@ -31,9 +31,9 @@ pub(crate) struct Batch {
 }
 
 impl Call {
-    pub(crate) fn new(place: Place, request: Request, now: i64) -> (Self, oneshot::Receiver<Outcome>) {
+    pub(crate) fn new(scope_id: ScopeId, request: Request, now: i64) -> (Self, oneshot::Receiver<Outcome>) {
         let (answer, receiver) = oneshot::channel();
-        (Self { place, request, now, outcome: None, answer }, receiver)
+        (Self { scope_id, request, now, outcome: None, answer }, receiver)
     }
 
     fn answer(self, committed: &StoreResult<()>) {
@@ -57,14 +57,18 @@ impl Batch {
     /// May be called again, in another transaction, if the commit failed.
     pub(crate) fn apply(&mut self, transaction: &Transaction<'_>, run: i64) -> Result<()> {
         // A stable sort: the requests of a scope keep their order.
-        self.calls.sort_by(|one, other| one.place.cmp(&other.place));
-        let mut keys = Keys::of(self.calls.iter().map(|call| &call.request));
+        self.calls.sort_by(|one, other| one.scope_id.cmp(&other.scope_id));
+        let mut keys = IdempotencyKeys::of(self.calls.iter().map(|call| &call.request));
         if !keys.is_empty() {
             let states = assign::key_states(transaction, &keys)?;
             keys = keys.learn(states).expect("each key has a state");
         }
-        for calls in self.calls.chunk_by_mut(|one, other| one.place == other.place) {
-            apply_scope(transaction, calls, &mut keys, run)?;
+        for calls in self.calls.chunk_by_mut(|one, other| one.scope_id.series == other.scope_id.series) {
+            let mut series = SeriesRow::default();
+            for calls in calls.chunk_by_mut(|one, other| one.scope_id.scope == other.scope_id.scope) {
+                apply_scope(transaction, calls, &mut series, &mut keys, run)?;
+            }
+            series.apply(transaction)?;
         }
         self.writes.iter_mut().try_for_each(|write| write.apply(transaction))
     }
@@ -78,14 +82,15 @@ impl Batch {
 fn apply_scope(
     transaction: &Transaction<'_>,
     calls: &mut [Box<Call>],
-    keys: &mut Keys,
+    series: &mut SeriesRow,
+    keys: &mut IdempotencyKeys,
     run: i64,
 ) -> Result<()> {
-    let place = calls[0].place.clone();
+    let scope_id = calls[0].scope_id.clone();
     let requests = || calls.iter().map(|call| &call.request);
-    let stored = StoredScope::load(transaction, &place, requests(), run)?;
-    let Decision { outcomes, change } = decide(&stored.before, &place, requests(), keys);
-    stored.apply(transaction, &change, run)?;
+    let stored = StoredScope::load(transaction, &scope_id, series, requests(), run)?;
+    let Decision { outcomes, change } = decide(&stored.before, &scope_id, requests(), keys);
+    stored.apply(transaction, series, &change, run)?;
     if let Some(series_id) = stored.series_id {
         for (call, outcome) in calls.iter().zip(&outcomes) {
             if let Some(numbered) = call.request.new_document(outcome) {

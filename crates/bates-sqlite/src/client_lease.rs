@@ -1,6 +1,8 @@
 //! Leases of clients in the embedded store. Must never move a cursor.
 
-use bates_core::{ClientLease, ClientLeaseFilter, Lease, LeaseEnd, LeaseStore, SeriesName, StoreResult};
+use bates_core::{
+    ClientLease, ClientLeaseFilter, LeaseEnd, LeaseStore, PositionRange, SeriesName, StoreResult,
+};
 use jiff::Timestamp;
 use rusqlite::{Connection, Params, Result, Row, Transaction, params};
 use uuid::Uuid;
@@ -14,7 +16,7 @@ impl LeaseStore for SqliteStore {
         self.write(move |transaction| put(transaction, &lease, &used)).await
     }
 
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> StoreResult<LeaseEnd> {
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<PositionRange>) -> StoreResult<LeaseEnd> {
         self.write(move |transaction| Ok(Ok(end(transaction, id, &unused)?))).await
     }
 
@@ -35,8 +37,8 @@ impl LeaseStore for SqliteStore {
 }
 
 pub(crate) fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uuid]) -> Refusable<()> {
-    let Some(ScopeRef { series_id, scope }) = write::at(transaction, &lease.place)? else {
-        return Ok(Err(write::unknown(&lease.place.series)));
+    let Some(ScopeRef { series_id, scope }) = write::at(transaction, &lease.scope_id)? else {
+        return Ok(Err(write::unknown(&lease.scope_id.series)));
     };
     for id in used {
         let sql = "DELETE FROM client_lease WHERE id = ? AND series_id = ? AND scope = ?";
@@ -47,17 +49,17 @@ pub(crate) fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uu
     let (id, at) = (lease.id.as_bytes(), lease.at.as_millisecond());
     for range in &lease.ranges {
         let (first, last) = (integer(range.from()), integer(range.to() - 1));
-        execute(transaction, sql, params![id, series_id, scope, first, last, lease.who, at])?;
+        execute(transaction, sql, params![id, series_id, scope, first, last, lease.caller, at])?;
     }
     Ok(Ok(()))
 }
 
 /// Invariant: a position leaves the table in the transaction that writes down that it is lost, if it is.
-fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[Lease]) -> Result<LeaseEnd> {
+fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[PositionRange]) -> Result<LeaseEnd> {
     let lease = leases(transaction, "id = ?", [id.as_bytes()])?.pop();
     let ended = LeaseEnd::decide(lease, unused);
-    if let Some((place, missing)) = ended.missing()
-        && let Some(at) = write::at(transaction, place)?
+    if let Some((scope_id, missing)) = ended.missing()
+        && let Some(at) = write::at(transaction, scope_id)?
     {
         execute(transaction, "DELETE FROM client_lease WHERE id = ?", [id.as_bytes()])?;
         missing.iter().try_for_each(|lost| held::lose(transaction, at, lost.range, lost.reason))?;
@@ -84,9 +86,9 @@ fn leases(connection: &Connection, condition: &str, of: impl Params) -> Result<V
 fn read(row: &Row<'_>) -> Result<ClientLease> {
     Ok(ClientLease {
         id: Uuid::from_bytes(row.get(2)?),
-        place: write::place(row, 3)?,
+        scope_id: write::scope_id(row, 3)?,
         ranges: vec![write::range(row, 0)?.ok_or_else(|| strange(0))?],
-        who: row.get::<_, String>(5)?.into(),
+        caller: row.get::<_, String>(5)?.into(),
         at: Timestamp::from_millisecond(row.get(6)?).map_err(|_| strange(6))?,
     })
 }

@@ -19,7 +19,7 @@ const LOG: &str = "bates.db-wal";
 const STATE: &str = "bates.state";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub enum OpenMode {
     /// A store, or a folder that never was one and becomes one.
     First,
     /// As [`Opening::First`]; where the database of a store is missing or empty, numbering begins again, on purpose.
@@ -50,8 +50,8 @@ fn id_of(folder: &File) -> io::Result<FolderId> {
 }
 
 impl Folder {
-    pub(crate) fn open(path: &Path, opening: Opening) -> Result<Self, OpenError> {
-        let is_made = matches!(opening, Opening::First | Opening::New);
+    pub(crate) fn open(path: &Path, opening: OpenMode) -> Result<Self, OpenError> {
+        let is_made = matches!(opening, OpenMode::First | OpenMode::New);
         if !is_made && !path.join(DATABASE).exists() {
             return Err(OpenError::NoStore(path.to_owned()));
         }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a process that lives has written where its holding begins before it hands anything of it out.
 
-use bates_core::{Lease, Ranges, Reason};
+use bates_core::{GapReason, PositionRange, RangeSet};
 use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::write::{self, ScopeRef, integer};
@@ -24,7 +24,7 @@ pub(crate) fn left(
     ScopeRef { series_id, scope }: ScopeRef<'_>,
     held: Held,
     next: u64,
-) -> Result<Ranges> {
+) -> Result<RangeSet> {
     let mut elsewhere = Vec::new();
     for table in ["ledger", "lost", "pooled", "client_lease"] {
         let sql = format!("SELECT first, last FROM {table} WHERE series_id = ? AND scope = ? AND last >= ?");
@@ -32,14 +32,14 @@ pub(crate) fn left(
         let ranges = write::rows(connection, &sql, of, |row| write::range(row, 0))?;
         elsewhere.extend(ranges.into_iter().flatten());
     }
-    Ok(Ranges::of(Lease::new(held.from, next)).without(&Ranges::of(elsewhere)))
+    Ok(RangeSet::of(PositionRange::new(held.from, next)).difference(&RangeSet::of(elsewhere)))
 }
 
 pub(crate) fn lose(
     transaction: &Transaction<'_>,
     ScopeRef { series_id, scope }: ScopeRef<'_>,
-    range: Lease,
-    reason: Reason,
+    range: PositionRange,
+    reason: GapReason,
 ) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO lost (series_id, scope, first, last, reason) VALUES (?, ?, ?, ?, ?)";
     let (first, last) = (integer(range.from()), integer(range.to() - 1));

@@ -5,11 +5,11 @@
 
 mod audit;
 mod batch;
-mod books;
 mod checkpoint;
 mod client_lease;
 mod error;
 mod folder;
+mod gap;
 mod held;
 mod log;
 mod moving;
@@ -27,5 +27,5 @@ mod write;
 mod writer;
 
 pub use error::{Damage, OpenError};
-pub use folder::Opening;
+pub use folder::OpenMode;
 pub use store::SqliteStore;

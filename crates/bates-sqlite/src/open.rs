@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::Mark;
+use bates_core::MoveMark;
 use rusqlite::config::DbConfig;
 use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, TransactionBehavior};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::checkpoint::{self, CheckpointError};
 use crate::error::{Damage, OpenError};
-use crate::folder::{Folder, Opening, failed};
+use crate::folder::{Folder, OpenMode, failed};
 use crate::outbox::{Steady, deliver};
 use crate::planted::{Bug, is_planted};
 use crate::progress::{self, Progress};
@@ -36,7 +36,7 @@ pub(crate) struct Opened {
     pub(crate) identity: Uuid,
 }
 
-pub(crate) fn open(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result<Opened, OpenError> {
+pub(crate) fn open(path: &Path, opening: OpenMode, mark: Option<&MoveMark>) -> Result<Opened, OpenError> {
     let folder = Folder::open(path, opening)?;
     let found = StateFile::find(&folder.state_file()).map_err(failed("read", &folder.state_file()))?;
     let how = How { opening, mark };
@@ -62,7 +62,7 @@ impl SqliteStore {
     /// that becomes a new store. Answers whether the folder is new.
     pub fn reserve(path: &Path) -> Result<bool, OpenError> {
         let is_new = !path.exists();
-        let folder = Folder::open(path, Opening::First)?;
+        let folder = Folder::open(path, OpenMode::First)?;
         let found = StateFile::find(&folder.state_file()).map_err(failed("read", &folder.state_file()))?;
         if !folder.has_database() && matches!(found, Found::Missing) {
             create(&folder, Content { phase: Phase::Arriving, commits: 0 })?;
@@ -73,7 +73,7 @@ impl SqliteStore {
 
     /// Takes a reservation back, and removes an empty folder, unless another run of the move uses it.
     pub fn unreserve(path: &Path) -> Result<(), OpenError> {
-        let folder = match Folder::open(path, Opening::First) {
+        let folder = match Folder::open(path, OpenMode::First) {
             Err(OpenError::InUse(_) | OpenError::InUseHere(_)) => return Ok(()),
             folder => folder?,
         };
@@ -93,8 +93,8 @@ impl SqliteStore {
 
 #[derive(Clone, Copy)]
 struct How<'m> {
-    opening: Opening,
-    mark: Option<&'m Mark>,
+    opening: OpenMode,
+    mark: Option<&'m MoveMark>,
 }
 
 struct Judged {
@@ -113,7 +113,7 @@ fn begin(folder: &Folder, found: &Found, how: How<'_>) -> Result<Judged, OpenErr
     let may_begin = match phase {
         Phase::New => true,
         Phase::Arriving => how.mark.is_some(),
-        _ => how.opening == Opening::New,
+        _ => how.opening == OpenMode::New,
     };
     if !may_begin {
         return Err(match phase {
@@ -207,9 +207,9 @@ fn refuse_or_stop(
     folder: &Folder,
     found: &Found,
     damage: Damage,
-    opening: Opening,
+    opening: OpenMode,
 ) -> Result<StateFile, OpenError> {
-    if opening != Opening::Stopped || damage == Damage::Mixed {
+    if opening != OpenMode::Stopped || damage == Damage::Mixed {
         return Err(OpenError::Damaged { path: folder.path().to_owned(), damage });
     }
     let commits = if let Found::Readable(state) = found { state.content().commits } else { 0 };

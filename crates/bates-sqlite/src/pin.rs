@@ -1,7 +1,7 @@
 //! What decides how positions read: written once, and compared ever after.
 
 use bates_core::{
-    Definition, Pinned, Pinning, Promise, PromiseChange, Redescription, SeriesName, StoreError,
+    Definition, DescriptionChange, PinOutcome, PinnedSeries, Promise, PromiseChange, SeriesName, StoreError,
 };
 use rusqlite::{Connection, Result, Transaction, params};
 
@@ -11,7 +11,7 @@ pub(crate) fn pin(
     transaction: &Transaction<'_>,
     asked: &Definition,
     fresh_key: Option<&[u8]>,
-) -> Refusable<Pinned> {
+) -> Refusable<PinOutcome> {
     let Some((pinned, permutation_key)) = pinned(transaction, &asked.series)? else {
         let sql =
             "INSERT INTO series (name, template, parameters, shuffled, start, reset, time_zone, construction,
@@ -25,20 +25,20 @@ pub(crate) fn pin(
         ];
         execute(transaction, sql, values)?;
         let permutation_key = fresh_key.map(<[u8]>::to_vec);
-        return Ok(Ok(Pinned { permutation_key, is_new: true, has_changed_rules: false }));
+        return Ok(Ok(PinOutcome { permutation_key, is_new: true, has_changed_rules: false }));
     };
-    if let Some(refused) = StoreError::of_difference(&pinned, asked) {
+    if let Some(refused) = StoreError::for_difference(&pinned, asked) {
         return Ok(Err(refused));
     }
     if let (None, Some(promise)) = (pinned.promise, asked.promise) {
         let sql = "UPDATE series SET promise = ? WHERE name = ?";
         execute(transaction, sql, [promise.name(), asked.series.as_str()])?;
     }
-    if let Some(rules) = pinned.new_rules(asked) {
+    if let Some(rules) = pinned.rules_to_keep(asked) {
         let sql = "UPDATE series SET rules = ? WHERE name = ?";
         execute(transaction, sql, [rules, asked.series.as_str()])?;
     }
-    Ok(Ok(Pinned::again(&pinned, asked, permutation_key)))
+    Ok(Ok(PinOutcome::of_pinned(&pinned, asked, permutation_key)))
 }
 
 /// Changes the promise of a series if it is `from`. Scopes that become gapless are so from their cursors on.
@@ -46,7 +46,7 @@ pub(crate) fn change_promise(
     transaction: &Transaction<'_>,
     series: &SeriesName,
     PromiseChange { from, to }: PromiseChange,
-    described: Option<&Redescription>,
+    described: Option<&DescriptionChange>,
 ) -> Refusable<bool> {
     let sql = "SELECT promise FROM series WHERE name = ?";
     let pinned: Option<Option<String>> = write::row(transaction, sql, [series.as_str()], |row| row.get(0))?;
@@ -54,7 +54,7 @@ pub(crate) fn change_promise(
     if pinned.as_deref().is_some_and(|pinned| pinned != from.name()) {
         return Ok(Ok(pinned.as_deref() == Some(to.name())));
     }
-    if let Some(Redescription { before, after }) = described {
+    if let Some(DescriptionChange { before, after }) = described {
         match write::describe(transaction, series, Some(before), Some(after))? {
             Ok(true) => {}
             refused => return Ok(refused),
@@ -77,7 +77,7 @@ pub(crate) fn promises(connection: &Connection) -> Result<Vec<(SeriesName, Promi
     Ok(pinned?.into_iter().flatten().collect())
 }
 
-pub(crate) fn pinned(connection: &Connection, series: &SeriesName) -> Result<Option<Pinning>> {
+pub(crate) fn pinned(connection: &Connection, series: &SeriesName) -> Result<Option<PinnedSeries>> {
     let sql =
         "SELECT template, shuffled, start, reset, time_zone, construction, permutation_key, parameters, promise, rules
          FROM series WHERE name = ?";

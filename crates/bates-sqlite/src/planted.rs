@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::Receiver;
 
-use bates_core::Record;
+use bates_core::AuditRecord;
 use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -45,8 +45,8 @@ pub(crate) const fn is_planted(_: Bug) -> bool {
 /// More records than the callers of a test have under way, so that some of them were answered.
 const HELD_BACK: usize = 32;
 
-pub(crate) fn held_back(records: Vec<Record>) -> Vec<Record> {
-    static HELD: Mutex<Vec<Record>> = Mutex::new(Vec::new());
+pub(crate) fn held_back(records: Vec<AuditRecord>) -> Vec<AuditRecord> {
+    static HELD: Mutex<Vec<AuditRecord>> = Mutex::new(Vec::new());
     let mut held = HELD.lock();
     held.extend(records);
     let over = held.len().saturating_sub(HELD_BACK);

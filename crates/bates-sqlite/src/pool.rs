@@ -3,9 +3,10 @@
 //! Must never move a cursor. Invariant: a position leaves `pooled` only in the transaction that writes down what
 //! became of it.
 
-use bates_core::ledger::{NeededRows, PoolBefore, PoolChange, PoolState, PooledRange};
+use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange, RowBounds};
 use bates_core::{
-    Lease, Place, Pool, PoolStore, Renewal, ScopeKey, SeriesName, Server, Settling, StoreResult,
+    Pool, PoolSettlement, PoolStore, PositionRange, RenewRequest, ScopeId, ScopeKey, SeriesName,
+    ServerIdentity, StoreResult,
 };
 use rusqlite::{Connection, Result, Row, Transaction, params};
 
@@ -17,11 +18,11 @@ const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM p
     WHERE series_id = (SELECT id FROM series WHERE name = ?)";
 
 impl PoolStore for SqliteStore {
-    async fn pool(&self, place: Place) -> StoreResult<Pool> {
-        if let Some(pool) = self.read(|connection| find(connection, &place))? {
+    async fn pool(&self, scope_id: ScopeId) -> StoreResult<Pool> {
+        if let Some(pool) = self.read(|connection| find(connection, &scope_id))? {
             return Ok(pool);
         }
-        self.write(move |transaction| make(transaction, &place)).await
+        self.write(move |transaction| make(transaction, &scope_id)).await
     }
 
     async fn pools(
@@ -37,12 +38,12 @@ impl PoolStore for SqliteStore {
         self.read(|connection| write::rows(connection, &sql, of, read))
     }
 
-    async fn renew_pool(&self, place: Place, renewal: Renewal) -> StoreResult<Option<Pool>> {
-        self.write(move |transaction| renew(transaction, &place, &renewal)).await
+    async fn renew_pool(&self, scope_id: ScopeId, renewal: RenewRequest) -> StoreResult<Option<Pool>> {
+        self.write(move |transaction| renew(transaction, &scope_id, &renewal)).await
     }
 
-    async fn settle_pool(&self, place: Place, settling: Settling) -> StoreResult<()> {
-        self.write(move |transaction| settle(transaction, &place, &settling)).await
+    async fn settle_pool(&self, scope_id: ScopeId, settling: PoolSettlement) -> StoreResult<()> {
+        self.write(move |transaction| settle(transaction, &scope_id, &settling)).await
     }
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn put(transaction: &Transaction<'_>, at: ScopeRef<'_>, row: &PooledR
 pub(crate) fn put_popped(
     transaction: &Transaction<'_>,
     at: ScopeRef<'_>,
-    range: Lease,
+    range: PositionRange,
     held: Held,
 ) -> Result<()> {
     let forget = "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND state = 'popped' AND last < ?";
@@ -88,24 +89,32 @@ pub(crate) fn forget_server(transaction: &Transaction<'_>, at: ScopeRef<'_>) -> 
 
 fn read(row: &Row<'_>) -> Result<Pool> {
     let (run, replication) = (row.get_ref(1)?.as_str_or_null()?, row.get_ref(2)?.as_str_or_null()?);
-    Ok(Pool { epoch: whole(row.get(0)?), server: Server::known(run, replication) })
+    Ok(Pool { epoch: whole(row.get(0)?), server: ServerIdentity::known(run, replication) })
 }
 
-fn find(connection: &Connection, place: &Place) -> Result<Option<Pool>> {
-    let of = params![place.series.as_str(), place.scope.as_str()];
+fn find(connection: &Connection, scope_id: &ScopeId) -> Result<Option<Pool>> {
+    let of = params![scope_id.series.as_str(), scope_id.scope.as_str()];
     write::row(connection, &format!("{SELECT} AND scope = ?"), of, read)
 }
 
-fn make(transaction: &Transaction<'_>, place: &Place) -> Refusable<Pool> {
+fn make(transaction: &Transaction<'_>, scope_id: &ScopeId) -> Refusable<Pool> {
     let sql = "INSERT OR IGNORE INTO pool (series_id, scope) SELECT id, ? FROM series WHERE name = ?";
-    execute(transaction, sql, params![place.scope.as_str(), place.series.as_str()])?;
-    Ok(find(transaction, place)?.ok_or_else(|| write::unknown(&place.series)))
+    execute(transaction, sql, params![scope_id.scope.as_str(), scope_id.series.as_str()])?;
+    Ok(find(transaction, scope_id)?.ok_or_else(|| write::unknown(&scope_id.series)))
 }
 
-fn renew(transaction: &Transaction<'_>, place: &Place, renewal: &Renewal) -> Refusable<Option<Pool>> {
-    let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(&place.series))) };
-    let _ = make(transaction, place)?;
-    let Some(change) = load(transaction, at, place, ALL)?.renew(renewal.clone()) else { return Ok(Ok(None)) };
+fn renew(
+    transaction: &Transaction<'_>,
+    scope_id: &ScopeId,
+    renewal: &RenewRequest,
+) -> Refusable<Option<Pool>> {
+    let Some(at) = write::at(transaction, scope_id)? else {
+        return Ok(Err(write::unknown(&scope_id.series)));
+    };
+    let _ = make(transaction, scope_id)?;
+    let Some(change) = load(transaction, at, scope_id, ALL)?.renew(renewal.clone()) else {
+        return Ok(Ok(None));
+    };
     let server = change.pool.server.as_ref();
     let (run, replication) = (server.map(|server| &server.run), server.map(|server| &server.replication));
     let sql =
@@ -116,19 +125,21 @@ fn renew(transaction: &Transaction<'_>, place: &Place, renewal: &Renewal) -> Ref
     Ok(Ok(Some(change.pool)))
 }
 
-fn settle(transaction: &Transaction<'_>, place: &Place, settling: &Settling) -> Refusable<()> {
-    let Some(at) = write::at(transaction, place)? else { return Ok(Err(write::unknown(&place.series))) };
-    let change = load(transaction, at, place, settling.needed_rows())?.settle(settling);
+fn settle(transaction: &Transaction<'_>, scope_id: &ScopeId, settling: &PoolSettlement) -> Refusable<()> {
+    let Some(at) = write::at(transaction, scope_id)? else {
+        return Ok(Err(write::unknown(&scope_id.series)));
+    };
+    let change = load(transaction, at, scope_id, settling.row_bounds())?.settle(settling);
     Ok(Ok(apply(transaction, at, &change)?))
 }
 
-const ALL: NeededRows = NeededRows { from: 0, to: i64::MAX as u64, below: 0 };
+const ALL: RowBounds = RowBounds { from: 0, to: i64::MAX as u64, below: 0 };
 
 fn load(
     transaction: &Transaction<'_>,
     at: ScopeRef<'_>,
-    place: &Place,
-    needed: NeededRows,
+    scope_id: &ScopeId,
+    needed: RowBounds,
 ) -> Result<PoolBefore<i64>> {
     let read = |row: &Row<'_>| {
         let state = match row.get_ref(2)?.as_str()? {
@@ -140,14 +151,14 @@ fn load(
         Ok(PooledRange { range, state, holder: row.get(3)? })
     };
     let of = params![at.series_id, at.scope];
-    let NeededRows { from, to, below } = needed;
+    let RowBounds { from, to, below } = needed;
     let pooled = "SELECT first, last, state, run FROM pooled WHERE series_id = ? AND scope = ?
                   AND (first < ? AND last >= ? OR first < ? OR state = 'popped')";
     let those = params![at.series_id, at.scope, integer(to), integer(from), integer(below)];
     let held_from = "SELECT held_from FROM cursor WHERE series_id = ? AND scope = ?";
     let held_from: Option<Option<i64>> = write::row(transaction, held_from, of, |row| row.get(0))?;
     Ok(PoolBefore {
-        pool: find(transaction, place)?.unwrap_or_default(),
+        pool: find(transaction, scope_id)?.unwrap_or_default(),
         rows: write::rows(transaction, pooled, those, read)?,
         held_from: held_from.flatten().map(whole),
     })

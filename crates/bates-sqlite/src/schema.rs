@@ -1,6 +1,6 @@
 //! The schema of a store, `schema.sql`: created once, and refused in any other version.
 
-use bates_core::Mark;
+use bates_core::MoveMark;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::OpenError;
@@ -21,7 +21,7 @@ pub(crate) fn is_missing(connection: &Connection) -> Result<bool, OpenError> {
 }
 
 /// Creates the schema if it is missing, with `mark` in the same transaction. Answers whether it was missing.
-pub(crate) fn create(connection: &mut Connection, mark: Option<&Mark>) -> Result<bool, OpenError> {
+pub(crate) fn create(connection: &mut Connection, mark: Option<&MoveMark>) -> Result<bool, OpenError> {
     if !is_missing(connection)? {
         return Ok(false);
     }

@@ -3,7 +3,7 @@
 use bates_core::ledger::{
     AdoptedPositions, PoolState, PooledRange, Request, ScopeBefore, ScopeChange, SeriesBefore,
 };
-use bates_core::{Cursor, Place, Position, Ranges};
+use bates_core::{Cursor, Position, RangeSet, ScopeId, SeriesName};
 use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::held::{self, Held};
@@ -11,8 +11,53 @@ use crate::planted::{Bug, is_planted};
 use crate::pool;
 use crate::write::{self, ScopeRef, bounded, enter, execute, integer, whole};
 
+/// The row of a series, for scopes that a batch creates: read for the first of them and written once for all.
+#[derive(Default)]
+pub(crate) struct SeriesRow {
+    is_read: bool,
+    /// `None` if there is no such series.
+    row: Option<(i64, SeriesBefore)>,
+    scopes_added: u64,
+}
+
+impl SeriesRow {
+    fn load(
+        &mut self,
+        transaction: &Transaction<'_>,
+        series: &SeriesName,
+    ) -> Result<Option<(i64, SeriesBefore)>> {
+        if !self.is_read {
+            self.row = read_series(transaction, series)?;
+            self.is_read = true;
+        }
+        let with_added =
+            |before: SeriesBefore| SeriesBefore { scopes: before.scopes + self.scopes_added, ..before };
+        Ok(self.row.map(|(id, before)| (id, with_added(before))))
+    }
+
+    /// Writes how many scopes the batch has added.
+    pub(crate) fn apply(&self, transaction: &Transaction<'_>) -> Result<()> {
+        match self.row {
+            Some((id, _)) if self.scopes_added > 0 => add_scopes(transaction, id, self.scopes_added),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn read_series(transaction: &Transaction<'_>, series: &SeriesName) -> Result<Option<(i64, SeriesBefore)>> {
+    let sql = "SELECT id, scopes, start FROM series WHERE name = ?";
+    write::row(transaction, sql, [series.as_str()], |row| {
+        Ok((row.get(0)?, SeriesBefore { scopes: whole(row.get(1)?), start: whole(row.get(2)?) }))
+    })
+}
+
+pub(crate) fn add_scopes(transaction: &Transaction<'_>, series_id: i64, count: u64) -> Result<()> {
+    let sql = "UPDATE series SET scopes = scopes + ? WHERE id = ?";
+    execute(transaction, sql, params![integer(count), series_id]).map(drop)
+}
+
 pub(crate) struct StoredScope<'p> {
-    place: &'p Place,
+    scope_id: &'p ScopeId,
     /// `None` if there is no such series.
     pub(crate) series_id: Option<i64>,
     pub(crate) before: ScopeBefore,
@@ -29,21 +74,29 @@ struct CursorRow {
 impl<'p> StoredScope<'p> {
     pub(crate) fn load<'r>(
         transaction: &Transaction<'_>,
-        place: &'p Place,
+        scope_id: &'p ScopeId,
+        series: &mut SeriesRow,
         requests: impl Iterator<Item = &'r Request> + Clone,
         run: i64,
     ) -> Result<Self> {
-        let Some(CursorRow { series_id, cursor, held, adopted_to }) = cursor_row(transaction, place)? else {
-            return Self::load_new(transaction, place);
+        let Some(CursorRow { series_id, cursor, held, adopted_to }) = cursor_row(transaction, scope_id)?
+        else {
+            // Only a new scope needs the row of its series: nearly every request is for a scope that exists.
+            let (series_id, series) = series.load(transaction, &scope_id.series)?.unzip();
+            return Ok(Self {
+                scope_id,
+                series_id,
+                before: ScopeBefore { series, ..ScopeBefore::default() },
+            });
         };
-        let at = ScopeRef::new(series_id, place.scope.as_str());
+        let at = ScopeRef::new(series_id, scope_id.scope.as_str());
         let crashed = match held.filter(|held| held.run != run) {
             Some(held) => held::left(transaction, at, held, cursor.next)?,
-            None => Ranges::default(),
+            None => RangeSet::default(),
         };
-        let mut adopted = AdoptedPositions::needed(cursor, adopted_to, requests.clone());
+        let mut adopted = AdoptedPositions::for_requests(cursor, adopted_to, requests.clone());
         while let Some(page) = adopted.missing_page() {
-            adopted.add_page(adopted_positions(transaction, place, page.from, page.limit)?);
+            adopted.add_page(adopted_positions(transaction, scope_id, page.from, page.limit)?);
         }
         let before = ScopeBefore {
             cursor: Some(planted_cursor(cursor, requests)),
@@ -52,17 +105,7 @@ impl<'p> StoredScope<'p> {
             adopted,
             ..ScopeBefore::default()
         };
-        Ok(Self { place, series_id: Some(series_id), before })
-    }
-
-    /// Only a new scope needs the row of its series: nearly every request is for a scope that is there.
-    fn load_new(transaction: &Transaction<'_>, place: &'p Place) -> Result<Self> {
-        let sql = "SELECT id, scopes, start FROM series WHERE name = ?";
-        let found = write::row(transaction, sql, [place.series.as_str()], |row| {
-            Ok((row.get(0)?, SeriesBefore { scopes: whole(row.get(1)?), start: whole(row.get(2)?) }))
-        })?;
-        let (series_id, series) = found.unzip();
-        Ok(Self { place, series_id, before: ScopeBefore { series, ..ScopeBefore::default() } })
+        Ok(Self { scope_id, series_id: Some(series_id), before })
     }
 }
 
@@ -70,15 +113,15 @@ fn planted_cursor<'r>(cursor: Cursor, mut requests: impl Iterator<Item = &'r Req
     if is_planted(Bug::GiveBackWithoutCompare)
         && let Some(Request::Release(tail)) = requests.find(|request| matches!(request, Request::Release(_)))
     {
-        return Cursor { next: tail.lease.to(), version: tail.version };
+        return Cursor { next: tail.range.to(), version: tail.version };
     }
     cursor
 }
 
-fn cursor_row(transaction: &Transaction<'_>, place: &Place) -> Result<Option<CursorRow>> {
+fn cursor_row(transaction: &Transaction<'_>, scope_id: &ScopeId) -> Result<Option<CursorRow>> {
     let sql = "SELECT series_id, next, version, held_from, run, aside_to FROM cursor
                WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?";
-    write::row(transaction, sql, params![place.series.as_str(), place.scope.as_str()], |row| {
+    write::row(transaction, sql, params![scope_id.series.as_str(), scope_id.scope.as_str()], |row| {
         let run = row.get::<_, Option<i64>>(4)?;
         let held = row.get::<_, Option<i64>>(3)?.zip(run).map(|(from, run)| Held { from: whole(from), run });
         let cursor = Cursor { next: whole(row.get(1)?), version: whole(row.get(2)?) };
@@ -87,12 +130,19 @@ fn cursor_row(transaction: &Transaction<'_>, place: &Place) -> Result<Option<Cur
 }
 
 impl StoredScope<'_> {
-    pub(crate) fn apply(&self, transaction: &Transaction<'_>, change: &ScopeChange, run: i64) -> Result<()> {
+    pub(crate) fn apply(
+        &self,
+        transaction: &Transaction<'_>,
+        series: &mut SeriesRow,
+        change: &ScopeChange,
+        run: i64,
+    ) -> Result<()> {
         let Some(series_id) = self.series_id else { return Ok(()) };
-        let at = ScopeRef::new(series_id, self.place.scope.as_str());
+        let at = ScopeRef::new(series_id, self.scope_id.scope.as_str());
         let held = change.held_from.map(|from| Held { from, run });
         if let Some(cursor) = change.cursor {
             put_cursor(transaction, at, cursor, held, change.is_new)?;
+            series.scopes_added += u64::from(change.is_new);
         } else if change.held_from != self.before.held_from {
             let sql = "UPDATE cursor SET held_from = ? WHERE series_id = ? AND scope = ?";
             execute(transaction, sql, params![change.held_from.map(integer), at.series_id, at.scope])?;
@@ -111,10 +161,11 @@ impl StoredScope<'_> {
         if !change.adopted.is_empty() {
             adopt(transaction, at, &change.adopted)?;
         }
-        if change.forgets_pool_server { pool::forget_server(transaction, at) } else { Ok(()) }
+        if change.resets_pool_server { pool::forget_server(transaction, at) } else { Ok(()) }
     }
 }
 
+/// The caller counts a new scope, with [`add_scopes`].
 pub(crate) fn put_cursor(
     transaction: &Transaction<'_>,
     ScopeRef { series_id, scope }: ScopeRef<'_>,
@@ -128,8 +179,7 @@ pub(crate) fn put_cursor(
     if is_new {
         let insert =
             "INSERT INTO cursor (next, version, held_from, run, series_id, scope) VALUES (?, ?, ?, ?, ?, ?)";
-        execute(transaction, insert, of)?;
-        execute(transaction, "UPDATE series SET scopes = scopes + 1 WHERE id = ?", [series_id]).map(drop)
+        execute(transaction, insert, of).map(drop)
     } else {
         // A released range was never handed out, so the scope is gapless from its first position on.
         let update = "UPDATE cursor SET next = ?1, version = ?2, held_from = ?3, run = ?4,
@@ -152,13 +202,13 @@ pub(crate) fn adopt(transaction: &Transaction<'_>, at: ScopeRef<'_>, positions: 
 
 pub(crate) fn adopted_positions(
     connection: &Connection,
-    place: &Place,
+    scope_id: &ScopeId,
     from: u64,
     limit: usize,
 ) -> Result<Vec<Position>> {
     let sql =
         "SELECT position FROM aside WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?
                    AND position >= ? ORDER BY position LIMIT ?";
-    let of = params![place.series.as_str(), place.scope.as_str(), integer(from), bounded(limit)];
+    let of = params![scope_id.series.as_str(), scope_id.scope.as_str(), integer(from), bounded(limit)];
     write::rows(connection, sql, of, |row| Ok(write::position(row.get(0)?)))
 }

@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
-    Cursor, CursorStore, Definition, Grant, GrantError, Lease, Mark, NodeStore, Pinned, Place, Position,
-    ProcessGuard, Promise, PromiseChange, Ranges, Reason, Redescription, ScopeKey, SeriesName, SeriesStore,
-    StoreError, StoreResult, Surrendered, Tail, Want,
+    Cursor, CursorStore, Definition, DescriptionChange, GapReason, Grant, GrantError, GrantRequest, MoveMark,
+    NodeStore, PinOutcome, Position, PositionRange, ProcessGuard, Promise, PromiseChange, RangeSet,
+    ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError, StoreResult,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Row, Transaction, params};
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::batch::{Call, Job};
 use crate::error::{Damage, OpenError, of_read};
-use crate::folder::{Folder, Opening, failed};
+use crate::folder::{Folder, OpenMode, failed};
 use crate::open::{self, Opened};
 use crate::outbox::Steady;
 use crate::state_file::StateFile;
@@ -40,26 +40,26 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    pub fn open(path: &Path, opening: Opening) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, opening: OpenMode) -> Result<Self, OpenError> {
         let store = Self::open_to_move(path, opening)?;
         match store.read(moving::marked).map_err(|error| OpenError::Unreadable(error.to_string().into()))? {
             None => Ok(store),
-            Some(Mark::Left(left)) => Err(OpenError::Left(left.other)),
-            Some(Mark::Arriving(arriving)) => Err(OpenError::Arriving(arriving.other)),
+            Some(MoveMark::Left(left)) => Err(OpenError::Left(left.other)),
+            Some(MoveMark::Arriving(arriving)) => Err(OpenError::Arriving(arriving.other)),
         }
     }
 
     /// Also opens a store that was left or is being filled.
-    pub fn open_to_move(path: &Path, opening: Opening) -> Result<Self, OpenError> {
+    pub fn open_to_move(path: &Path, opening: OpenMode) -> Result<Self, OpenError> {
         Self::open_marked(path, opening, None)
     }
 
     /// Opens the store that a move fills. A new one has the mark from the beginning, so it is never served too early.
-    pub fn open_arriving(path: &Path, mark: &Mark) -> Result<Self, OpenError> {
-        Self::open_marked(path, Opening::First, Some(mark))
+    pub fn open_arriving(path: &Path, mark: &MoveMark) -> Result<Self, OpenError> {
+        Self::open_marked(path, OpenMode::First, Some(mark))
     }
 
-    fn open_marked(path: &Path, opening: Opening, mark: Option<&Mark>) -> Result<Self, OpenError> {
+    fn open_marked(path: &Path, opening: OpenMode, mark: Option<&MoveMark>) -> Result<Self, OpenError> {
         let Opened { folder, writer, reader, identity } = open::open(path, opening, mark)?;
         let (state, steady, run) = (writer.state.clone(), writer.steady, writer.run);
         let (writes, waiting) = mpsc::channel();
@@ -100,8 +100,8 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    pub(crate) async fn ask(&self, place: Place, request: Request) -> StoreResult<Outcome> {
-        let (call, answer) = Call::new(place, request, self.steady.now());
+    pub(crate) async fn ask(&self, scope_id: ScopeId, request: Request) -> StoreResult<Outcome> {
+        let (call, answer) = Call::new(scope_id, request, self.steady.now());
         self.send(Job::Call(Box::new(call)))?;
         answer.await.map_err(|_| gone())
     }
@@ -150,7 +150,7 @@ impl SeriesStore for SqliteStore {
         self.identity
     }
 
-    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<Pinned> {
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome> {
         self.write(move |transaction| pin::pin(transaction, &definition, fresh_key.as_deref())).await
     }
 
@@ -179,7 +179,7 @@ impl SeriesStore for SqliteStore {
         &self,
         series: SeriesName,
         change: PromiseChange,
-        described: Option<Redescription>,
+        described: Option<DescriptionChange>,
     ) -> StoreResult<bool> {
         self.write(move |transaction| pin::change_promise(transaction, &series, change, described.as_ref()))
             .await
@@ -195,17 +195,17 @@ impl SeriesStore for SqliteStore {
 }
 
 impl CursorStore for SqliteStore {
-    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
+    async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError> {
         self.check_complete()?;
-        self.ask(want.place.clone(), Request::Grant(want)).await?.into_grant()
+        self.ask(request.scope_id.clone(), Request::Grant(request)).await?.into_grant()
     }
 
-    async fn surrender(&self, tail: Tail) -> StoreResult<Surrendered> {
-        self.ask(tail.place.clone(), Request::Release(tail)).await?.into_release()
+    async fn release(&self, tail: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
+        self.ask(tail.scope_id.clone(), Request::Release(tail)).await?.into_release()
     }
 
-    async fn cursor(&self, place: Place) -> StoreResult<Option<Cursor>> {
-        self.read(|connection| match write::at(connection, &place)? {
+    async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {
+        self.read(|connection| match write::at(connection, &scope_id)? {
             Some(at) => write::cursor(connection, at.series_id, at.scope),
             None => Ok(None),
         })
@@ -229,37 +229,42 @@ impl CursorStore for SqliteStore {
         self.read(|connection| rows(connection, sql, of, read))
     }
 
-    async fn ledger(&self, place: Place) -> StoreResult<Vec<Lease>> {
+    async fn issued_ranges(&self, scope_id: ScopeId) -> StoreResult<Vec<PositionRange>> {
         let sql = "SELECT first, last FROM ledger
                    WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?";
-        let of = params![place.series.as_str(), place.scope.as_str()];
+        let of = params![scope_id.series.as_str(), scope_id.scope.as_str()];
         let issued = self.read(|connection| rows(connection, sql, of, |row| write::range(row, 0)))?;
-        Ok(Ranges::of(issued.into_iter().flatten()).iter().collect())
+        Ok(RangeSet::of(issued.into_iter().flatten()).iter().collect())
     }
 
-    async fn burn(&self, burned: Vec<(Place, Lease)>) -> StoreResult<()> {
+    async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> StoreResult<()> {
         self.write(move |transaction| {
-            for (place, range) in &burned {
-                let Some(at) = write::at(transaction, place)? else {
-                    return Ok(Err(write::unknown(&place.series)));
+            for (scope_id, range) in &burned {
+                let Some(at) = write::at(transaction, scope_id)? else {
+                    return Ok(Err(write::unknown(&scope_id.series)));
                 };
-                held::lose(transaction, at, *range, Reason::Burned)?;
+                held::lose(transaction, at, *range, GapReason::Burned)?;
             }
             Ok(Ok(()))
         })
         .await
     }
 
-    async fn raise_floor(&self, place: Place, floor: u64) -> StoreResult<Cursor> {
-        self.ask(place, Request::RaiseFloor(floor)).await?.into_floor()
+    async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> StoreResult<Cursor> {
+        self.ask(scope_id, Request::RaiseFloor(floor)).await?.into_floor()
     }
 
-    async fn set_aside(&self, place: Place, positions: Vec<Position>) -> StoreResult<u64> {
-        self.ask(place, Request::Adopt(positions)).await?.into_adopted()
+    async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> StoreResult<u64> {
+        self.ask(scope_id, Request::Adopt(positions)).await?.into_adopted()
     }
 
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<Position>> {
-        self.read(|connection| scope::adopted_positions(connection, &place, from, limit))
+    async fn adopted_positions(
+        &self,
+        scope_id: ScopeId,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<Vec<Position>> {
+        self.read(|connection| scope::adopted_positions(connection, &scope_id, from, limit))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Statements and columns that several modules use. Pure SQL: nothing here commits or answers.
 
-use bates_core::{Cursor, Lease, Place, Position, ScopeKey, SeriesName, StoreError};
+use bates_core::{Cursor, Position, PositionRange, ScopeId, ScopeKey, SeriesName, StoreError};
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Params, Result, Row, Transaction, params};
 
@@ -30,14 +30,14 @@ pub(crate) fn rows<T>(
 }
 
 /// The range in the columns `first` and, after it, `last`.
-pub(crate) fn range(row: &Row<'_>, first: usize) -> Result<Option<Lease>> {
-    Ok(Lease::new(whole(row.get(first)?), whole(row.get(first + 1)?) + 1))
+pub(crate) fn range(row: &Row<'_>, first: usize) -> Result<Option<PositionRange>> {
+    Ok(PositionRange::new(whole(row.get(first)?), whole(row.get(first + 1)?) + 1))
 }
 
 /// The place in the columns `column`, a name, and, after it, a scope.
-pub(crate) fn place(row: &Row<'_>, column: usize) -> Result<Place> {
+pub(crate) fn scope_id(row: &Row<'_>, column: usize) -> Result<ScopeId> {
     let series = row.get_ref(column)?.as_str()?.parse().map_err(|_| strange(column))?;
-    Ok(Place { series, scope: ScopeKey::from_store(row.get_ref(column + 1)?.as_str()?) })
+    Ok(ScopeId { series, scope: ScopeKey::from_store(row.get_ref(column + 1)?.as_str()?) })
 }
 
 /// A column holds a value that Bates never writes.
@@ -86,8 +86,8 @@ pub(crate) fn series(connection: &Connection, series: &SeriesName) -> Result<Opt
 }
 
 /// The key of the rows at a place; `None` if there is no such series.
-pub(crate) fn at<'p>(connection: &Connection, place: &'p Place) -> Result<Option<ScopeRef<'p>>> {
-    Ok(series(connection, &place.series)?.map(|id| ScopeRef::new(id, place.scope.as_str())))
+pub(crate) fn at<'p>(connection: &Connection, scope_id: &'p ScopeId) -> Result<Option<ScopeRef<'p>>> {
+    Ok(series(connection, &scope_id.series)?.map(|id| ScopeRef::new(id, scope_id.scope.as_str())))
 }
 
 #[derive(Clone, Copy)]
@@ -103,7 +103,7 @@ impl<'s> ScopeRef<'s> {
 }
 
 /// Enters positions in the ledger. Neighbours join, so that it grows with the number of gaps, not of numbers.
-pub(crate) fn enter(transaction: &Transaction<'_>, at: ScopeRef<'_>, lease: Lease) -> Result<()> {
+pub(crate) fn enter(transaction: &Transaction<'_>, at: ScopeRef<'_>, lease: PositionRange) -> Result<()> {
     let join = "UPDATE ledger SET last = ?4 WHERE series_id = ?1 AND scope = ?2 AND last = ?3 - 1 AND first =
                     (SELECT max(first) FROM ledger WHERE series_id = ?1 AND scope = ?2)";
     let insert = "INSERT INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)";

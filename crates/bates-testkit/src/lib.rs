@@ -17,14 +17,14 @@ mod postgres;
 mod process;
 pub mod programs;
 mod redis;
-pub mod shared;
+pub mod shared_servers;
 mod simulation;
 mod store;
 
 pub use certificates::certificates;
 pub use clock::FakeClock;
 pub use error::ServerError;
-pub use model::histories_hold;
+pub use model::check_random_histories;
 pub use pgbouncer::PrivatePgBouncer;
 pub use pool::MemoryPool;
 pub use postgres::PrivatePostgres;

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bates_core::{Asking, ListLook, Looked, Push, Refusal, Runtime, Server, SharedPool};
+use bates_core::{
+    ListRefusal, ListStatus, PoolFuture, PushRequest, Runtime, ServerIdentity, ServerStatus, SharedPool,
+};
 
 /// Lists that last as long as the value does. Clones share them.
 #[derive(Clone)]
@@ -70,26 +72,26 @@ impl MemoryPool {
 }
 
 impl Memory {
-    fn server(&self) -> Server {
-        Server { run: format!("run {}", self.starts).into(), replication: "one".into() }
+    fn server(&self) -> ServerIdentity {
+        ServerIdentity { run: format!("run {}", self.starts).into(), replication: "one".into() }
     }
 
     fn is_locked_by(&self, key: &str, token: &str, now: Duration) -> bool {
         self.locks.get(key).is_some_and(|lock| &*lock.token == token && lock.until > now)
     }
 
-    fn push(&mut self, key: &str, push: &Push<'_>, is_locked: bool) -> Result<(), Refusal> {
+    fn push(&mut self, key: &str, push: &PushRequest<'_>, is_locked: bool) -> Result<(), ListRefusal> {
         if *push.server != self.server() {
-            return Err(Refusal::Server(self.server()));
+            return Err(ListRefusal::Server(self.server()));
         }
         let list = self.lists.entry(key.into()).or_default();
         let marker = list.marker.as_mut().filter(|marker| marker.epoch == push.epoch);
-        let marker = marker.ok_or(Refusal::Epoch(None))?;
+        let marker = marker.ok_or(ListRefusal::Epoch(None))?;
         if push.fence == marker.fence && push.to <= marker.to {
             return Ok(());
         }
         if push.fence < marker.fence || push.from < marker.to || !is_locked {
-            return Err(Refusal::Fenced);
+            return Err(ListRefusal::Fenced);
         }
         (marker.fence, marker.to) = (push.fence, push.to);
         list.numbers.extend(push.numbers.values().map(str::to_owned));
@@ -97,27 +99,27 @@ impl Memory {
     }
 }
 
-fn answer<'a, T: Send + 'a>(answer: T) -> Asking<'a, T> {
+fn answer<'a, T: Send + 'a>(answer: T) -> PoolFuture<'a, T> {
     Box::pin(async move { Ok(answer) })
 }
 
 impl SharedPool for MemoryPool {
-    fn look<'a>(&'a self, keys: &'a [Box<str>]) -> Asking<'a, Looked> {
+    fn status<'a>(&'a self, keys: &'a [Box<str>]) -> PoolFuture<'a, ServerStatus> {
         let memory = self.memory();
         let look = |key: &str| {
             let list = memory.lists.get(key).cloned().unwrap_or_default();
-            ListLook {
+            ListStatus {
                 level: list.numbers.len() as u64,
                 head: list.numbers.front().map(|head| head.as_str().into()),
                 epoch: list.marker.map(|marker| marker.epoch),
                 pushed_to: list.marker.map(|marker| marker.to),
-                ..ListLook::default()
+                ..ListStatus::default()
             }
         };
-        answer(Looked { server: memory.server(), lists: keys.iter().map(|key| look(key)).collect() })
+        answer(ServerStatus { server: memory.server(), lists: keys.iter().map(|key| look(key)).collect() })
     }
 
-    fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
+    fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool> {
         let (now, mut memory) = (self.runtime.elapsed(), self.memory());
         let is_free = memory.locks.get(key).is_none_or(|lock| lock.until <= now);
         if is_free {
@@ -126,7 +128,7 @@ impl SharedPool for MemoryPool {
         answer(is_free)
     }
 
-    fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool> {
+    fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool> {
         let (now, mut memory) = (self.runtime.elapsed(), self.memory());
         let is_locked = memory.is_locked_by(key, token, now);
         if let Some(lock) = memory.locks.get_mut(key).filter(|_| is_locked) {
@@ -135,12 +137,12 @@ impl SharedPool for MemoryPool {
         answer(is_locked)
     }
 
-    fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> Asking<'a, ()> {
+    fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> PoolFuture<'a, ()> {
         self.memory().locks.retain(|locked, lock| &**locked != key || &*lock.token != token);
         answer(())
     }
 
-    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a Server) -> Asking<'a, ()> {
+    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a ServerIdentity) -> PoolFuture<'a, ()> {
         let mut memory = self.memory();
         if *server == memory.server() {
             for (key, epoch) in lists {
@@ -153,21 +155,26 @@ impl SharedPool for MemoryPool {
         answer(())
     }
 
-    fn renew<'a>(&'a self, key: &'a str, epoch: u64, server: &'a Server) -> Asking<'a, Result<(), Refusal>> {
+    fn renew<'a>(
+        &'a self,
+        key: &'a str,
+        epoch: u64,
+        server: &'a ServerIdentity,
+    ) -> PoolFuture<'a, Result<(), ListRefusal>> {
         let mut memory = self.memory();
         if *server != memory.server() {
-            return answer(Err(Refusal::Server(memory.server())));
+            return answer(Err(ListRefusal::Server(memory.server())));
         }
         let found = memory.lists.get(key).and_then(|list| list.marker).map(|marker| marker.epoch);
         if found.is_some_and(|found| found >= epoch) {
-            return answer(Err(Refusal::Epoch(found)));
+            return answer(Err(ListRefusal::Epoch(found)));
         }
         let marker = Some(Marker { epoch, fence: 0, to: 0 });
         memory.lists.insert(key.into(), List { numbers: VecDeque::new(), marker });
         answer(Ok(()))
     }
 
-    fn push<'a>(&'a self, key: &str, push: Push<'_>) -> Asking<'a, Result<(), Refusal>> {
+    fn push<'a>(&'a self, key: &str, push: PushRequest<'_>) -> PoolFuture<'a, Result<(), ListRefusal>> {
         let mut memory = self.memory();
         let is_locked = memory.is_locked_by(key, push.token, self.runtime.elapsed());
         answer(memory.push(key, &push, is_locked))

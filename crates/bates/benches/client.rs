@@ -78,7 +78,7 @@ fn positions(client: &Client) {
     println!(
         "positions out of memory, medians of {ROUNDS} rounds of {TAKEN}, each beside the other, millions a second\n"
     );
-    println!("{:<10}{:>22}{:>12}{:>8}", "threads", "AtomicU64::fetch_add", "try_next", "ratio");
+    println!("{:<10}{:>22}{:>12}{:>8}", "threads", "AtomicU64::fetch_add", "unrendered", "ratio");
     for (threads, aim) in AIMS {
         let mut rounds: Vec<[f64; 2]> = Vec::new();
         for _ in 0..ROUNDS {
@@ -88,7 +88,7 @@ fn positions(client: &Client) {
             });
             refilled(&held);
             let ours = timed(threads, || {
-                black_box(held.try_next().unwrap().position());
+                black_box(held.try_next_unrendered().unwrap().position());
             });
             rounds.push([bare, ours]);
         }
@@ -126,9 +126,9 @@ fn timed(threads: u64, call: impl Fn() + Sync) -> f64 {
 /// Has it refilled, so that nothing is fetched while positions are taken. A thread looks whether more is needed when its
 /// chunk ends, so some have to be taken for that.
 fn refilled(held: &Prefetched) {
-    while held.at_hand() < HELD / 2 + TAKEN {
+    while held.cached() < HELD / 2 + TAKEN {
         for _ in 0..10_000 {
-            let _ = held.try_next();
+            let _ = held.try_next_unrendered();
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -139,9 +139,9 @@ fn calls(client: &Client, runtime: &Runtime) {
     println!("\ncalls to the server for {COUNTED} numbers, taken as fast as they come\n");
     println!("{:<34}{:>8}{:>18}", "held", "calls", "numbers a second");
     for (name, prefetch) in [
-        ("100 at first, up to 10,000", Prefetch::of(100)),
-        ("100 at first, up to 100,000", Prefetch::of(100).at_most(100_000)),
-        ("100 at first, up to 1,000,000", Prefetch::of(100).at_most(1_000_000)),
+        ("100 at first, up to 10,000", Prefetch::new(100)),
+        ("100 at first, up to 100,000", Prefetch::new(100).at_most(100_000)),
+        ("100 at first, up to 1,000,000", Prefetch::new(100).at_most(1_000_000)),
     ] {
         let held = client.series("ticket").prefetch(prefetch);
         let began = Instant::now();

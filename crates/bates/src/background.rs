@@ -1,5 +1,5 @@
-//! Background tasks of a machine: evict idle scopes, void and remove what expired, and what a front end adds.
-//! Must never keep the machine alive once it was stopped.
+//! Background tasks of a machine: evict idle scopes, void expired reservations, remove old documents and records, and
+//! what a front end adds. Must never keep the machine alive after a stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// A reservation is voided at most this late. A look that finds nothing writes nothing.
+/// A reservation is voided at most this long after it expires. A run that finds nothing writes nothing.
 const TIDY_PERIOD: Duration = Duration::from_secs(1);
 
-/// In ticks of `TIDY_PERIOD`: looking for old records takes a query for each series.
+/// In ticks of `TIDY_PERIOD`: pruning records takes a query for each series.
 const PRUNE_EVERY: u64 = 60;
 
 #[derive(Default)]
 pub(crate) struct Background {
     stopping: watch::Sender<bool>,
-    /// Tasks that finish what is under way when stopped.
+    /// Tasks that finish their current work when stopped.
     pub(crate) finishing: JoinSet<()>,
-    /// Tasks that may be cut off anywhere.
+    /// Tasks that may be aborted at any await.
     pub(crate) endless: JoinSet<()>,
     process: ProcessGuard,
 }
 
-/// In a fork the tasks do not exist, and what they share with their runtime may be locked forever.
+/// A forked process has none of the tasks, and locks that they share with their runtime may stay locked forever.
 impl Drop for Background {
     fn drop(&mut self) {
         if self.process.is_forked() {
@@ -35,12 +35,12 @@ impl Drop for Background {
 }
 
 impl Background {
-    /// `idle`: after which unused scopes leave memory. `retention`: after which delivered documents are removed.
+    /// Evicts scopes that are unused for `idle`, and removes delivered documents after `retention`.
     pub(crate) fn start<S: Store>(machine: &Arc<Machine<S>>, idle: Duration, retention: Duration) -> Self {
         let mut tasks = Self::default();
         // Intervals start here, not in their tasks, so that a runtime without timers fails in the call that opens the store.
         tasks.endless.spawn(evict(machine.clone(), ticks(idle.max(Duration::from_millis(1)))));
-        tasks.endless.spawn(tidy(machine.clone(), ticks(TIDY_PERIOD), retention));
+        tasks.endless.spawn(prune(machine.clone(), ticks(TIDY_PERIOD), retention));
         tasks
     }
 
@@ -72,11 +72,11 @@ async fn evict<S: Store>(machine: Arc<Machine<S>>, mut ticks: Interval) {
     }
 }
 
-async fn tidy<S: Store>(machine: Arc<Machine<S>>, mut ticks: Interval, retention: Duration) {
+async fn prune<S: Store>(machine: Arc<Machine<S>>, mut ticks: Interval, retention: Duration) {
     for tick in 0_u64.. {
         ticks.tick().await;
         // Readiness and callers report a failing store; the next tick tries again.
-        let _ = machine.tidy(retention).await;
+        let _ = machine.prune_documents(retention).await;
         if tick % PRUNE_EVERY == 0 {
             let _ = machine.prune_records().await;
         }

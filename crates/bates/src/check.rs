@@ -1,33 +1,33 @@
-//! `bates check`: what a configuration amounts to.
+//! `bates check`: explains a configuration.
 
 use anyhow::{Result, bail};
-use bates_api::Description;
-use bates_core::{Amount, Auditing, Promise, SeriesSpec, Value};
+use bates_api::SeriesDescription;
+use bates_core::{AuditPolicy, FillAmount, ListValue, Promise, SeriesSpec};
 use bates_pattern::{Capacity, Pattern, Position, Scope};
 use clap::Args;
 use serde::Serialize;
 
-use crate::config::{Config, ConfigArgs, PoolOf, StoreAt, address_or_off};
-use crate::output::{FAINT, GOOD, Output, counted, grouped, printable};
+use crate::config::{Config, ConfigArgs, SeriesPool, StoreLocation, address_or_off};
+use crate::output::{FAINT, GOOD, Output, count_of, group_digits, sanitize};
 
 const SAMPLES: usize = 3;
 
-/// Explain the configuration, or tell everything that is wrong with it
+/// Explain the configuration, or report every mistake in it
 ///
-/// Reads the file and the environment as `bates serve` would, and touches nothing.
+/// Reads the file and the environment as `bates serve` does, and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  bates check\n  bates check --config /etc/bates.yaml --json")]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Print JSON, one series a line
+    /// Print JSON, one series per line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Told<'s> {
+struct SeriesReport<'s> {
     series: &'s str,
     pattern: &'s str,
     promise: &'static str,
@@ -38,10 +38,10 @@ struct Told<'s> {
     parameters: Vec<String>,
     reset: String,
     samples: Vec<String>,
-    /// `null` where each scope has its own.
+    /// `None` if each scope has its own.
     capacity: Option<u64>,
     capacity_is_estimate: bool,
-    /// Numbers of a scope that a crash may skip: just after its start, and at most.
+    /// Numbers of a scope that a crash may skip: while it is new, and at most.
     crash_skips: (u64, u64),
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rules: Vec<String>,
@@ -62,7 +62,11 @@ impl CheckArgs {
         let config = self.config.load(None, None)?;
         if !self.json {
             let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
-            let access = if config.access.is_open() { "none: whoever can connect may ask" } else { "is set" };
+            let access = if config.access.is_open() {
+                "none: any client that can connect is served"
+            } else {
+                "is set"
+            };
             writeln!(out, "configuration   {file}")?;
             writeln!(out, "data            {}", config.store)?;
             writeln!(out, "HTTP            {}", address_or_off(config.http))?;
@@ -70,23 +74,23 @@ impl CheckArgs {
             writeln!(out, "secret          {access}")?;
         }
         for spec in &config.series {
-            let told = tell(spec, &config)?;
-            if self.json { out.json(&told)? } else { print(out, &told)? }
+            let report = describe_series(spec, &config)?;
+            if self.json { out.print_json(&report)? } else { print(out, &report)? }
         }
         Ok(())
     }
 }
 
-fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> Result<Told<'s>> {
-    let (sink, documents) = (config.sinks.get(&spec.name), config.documents.get(&spec.name));
+fn describe_series<'s>(spec: &'s SeriesSpec, config: &Config) -> Result<SeriesReport<'s>> {
+    let (sink, documents) = (config.sinks.get(&spec.name), config.document_sources.get(&spec.name));
     let (pattern, start) = spec.check()?;
     let capacity = pattern.capacity().ok();
-    let skipped = skipped(spec, matches!(config.store, StoreAt::Postgres(..)));
+    let skipped = crash_skips(spec, matches!(config.store, StoreLocation::Postgres(..)));
     let all = capacity.map_or(u64::MAX, Capacity::count);
     if all == 0 {
         bail!("series {:?}: its rules reject every number", spec.name.as_str());
     }
-    Ok(Told {
+    Ok(SeriesReport {
         series: spec.name.as_str(),
         pattern: &spec.template,
         promise: spec.promise.name(),
@@ -96,105 +100,103 @@ fn tell<'s>(spec: &'s SeriesSpec, config: &Config) -> Result<Told<'s>> {
         parameters: spec.parameters(&pattern),
         reset: spec.reset.to_string(),
         samples: samples(&pattern, start),
-        // Positions below the start are not issued; under rules their share is within the estimate.
+        // Positions below the start are not issued. With rules, they are within the margin of the estimate.
         capacity: capacity.map(|c| {
             if c.is_exact() && spec.reject.is_empty() { c.count() - start.value() } else { c.count() }
         }),
         capacity_is_estimate: capacity.is_some_and(|capacity| !capacity.is_exact()),
         crash_skips: (skipped.0.min(all), skipped.1.min(all)),
-        rules: rules(spec)?,
-        value: if spec.value == Value::Seq { "seq" } else { "id" },
+        rules: describe_rules(spec)?,
+        value: if spec.value == ListValue::Seq { "seq" } else { "id" },
         time_zone: &spec.time_zone,
         sink: sink.map(|sink| anyhow::Ok(sink.open()?.describe())).transpose()?,
-        documents: documents.map(bates_sinks::DocumentsDescription::describe).transpose()?,
-        pool: config.pools.iter().find(|of| of.series == spec.name).map(pool).transpose()?,
-        audit: audit(spec.audit),
+        documents: documents.map(bates_sinks::DocumentSourceDescription::describe).transpose()?,
+        pool: config.pools.iter().find(|of| of.series == spec.name).map(describe_pool).transpose()?,
+        audit: describe_audit(spec.audit),
     })
 }
 
-fn audit(audit: Auditing) -> Option<String> {
-    let kept = match audit.retention() {
-        None => "for ever".to_owned(),
-        Some(retention) => format!("for {}", counted(retention.as_secs() / 3_600, "hour")),
+fn describe_audit(audit: AuditPolicy) -> Option<String> {
+    let duration = match audit.retention() {
+        None => "forever".to_owned(),
+        Some(retention) => format!("for {}", count_of(retention.as_secs() / 3_600, "hour")),
     };
-    audit.is_on().then(|| format!("who took which numbers is kept {kept}"))
+    audit.is_on().then(|| format!("records who took which numbers, and keeps the records {duration}"))
 }
 
-fn pool(PoolOf { pool, settings, .. }: &PoolOf) -> Result<String> {
-    let (low, key, server) = (grouped(settings.low), &settings.key, pool.address()?);
+fn describe_pool(SeriesPool { pool, settings, .. }: &SeriesPool) -> Result<String> {
+    let (low, key, server) = (group_digits(settings.low), &settings.key, pool.address()?);
     let amount = match settings.amount {
-        Amount::UpTo(size) => format!("filled up to {}", grouped(size)),
-        Amount::Batch(count) => format!("{} more", grouped(count)),
+        FillAmount::UpTo(size) => format!("filled up to {}", group_digits(size)),
+        FillAmount::Batch(count) => format!("{} more", group_digits(count)),
     };
     Ok(format!("{key} on Redis at {server}, {amount} when {low} are left"))
 }
 
-fn skipped(spec: &SeriesSpec, is_shared: bool) -> (u64, u64) {
+fn crash_skips(spec: &SeriesSpec, is_shared: bool) -> (u64, u64) {
     match spec.promise {
         Promise::Gapless => (0, 0),
-        // A shared store holds nothing of an ordered series in memory.
+        // Nodes on a shared store hold no numbers of an ordered series in memory.
         Promise::Ordered if is_shared => (0, 0),
-        Promise::Unique | Promise::Ordered => {
-            (spec.limits.lease_min, spec.limits.lease_max.saturating_mul(2))
-        }
+        Promise::Unique | Promise::Ordered => (spec.limits.lease_min, spec.limits.crash_skip_max()),
     }
 }
 
-fn rules(spec: &SeriesSpec) -> Result<Vec<String>> {
-    let described: Description = serde_json::from_str(&spec.description)?;
+fn describe_rules(spec: &SeriesSpec) -> Result<Vec<String>> {
+    let described: SeriesDescription = serde_json::from_str(&spec.description)?;
     let words = described.restrict.join(", ");
     let words = (!words.is_empty()).then(|| format!("without {words}"));
     Ok(described.reject.into_iter().chain(words).collect())
 }
 
-fn crash(skips: (u64, u64)) -> String {
+fn describe_crash(skips: (u64, u64)) -> String {
     match skips {
         (0, _) => "skips nothing".into(),
         (first, most) => {
-            let (first, most) = (grouped(first), grouped(most));
-            format!("skips up to {first} numbers of a scope just begun, {most} of a busy one")
+            let (first, most) = (group_digits(first), group_digits(most));
+            format!("skips up to {first} numbers of a new scope, {most} of a busy one")
         }
     }
 }
 
-fn print(out: &mut Output, told: &Told<'_>) -> Result<()> {
-    let Told { series, pattern, promise, order, start, reset, .. } = told;
+fn print(out: &mut Output, report: &SeriesReport<'_>) -> Result<()> {
+    let SeriesReport { series, pattern, promise, order, start, reset, .. } = report;
     writeln!(out, "\n{GOOD}{series}{GOOD:#}  {promise}, {order} from {start}")?;
     let show =
-        if *order == "shuffled" { " (in an order for show: the key is made with the first use)" } else { "" };
-    let samples = match told.samples.join("  ") {
+        if *order == "shuffled" { " (in an example order: the key is created at first use)" } else { "" };
+    let samples = match report.samples.join("  ") {
         none if none.is_empty() => {
-            "none within the first million positions, so a request would be refused".into()
+            "none within the first million positions: a request would be refused".into()
         }
         samples => format!("{samples}{show}"),
     };
-    let about = if told.capacity_is_estimate { "about " } else { "" };
-    let capacity = match told.capacity {
-        Some(count) => format!("{about}{} a scope", counted(count, "number")),
-        None => "another one in each scope: its check characters cover the parameters".into(),
+    let about = if report.capacity_is_estimate { "about " } else { "" };
+    let capacity = match report.capacity {
+        Some(count) => format!("{about}{} per scope", count_of(count, "number")),
+        None => "differs by scope: the check characters cover the parameters".into(),
     };
     let lines = [
         ("pattern", Some((*pattern).to_owned())),
-        ("key", told.key.clone()),
-        ("value", (told.value == "seq").then(|| "seq: LPOP gives the bare sequence part".into())),
-        ("reset", (reset != "never").then(|| format!("{reset}, in {}", told.time_zone))),
-        ("rules", (!told.rules.is_empty()).then(|| told.rules.join("; "))),
+        ("key", report.key.clone()),
+        ("value", (report.value == "seq").then(|| "seq: LPOP gives the bare sequence part".into())),
+        ("reset", (reset != "never").then(|| format!("{reset}, in {}", report.time_zone))),
+        ("rules", (!report.rules.is_empty()).then(|| report.rules.join("; "))),
         ("samples", Some(samples)),
         ("capacity", Some(capacity)),
-        ("a crash", Some(crash(told.crash_skips))),
-        ("sink", told.sink.clone()),
-        ("documents", told.documents.as_ref().map(|at| format!("are compared with those in {at}"))),
-        ("audit", told.audit.clone()),
-        ("pool", told.pool.clone()),
+        ("a crash", Some(describe_crash(report.crash_skips))),
+        ("sink", report.sink.clone()),
+        ("documents", report.documents.as_ref().map(|at| format!("compared with those in {at}"))),
+        ("audit", report.audit.clone()),
+        ("pool", report.pool.clone()),
     ];
     lines
         .iter()
         .filter_map(|(name, text)| Some((name, text.as_ref()?)))
-        .try_for_each(|(name, text)| writeln!(out, "  {FAINT}{name:<9}{FAINT:#} {}", printable(text)))
+        .try_for_each(|(name, text)| writeln!(out, "  {FAINT}{name:<9}{FAINT:#} {}", sanitize(text)))
 }
 
 fn samples(pattern: &Pattern, start: Position) -> Vec<String> {
-    let Some(scope) = made_up(pattern) else { return Vec::new() };
+    let Some(scope) = sample_scope(pattern) else { return Vec::new() };
     let mut walk = scope
         .accepted(start, Position::new(start.value().saturating_add(1_000_000)).unwrap_or(Position::MAX));
     let (mut samples, mut text) = (Vec::new(), Vec::new());
@@ -205,8 +207,8 @@ fn samples(pattern: &Pattern, start: Position) -> Vec<String> {
     samples
 }
 
-/// Finds values that the rules admit by trying.
-fn made_up(pattern: &Pattern) -> Option<Scope> {
+/// Finds parameter values that the pattern accepts, by trial.
+fn sample_scope(pattern: &Pattern) -> Option<Scope> {
     let today = Some(jiff::Zoned::now().date());
     let names: Vec<&str> = pattern.parameters().collect();
     let mut values: Vec<String> = names.iter().map(|name| name.to_uppercase()).collect();
@@ -215,10 +217,10 @@ fn made_up(pattern: &Pattern) -> Option<Scope> {
         let of = |text: &'static str| (1..=20).map(move |length| text.chars().cycle().take(length).collect());
         let alphabets = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ", "1234567890", "abcdefghijklmnopqrstuvwxyz"];
         let mut tries = own.into_iter().chain(alphabets.into_iter().flat_map(of));
-        // A refusal of another parameter is another error.
+        // An error about another parameter says nothing about this value.
         values[at] = tries.find(|value| {
             let pairs = names.iter().enumerate().map(|(i, name)| (*name, if i == at { value.as_str() } else { values[i].as_str() }));
-            !matches!(pattern.scope(pairs, today), Err(bates_pattern::ScopeError::Refused { name, .. }) if *name == *names[at])
+            !matches!(pattern.scope(pairs, today), Err(bates_pattern::ScopeError::InvalidValue { name, .. }) if *name == *names[at])
         })?;
     }
     pattern.scope(names.iter().zip(&values).map(|(name, value)| (*name, value.as_str())), today).ok()

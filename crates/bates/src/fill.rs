@@ -1,29 +1,29 @@
-//! `bates fill`: shared pools filled by hand, or kept full by a process that does nothing else.
+//! `bates fill`: fills shared pools once, or keeps them full in a process of its own.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use bates_core::{Amount, Entry, Filled, Machine, ScopeName, Store};
-use bates_sqlite::Opening;
+use bates_core::{FillAmount, FillOutcome, Machine, ScopeParams, SeriesEntry, Store};
+use bates_sqlite::OpenMode;
 use clap::Args;
 
-use crate::ask::server::ServerArgs;
 use crate::background::Background;
 use crate::config::{Config, ConfigArgs, OpenStore};
-use crate::output::{self, Answer, Output, counted};
+use crate::output::{self, Answer, Output, count_of};
 use crate::progress::Progress;
+use crate::remote::server::ServerArgs;
 use crate::scope;
-use crate::serve::{follow, start_fillers, stop_signal};
+use crate::serve::{start_fillers, stop_signal, sync_series};
 
-const ASK_EVERY: Duration = Duration::from_millis(200);
-const ASKS_MAX: usize = 50;
+const POLL_PERIOD: Duration = Duration::from_millis(200);
+const POLLS_MAX: usize = 50;
 
 /// Fill shared pools in Redis
 ///
-/// Fills the pool of one scope, if it is low, and keeps it from then on: every server node, and every `bates fill
-/// --watch`, sees to it. With --watch, keeps all pools of the configuration full until it is stopped. On a data folder
-/// the server does so itself: ask it with --server.
+/// Fills the pool of one scope if it is low. From then on, every server node and every `bates fill --watch` keeps
+/// that pool full. With --watch, keeps all pools of the configuration full until it is stopped. The server of a data
+/// folder fills its pools itself: ask it with --server.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates fill document project=PROJ type=9012\n  \
@@ -47,7 +47,7 @@ pub(crate) struct FillArgs {
     server: bool,
 
     #[command(flatten)]
-    at: ServerArgs,
+    server_args: ServerArgs,
 
     #[command(flatten)]
     config: ConfigArgs,
@@ -56,13 +56,13 @@ pub(crate) struct FillArgs {
 impl FillArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         if self.server {
-            return self.ask(out).await;
+            return self.ask_server(out).await;
         }
         let config = self.config.load(None, None)?;
         if config.pools.is_empty() {
             bail!("no series of the configuration has a pool");
         }
-        let opened = config.store.open(Opening::First).await.inspect_err(|error| {
+        let opened = config.store.open(OpenMode::First).await.inspect_err(|error| {
             if let Some(bates_sqlite::OpenError::InUse(_)) = error.downcast_ref() {
                 output::print_note(
                     "a running server fills the pools of its folder itself: ask it with --server",
@@ -76,11 +76,11 @@ impl FillArgs {
     }
 
     async fn fill(&self, store: impl Store, mut config: Config, out: &mut Output) -> Result<Answer> {
-        let machine = config.machine(store).await?;
+        let machine = config.open_machine(store).await?;
         let Some(series) = &self.series else {
             let stop = stop_signal()?;
             let mut tasks = Background::default();
-            tasks.endless.spawn(follow(machine.clone()));
+            tasks.endless.spawn(sync_series(machine.clone()));
             start_fillers(&mut tasks, &machine, &config.pools);
             let names: Vec<&str> = config.pools.iter().map(|pool| pool.series.as_str()).collect();
             output::print_note(&format!("keeping the pools of {} full", names.join(", ")));
@@ -89,29 +89,35 @@ impl FillArgs {
             machine.close().await;
             return Ok(Answer::Yes);
         };
-        let Some(entry) = machine.named(series) else { bail!("there is no series {series:?}") };
-        let answer = self.push(&machine, &entry, out).await;
+        let Some(entry) = machine.series(series) else { bail!("unknown series {series:?}") };
+        let answer = self.fill_scope(&machine, &entry, out).await;
         machine.close().await;
         answer
     }
 
-    async fn push<S: Store>(&self, machine: &Machine<S>, entry: &Entry, out: &mut Output) -> Result<Answer> {
+    async fn fill_scope<S: Store>(
+        &self,
+        machine: &Machine<S>,
+        entry: &SeriesEntry,
+        out: &mut Output,
+    ) -> Result<Answer> {
         let parameters = scope::pairs(&self.parameters)?;
-        let pool = machine.ask_for_pool(entry, ScopeName { parameters: &parameters, date: None }).await?;
-        let Some(kept) = machine.kept(entry.series().name()) else { bail!("the series has no pool") };
-        let (Amount::UpTo(size) | Amount::Batch(size)) = kept.settings().amount;
+        let pool = machine.request_pool(entry, ScopeParams { parameters: &parameters, date: None }).await?;
+        let Some(pool_set) = machine.pool_set(entry.series().name()) else { bail!("the series has no pool") };
+        let (FillAmount::UpTo(size) | FillAmount::Batch(size)) = pool_set.settings().amount;
         let progress = Mutex::new(Progress::new("numbers", size));
         let progress = || progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let filled = machine.fill(entry, &pool.place.scope, &|pushed| progress().show(pushed, pushed)).await;
+        let filled =
+            machine.fill_pool(entry, &pool.scope_id.scope, &|pushed| progress().show(pushed, pushed)).await;
         progress().end();
         let key = pool.key;
         match filled? {
-            Filled::Done { pushed: 0, .. } => writeln!(out, "{key} is not low: nothing was pushed")?,
-            Filled::Done { pushed, renewed } => {
-                let renewed = if renewed { ", begun anew" } else { "" };
-                writeln!(out, "{} pushed to {key}{renewed}", counted(pushed, "number"))?;
+            FillOutcome::Done { pushed: 0, .. } => writeln!(out, "{key} is not low: nothing was pushed")?,
+            FillOutcome::Done { pushed, renewed } => {
+                let renewed = if renewed { ", as a new list" } else { "" };
+                writeln!(out, "{} pushed to {key}{renewed}", count_of(pushed, "number"))?;
             }
-            Filled::Elsewhere => {
+            FillOutcome::Elsewhere => {
                 writeln!(out, "{key} is being filled by another process")?;
                 return Ok(Answer::No);
             }
@@ -119,19 +125,19 @@ impl FillArgs {
         Ok(Answer::Yes)
     }
 
-    async fn ask(&self, out: &mut Output) -> Result<Answer> {
+    async fn ask_server(&self, out: &mut Output) -> Result<Answer> {
         let name = self.series.as_deref().unwrap_or_default();
-        let series = scope::series(&self.at.client()?, name, &self.parameters, None)?;
+        let series = scope::series(&self.server_args.client()?, name, &self.parameters, None)?;
         let key = series.keep_pool().await?.key;
-        for _ in 0..ASKS_MAX {
+        for _ in 0..POLLS_MAX {
             let pools = series.pools().await?;
             if let Some(level @ 1..) = pools.iter().find(|pool| pool.key == key).and_then(|pool| pool.level) {
-                writeln!(out, "{key} holds {}", counted(level, "number"))?;
+                writeln!(out, "{key} holds {}", count_of(level, "number"))?;
                 return Ok(Answer::Yes);
             }
-            tokio::time::sleep(ASK_EVERY).await;
+            tokio::time::sleep(POLL_PERIOD).await;
         }
-        writeln!(out, "{key} is not filled yet: the log of the server says why")?;
+        writeln!(out, "{key} is not filled yet: see the log of the server")?;
         Ok(Answer::No)
     }
 }

@@ -1,25 +1,27 @@
-//! `bates floor`: raises the cursor of a scope, so that nothing below it is ever issued again.
+//! `bates floor`: raises the cursor of a scope, so that no position below it is issued again.
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use bates_core::{Entry, Lease, Machine, Place, Position, ScopeKey, ScopeName, Store, SystemRuntime};
+use bates_core::{
+    Machine, Position, PositionRange, ScopeId, ScopeKey, ScopeParams, SeriesEntry, Store, SystemRuntime,
+};
 use bates_pattern::Date;
-use bates_sqlite::Opening;
+use bates_sqlite::OpenMode;
 use clap::Args;
 
-use crate::config::{Config, ConfigArgs, OpenStore, PoolOf, StoreAt};
+use crate::config::{Config, ConfigArgs, OpenStore, SeriesPool, StoreLocation};
 use crate::output::{self, Answer, Output};
 use crate::recall::{RecallArgs, Stage};
 use crate::scope;
-use crate::serve::know_pools;
+use crate::serve::open_pools;
 
-/// Raise a cursor: no position below it is ever issued again
+/// Raise a cursor, so that no position below it is ever issued again
 ///
-/// For numbers that were given by somebody else, or after an old backup was restored. A cursor that is higher stays
-/// where it is; none is ever lowered. The server of a data folder must be stopped. Nodes on PostgreSQL may run: they give
-/// up what they hold of the series, and the command waits until each of them has. It refuses where a node does not
-/// answer, or a client holds numbers below the floor.
+/// Use it for numbers that another system issued, or after an old backup was restored. A cursor that is already
+/// higher stays; no cursor is ever lowered. Stop the server of a data folder first. Nodes on PostgreSQL may keep
+/// running: they release their numbers of the series, and the command waits for each of them. It refuses if a node
+/// does not answer, or if a client holds numbers below the floor.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates floor short 50000\n  \
@@ -33,23 +35,23 @@ pub(crate) struct FloorArgs {
     #[arg(required_unless_present_any = ["accept_timeline", "accept_loss"])]
     series: Option<String>,
 
-    /// The parameters of the scope as NAME=VALUE, and last the first position that may be issued
+    /// The parameters of the scope as NAME=VALUE, then the first position that may be issued
     #[arg(required_unless_present_any = ["accept_timeline", "accept_loss"], value_name = "NAME=VALUE … POSITION")]
     words: Vec<String>,
 
-    /// Let nodes issue again from a PostgreSQL that was restored or failed over, once the cursors are raised
+    /// Let nodes issue again after PostgreSQL was restored or failed over; raise the cursors first
     #[arg(long, conflicts_with_all = ["series", "date"])]
     accept_timeline: bool,
 
-    /// Let a data folder issue again although commits are missing, once the cursors are raised
+    /// Let a data folder issue again although commits are missing; raise the cursors first
     #[arg(long, conflicts_with_all = ["series", "date", "accept_timeline"])]
     accept_loss: bool,
 
-    /// The business date, for a series that starts again by date
+    /// The business date, for a series that restarts by date
     #[arg(long, value_name = "DATE", value_parser = scope::date)]
     date: Option<Date>,
 
-    /// Go on although the Redis server of a shared pool cannot be asked: its list may give numbers below the floor
+    /// Go on even if the Redis server of a shared pool is unreachable: its list may hold numbers below the floor
     #[arg(long)]
     without_pools: bool,
 
@@ -64,23 +66,23 @@ impl FloorArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let config = self.config.load(None, None)?;
         match &config.store {
-            StoreAt::Folder(_) if self.accept_timeline => {
+            StoreLocation::Folder(_) if self.accept_timeline => {
                 bail!("--accept-timeline is for a store on PostgreSQL")
             }
-            StoreAt::Postgres(..) if self.accept_loss => bail!("--accept-loss is for a data folder"),
+            StoreLocation::Postgres(..) if self.accept_loss => bail!("--accept-loss is for a data folder"),
             _ => {}
         }
-        match config.store.open(Opening::Stopped).await? {
+        match config.store.open(OpenMode::Stopped).await? {
             OpenStore::Folder(store) if self.accept_loss => {
                 let store = Arc::new(store);
                 raise_past_pools(store.clone(), config, self).await?;
-                let told = if store.accept_loss()? {
-                    "the commits that are missing are given up: the store issues again. Numbers issued in these commits \
-                     come again in every scope that `bates floor` did not raise before"
+                let outcome = if store.accept_loss()? {
+                    "the missing commits are accepted as lost: the store issues again. Their numbers are issued a \
+                     second time in every scope that `bates floor` did not raise first"
                 } else {
                     "no commits are missing: the store issues as before"
                 };
-                writeln!(out, "{told}")?;
+                writeln!(out, "{outcome}")?;
             }
             OpenStore::Postgres(store) if self.accept_timeline => {
                 let store = Arc::new(store);
@@ -88,8 +90,8 @@ impl FloorArgs {
                 let timeline = store.accept().await?;
                 writeln!(
                     out,
-                    "timeline {timeline} is accepted: nodes issue again. If the database lost commits, their numbers come \
-                     again in every scope that `bates floor` did not raise before"
+                    "timeline {timeline} is accepted: nodes issue again. If the database lost commits, their numbers are \
+                     issued a second time in every scope that `bates floor` did not raise first"
                 )?;
             }
             OpenStore::Folder(store) => return raise(store, config, self, out).await,
@@ -99,23 +101,23 @@ impl FloorArgs {
     }
 }
 
-/// Numbers pushed into a list during the lost commits may have been taken: cursors go past them.
+/// Raises cursors past all that was pushed into pools: programs may have taken numbers of the lost commits.
 async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorArgs) -> Result<()> {
     if config.pools.is_empty() {
         return Ok(());
     }
     let machine = Machine::open(store, config.series, Arc::new(SystemRuntime)).await?;
-    know_pools(&machine, &config.pools)?;
-    for PoolOf { series, .. } in &config.pools {
-        let Some(entry) = machine.named(series.as_str()) else { continue };
+    open_pools(&machine, &config.pools)?;
+    for SeriesPool { series, .. } in &config.pools {
+        let Some(entry) = machine.series(series.as_str()) else { continue };
         let mut after = None;
         loop {
             let page = machine.pools_of(&entry, after, 1_000).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
             for (scope, _) in page {
-                if let Some(to) = emptied(&machine, &entry, &scope, args.without_pools).await? {
-                    machine.raise_floor_of(&entry, &scope, to).await?;
+                if let Some(to) = empty_pool(&machine, &entry, &scope, args.without_pools).await? {
+                    machine.raise_scope_floor(&entry, &scope, to).await?;
                 }
             }
         }
@@ -123,62 +125,68 @@ async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorAr
     Ok(())
 }
 
-/// Empties the list of a pool; returns the position past all that were ever pushed into it.
-pub(crate) async fn emptied<S: Store>(
+/// Empties the list of a pool; returns the position after the last one ever pushed into it.
+pub(crate) async fn empty_pool<S: Store>(
     machine: &Machine<S>,
-    entry: &Entry,
+    entry: &SeriesEntry,
     scope: &ScopeKey,
     without_pools: bool,
 ) -> Result<Option<u64>> {
     match machine.empty_pool(entry, scope).await {
         Err(error) if without_pools => {
-            output::print_note(&format!("the list of {scope} is as it was: {error}"));
+            output::print_note(&format!("the list of {scope} was not emptied: {error}"));
             Ok(None)
         }
-        emptied => emptied.context(
-            "the pool of the scope cannot be emptied, and its list may give what must not be issued. With \
-             --without-pools nobody looks at it",
+        result => result.context(
+            "cannot empty the pool of the scope, whose list may hold numbers that must not be issued; with \
+             --without-pools the command goes on",
         ),
     }
 }
 
-fn past_what_was_pushed(floor: u64, pushed_to: Option<u64>) -> u64 {
+fn floor_past_pool(floor: u64, pushed_to: Option<u64>) -> u64 {
     let Some(to) = pushed_to.filter(|to| *to > floor) else { return floor };
-    output::print_note(&format!("the list of its pool had numbers below {to}, which may have been taken"));
+    output::print_note(&format!(
+        "the floor is raised to {to}: the pool held numbers up to there, which may have been taken"
+    ));
     to
 }
 
 async fn raise(store: impl Store, mut config: Config, args: &FloorArgs, out: &mut Output) -> Result<Answer> {
-    let (floor, parameters) = args.words.split_last().context("a position is missing")?;
-    let floor: u64 = floor.parse().with_context(|| format!("{floor:?} is no position"))?;
+    let (floor, parameters) = args.words.split_last().context("missing position")?;
+    let floor: u64 =
+        floor.parse().with_context(|| format!("invalid position {floor:?}: expected a whole number"))?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());
-    let machine = config.machine(store).await?;
-    let Some(entry) = machine.named(series) else { bail!("there is no series {series:?}") };
+    let machine = config.open_machine(store).await?;
+    let Some(entry) = machine.series(series) else { bail!("unknown series {series:?}") };
     if floor > entry.series().end() {
-        bail!("position {floor} lies behind {}, the last one of the series", entry.series().end() - 1);
+        bail!("position {floor} is past {}, the last one of the series", entry.series().end() - 1);
     }
-    let name = ScopeName { parameters, date: args.date };
-    // Report a mistake in the scope before nodes give anything up.
-    let before = machine.peek(&entry, name).await?.next.map(Position::value);
+    let params = ScopeParams { parameters, date: args.date };
+    // Report a mistake in the scope before nodes release anything.
+    let before = machine.peek(&entry, params).await?.next.map(Position::value);
     let series = entry.series().name().clone();
-    let place = machine.place(&entry, name)?;
-    let is_below = |at: &Place, range: Lease| *at == place && range.from() < floor;
+    let scope_id = machine.scope_id(&entry, params)?;
+    let is_below = |at: &ScopeId, range: PositionRange| *at == scope_id && range.from() < floor;
     args.recall.release(&machine, &series, Stage::Before, is_below).await?;
-    // A series with a pool shows no date.
+    // A series with a pool shows no date, so its scope has no period.
     let scope = ScopeKey::new(parameters.iter().copied(), None)?;
-    let pushed_to = emptied(&machine, &entry, &scope, args.without_pools).await?;
-    let floor = past_what_was_pushed(floor, pushed_to);
-    let now = machine.raise_floor(&entry, name, floor).await?;
-    // A client may have been given numbers in between.
+    let pushed_to = empty_pool(&machine, &entry, &scope, args.without_pools).await?;
+    let floor = floor_past_pool(floor, pushed_to);
+    let now = machine.raise_floor(&entry, params, floor).await?;
+    // A client may have leased numbers in the meantime.
     args.recall.release(&machine, &series, Stage::After, is_below).await?;
-    // A filler may have pushed meanwhile.
-    emptied(&machine, &entry, &scope, args.without_pools).await?;
+    // A filler may have pushed numbers in the meantime.
+    empty_pool(&machine, &entry, &scope, args.without_pools).await?;
     machine.close().await;
     match before {
         Some(before) if now > before => {
-            writeln!(out, "{place}: raised from {before} to {now}: nothing below {now} is issued any more")?;
+            writeln!(
+                out,
+                "{scope_id}: raised from {before} to {now}; no position below {now} is issued again"
+            )?;
         }
-        _ => writeln!(out, "{place}: stays at {now}, which is not below {floor}")?,
+        _ => writeln!(out, "{scope_id}: stays at {now}, which is not below {floor}")?,
     }
     // Numbers issued meanwhile may have moved the cursor further than the floor.
     Ok(if now >= floor { Answer::Yes } else { Answer::No })

@@ -13,7 +13,7 @@
 //! assert_eq!(documents.next().await?, "PROJ-9012-1001");
 //! assert_eq!(documents.take(100).await?.len(), 100);
 //! drop(documents);
-//! bates.close().await;
+//! bates.close().await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -30,17 +30,16 @@ mod background;
 mod embed;
 
 pub use bates_core::{
-    AssignRefused, Assigned, Auditing, Closed, Code, Decision, Delivering, Delivery, Document, Entry, Filter,
-    Found, Gap, GapFilter, How, IssueError, Lease, LeaseRefused, Limits, Machine, MachineError, Missing,
-    NextError, NotAtHand, Numbers, Peek, Place, Promise, Reason, Reconciled, Record, RecordFilter, Runtime,
-    ScopeKey, ScopeRefused, SeriesName, Sink, State, StoreError, SystemRuntime, Undelivered,
+    Assignment, AuditFilter, AuditPolicy, AuditRecord, Channel, DeliverFuture, Delivery, DeliveryError,
+    Document, DocumentAction, DocumentError, DocumentFilter, DocumentState, ErrorCode, Gap, GapFilter,
+    GapReason, IdentifierMatch, IssueError, LeaseError, Limits, Machine, MachineError, MissingRange,
+    NextError, NotCached, Peek, PositionRange, Promise, ReconcileReport, ReleaseReport, Runtime, ScopeError,
+    ScopeId, ScopeKey, SeriesEntry, SeriesName, Sink, StoreError, SystemRuntime, Timestamp,
 };
-pub use bates_pattern::{Date, Position, Reset, Verdict};
-/// A number held in advance: a position, rendered when it is read.
-pub use bates_prefetch::Number as HeldNumber;
-pub use bates_prefetch::{CloseError, Empty, Prefetch};
-pub use bates_sqlite::{Damage, OpenError, Opening, SqliteStore};
-pub use embed::{Bates, Error, Leases, Number, Numbering, Prefetched, Series, Settings};
+pub use bates_pattern::{Date, Number, Position, Reset, Verdict};
+pub use bates_prefetch::{CloseError, Prefetch, TakeError, UnrenderedNumber};
+pub use bates_sqlite::{Damage, OpenError, OpenMode, SqliteStore};
+pub use embed::{Bates, Error, Leases, Numbering, Prefetched, Series, Settings};
 /// The id of a document or reservation.
 pub use uuid::Uuid;
 

@@ -1,8 +1,9 @@
-//! The `bates` binary: reads the command line, runs the command, answers with an exit code.
-//! Exit codes: 0 done; 1 the answer is no (an invalid identifier, an exhausted space); 2 a bad call; 3 I/O failed.
+//! The `bates` binary: reads the command line, runs the command, and maps the result to an exit code.
+//!
+//! Exit codes: 0 success; 1 the answer is no (an invalid identifier, an exhausted scope); 2 invalid usage or
+//! configuration; 3 a server, a store or other I/O failed.
 
 mod adopt;
-mod ask;
 mod background;
 mod check;
 mod config;
@@ -16,6 +17,7 @@ mod pattern;
 mod progress;
 mod promise;
 mod recall;
+mod remote;
 mod scope;
 mod serve;
 
@@ -25,7 +27,7 @@ use clap::{Parser, Subcommand};
 
 use output::{Answer, Output};
 
-/// A numbering machine: identifiers that are never repeated, fast, and accounted for.
+/// A numbering machine: issues identifiers that never repeat, and accounts for each of them
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -38,7 +40,8 @@ use output::{Answer, Output};
     bates pattern render '{project}-{type}-{seq}' --position 1001 \\\n    \
     --param project=PROJ --param type=9012\n  \
     bates pattern capacity '{seq:base62:6}' --rate 1000/s\n\n\
-    Exit codes: 0 done; 1 the answer is no; 2 a bad call; 3 something outside failed."
+    Exit codes: 0 success; 1 the answer is no; 2 invalid usage or configuration; \
+    3 a server, a store or other I/O failed."
 )]
 struct Bates {
     #[command(subcommand)]
@@ -48,18 +51,18 @@ struct Bates {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::ServeArgs),
-    Next(ask::numbers::NextArgs),
-    Pop(ask::numbers::PopArgs),
-    Peek(ask::numbers::PeekArgs),
-    Validate(ask::validate::ValidateArgs),
-    Series(ask::series::SeriesArgs),
+    Next(remote::numbers::NextArgs),
+    Pop(remote::numbers::PopArgs),
+    Peek(remote::numbers::PeekArgs),
+    Validate(remote::validate::ValidateArgs),
+    Series(remote::series::SeriesArgs),
     Import(import::ImportArgs),
     Adopt(adopt::AdoptArgs),
-    Outbox(ask::outbox::OutboxArgs),
-    Reconcile(ask::gaps::ReconcileArgs),
-    Gaps(ask::gaps::GapsArgs),
-    Leases(ask::leases::LeasesArgs),
-    Audit(ask::audit::AuditArgs),
+    Outbox(remote::outbox::OutboxArgs),
+    Reconcile(remote::gaps::ReconcileArgs),
+    Gaps(remote::gaps::GapsArgs),
+    Leases(remote::leases::LeasesArgs),
+    Audit(remote::audit::AuditArgs),
     Fill(fill::FillArgs),
     Init(config::InitArgs),
     Check(check::CheckArgs),
@@ -67,7 +70,7 @@ enum Command {
     Floor(floor::FloorArgs),
     MoveStore(move_store::MoveStoreArgs),
     Migrate(migrate::MigrateArgs),
-    /// Try a pattern: positions into identifiers and back, without a server.
+    /// Try a pattern without a server: render, parse and validate identifiers
     #[command(
         subcommand,
         after_help = "Examples:\n  \
@@ -80,7 +83,7 @@ enum Command {
 }
 
 impl Command {
-    /// A command whose answer cannot be no returns nothing.
+    /// A command that cannot answer no returns `()`.
     async fn run(self, out: &mut Output) -> anyhow::Result<Answer> {
         match self {
             Self::Serve(args) => args.run(out).await?,
@@ -115,7 +118,7 @@ async fn main() -> ExitCode {
     let answer = Box::pin(Bates::parse().command.run(&mut out)).await;
     let flushed = out.flush();
     let answer = answer.and_then(|answer| flushed.map(|()| answer));
-    match answer.map_err(ask::server::explain) {
+    match answer.map_err(remote::server::explain) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::FAILURE,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,

@@ -1,4 +1,5 @@
-//! How the binary speaks: plain lines, JSON for machines, errors on standard error, colour on a terminal.
+//! Output of the commands: lines, tables and JSON on standard output, errors and notes on standard error, colors only
+//! on a terminal.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +10,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use crate::ask::server::Refused;
+use crate::remote::server::Refusal;
 
 const STDOUT: &str = "standard output";
 
@@ -20,7 +21,7 @@ pub(crate) const FAINT: Style = Style::new().dimmed();
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Yes,
-    /// The call was good and the answer is no: exit code 1.
+    /// The command worked, and the answer is no: exit code 1.
     No,
 }
 
@@ -30,7 +31,7 @@ impl Answer {
     }
 }
 
-/// Standard output in large writes; colours are left out unless it is a terminal.
+/// Buffered standard output, without colors unless it is a terminal.
 pub(crate) struct Output(io::BufWriter<anstream::AutoStream<io::Stdout>>);
 
 impl Output {
@@ -43,12 +44,12 @@ impl Output {
         self.0.write_fmt(text).context(STDOUT)
     }
 
-    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<()> {
+    pub(crate) fn print_json(&mut self, value: &impl Serialize) -> Result<()> {
         serde_json::to_writer(&mut self.0, value).map_err(io::Error::from).context(STDOUT)?;
         self.0.write_all(b"\n").context(STDOUT)
     }
 
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn print_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.0.write_all(bytes).context(STDOUT)
     }
 
@@ -66,50 +67,54 @@ pub(crate) fn print_note(note: &str) {
     let _ = writeln!(anstream::stderr(), "{FAINT}note: {note}{FAINT:#}");
 }
 
-/// Whether the reader of the output went away, as `head` does, which is no error.
+/// Whether the reader closed the pipe, as `head` does. That is not an error.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
-    match error.downcast_ref::<Refused>() {
-        Some(refused) => refused.exit_code,
+    match error.downcast_ref::<Refusal>() {
+        Some(refusal) => refusal.exit_code,
         None if let Some(error) = error.downcast_ref::<bates_core::FillError>() => error.code().exit_code(),
-        None if error.downcast_ref::<io::Error>().is_some() || is_of_store(error) => 3,
+        None if error.downcast_ref::<io::Error>().is_some() || is_store_failure(error) => 3,
         None => 2,
     }
 }
 
-/// Whether a store could not be reached or used, rather than was named wrongly.
-fn is_of_store(error: &anyhow::Error) -> bool {
+/// Whether the store failed. A wrong address, or a database without a store, is invalid usage instead.
+fn is_store_failure(error: &anyhow::Error) -> bool {
     use bates_postgres::OpenError;
     error.downcast_ref().is_some_and(|error| !matches!(error, OpenError::Address(_) | OpenError::NoStore(_)))
         || error.downcast_ref::<bates_core::StoreError>().is_some()
 }
 
-/// Replaces control characters, with which a text from outside could steer a terminal.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if text.contains(is_steering) { text.replace(is_steering, "\u{fffd}").into() } else { text.into() }
+/// Replaces control characters, so that text from outside cannot control the terminal.
+pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
+    if text.contains(is_terminal_control) {
+        text.replace(is_terminal_control, "\u{fffd}").into()
+    } else {
+        text.into()
+    }
 }
 
-fn is_steering(character: char) -> bool {
+fn is_terminal_control(character: char) -> bool {
     character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-pub(crate) fn width(text: &str) -> usize {
-    printable(text).width()
+pub(crate) fn display_width(text: &str) -> usize {
+    sanitize(text).width()
 }
 
-pub(crate) fn padded(text: &str, columns: usize) -> String {
-    format!("{}{}", printable(text), " ".repeat(columns.saturating_sub(width(text))))
+pub(crate) fn pad(text: &str, columns: usize) -> String {
+    format!("{}{}", sanitize(text), " ".repeat(columns.saturating_sub(display_width(text))))
 }
 
-/// The first row holds the heads of the columns.
-pub(crate) fn table<const N: usize>(out: &mut Output, rows: &[[String; N]]) -> Result<()> {
-    let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
+/// The first row is the header.
+pub(crate) fn print_table<const N: usize>(out: &mut Output, rows: &[[String; N]]) -> Result<()> {
+    let widest = |column: usize| rows.iter().map(|row| display_width(&row[column])).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(widest);
     for (at, row) in rows.iter().enumerate() {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| padded(cell, width)).collect();
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| pad(cell, width)).collect();
         let (line, style) = (cells.join("  "), if at == 0 { FAINT } else { Style::new() });
         writeln!(out, "{style}{}{style:#}", line.trim_end())?;
     }
@@ -117,12 +122,12 @@ pub(crate) fn table<const N: usize>(out: &mut Output, rows: &[[String; N]]) -> R
 }
 
 /// `1 position`, `2 positions`.
-pub(crate) fn counted(count: u64, thing: &str) -> String {
-    format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
+pub(crate) fn count_of(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", group_digits(count), if count == 1 { "" } else { "s" })
 }
 
 /// `1,000,000`.
-pub(crate) fn grouped(number: u64) -> String {
+pub(crate) fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
     groups.join(",")

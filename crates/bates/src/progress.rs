@@ -1,11 +1,11 @@
-//! Progress of long work: one line on a terminal that is written over, elsewhere nothing.
+//! Shows the progress of long work on one line of a terminal; prints nothing elsewhere.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use bates_core::{Runtime as _, SystemRuntime};
 
-use crate::output::grouped;
+use crate::output::group_digits;
 
 const PERIOD: Duration = Duration::from_millis(200);
 
@@ -24,20 +24,20 @@ impl Progress {
         Self { is_shown, noun, size, began, shown: Duration::ZERO, first: None }
     }
 
-    pub(crate) fn show(&mut self, things: u64, work: u64) {
+    pub(crate) fn show(&mut self, items: u64, work: u64) {
         let now = SystemRuntime.elapsed();
-        let (things_before, work_before) = *self.first.get_or_insert((things, work));
+        let (items_before, work_before) = *self.first.get_or_insert((items, work));
         if !self.is_shown || now.saturating_sub(self.shown) < PERIOD {
             return;
         }
         self.shown = now;
         let seconds = now.saturating_sub(self.began).as_secs().max(1);
-        let rate = (things - things_before) / seconds;
+        let rate = (items - items_before) / seconds;
         let pace = ((work - work_before) / seconds).max(1);
         let left = self.size.saturating_sub(work) / pace;
         let percent = (work.min(self.size) * 100).checked_div(self.size).unwrap_or(100);
-        let (things, rate, noun) = (grouped(things), grouped(rate), self.noun);
-        let line = format!("{percent:>3} %  {things} {noun}  {rate}/s  {left} s left");
+        let (items, rate, noun) = (group_digits(items), group_digits(rate), self.noun);
+        let line = format!("{percent:>3} %  {items} {noun}  {rate}/s  {left} s left");
         let _ = write!(std::io::stderr(), "\r{line:<70}");
     }
 

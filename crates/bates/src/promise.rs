@@ -1,12 +1,12 @@
-//! `bates series promise`: changes what a series promises, in the store itself.
+//! `bates series promise`: changes the promise that the store has pinned for a series.
 
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use bates_api::Description;
-use bates_core::{Machine, Origin, Promise, SeriesName, SeriesSpec, Store, SystemRuntime};
+use bates_api::SeriesDescription;
+use bates_core::{Machine, Promise, SeriesName, SeriesOrigin, SeriesSpec, Store, SystemRuntime};
 use bates_server::series;
-use bates_sqlite::Opening;
+use bates_sqlite::OpenMode;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs, OpenStore};
@@ -15,10 +15,10 @@ use crate::recall::{RecallArgs, Stage};
 
 /// Change what a series promises: unique, ordered or gapless
 ///
-/// The promise of a series is pinned in the store. A series that becomes gapless is so from its next number on. The server
-/// of a data folder must be stopped, or asked with PATCH /v1/series/NAME instead. Nodes on PostgreSQL may run: they give up
-/// what they hold of the series, and follow within a second. A configuration file that describes the series has to be
-/// changed as well: a node whose file disagrees does not start.
+/// The store pins the promise of a series. A series that becomes gapless is gapless from its next number on. Stop the
+/// server of a data folder first, or send it PATCH /v1/series/NAME instead. Nodes on PostgreSQL may keep running:
+/// they release their numbers of the series, and follow within a second. If the configuration file describes the
+/// series, change it as well: a node whose file disagrees does not start.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates series promise invoice gapless\n  \
@@ -27,7 +27,7 @@ pub(crate) struct PromiseArgs {
     /// The series
     series: String,
 
-    /// What it promises from now on
+    /// The new promise
     #[arg(value_parser = ["unique", "ordered", "gapless"])]
     promise: String,
 
@@ -41,7 +41,7 @@ pub(crate) struct PromiseArgs {
 impl PromiseArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
-        match config.store.open(Opening::Existing).await? {
+        match config.store.open(OpenMode::Existing).await? {
             OpenStore::Folder(store) => change(store, config, self, out).await,
             OpenStore::Postgres(store) => change(store, config, self, out).await,
         }
@@ -52,20 +52,20 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs, out: &mut
     let (name, to): (SeriesName, Promise) = (args.series.parse()?, args.promise.parse()?);
     let described = config.series.iter().find(|spec| spec.name == name).map(|spec| spec.promise);
     let machine = open_as_pinned(store, config.series).await?;
-    let Some(entry) = machine.named(name.as_str()) else { bail!("there is no series {:?}", name.as_str()) };
+    let Some(entry) = machine.series(name.as_str()) else { bail!("unknown series {:?}", name.as_str()) };
     let (from, keeps_order) = (entry.spec().promise, to != Promise::Unique);
     if keeps_order && config.pools.iter().any(|pool| pool.series == name) {
         bail!(
-            "series {:?} has a shared pool, whose numbers are not taken in order: take the pool out of the configuration, \
-             and change the promise then",
+            "series {:?} has a shared pool, whose numbers are not taken in order: remove the pool from the configuration, \
+             then change the promise",
             name.as_str()
         );
     }
     if from != to {
         args.recall.release(&machine, &name, Stage::Before, |_, _| keeps_order).await?;
         match entry.origin() {
-            Origin::File => machine.change_promise(&name, to).await?,
-            Origin::Api => machine.amend(&name, |spec| described_as(spec, to)).await?,
+            SeriesOrigin::File => machine.change_promise(&name, to).await?,
+            SeriesOrigin::Api => machine.change_series(&name, |spec| described_as(spec, to)).await?,
         }
     }
     if keeps_order {
@@ -76,27 +76,27 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs, out: &mut
     if from == to {
         writeln!(out, "series {name} promises {to}, as before")?;
     } else {
-        writeln!(out, "series {name} promises {to} from now on, and no longer {from}")?;
+        writeln!(out, "series {name} promises {to} from now on, instead of {from}")?;
     }
     if let Some(described) = described.filter(|described| *described != to) {
-        writeln!(out, "the configuration describes it as {described}: change that before the next start")?;
+        writeln!(out, "the configuration still says {described}: change it before the next start")?;
     }
     Ok(())
 }
 
-/// The file may describe the new promise already: what the store has pinned is changed.
+/// Opens each series with its pinned promise, because the file may describe the new one already.
 async fn open_as_pinned<S: Store>(store: S, mut specs: Vec<SeriesSpec>) -> Result<Machine<S>> {
     for (series, promise) in store.promises().await? {
         specs.iter_mut().filter(|spec| spec.name == series).for_each(|spec| spec.promise = promise);
     }
     let machine = Machine::open(Arc::new(store), specs, Arc::new(SystemRuntime)).await?;
-    machine.restore(series::read_spec).await?;
+    machine.load_series(series::parse_spec).await?;
     Ok(machine)
 }
 
 fn described_as(spec: &SeriesSpec, promise: Promise) -> Result<SeriesSpec> {
-    let mut description: Description =
-        serde_json::from_str(&spec.description).context("its description cannot be read")?;
+    let mut description: SeriesDescription =
+        serde_json::from_str(&spec.description).context("cannot read its description")?;
     promise.name().clone_into(&mut description.promise);
-    Ok(series::spec(&description, spec.name.clone())?)
+    Ok(series::build_spec(&description, spec.name.clone())?)
 }

@@ -1,35 +1,36 @@
-//! Has nodes give up what they hold of a series before a command changes it, and refuses where a node stays silent or a
-//! client holds what must not be issued. Must never go on without saying which numbers may come twice.
+//! Recalls a series from all nodes before a command changes it. Refuses if a node does not answer, or if a client
+//! holds numbers that must not be issued. Must never go on without naming the numbers that may be issued twice.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use bates_core::{
-    CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, Holder, Lease, Machine, Place, ScopeKey, SeriesName,
-    Store,
+    CLIENT_LEASE_TTL, ClientLease, ClientLeaseFilter, Holder, Machine, PositionRange, ScopeId, ScopeKey,
+    SeriesName, Store,
 };
 use clap::Args;
 
-use crate::output::{self, counted};
+use crate::output::{self, count_of};
 
 const PAGE: usize = 1_000;
 
-/// Of further holders only their count is shown.
-const NAMED_MAX: usize = 5;
+/// Max holders listed in a message; the rest are only counted.
+const LINES_MAX: usize = 5;
 
 /// How long to wait for holders, and whether to go on without them.
 #[derive(Debug, Args)]
 pub(crate) struct RecallArgs {
-    /// How long to wait for nodes on PostgreSQL to give up what they hold of the series
+    /// How long to wait for nodes on PostgreSQL to release their numbers
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) wait: u64,
 
-    /// Go on although a node does not answer or a client holds numbers that must not be issued: they may come twice
+    /// Go on even if a node does not answer or a client holds numbers that must not be issued: these may be issued
+    /// twice
     #[arg(long)]
     pub(crate) accept_risk: bool,
 }
 
-/// Whether the command that recalls a series has written its change.
+/// Whether the command has written its change yet.
 #[derive(Clone, Copy)]
 pub(crate) enum Stage {
     Before,
@@ -37,11 +38,11 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    const fn told(self) -> &'static str {
+    const fn describe(self) -> &'static str {
         match self {
             Self::Before => {
-                "Nothing else was changed: nodes that answered gave up the numbers that they held of the series, which \
-                 are gaps now."
+                "Nothing else was changed: the nodes that answered released their numbers of the series, which are now \
+                 gaps."
             }
             Self::After => "The change is written, but these numbers may still be issued.",
         }
@@ -55,31 +56,31 @@ impl RecallArgs {
         machine: &Machine<S>,
         series: &SeriesName,
         stage: Stage,
-        concerns: impl Fn(&Place, Lease) -> bool,
+        is_forbidden: impl Fn(&ScopeId, PositionRange) -> bool,
     ) -> Result<()> {
         self.recall(machine, series, stage).await?;
-        let leases = client_leases(machine, series, concerns).await?;
+        let leases = client_leases(machine, series, is_forbidden).await?;
         if leases.is_empty() {
             return Ok(());
         }
-        let (count, name) = (counted(leases.len() as u64, "client lease"), series.as_str());
-        let held = listed(leases.iter().map(told_of_lease));
+        let (count, name) = (count_of(leases.len() as u64, "client lease"), series.as_str());
+        let held = list_lines(leases.iter().map(describe_lease));
         let is_crashed = |lease: &ClientLease| {
             let age = machine.now().duration_since(lease.at);
-            Duration::try_from(age).is_ok_and(|age| age > CLIENT_LEASE_SPAN)
+            Duration::try_from(age).is_ok_and(|age| age > CLIENT_LEASE_TTL)
         };
-        // A client that was silent for a day counts as crashed, as in the report of gaps.
+        // A client that was silent for a day counts as crashed, as in the gap report.
         if self.accept_risk || leases.iter().all(is_crashed) {
             output::print_note(&format!(
-                "{count} of series {name:?} hold numbers that must not be issued; these may come twice:{held}"
+                "clients hold numbers of series {name:?} that must not be issued, in {count}; these may be issued twice:{held}"
             ));
             return Ok(());
         }
         bail!(
-            "{count} of series {name:?} hold numbers that must not be issued:{held}\n{} Have these \
-             clients close, which returns what they did not use (`bates leases` lists them, with the server running), \
-             or go on with --accept-risk: the numbers that they hold may then come twice",
-            stage.told()
+            "clients hold numbers of series {name:?} that must not be issued, in {count}:{held}\n{} Close these clients, which \
+             returns their unused numbers (`bates leases` lists them while the server runs). With --accept-risk the \
+             command goes on, and the numbers that they hold may be issued twice",
+            stage.describe()
         )
     }
 
@@ -88,21 +89,20 @@ impl RecallArgs {
         if recalled.silent.is_empty() {
             return Ok(());
         }
-        let (nodes, name) = (counted(recalled.silent.len() as u64, "node"), series.as_str());
-        let held = listed(recalled.silent.iter().map(told_of_node));
+        let (nodes, name) = (count_of(recalled.silent.len() as u64, "node"), series.as_str());
+        let held = list_lines(recalled.silent.iter().map(describe_node));
         if self.accept_risk {
             machine.write_off(&recalled).await?;
             output::print_note(&format!(
-                "{nodes} did not answer, and may still issue what they hold of series {name:?}; these numbers may come \
-                 twice:{held}"
+                "{nodes} did not answer; the numbers that they hold of series {name:?} may be issued twice:{held}"
             ));
             return Ok(());
         }
         bail!(
-            "{nodes} did not give up numbers of series {name:?} within {} s:{held}\n{} Stop these nodes and run the \
-             command again, or go on with --accept-risk: the numbers that they hold may then come twice",
+            "{nodes} did not release their numbers of series {name:?} within {} s:{held}\n{} Stop these nodes and run the \
+             command again. With --accept-risk the command goes on, and the numbers that they hold may be issued twice",
             self.wait,
-            stage.told()
+            stage.describe()
         )
     }
 }
@@ -110,7 +110,7 @@ impl RecallArgs {
 async fn client_leases<S: Store>(
     machine: &Machine<S>,
     series: &SeriesName,
-    concerns: impl Fn(&Place, Lease) -> bool,
+    is_forbidden: impl Fn(&ScopeId, PositionRange) -> bool,
 ) -> Result<Vec<ClientLease>> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
@@ -118,39 +118,47 @@ async fn client_leases<S: Store>(
         let page = machine.leases(of, after, PAGE).await.context("cannot read the leases of clients")?;
         let Some(last) = page.last() else { return Ok(found) };
         after = Some(last.id);
-        let holds = |lease: &ClientLease| lease.ranges.iter().any(|range| concerns(&lease.place, *range));
+        let holds =
+            |lease: &ClientLease| lease.ranges.iter().any(|range| is_forbidden(&lease.scope_id, *range));
         found.extend(page.into_iter().filter(holds));
     }
 }
 
-fn listed(lines: impl ExactSizeIterator<Item = String>) -> String {
-    let more = lines.len().checked_sub(NAMED_MAX + 1).map(|rest| format!("and {} more", rest + 1));
-    lines.take(NAMED_MAX).chain(more).flat_map(|line| ["\n  ".to_owned(), line]).collect()
+fn list_lines(lines: impl ExactSizeIterator<Item = String>) -> String {
+    let more = lines.len().checked_sub(LINES_MAX + 1).map(|rest| format!("and {} more", rest + 1));
+    lines.take(LINES_MAX).chain(more).flat_map(|line| ["\n  ".to_owned(), line]).collect()
 }
 
-pub(crate) fn listed_nodes(silent: &[(SeriesName, Holder)]) -> String {
-    let told = |(series, holder): &(SeriesName, _)| {
-        format!("series {:?}: {}", series.as_str(), told_of_node(holder))
+pub(crate) fn list_nodes(silent: &[(SeriesName, Holder)]) -> String {
+    let describe = |(series, holder): &(SeriesName, _)| {
+        format!("series {:?}: {}", series.as_str(), describe_node(holder))
     };
-    listed(silent.iter().map(told))
+    list_lines(silent.iter().map(describe))
 }
 
-fn told_of_node(holder: &Holder) -> String {
-    let range = |(scope, range): &(ScopeKey, Lease)| match scope.as_str() {
+fn describe_node(holder: &Holder) -> String {
+    let range = |(scope, range): &(ScopeKey, PositionRange)| match scope.as_str() {
         "" => range.to_string(),
         scope => format!("{scope} {range}"),
     };
     let ranges: Vec<String> = holder.ranges.iter().map(range).collect();
     format!(
-        "{}, last heard of {} s ago: up to {} in {}",
+        "{}, last seen {} s ago: up to {} in {}",
         holder.name,
         holder.silent_for.as_secs(),
-        counted(holder.positions, "number"),
+        count_of(holder.positions, "number"),
         ranges.join(", ")
     )
 }
 
-fn told_of_lease(lease: &ClientLease) -> String {
-    let ranges: Vec<String> = lease.ranges.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-    format!("{} of {} since {}: {} {}", lease.id, lease.who, lease.at, lease.place.scope, ranges.join(", "))
+fn describe_lease(lease: &ClientLease) -> String {
+    let ranges: Vec<String> = lease.ranges.iter().take(LINES_MAX).map(ToString::to_string).collect();
+    format!(
+        "{} of {} since {}: {} {}",
+        lease.id,
+        lease.caller,
+        lease.at,
+        lease.scope_id.scope,
+        ranges.join(", ")
+    )
 }

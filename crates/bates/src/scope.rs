@@ -1,4 +1,4 @@
-//! How a scope is written on the command line: `project=PROJ type=9012`, and a date.
+//! Parses a scope from the command line: `project=PROJ type=9012`, and a date.
 
 use anyhow::{Result, anyhow};
 use bates_api::Day;
@@ -6,7 +6,7 @@ use bates_client::{Client, Series};
 use bates_pattern::Date;
 
 pub(crate) fn pairs(words: &[String]) -> Result<Vec<(&str, &str)>> {
-    let wrong = |word: &String| anyhow!("{word:?} is no parameter: expected NAME=VALUE");
+    let wrong = |word: &String| anyhow!("invalid parameter {word:?}: expected NAME=VALUE");
     words.iter().map(|word| split(word).ok_or_else(|| wrong(word))).collect()
 }
 
@@ -20,13 +20,13 @@ fn split(word: &str) -> Option<(&str, &str)> {
 }
 
 pub(crate) fn date(text: &str) -> Result<Date, String> {
-    text.parse().map(Day::date).map_err(|_| "expected a day as YYYY-MM-DD".to_owned())
+    text.parse().map(Day::date).map_err(|_| "expected a date as YYYY-MM-DD".to_owned())
 }
 
 pub(crate) fn series(client: &Client, name: &str, words: &[String], date: Option<Date>) -> Result<Series> {
     let series = client.series(name).scope(pairs(words)?);
     Ok(match date {
-        Some(date) => series.date(&date.to_string())?,
+        Some(date) => series.date(date),
         None => series,
     })
 }

@@ -30,7 +30,7 @@ impl Attempt<'_> {
         while let Some(chunk) = answer.chunk().await.map_err(|error| self.unread(&error))? {
             if body.len() + chunk.len() > BYTES_MAX {
                 let reason = format!("more than {BYTES_MAX} bytes");
-                let error = strange(self.host, status.as_u16(), &reason, self.takes_numbers);
+                let error = unexpected(self.host, status.as_u16(), &reason, self.takes_numbers);
                 return Err(Failed { error, may_pass: false, after: None });
             }
             body.extend_from_slice(&chunk);
@@ -42,7 +42,7 @@ impl Attempt<'_> {
         let Ok(problem) = serde_json::from_slice::<Problem>(&body) else {
             // A proxy without an answer from Bates, which may have had the call.
             let may_burn = self.takes_numbers && status >= 500;
-            let error = strange(self.host, status, "no reason that Bates gives", may_burn);
+            let error = unexpected(self.host, status, "no reason that Bates gives", may_burn);
             return Err(Failed { error, may_pass: is_passing(status) || matches!(status, 502 | 504), after });
         };
         let error = Error::of(Problem { status, ..problem });
@@ -53,7 +53,7 @@ impl Attempt<'_> {
     pub(super) fn unsent(self, error: &reqwest::Error) -> Failed {
         match error.is_connect() {
             true if is_distrust(error) => {
-                let error = Error::Distrusted { host: self.host.into(), cause: cause(error).into() };
+                let error = Error::Untrusted { host: self.host.into(), cause: cause(error).into() };
                 Failed { error, may_pass: false, after: None }
             }
             true => Attempt { takes_numbers: false, ..self }.unread(error),
@@ -72,12 +72,12 @@ impl Attempt<'_> {
     /// The number of attempts is filled in after the last.
     fn away(self, cause: String) -> Failed {
         let (host, cause, may_burn) = (self.host.into(), cause.into(), self.takes_numbers);
-        Failed { error: Error::Away { host, cause, attempts: 0, may_burn }, may_pass: true, after: None }
+        Failed { error: Error::NoAnswer { host, cause, attempts: 0, may_burn }, may_pass: true, after: None }
     }
 }
 
-pub(super) fn strange(host: &str, status: u16, reason: &str, may_burn: bool) -> Error {
-    Error::Strange { host: host.into(), status, reason: reason.into(), may_burn }
+pub(super) fn unexpected(host: &str, status: u16, reason: &str, may_burn: bool) -> Error {
+    Error::Unexpected { host: host.into(), status, reason: reason.into(), may_burn }
 }
 
 /// The innermost error, which says most.

@@ -57,7 +57,7 @@ impl LineAnswers {
             if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 self.begin += end + 1;
                 let read = serde_json::from_slice(&rest[..end]);
-                return read.map(Some).map_err(|error| self.transport.strange(&error.to_string(), false));
+                return read.map(Some).map_err(|error| self.transport.unexpected(&error.to_string(), false));
             }
             self.buffer.drain(..self.begin);
             self.begin = 0;

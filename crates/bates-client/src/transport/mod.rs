@@ -3,9 +3,9 @@
 
 mod address;
 mod answer;
+mod attempts;
 mod lines;
 mod tls;
-mod turns;
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 pub(crate) use self::address::Address;
-use self::answer::{Attempt, Failed, strange};
+use self::answer::{Attempt, Failed, unexpected};
+use self::attempts::Attempts;
+pub(crate) use self::attempts::RetrySettings;
 pub use self::lines::LineAnswers;
 pub(crate) use self::tls::config;
-pub(crate) use self::turns::Patience;
-use self::turns::Turns;
 use crate::error::Error;
 
 /// Well below the minute after which a server closes an idle connection, which could leave a call in doubt.
@@ -53,7 +53,7 @@ pub(crate) struct Transport {
     client: reqwest::Client,
     address: Address,
     secret: Option<HeaderValue>,
-    pub(crate) patience: Patience,
+    pub(crate) patience: RetrySettings,
     process: ProcessGuard,
 }
 
@@ -98,7 +98,7 @@ impl Transport {
         address: Address,
         secret: Option<HeaderValue>,
         tls: rustls::ClientConfig,
-        patience: Patience,
+        patience: RetrySettings,
     ) -> Result<Self, Error> {
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -132,11 +132,12 @@ impl Transport {
     pub(crate) async fn call<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, Error> {
         let takes_numbers = call.takes_numbers();
         let answer = self.bytes(call).await?;
-        serde_json::from_slice(&answer).map_err(|problem| self.strange(&problem.to_string(), takes_numbers))
+        serde_json::from_slice(&answer)
+            .map_err(|problem| self.unexpected(&problem.to_string(), takes_numbers))
     }
 
-    pub(crate) fn strange(&self, reason: &str, may_burn: bool) -> Error {
-        strange(self.host(), 200, reason, may_burn)
+    pub(crate) fn unexpected(&self, reason: &str, may_burn: bool) -> Error {
+        unexpected(self.host(), 200, reason, may_burn)
     }
 
     pub(crate) async fn bytes(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
@@ -148,9 +149,10 @@ impl Transport {
 
     async fn bytes_here(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
         let url = self.address.url(&call.path)?;
-        let Patience { total, answer, .. } = self.patience;
+        let RetrySettings { total, answer, .. } = self.patience;
         let (total, answer) = (call.within.unwrap_or(total), call.within.unwrap_or(answer));
-        let (mut turns, mut is_burned) = (Turns::new(Patience { total, answer, ..self.patience }), false);
+        let (mut turns, mut is_burned) =
+            (Attempts::new(RetrySettings { total, answer, ..self.patience }), false);
         let mut may_burn = !call.takes_numbers();
         loop {
             let Failed { error, may_pass, after } = match self.attempt(&url, &call, turns.left()).await {
@@ -158,8 +160,8 @@ impl Transport {
                 Err(failed) => failed,
             };
             is_burned |= error.may_burn();
-            let may_pass =
-                may_pass && (!matches!(call.retry, Retry::IfBroken) || matches!(error, Error::Away { .. }));
+            let may_pass = may_pass
+                && (!matches!(call.retry, Retry::IfBroken) || matches!(error, Error::NoAnswer { .. }));
             if !turns.rest(may_pass, after).await {
                 return Err(error.told(turns.count, is_burned));
             }
@@ -174,7 +176,7 @@ impl Transport {
     }
 
     /// Asks the server each time: the promise may have changed in the restart that broke the call.
-    async fn may_have_gaps(&self, retry: Retry<'_>, turns: &mut Turns) -> bool {
+    async fn may_have_gaps(&self, retry: Retry<'_>, turns: &mut Attempts) -> bool {
         let Retry::UnlessGapless(series) = retry else { return true };
         let Ok(path) = Path::v1(["series", series]) else { return false };
         let call = Call::get(path);

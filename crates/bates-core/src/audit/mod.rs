@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::machine::Numbers;
-use crate::range::Lease;
-use crate::scope::{Place, ScopeKey};
+use crate::range::PositionRange;
+use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum How {
+pub enum Channel {
     Http,
     Resp,
     Pool,
@@ -26,7 +26,7 @@ pub enum How {
     Library,
 }
 
-impl How {
+impl Channel {
     pub const ALL: [Self; 6] =
         [Self::Http, Self::Resp, Self::Pool, Self::Document, Self::Reservation, Self::Library];
 
@@ -46,7 +46,7 @@ impl How {
     }
 }
 
-impl fmt::Display for How {
+impl fmt::Display for Channel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -54,104 +54,110 @@ impl fmt::Display for How {
 
 /// Who asks for numbers, and how. Used only where a series is audited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct By<'a> {
+pub struct Actor<'a> {
     /// The name of a token, an address, or a pool.
-    pub who: &'a str,
-    pub how: How,
+    pub caller: &'a str,
+    pub channel: Channel,
 }
 
-impl<'a> By<'a> {
+impl<'a> Actor<'a> {
     pub const fn http(who: &'a str) -> Self {
-        Self { who, how: How::Http }
+        Self { caller: who, channel: Channel::Http }
     }
 
     pub const fn resp(who: &'a str) -> Self {
-        Self { who, how: How::Resp }
+        Self { caller: who, channel: Channel::Resp }
     }
 
     pub const fn library(who: &'a str) -> Self {
-        Self { who, how: How::Library }
+        Self { caller: who, channel: Channel::Library }
     }
 
     /// Stores keep times to the microsecond.
-    pub fn at(self, now: Timestamp) -> Taking {
+    pub fn stamp(self, now: Timestamp) -> AuditStamp {
         let at = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
-        Taking { who: self.who.into(), how: self.how, at }
+        AuditStamp { caller: self.caller.into(), channel: self.channel, at }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taking {
+pub struct AuditStamp {
     /// The name of a token, an address, or a pool.
-    pub who: Box<str>,
-    pub how: How,
+    pub caller: Box<str>,
+    pub channel: Channel,
     /// To the microsecond, by the clock of the machine that issued.
     pub at: Timestamp,
 }
 
 /// One range that a caller took.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct AuditRecord {
     /// Makes writing idempotent: a record written twice is there once.
     pub id: Uuid,
-    pub place: Place,
-    pub range: Lease,
+    pub scope_id: ScopeId,
+    pub range: PositionRange,
     pub first: Box<str>,
     pub last: Box<str>,
     /// How many numbers: fewer than positions where rules reject some.
     pub count: u64,
-    pub taking: Taking,
+    pub stamp: AuditStamp,
 }
 
-impl Record {
+impl AuditRecord {
     /// Positions taken as they are, without being rendered.
     pub(crate) fn of_positions(
         id: Uuid,
-        place: &Place,
-        range: Lease,
+        scope_id: &ScopeId,
+        range: PositionRange,
         scope: &Scope,
-        taking: &Taking,
+        stamp: &AuditStamp,
     ) -> Self {
         let number = |position| {
             let number = Position::new(position).and_then(|position| scope.number(position).ok());
             number.unwrap_or_default().into()
         };
         let (first, last) = (number(range.from()), number(range.to() - 1));
-        let (place, taking) = (place.clone(), taking.clone());
-        Self { id, place, range, first, last, count: range.count(), taking }
+        let (scope_id, stamp) = (scope_id.clone(), stamp.clone());
+        Self { id, scope_id, range, first, last, count: range.count(), stamp }
     }
 
     /// The numbers `of` among `all`, which came from the range; `None` if there are none.
     pub(crate) fn of_numbers(
         id: Uuid,
-        place: &Place,
-        range: Lease,
+        scope_id: &ScopeId,
+        range: PositionRange,
         all: &Numbers,
         of: std::ops::Range<usize>,
-        taking: &Taking,
+        stamp: &AuditStamp,
     ) -> Option<Self> {
         let count = of.len() as u64;
         let (first, last) = (all.number(of.start)?.into(), all.number(of.end.checked_sub(1)?)?.into());
-        let (place, taking) = (place.clone(), taking.clone());
-        (count > 0).then_some(Self { id, place, range, first, last, count, taking })
+        let (scope_id, stamp) = (scope_id.clone(), stamp.clone());
+        (count > 0).then_some(Self { id, scope_id, range, first, last, count, stamp })
     }
 
-    pub fn of_document(id: Uuid, place: &Place, position: Position, number: &str, taking: &Taking) -> Self {
+    pub fn of_document(
+        id: Uuid,
+        scope_id: &ScopeId,
+        position: Position,
+        number: &str,
+        stamp: &AuditStamp,
+    ) -> Self {
         let (first, last) = (number.into(), number.into());
-        let (place, range) = (place.clone(), Lease::one(position));
-        Self { id, place, range, first, last, count: 1, taking: taking.clone() }
+        let (scope_id, range) = (scope_id.clone(), PositionRange::one(position));
+        Self { id, scope_id, range, first, last, count: 1, stamp: stamp.clone() }
     }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Auditing {
+pub enum AuditPolicy {
     #[default]
     Off,
     /// For ever, or for this time.
     On(Option<Duration>),
 }
 
-impl Auditing {
+impl AuditPolicy {
     pub const fn is_on(self) -> bool {
         matches!(self, Self::On(_))
     }
@@ -167,12 +173,12 @@ impl Auditing {
 
 /// Which records; a filter that is `None` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordFilter {
+pub struct AuditFilter {
     pub series: Option<SeriesName>,
     pub scope: Option<ScopeKey>,
     /// Records that cover this position.
     pub position: Option<Position>,
-    pub who: Option<Box<str>>,
+    pub caller: Option<Box<str>>,
     pub since: Option<Timestamp>,
     /// Exclusive.
     pub until: Option<Timestamp>,

@@ -9,27 +9,27 @@ use tokio::sync::oneshot;
 
 use super::cell::Answer;
 use super::{Dispenser, Inner};
-use crate::ledger::{Grant, GrantError, Want};
-use crate::range::Lease;
-use crate::scope::Place;
+use crate::ledger::{Grant, GrantError, GrantRequest};
+use crate::range::PositionRange;
+use crate::scope::ScopeId;
 use crate::store::{Store, StoreError};
 
 /// Burned positions that the store has not recorded yet.
 #[derive(Default)]
-pub(super) struct Burned(Mutex<Vec<(Place, Lease)>>);
+pub(super) struct BurnedPositions(Mutex<Vec<(ScopeId, PositionRange)>>);
 
 impl<S: Store> Dispenser<S> {
     /// Has the store record, in the background, that positions reached no caller. Failures are retried later.
-    pub(crate) fn burn(&self, place: &Place, ranges: impl IntoIterator<Item = Lease>) {
+    pub(crate) fn burn(&self, scope_id: &ScopeId, ranges: impl IntoIterator<Item = PositionRange>) {
         if !self.is_forked() {
-            self.inner.burn(place, ranges);
+            self.inner.burn(scope_id, ranges);
         }
     }
 }
 
 impl<S: Store> Inner<S> {
-    fn burn(self: &Arc<Self>, place: &Place, ranges: impl IntoIterator<Item = Lease>) {
-        let ranges = ranges.into_iter().map(|range| (place.clone(), range));
+    fn burn(self: &Arc<Self>, scope_id: &ScopeId, ranges: impl IntoIterator<Item = PositionRange>) {
+        let ranges = ranges.into_iter().map(|range| (scope_id.clone(), range));
         self.burned.0.lock().extend(ranges);
         // What fails stays in the list.
         self.spawn(|inner| async move { drop(inner.report_burned().await) });
@@ -37,7 +37,7 @@ impl<S: Store> Inner<S> {
 
     pub(super) async fn report_burned(&self) -> Result<(), StoreError> {
         let mut reporting =
-            Reporting { burned: &self.burned, ranges: std::mem::take(&mut *self.burned.0.lock()) };
+            BurnReport { burned: &self.burned, ranges: std::mem::take(&mut *self.burned.0.lock()) };
         if !reporting.ranges.is_empty() {
             self.store.burn(reporting.ranges.clone()).await?;
             reporting.ranges.clear();
@@ -47,12 +47,12 @@ impl<S: Store> Inner<S> {
 }
 
 /// Ranges on their way to the store. They return to the list if the report fails or is cancelled.
-struct Reporting<'b> {
-    burned: &'b Burned,
-    ranges: Vec<(Place, Lease)>,
+struct BurnReport<'b> {
+    burned: &'b BurnedPositions,
+    ranges: Vec<(ScopeId, PositionRange)>,
 }
 
-impl Drop for Reporting<'_> {
+impl Drop for BurnReport<'_> {
     fn drop(&mut self) {
         if !self.ranges.is_empty() {
             self.burned.0.lock().append(&mut self.ranges);
@@ -61,30 +61,30 @@ impl Drop for Reporting<'_> {
 }
 
 /// Waits for positions of a cell. Positions already sent are burned if the caller stops waiting.
-pub(super) struct Awaited<'d, S: Store> {
+pub(super) struct PendingTake<'d, S: Store> {
     pub(super) inner: &'d Arc<Inner<S>>,
-    pub(super) place: Place,
+    pub(super) scope_id: ScopeId,
     pub(super) receiver: oneshot::Receiver<Answer>,
 }
 
-impl<S: Store> Drop for Awaited<'_, S> {
+impl<S: Store> Drop for PendingTake<'_, S> {
     fn drop(&mut self) {
         if self.inner.process.is_forked() {
             return;
         }
         self.receiver.close();
         if let Ok(Ok(taken)) = self.receiver.try_recv() {
-            self.inner.burn(&self.place, taken.leases());
+            self.inner.burn(&self.scope_id, taken.ranges());
         }
     }
 }
 
 impl<S: Store> Inner<S> {
     /// A grant for one call. If the caller stops waiting, a task finishes the grant and burns it.
-    pub(super) async fn grant_directly(self: &Arc<Self>, want: Want) -> Result<Grant, GrantError> {
-        let (place, inner) = (want.place.clone(), self.clone());
-        let granting = Box::pin(async move { inner.store.grant(want).await });
-        let mut direct = DirectGrant { inner: self, place, granting: Some(granting) };
+    pub(super) async fn grant_directly(self: &Arc<Self>, request: GrantRequest) -> Result<Grant, GrantError> {
+        let (scope_id, inner) = (request.scope_id.clone(), self.clone());
+        let granting = Box::pin(async move { inner.store.grant(request).await });
+        let mut direct = DirectGrant { inner: self, scope_id, granting: Some(granting) };
         let granted = direct.granting.as_mut().expect("it is there until it has ended").await;
         direct.granting = None;
         granted
@@ -93,7 +93,7 @@ impl<S: Store> Inner<S> {
 
 struct DirectGrant<'d, S: Store> {
     inner: &'d Arc<Inner<S>>,
-    place: Place,
+    scope_id: ScopeId,
     granting: Option<BoxFuture<'static, Result<Grant, GrantError>>>,
 }
 
@@ -103,10 +103,10 @@ impl<S: Store> Drop for DirectGrant<'_, S> {
         if self.inner.process.is_forked() {
             return;
         }
-        let place = self.place.clone();
+        let scope_id = self.scope_id.clone();
         self.inner.spawn(|inner| async move {
             if let Ok(grant) = granting.await {
-                inner.burn(&place, [grant.lease]);
+                inner.burn(&scope_id, [grant.range]);
             }
         });
     }

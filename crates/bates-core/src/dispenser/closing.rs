@@ -8,15 +8,15 @@ use futures_util::stream;
 
 use super::cell::Cell;
 use super::{Dispenser, Inner};
-use crate::ledger::{Surrendered, Tail};
+use crate::ledger::{ReleaseOutcome, ReleaseRequest};
 use crate::series::SeriesName;
 use crate::store::Store;
 
-const SURRENDERS_MAX: usize = 1_024;
+const RELEASES_MAX: usize = 1_024;
 
 /// What became of the held positions when a dispenser closed or scopes were evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Closed {
+pub struct ReleaseReport {
     pub scopes: u64,
     /// Positions returned to their cursors.
     pub returned: u64,
@@ -25,8 +25,8 @@ pub struct Closed {
 
 impl<S: Store> Dispenser<S> {
     /// Seals the cells of a series, or all, until none is left. The caller must prevent new ones.
-    pub(super) async fn close_all(&self, of: Option<&SeriesName>) -> Closed {
-        let mut closed = Closed::default();
+    pub(super) async fn close_all(&self, of: Option<&SeriesName>) -> ReleaseReport {
+        let mut closed = ReleaseReport::default();
         loop {
             let ended = self.inner.refills.ended();
             let sealed = self.inner.seal(of, false);
@@ -53,7 +53,7 @@ impl<S: Store> Dispenser<S> {
 }
 
 impl<S: Store> Inner<S> {
-    pub(super) fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<Sealed> {
+    pub(super) fn seal(&self, of: Option<&SeriesName>, only_idle: bool) -> Vec<SealedCell> {
         let mut sealed = Vec::new();
         let is_of = |cell: &Cell| of.is_none_or(|series| cell.series.name() == series);
         self.shards.sweep(|cell| {
@@ -66,36 +66,36 @@ impl<S: Store> Inner<S> {
     }
 
     /// Gives tails back in a task: they are in no cell any more, and must not be lost if the caller stops waiting.
-    pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<Sealed>) -> Closed {
+    pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<SealedCell>) -> ReleaseReport {
         let scopes = sealed.len() as u64;
         let given_back = self.spawn(|inner| async move { inner.give_back_together(sealed).await }).await;
         given_back.unwrap_or_else(|_| {
-            self.has_unknown_tails.store(true, Ordering::Release);
-            Closed { scopes, ..Closed::default() }
+            self.has_unknown_releases.store(true, Ordering::Release);
+            ReleaseReport { scopes, ..ReleaseReport::default() }
         })
     }
 
-    async fn give_back_together(self: &Arc<Self>, sealed: Vec<Sealed>) -> Closed {
+    async fn give_back_together(self: &Arc<Self>, sealed: Vec<SealedCell>) -> ReleaseReport {
         // With a tail, the store assumes that everything before it was handed out.
         if !sealed.is_empty() && Box::pin(self.report_all()).await.is_err() {
-            self.has_unknown_tails.store(true, Ordering::Release);
+            self.has_unknown_releases.store(true, Ordering::Release);
         }
-        let mut closed = Closed { scopes: sealed.len() as u64, ..Closed::default() };
+        let mut closed = ReleaseReport { scopes: sealed.len() as u64, ..ReleaseReport::default() };
         closed.gaps = sealed.iter().map(|sealed| sealed.lost_count).sum();
         let era = self.era.load(Ordering::Acquire);
-        let tails = sealed.into_iter().filter_map(|sealed| sealed.tail);
-        let giving_back = tails.map(|tail| {
+        let tails = sealed.into_iter().filter_map(|sealed| sealed.release);
+        let giving_back = tails.map(|release| {
             let inner = self.clone();
-            async move { (tail.lease.count(), inner.surrender(tail, era).await) }
+            async move { (release.range.count(), inner.release(release, era).await) }
         });
-        let mut given_back = stream::iter(giving_back).buffer_unordered(SURRENDERS_MAX);
+        let mut given_back = stream::iter(giving_back).buffer_unordered(RELEASES_MAX);
         while let Some((count, outcome)) = given_back.next().await {
             match outcome {
-                Ok(Surrendered::Returned) => closed.returned += count,
-                Ok(Surrendered::Gap) => closed.gaps += count,
+                Ok(ReleaseOutcome::Returned) => closed.returned += count,
+                Ok(ReleaseOutcome::Gap) => closed.gaps += count,
                 // An unknown outcome is a gap: a tail is given back once, and never again.
                 Err(_) => {
-                    self.has_unknown_tails.store(true, Ordering::Release);
+                    self.has_unknown_releases.store(true, Ordering::Release);
                     closed.gaps += count;
                 }
             }
@@ -104,8 +104,8 @@ impl<S: Store> Inner<S> {
     }
 }
 
-pub(super) struct Sealed {
-    pub(super) tail: Option<Tail>,
+pub(super) struct SealedCell {
+    pub(super) release: Option<ReleaseRequest>,
     /// Positions that cannot be given back.
     pub(super) lost_count: u64,
 }

@@ -9,12 +9,12 @@ mod burned;
 mod cell;
 mod closing;
 mod held;
-mod line;
+mod inline_key;
 mod recall;
 mod refill;
 mod shards;
 mod take;
-mod text;
+mod waiters;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ use crate::ProcessGuard;
 use crate::runtime::SystemRuntime;
 use crate::scope::ScopeKey;
 use crate::series::{Series, SeriesName};
-use crate::store::{Measured, Store, StoreError};
-use burned::Burned;
+use crate::store::{MeasuredStore, Store, StoreError};
+use burned::BurnedPositions;
 use cell::Cell;
-use recall::GivenUp;
-use refill::Refills;
-use shards::{At, Shards};
+use recall::GivenUpRanges;
+use refill::TaskCount;
+use shards::{CellId, Shards};
 
-pub use closing::Closed;
-pub(crate) use take::Wanted;
+pub use closing::ReleaseReport;
+pub(crate) use take::TakeRequest;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Level {
+pub struct HeldLevel {
     pub scopes: u64,
     /// Positions granted and not handed out.
     pub held: u64,
@@ -56,17 +56,17 @@ impl<S> Clone for Dispenser<S> {
 }
 
 struct Inner<S> {
-    store: Measured<S>,
+    store: MeasuredStore<S>,
     shards: Shards,
     direct_calls: Semaphore,
     is_closing: AtomicBool,
-    refills: Arc<Refills>,
+    refills: Arc<TaskCount>,
     /// The era of the store in which everything held was granted.
     era: AtomicU64,
-    given_up: GivenUp,
-    burned: Burned,
+    given_up: GivenUpRanges,
+    burned: BurnedPositions,
     /// Whether the store did not confirm what became of a tail.
-    has_unknown_tails: AtomicBool,
+    has_unknown_releases: AtomicBool,
     recalls_answered: AtomicU64,
     /// Runs refills. A caller may be in another runtime that ends earlier, or in none.
     tokio: Handle,
@@ -77,19 +77,19 @@ impl<S: Store> Dispenser<S> {
     /// Starts with nothing in memory. Refills run in the caller's Tokio runtime, which must outlive the dispenser.
     /// Panics outside one.
     pub fn new(store: Arc<S>) -> Self {
-        Self::on(Measured::new(store, Arc::new(SystemRuntime)))
+        Self::on(MeasuredStore::new(store, Arc::new(SystemRuntime)))
     }
 
-    pub(crate) fn on(store: Measured<S>) -> Self {
+    pub(crate) fn on(store: MeasuredStore<S>) -> Self {
         let inner = Inner {
             era: AtomicU64::new(store.era()),
             shards: Shards::new(store.runtime().random()),
             direct_calls: Semaphore::new(take::CALLS_MAX),
             is_closing: AtomicBool::new(false),
             refills: Arc::default(),
-            given_up: GivenUp::default(),
-            burned: Burned::default(),
-            has_unknown_tails: AtomicBool::new(false),
+            given_up: GivenUpRanges::default(),
+            burned: BurnedPositions::default(),
+            has_unknown_releases: AtomicBool::new(false),
             recalls_answered: AtomicU64::new(0),
             tokio: Handle::current(),
             store,
@@ -100,7 +100,7 @@ impl<S: Store> Dispenser<S> {
 
     #[inline]
     fn may_hold(&self, series: &Series) -> bool {
-        !self.is_closing() && !series.is_retired() && !series.is_out_of_memory() && !self.is_forked()
+        !self.is_closing() && !series.is_retired() && !series.is_uncached() && !self.is_forked()
     }
 
     /// Invariant: a fork takes and gives back nothing, and takes no lock.
@@ -110,26 +110,26 @@ impl<S: Store> Dispenser<S> {
     }
 
     /// Starts fetching the first positions of a scope that is not in memory, so that many callers share a commit.
-    pub fn warm(&self, series: &Series, scope: &ScopeKey) {
+    pub fn prefetch(&self, series: &Series, scope: &ScopeKey) {
         if self.is_forked() {
             return;
         }
-        let at = At { series, scope: scope.as_str() };
-        let is_held = self.direct(series).is_none();
+        let at = CellId { series, scope: scope.as_str() };
+        let is_held = self.direct_purpose(series).is_none();
         let may_make = || is_held && self.may_hold(series);
-        let fetch = self.inner.shards.look_or_make(at, may_make, Cell::warm).flatten();
+        let fetch = self.inner.shards.with_cell_or_new(at, may_make, Cell::first_refill).flatten();
         self.inner.start_refill(fetch);
     }
 
     /// `None` if the scope is not in memory. Never creates one.
-    pub fn level(&self, series: &Series, scope: &ScopeKey) -> Option<Level> {
-        let at = At { series, scope: scope.as_str() };
-        self.inner.shards.look(at, |cell| Level { scopes: 1, held: cell.held.count() })
+    pub fn level(&self, series: &Series, scope: &ScopeKey) -> Option<HeldLevel> {
+        let at = CellId { series, scope: scope.as_str() };
+        self.inner.shards.with_cell(at, |cell| HeldLevel { scopes: 1, held: cell.held.count() })
     }
 
     /// How much each series holds in memory. Walks all scopes there.
-    pub fn levels(&self) -> HashMap<SeriesName, Level> {
-        let mut levels: HashMap<SeriesName, Level> = HashMap::new();
+    pub fn levels(&self) -> HashMap<SeriesName, HeldLevel> {
+        let mut levels: HashMap<SeriesName, HeldLevel> = HashMap::new();
         self.inner.shards.each(|cell| {
             let level = levels.entry(cell.series.name().clone()).or_default();
             level.scopes += 1;
@@ -143,12 +143,12 @@ impl<S: Store> Dispenser<S> {
         if self.is_forked() {
             return Err(StoreError::Forked);
         }
-        let at = At { series, scope: scope.as_str() };
-        let held = self.inner.shards.look(at, |cell| cell.held.first()).flatten();
+        let at = CellId { series, scope: scope.as_str() };
+        let held = self.inner.shards.with_cell(at, |cell| cell.held.first()).flatten();
         if held.is_some() {
             return Ok(held);
         }
-        Ok(self.inner.store.cursor(series.place(scope)).await?.map(|cursor| cursor.next))
+        Ok(self.inner.store.cursor(series.scope_id(scope)).await?.map(|cursor| cursor.next))
     }
 
     pub fn scopes_held(&self) -> usize {
@@ -156,42 +156,42 @@ impl<S: Store> Dispenser<S> {
     }
 
     /// Evicts the scopes that no caller used since the last call, and gives their tails back.
-    pub async fn evict_idle(&self) -> Closed {
+    pub async fn evict_idle(&self) -> ReleaseReport {
         if self.is_forked() {
-            return Closed::default();
+            return ReleaseReport::default();
         }
         let sealed = self.inner.seal(None, true);
         self.inner.give_back(sealed).await
     }
 
     /// Refuses new calls, lets those under way end, and gives all tails back. Afterwards no task uses the store.
-    pub async fn close(&self) -> Closed {
+    pub async fn close(&self) -> ReleaseReport {
         if self.is_forked() {
-            return Closed::default();
+            return ReleaseReport::default();
         }
         self.inner.is_closing.store(true, Ordering::Release);
         let closed = self.close_all(None).await;
         self.inner.refills.all_ended().await;
-        self.leave().await;
+        self.report_stop().await;
         closed
     }
 
     /// Begins nothing new in the series, lets calls under way end, and gives its tails back.
-    pub(crate) async fn retire(&self, series: &Series) -> Closed {
+    pub(crate) async fn retire(&self, series: &Series) -> ReleaseReport {
         series.retire();
         self.close_all(Some(series.name())).await
     }
 
     /// Gives up everything held and on its way if the store was restored.
-    pub(crate) fn keep_up(&self) {
-        self.inner.keep_up();
+    pub(crate) fn discard_if_restored(&self) {
+        self.inner.discard_if_restored();
     }
 
     pub fn is_closing(&self) -> bool {
         self.inner.is_closing.load(Ordering::Acquire)
     }
 
-    pub(crate) fn store(&self) -> &Measured<S> {
+    pub(crate) fn store(&self) -> &MeasuredStore<S> {
         &self.inner.store
     }
 }

@@ -9,44 +9,44 @@ use parking_lot::Mutex;
 
 use super::cell::Cell;
 use super::{Dispenser, Inner};
-use crate::ledger::{Surrendered, Tail};
-use crate::range::Lease;
+use crate::ledger::{ReleaseOutcome, ReleaseRequest};
+use crate::range::PositionRange;
 use crate::recall::Recall;
-use crate::scope::{Place, ScopeKey};
+use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
 use crate::store::{Store, StoreError};
 
 /// Given up and not reported yet, by series.
 #[derive(Default)]
-pub(super) struct GivenUp(Mutex<BTreeMap<SeriesName, Vec<(ScopeKey, Lease)>>>);
+pub(super) struct GivenUpRanges(Mutex<BTreeMap<SeriesName, Vec<(ScopeKey, PositionRange)>>>);
 
-impl GivenUp {
-    pub(super) fn add(&self, place: Place, ranges: impl IntoIterator<Item = Lease>) {
+impl GivenUpRanges {
+    pub(super) fn add(&self, scope_id: ScopeId, ranges: impl IntoIterator<Item = PositionRange>) {
         let mut ranges = ranges.into_iter().peekable();
         if ranges.peek().is_some() {
             let mut all = self.0.lock();
-            let of_series = all.entry(place.series).or_default();
-            of_series.extend(ranges.map(|range| (place.scope.clone(), range)));
+            let of_series = all.entry(scope_id.series).or_default();
+            of_series.extend(ranges.map(|range| (scope_id.scope.clone(), range)));
         }
     }
 
     /// From where on this process reports a scope as held: the store assumes that everything below was handed out,
     /// which must not include what was given up and not reported.
-    pub(super) fn held_from(&self, place: &Place, held_from: Option<u64>) -> Option<u64> {
+    pub(super) fn held_from(&self, scope_id: &ScopeId, held_from: Option<u64>) -> Option<u64> {
         let all = self.0.lock();
         let of_scope =
-            all.get(&place.series).into_iter().flatten().filter(|(scope, _)| *scope == place.scope);
+            all.get(&scope_id.series).into_iter().flatten().filter(|(scope, _)| *scope == scope_id.scope);
         of_scope.map(|(_, range)| range.from()).chain(held_from).min()
     }
 
-    fn of(&self, series: &SeriesName) -> Vec<(ScopeKey, Lease)> {
+    fn of(&self, series: &SeriesName) -> Vec<(ScopeKey, PositionRange)> {
         self.0.lock().get(series).cloned().unwrap_or_default()
     }
 
     /// Removes what was reported. Invariant: nothing else, because two reports of a series may be under way at once, and
     /// more may have been given up meanwhile.
-    fn reported(&self, series: &SeriesName, reported: &[(ScopeKey, Lease)]) {
-        let reported: HashSet<&(ScopeKey, Lease)> = reported.iter().collect();
+    fn reported(&self, series: &SeriesName, reported: &[(ScopeKey, PositionRange)]) {
+        let reported: HashSet<&(ScopeKey, PositionRange)> = reported.iter().collect();
         let mut all = self.0.lock();
         if let Some(of_series) = all.get_mut(series) {
             of_series.retain(|given_up| !reported.contains(given_up));
@@ -73,9 +73,9 @@ impl<S: Store> Dispenser<S> {
 
     /// Reports that nothing is held any more, once everything was given back or reported. Where that failed, the store
     /// counts what it believes to be held as uncertain.
-    pub(super) async fn leave(&self) {
+    pub(super) async fn report_stop(&self) {
         let is_reported = self.answer_recalls().await.is_ok();
-        if is_reported && !self.inner.has_unknown_tails.load(Ordering::Acquire) {
+        if is_reported && !self.inner.has_unknown_releases.load(Ordering::Acquire) {
             let _ = self.inner.store.leave().await;
         }
     }
@@ -88,7 +88,7 @@ impl<S: Store> Dispenser<S> {
 impl<S: Store> Inner<S> {
     /// Gives up what is held if the store was restored: it may be granted to others. Called after every answer of the
     /// store, before any of it is held. Grants on their way are given up too: they may be from before the change.
-    pub(super) fn keep_up(&self) {
+    pub(super) fn discard_if_restored(&self) {
         let era = self.store.era();
         if self.era.load(Ordering::Acquire) == era || self.era.swap(era, Ordering::AcqRel) == era {
             return;
@@ -97,12 +97,16 @@ impl<S: Store> Inner<S> {
     }
 
     /// Gives a tail back that was granted in an era, unless that is over.
-    pub(super) async fn surrender(&self, tail: Tail, era: u64) -> Result<Surrendered, StoreError> {
+    pub(super) async fn release(
+        &self,
+        release: ReleaseRequest,
+        era: u64,
+    ) -> Result<ReleaseOutcome, StoreError> {
         if self.store.era() != era {
-            self.given_up.add(tail.place, tail.lost.into_iter().chain([tail.lease]));
-            return Ok(Surrendered::Gap);
+            self.given_up.add(release.scope_id, release.lost.into_iter().chain([release.range]));
+            return Ok(ReleaseOutcome::Gap);
         }
-        self.store.surrender(tail).await
+        self.store.surrender(release).await
     }
 
     /// Takes what cells hold out of memory; grants on their way follow when they arrive.
@@ -110,7 +114,7 @@ impl<S: Store> Inner<S> {
         self.shards.sweep(|cell| {
             if of(cell) {
                 let ranges = cell.discard();
-                self.given_up.add(cell.place(), ranges);
+                self.given_up.add(cell.scope_id(), ranges);
             }
             false
         });
@@ -149,16 +153,16 @@ mod tests {
 
     #[test]
     fn a_second_report_of_the_same_ranges_removes_nothing_that_came_since() {
-        let place = Place { series: "key".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() };
-        let range = |from| Lease::new(from, from + 10).unwrap();
-        let given_up = GivenUp::default();
-        given_up.add(place.clone(), [range(1), range(11)]);
-        let [one, other] = [given_up.of(&place.series), given_up.of(&place.series)];
-        given_up.reported(&place.series, &one);
-        given_up.add(place.clone(), [range(21)]);
-        given_up.reported(&place.series, &other);
-        assert_eq!(given_up.of(&place.series), [(place.scope.clone(), range(21))]);
-        given_up.reported(&place.series, &given_up.of(&place.series));
-        assert_eq!(given_up.held_from(&place, None), None, "all is reported");
+        let scope_id = ScopeId { series: "key".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() };
+        let range = |from| PositionRange::new(from, from + 10).unwrap();
+        let given_up = GivenUpRanges::default();
+        given_up.add(scope_id.clone(), [range(1), range(11)]);
+        let [one, other] = [given_up.of(&scope_id.series), given_up.of(&scope_id.series)];
+        given_up.reported(&scope_id.series, &one);
+        given_up.add(scope_id.clone(), [range(21)]);
+        given_up.reported(&scope_id.series, &other);
+        assert_eq!(given_up.of(&scope_id.series), [(scope_id.scope.clone(), range(21))]);
+        given_up.reported(&scope_id.series, &given_up.of(&scope_id.series));
+        assert_eq!(given_up.held_from(&scope_id, None), None, "all is reported");
     }
 }

@@ -9,10 +9,10 @@ use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, oneshot};
 
 use super::Inner;
-use super::cell::{Cell, Fetch};
-use super::shards::At;
-use crate::ledger::{Grant, GrantError, Purpose, Want};
-use crate::scope::Place;
+use super::cell::{Cell, RefillRequest};
+use super::shards::CellId;
+use crate::ledger::{Grant, GrantError, GrantPurpose, GrantRequest};
+use crate::scope::ScopeId;
 use crate::series::Series;
 use crate::store::{Store, StoreError};
 
@@ -36,16 +36,16 @@ impl<S: Store> Inner<S> {
 
     /// Fetches positions in the background, as long as the cell asks for more.
     #[inline]
-    pub(super) fn start_refill(self: &Arc<Self>, fetch: Option<Fetch>) {
+    pub(super) fn start_refill(self: &Arc<Self>, fetch: Option<RefillRequest>) {
         if let Some(fetch) = fetch {
             self.spawn_refill(fetch);
         }
     }
 
     #[cold]
-    fn spawn_refill(self: &Arc<Self>, fetch: Fetch) {
-        let running = Refill {
-            place: fetch.place.clone(),
+    fn spawn_refill(self: &Arc<Self>, fetch: RefillRequest) {
+        let running = RefillTask {
+            scope_id: fetch.scope_id.clone(),
             series: fetch.series.clone(),
             is_under_way: true,
             inner: self.clone(),
@@ -56,49 +56,53 @@ impl<S: Store> Inner<S> {
     }
 
     /// What a cell gave up for a run goes back before the run is fetched.
-    async fn fetch(&self, fetch: Fetch) -> Result<Grant, GrantError> {
-        let Fetch { place, series, count, least, held_from, give_back } = fetch;
-        let held_from = self.given_up.held_from(&place, held_from);
-        let want = Want { least, held_from, ..series.want(place, count, Purpose::Lease) };
-        if let Some(tail) = give_back {
-            self.surrender(tail, self.era.load(Ordering::Acquire)).await?;
+    async fn fetch(&self, fetch: RefillRequest) -> Result<Grant, GrantError> {
+        let RefillRequest { scope_id, series, count, count_needed: least, held_from, give_back } = fetch;
+        let held_from = self.given_up.held_from(&scope_id, held_from);
+        let request = GrantRequest {
+            count_needed: least,
+            held_from,
+            ..series.grant_request(scope_id, count, GrantPurpose::Hold)
+        };
+        if let Some(release) = give_back {
+            self.release(release, self.era.load(Ordering::Acquire)).await?;
         }
-        self.store.grant(want).await
+        self.store.grant(request).await
     }
 }
 
-struct Refill<S: Store> {
+struct RefillTask<S: Store> {
     inner: Arc<Inner<S>>,
-    place: Place,
+    scope_id: ScopeId,
     series: Series,
     is_under_way: bool,
     // Invariant: last, so that it counts until it has let go of the store.
-    _counted: Counted,
+    _counted: TaskGuard,
 }
 
-impl<S: Store> Refill<S> {
-    async fn run(mut self, fetch: Fetch) {
+impl<S: Store> RefillTask<S> {
+    async fn run(mut self, fetch: RefillRequest) {
         let mut next = Some(fetch);
         while let Some(fetch) = next {
             let outcome = self.inner.fetch(fetch).await;
-            self.inner.keep_up();
+            self.inner.discard_if_restored();
             next = self.ended(outcome);
         }
     }
 
     /// Tells the cell that its refill ended. Returns what to fetch next.
-    fn ended(&mut self, outcome: Result<Grant, GrantError>) -> Option<Fetch> {
+    fn ended(&mut self, outcome: Result<Grant, GrantError>) -> Option<RefillRequest> {
         self.is_under_way = false;
-        let at = At { series: &self.series, scope: self.place.scope.as_str() };
+        let at = CellId { series: &self.series, scope: self.scope_id.scope.as_str() };
         // Invariant: a cell with a refill under way is not removed, so it is there. A cell that was refused its first
         // positions is removed: a careless client fills no memory.
         let refilled = |cell: &mut Cell| {
             if let (true, Ok(grant)) = (cell.is_refill_discarded(), &outcome) {
-                self.inner.given_up.add(cell.place(), [grant.lease]);
+                self.inner.given_up.add(cell.scope_id(), [grant.range]);
             }
-            cell.refilled(outcome)
+            cell.finish_refill(outcome)
         };
-        let next = self.inner.shards.look_and_tidy(at, refilled).flatten();
+        let next = self.inner.shards.with_cell_then_prune(at, refilled).flatten();
         self.inner.refills.ended.notify_waiters();
         self.is_under_way = next.is_some();
         next
@@ -107,7 +111,7 @@ impl<S: Store> Refill<S> {
 
 /// If the task is dropped with its runtime, the refill fails, so that no caller waits for ever. Its grant is uncertain,
 /// as after a crash: the store counts it as held.
-impl<S: Store> Drop for Refill<S> {
+impl<S: Store> Drop for RefillTask<S> {
     fn drop(&mut self) {
         if self.is_under_way {
             self.ended(Err(StoreError::RuntimeEnded.into()));
@@ -117,17 +121,17 @@ impl<S: Store> Drop for Refill<S> {
 
 /// Counts refills under way and signals each end: `close` waits until the last has let go of the store.
 #[derive(Default)]
-pub(super) struct Refills {
+pub(super) struct TaskCount {
     count: AtomicUsize,
     ended: Notify,
 }
 
-pub(super) struct Counted(Arc<Refills>);
+pub(super) struct TaskGuard(Arc<TaskCount>);
 
-impl Refills {
-    pub(super) fn begin(self: &Arc<Self>) -> Counted {
+impl TaskCount {
+    pub(super) fn begin(self: &Arc<Self>) -> TaskGuard {
         self.count.fetch_add(1, Ordering::AcqRel);
-        Counted(self.clone())
+        TaskGuard(self.clone())
     }
 
     pub(super) fn are_under_way(&self) -> bool {
@@ -151,7 +155,7 @@ impl Refills {
     }
 }
 
-impl Drop for Counted {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::AcqRel);
         self.0.ended.notify_waiters();

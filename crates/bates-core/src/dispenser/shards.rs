@@ -26,15 +26,15 @@ struct Shard(Mutex<HashTable<Cell>>);
 
 /// A place, without building one.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub(super) struct CellId<'a> {
     pub(super) series: &'a Series,
     pub(super) scope: &'a str,
 }
 
-impl At<'_> {
+impl CellId<'_> {
     #[inline]
     fn is(&self, cell: &Cell) -> bool {
-        cell.scope() == self.scope.as_bytes() && cell.series.is_named_as(self.series)
+        cell.scope() == self.scope.as_bytes() && cell.series.has_name_of(self.series)
     }
 }
 
@@ -45,15 +45,15 @@ impl Shards {
     }
 
     #[inline]
-    pub(super) fn look<R>(&self, at: At<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
+    pub(super) fn with_cell<R>(&self, at: CellId<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
         let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
         self.shard(hash).lock().find_mut(hash, |cell| at.is(cell)).map(look)
     }
 
     /// Visits the cell of a place, made if `may_make` allows it. Removes it if it is void afterwards.
-    pub(super) fn look_or_make<R>(
+    pub(super) fn with_cell_or_new<R>(
         &self,
-        at: At<'_>,
+        at: CellId<'_>,
         may_make: impl FnOnce() -> bool,
         look: impl FnOnce(&mut Cell) -> R,
     ) -> Option<R> {
@@ -67,14 +67,18 @@ impl Shards {
         let entry = shard
             .entry(hash_at, |cell| at.is(cell), rehash)
             .or_insert_with(|| Cell::new(at.series.clone(), at.scope));
-        Some(look_and_tidy(entry, look))
+        Some(visit_then_prune(entry, look))
     }
 
     /// Visits the cell of a place, if it is there. Removes it if it is void afterwards.
-    pub(super) fn look_and_tidy<R>(&self, at: At<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
+    pub(super) fn with_cell_then_prune<R>(
+        &self,
+        at: CellId<'_>,
+        look: impl FnOnce(&mut Cell) -> R,
+    ) -> Option<R> {
         let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
         let mut shard = self.shard(hash).lock();
-        Some(look_and_tidy(shard.find_entry(hash, |cell| at.is(cell)).ok()?, look))
+        Some(visit_then_prune(shard.find_entry(hash, |cell| at.is(cell)).ok()?, look))
     }
 
     pub(super) fn each(&self, mut look: impl FnMut(&Cell)) {
@@ -111,9 +115,9 @@ impl Shards {
     }
 }
 
-fn look_and_tidy<R>(mut entry: OccupiedEntry<'_, Cell>, look: impl FnOnce(&mut Cell) -> R) -> R {
+fn visit_then_prune<R>(mut entry: OccupiedEntry<'_, Cell>, look: impl FnOnce(&mut Cell) -> R) -> R {
     let seen = look(entry.get_mut());
-    if entry.get().is_void() {
+    if entry.get().is_removable() {
         entry.remove();
     }
     seen
@@ -132,7 +136,7 @@ mod tests {
     use bates_pattern::{Options, Pattern, Position};
 
     use super::*;
-    use crate::dispenser::Wanted;
+    use crate::dispenser::TakeRequest;
     use crate::series::{Limits, Promise};
 
     fn series(name: &str) -> Series {
@@ -146,27 +150,27 @@ mod tests {
         let shards = Shards::new(1);
         let scopes: Vec<String> = (0..2_000).map(|n| format!("name={}{n}", "x".repeat(n % 40))).collect();
         for name in ["a", "b", "a"] {
-            let take = |cell: &mut Cell| cell.take(Wanted::Any(1), false).map(drop);
+            let take = |cell: &mut Cell| cell.take(TakeRequest::Any(1), false).map(drop);
             // A redescribed series has the scopes of its name.
             let series = series(name);
             for scope in &scopes {
-                let made = shards.look_or_make(At { series: &series, scope }, || true, take);
+                let made = shards.with_cell_or_new(CellId { series: &series, scope }, || true, take);
                 assert!(made.is_some());
             }
         }
         assert_eq!(shards.len(), 4_000);
         shards.sweep(|cell| cell.series.name().as_str() == "b");
         let a = series("a");
-        assert!(scopes.iter().all(|scope| shards.look(At { series: &a, scope }, |_| ()).is_some()));
+        assert!(scopes.iter().all(|scope| shards.with_cell(CellId { series: &a, scope }, |_| ()).is_some()));
         assert_eq!(shards.len(), 2_000);
     }
 
     #[test]
     fn a_cell_that_is_void_is_removed_and_none_is_made_where_it_may_not() {
         let (shards, series) = (Shards::new(1), series("a"));
-        let at = At { series: &series, scope: "name=a" };
-        assert!(shards.look_or_make(at, || false, |_| ()).is_none());
-        assert!(shards.look_or_make(at, || true, |_| ()).is_some(), "nobody asked it for anything");
+        let at = CellId { series: &series, scope: "name=a" };
+        assert!(shards.with_cell_or_new(at, || false, |_| ()).is_none());
+        assert!(shards.with_cell_or_new(at, || true, |_| ()).is_some(), "nobody asked it for anything");
         assert_eq!(shards.len(), 0);
     }
 

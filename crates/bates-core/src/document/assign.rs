@@ -7,10 +7,10 @@ use std::time::Duration;
 use bates_pattern::{Position, Scope};
 use uuid::Uuid;
 
-use super::State;
-use crate::audit::{Record, Taking};
+use super::DocumentState;
+use crate::audit::{AuditRecord, AuditStamp};
 use crate::ledger::GrantError;
-use crate::scope::Place;
+use crate::scope::ScopeId;
 use crate::series::Promise;
 use crate::store::StoreError;
 
@@ -18,8 +18,8 @@ use crate::store::StoreError;
 const REJECTED_MAX: u64 = 1_000_000;
 
 #[derive(Clone)]
-pub struct Assign {
-    pub place: Place,
+pub struct AssignRequest {
+    pub scope_id: ScopeId,
     /// Where a new scope begins.
     pub start: u64,
     /// The first position past the space.
@@ -30,26 +30,26 @@ pub struct Assign {
     /// Renders its number.
     pub scope: Arc<Scope>,
     /// The id of the document, if the request is new.
-    pub event: Uuid,
+    pub document_id: Uuid,
     pub idempotency: Option<Idempotency>,
-    pub content: Content,
+    pub content: DocumentContent,
     /// If the series is audited: recorded in the same commit, if the request is new.
-    pub audit: Option<Taking>,
+    pub audit_stamp: Option<AuditStamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum DocumentContent {
     /// The body, to be delivered.
     Document(Box<str>),
     /// The caller saves the document itself, and confirms within this time.
     Reservation(Duration),
 }
 
-impl Content {
-    pub const fn state(&self) -> State {
+impl DocumentContent {
+    pub const fn state(&self) -> DocumentState {
         match self {
-            Self::Document(_) => State::Pending,
-            Self::Reservation(_) => State::Reserved,
+            Self::Document(_) => DocumentState::Pending,
+            Self::Reservation(_) => DocumentState::Reserved,
         }
     }
 }
@@ -64,30 +64,31 @@ pub struct Idempotency {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assigned {
-    pub event: Uuid,
+pub struct Assignment {
+    pub document_id: Uuid,
     pub position: Position,
     pub number: Box<str>,
     /// The current state: the same request may come long after the first.
-    pub state: State,
+    pub state: DocumentState,
     /// Whether this request was the first.
     pub is_new: bool,
 }
 
 /// A request, and the number that it got.
 #[derive(Clone, Copy, Debug)]
-pub struct Numbered<'r> {
-    pub assign: &'r Assign,
-    pub assigned: &'r Assigned,
+pub struct NewDocument<'r> {
+    pub request: &'r AssignRequest,
+    pub assignment: &'r Assignment,
 }
 
-impl Numbered<'_> {
+impl NewDocument<'_> {
     /// The audit record, if the series is audited.
-    pub fn record(&self) -> Option<Record> {
-        let Self { assign, assigned } = self;
-        let Assigned { event, position, number, .. } = assigned;
-        let record = |taking| Record::of_document(*event, &assign.place, *position, number, taking);
-        assign.audit.as_ref().map(record)
+    pub fn record(&self) -> Option<AuditRecord> {
+        let Self { request: assign, assignment } = self;
+        let Assignment { document_id, position, number, .. } = assignment;
+        let record =
+            |stamp| AuditRecord::of_document(*document_id, &assign.scope_id, *position, number, stamp);
+        assign.audit_stamp.as_ref().map(record)
     }
 }
 
@@ -112,7 +113,7 @@ impl From<StoreError> for AssignError {
     }
 }
 
-impl Assign {
+impl AssignRequest {
     /// The first position from `next` on that the rules accept, and its number.
     pub fn first_accepted(&self, next: u64) -> Result<(Position, Box<str>), AssignError> {
         let exhausted = || AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false });
@@ -131,12 +132,12 @@ impl Assign {
     }
 }
 
-impl fmt::Debug for Assign {
+impl fmt::Debug for AssignRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The content may hold what a log must not.
         f.debug_struct("Assign")
-            .field("place", &self.place)
-            .field("event", &self.event)
+            .field("place", &self.scope_id)
+            .field("event", &self.document_id)
             .finish_non_exhaustive()
     }
 }

@@ -9,24 +9,25 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{
-    Assign, AssignError, Assigned, Content, Decided, Decision, Document, Filter, Idempotency, State,
+    ActionOutcome, AssignError, AssignRequest, Assignment, Document, DocumentAction, DocumentContent,
+    DocumentFilter, DocumentState, Idempotency,
 };
-use crate::audit::How;
-use crate::code::Code;
+use crate::audit::Channel;
+use crate::code::ErrorCode;
 use crate::error::IssueError;
 use crate::machine::Machine;
-use crate::scope::{Place, ScopeName, ScopeRefused};
-use crate::series::{Entry, OpenScope, Promise, SeriesName};
+use crate::scope::{ScopeError, ScopeId, ScopeParams};
+use crate::series::{OpenScope, Promise, SeriesEntry, SeriesName};
 use crate::store::{Store, StoreError};
 
-const TIDY_AT_ONCE: usize = 10_000;
+const PRUNE_BATCH: usize = 10_000;
 
 /// Nothing was written, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AssignRefused {
+pub enum DocumentError {
     #[error(transparent)]
-    Scope(#[from] ScopeRefused),
+    Scope(#[from] ScopeError),
     #[error(transparent)]
     Issue(#[from] IssueError),
     #[error("series {0:?} has no sink: its documents could not be delivered")]
@@ -40,15 +41,15 @@ pub enum AssignRefused {
     AllRejected { positions: u64 },
 }
 
-impl AssignRefused {
-    pub const fn code(&self) -> Code {
+impl DocumentError {
+    pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Scope(refused) => refused.code(),
             Self::Issue(error) => error.code(),
-            Self::NoSink(_) => Code::NO_SINK,
-            Self::KeyReused(_) => Code::KEY_REUSED,
-            Self::BadKey(_) => Code::BAD_ARGUMENTS,
-            Self::AllRejected { .. } => Code::ALL_REJECTED,
+            Self::NoSink(_) => ErrorCode::NO_SINK,
+            Self::KeyReused(_) => ErrorCode::KEY_REUSED,
+            Self::BadKey(_) => ErrorCode::BAD_ARGUMENTS,
+            Self::AllRejected { .. } => ErrorCode::ALL_REJECTED,
         }
     }
 }
@@ -57,22 +58,22 @@ impl<S: Store> Machine<S> {
     /// Numbers a document, or reserves a number.
     pub async fn assign(
         &self,
-        entry: &Entry,
-        name: ScopeName<'_>,
-        content: Content,
+        entry: &SeriesEntry,
+        name: ScopeParams<'_>,
+        content: DocumentContent,
         idempotency: Option<Idempotency>,
         who: &str,
-    ) -> Result<Assigned, AssignRefused> {
+    ) -> Result<Assignment, DocumentError> {
         if !entry.series.is_retired() {
             let numbered = self.number(entry, name, content, idempotency, who).await;
-            if matches!(&numbered, Err(AssignRefused::Issue(error)) if error.is_outdated()) {
+            if matches!(&numbered, Err(DocumentError::Issue(error)) if error.is_outdated()) {
                 // The caller should try again: the next call finds the promise that the series has now.
-                let _ = Box::pin(self.follow()).await;
+                let _ = Box::pin(self.sync_series()).await;
             }
             return numbered;
         }
         // The series was changed since the caller found it: number with its current entry.
-        match self.in_place_of(&entry.series).await {
+        match self.replacement_of(&entry.series).await {
             Some(current) => Box::pin(self.number(&current, name, content, idempotency, who)).await,
             None => Err(self.dispenser.refusal(&entry.series, self.open_scope(entry, name)?.key()).into()),
         }
@@ -80,106 +81,126 @@ impl<S: Store> Machine<S> {
 
     async fn number(
         &self,
-        entry: &Entry,
-        name: ScopeName<'_>,
-        content: Content,
+        entry: &SeriesEntry,
+        name: ScopeParams<'_>,
+        content: DocumentContent,
         idempotency: Option<Idempotency>,
         who: &str,
-    ) -> Result<Assigned, AssignRefused> {
-        let is_document = matches!(content, Content::Document(_));
+    ) -> Result<Assignment, DocumentError> {
+        let is_document = matches!(content, DocumentContent::Document(_));
         if is_document && !entry.spec.has_sink {
-            return Err(AssignRefused::NoSink(entry.series.name().as_str().into()));
+            return Err(DocumentError::NoSink(entry.series.name().as_str().into()));
         }
-        let OpenScope { scope, place, .. } = self.open_scope(entry, name)?;
+        let OpenScope { scope, scope_id, .. } = self.open_scope(entry, name)?;
         if self.dispenser.is_closing() {
-            return Err(self.dispenser.refusal(&entry.series, &place.scope).into());
+            return Err(self.dispenser.refusal(&entry.series, &scope_id.scope).into());
         }
-        self.leave_memory(entry).await;
-        let _permit = self.dispenser.permit(&place)?;
+        self.stop_caching(entry).await;
+        let _permit = self.dispenser.permit(&scope_id)?;
         let key = idempotency.as_ref().map(|idempotency| idempotency.key.clone());
-        let ask = Assign {
-            place: place.clone(),
+        let ask = AssignRequest {
+            scope_id: scope_id.clone(),
             start: entry.series.start().value(),
             end: entry.series.end(),
             scopes_max: entry.series.limits().scopes_max,
             promise: Some(entry.series.promise()),
             scope: Arc::new(scope),
-            event: self.runtime.new_id(),
+            document_id: self.runtime.new_id(),
             idempotency,
             content,
-            audit: self.taking(entry, if is_document { How::Document } else { How::Reservation }, who),
+            audit_stamp: self.document_stamp(
+                entry,
+                if is_document { Channel::Document } else { Channel::Reservation },
+                who,
+            ),
         };
-        let assigned = self.store().assign(ask).await;
-        entry.note_reach(&place, &assigned);
-        let assigned = assigned.map_err(|error| refused(entry, &place, key, error))?;
-        if assigned.is_new {
+        let assignment = self.store().assign(ask).await;
+        entry.note_usage(&scope_id, &assignment);
+        let assignment = assignment.map_err(|error| refused(entry, &scope_id, key, error))?;
+        if assignment.is_new {
             entry.note_numbered(is_document);
         }
-        Ok(assigned)
+        Ok(assignment)
     }
 
     pub async fn documents(
         &self,
-        filter: Filter,
+        filter: DocumentFilter,
         after: Option<Uuid>,
         limit: usize,
     ) -> Result<Vec<Document>, StoreError> {
         self.store().documents(filter, after, limit).await
     }
 
-    pub async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
-        let decided = self.store().decide(event, decision).await?;
-        if let (Decision::Retry, Decided::Done(document)) = (decision, &decided) {
-            self.wake(|entry| entry.series.name() == &document.place.series);
+    pub async fn apply_action(
+        &self,
+        document_id: Uuid,
+        decision: DocumentAction,
+    ) -> Result<ActionOutcome, StoreError> {
+        let decided = self.store().apply_action(document_id, decision).await?;
+        if let (DocumentAction::Retry, ActionOutcome::Done(document)) = (decision, &decided) {
+            self.notify_relays(|entry| entry.series.name() == &document.scope_id.series);
         }
         Ok(decided)
     }
 
     /// Decides about every document whose state allows it; answers how many.
-    pub async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
-        let decided = self.store().decide_all(filter, decision).await?;
-        if decision == Decision::Retry {
-            self.wake(|_| true);
+    pub async fn apply_action_to_all(
+        &self,
+        filter: DocumentFilter,
+        decision: DocumentAction,
+    ) -> Result<u64, StoreError> {
+        let decided = self.store().apply_action_to_all(filter, decision).await?;
+        if decision == DocumentAction::Retry {
+            self.notify_relays(|_| true);
         }
         Ok(decided)
     }
 
-    pub async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
-        self.store().tally().await
+    pub async fn count_documents(&self) -> Result<Vec<(SeriesName, DocumentState, u64)>, StoreError> {
+        self.store().count_documents().await
     }
 
     /// Voids expired reservations, and removes documents that were delivered or confirmed longer than `retention` ago: at
     /// most 10,000 of each. Answers how many.
-    pub async fn tidy(&self, retention: Duration) -> Result<(u64, u64), StoreError> {
-        let voided = self.store().expire(TIDY_AT_ONCE).await?;
-        Ok((voided, self.store().prune(retention, TIDY_AT_ONCE).await?))
+    pub async fn prune_documents(&self, retention: Duration) -> Result<(u64, u64), StoreError> {
+        let voided = self.store().expire_reservations(PRUNE_BATCH).await?;
+        Ok((voided, self.store().prune_documents(retention, PRUNE_BATCH).await?))
     }
 
-    fn wake(&self, of: impl Fn(&Entry) -> bool) {
-        self.registry().entries().filter(|entry| of(entry)).for_each(|entry| entry.documents.notify_one());
+    fn notify_relays(&self, of: impl Fn(&SeriesEntry) -> bool) {
+        self.registry()
+            .entries()
+            .filter(|entry| of(entry))
+            .for_each(|entry| entry.document_notify.notify_one());
     }
 
-    async fn leave_memory(&self, entry: &Entry) {
+    async fn stop_caching(&self, entry: &SeriesEntry) {
         if entry.series.promise() == Promise::Ordered {
-            self.dispenser.leave_memory(&entry.series).await;
+            self.dispenser.stop_caching(&entry.series).await;
         }
     }
 }
 
-impl Entry {
+impl SeriesEntry {
     fn note_numbered(&self, is_document: bool) {
         self.counts.add_issued(1);
         if is_document {
-            self.documents.notify_one();
+            self.document_notify.notify_one();
         }
     }
 }
 
-fn refused(entry: &Entry, place: &Place, key: Option<Box<str>>, error: AssignError) -> AssignRefused {
+fn refused(
+    entry: &SeriesEntry,
+    scope_id: &ScopeId,
+    key: Option<Box<str>>,
+    error: AssignError,
+) -> DocumentError {
     match error {
-        AssignError::Grant(error) => IssueError::of_grant(place, 1, entry.series.end(), error).into(),
-        AssignError::KeyReused => AssignRefused::KeyReused(key.unwrap_or_default()),
-        AssignError::BadKey(reason) => AssignRefused::BadKey(reason),
-        AssignError::AllRejected { positions } => AssignRefused::AllRejected { positions },
+        AssignError::Grant(error) => IssueError::from_grant(scope_id, 1, entry.series.end(), error).into(),
+        AssignError::KeyReused => DocumentError::KeyReused(key.unwrap_or_default()),
+        AssignError::BadKey(reason) => DocumentError::BadKey(reason),
+        AssignError::AllRejected { positions } => DocumentError::AllRejected { positions },
     }
 }

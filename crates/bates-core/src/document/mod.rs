@@ -8,11 +8,14 @@ mod record;
 mod relay;
 mod sink;
 
-pub use assign::{Assign, AssignError, Assigned, Content, Idempotency, Numbered};
-pub use machine::AssignRefused;
+pub use assign::{AssignError, AssignRequest, Assignment, DocumentContent, Idempotency, NewDocument};
+pub use machine::DocumentError;
 pub use outbox::{
-    Claim, Claimed, Decided, Decision, DecisionRule, DecisionTime, Filter, Settled, Settlement, Verdict,
+    ActionCondition, ActionOutcome, ActionRule, ClaimRequest, Claimed, DocumentAction, DocumentFilter,
+    Settlement, Verdict, VerdictChange,
 };
-pub use record::{Document, State};
-pub use relay::{CLAIM_LASTS, Relay, RelaySettings};
-pub use sink::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered, deliver_by_each};
+pub use record::{Document, DocumentState};
+pub use relay::{CLAIM_TTL, Relay, RelaySettings};
+pub use sink::{
+    DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes, Sink, deliver_through_each,
+};

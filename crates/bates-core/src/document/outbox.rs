@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Delivery, Document, State};
+use super::{Delivery, Document, DocumentState};
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
 
 /// `None` matches every document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    pub event: Option<Uuid>,
+pub struct DocumentFilter {
+    pub document_id: Option<Uuid>,
     pub series: Option<SeriesName>,
     pub scope: Option<ScopeKey>,
-    pub state: Option<State>,
+    pub state: Option<DocumentState>,
     pub number: Option<Box<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct ClaimRequest {
     pub series: SeriesName,
     pub limit: usize,
     /// The claim ends with the document whose body reaches this size, so that a large one is claimed too.
     pub bytes: usize,
-    pub lasts: Duration,
+    pub ttl: Duration,
 }
 
 /// A claimed document; its verdict must name the attempt.
@@ -32,7 +32,7 @@ pub type Claimed = Delivery;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
-    pub event: Uuid,
+    pub document_id: Uuid,
     pub attempt: u32,
     pub verdict: Verdict,
 }
@@ -41,7 +41,7 @@ pub struct Settlement {
 pub enum Verdict {
     Delivered,
     /// It failed; the next try is due after this time.
-    Again(Duration, Box<str>),
+    RetryAfter(Duration, Box<str>),
     Dead(Box<str>),
     /// The sink may have taken the document. The next try is due after this time; `None` if this was the last one.
     Unanswered(Option<Duration>, Box<str>),
@@ -49,8 +49,8 @@ pub enum Verdict {
 
 /// What a store writes for a verdict. The claim ends, and a delivered document needs no body any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settled<'v> {
-    pub state: State,
+pub struct VerdictChange<'v> {
+    pub state: DocumentState,
     /// When the next try is due.
     pub after: Option<Duration>,
     pub error: Option<&'v str>,
@@ -60,20 +60,20 @@ pub struct Settled<'v> {
 
 impl Verdict {
     /// For a document that is pending, claimed, and whose latest try this was.
-    pub fn settled(&self) -> Settled<'_> {
+    pub fn change(&self) -> VerdictChange<'_> {
         let (state, after, error) = match self {
-            Self::Delivered => (State::Delivered, None, None),
-            Self::Again(after, error) | Self::Unanswered(Some(after), error) => {
-                (State::Pending, Some(*after), Some(&**error))
+            Self::Delivered => (DocumentState::Delivered, None, None),
+            Self::RetryAfter(after, error) | Self::Unanswered(Some(after), error) => {
+                (DocumentState::Pending, Some(*after), Some(&**error))
             }
-            Self::Dead(error) | Self::Unanswered(None, error) => (State::Dead, None, Some(&**error)),
+            Self::Dead(error) | Self::Unanswered(None, error) => (DocumentState::Dead, None, Some(&**error)),
         };
-        Settled { state, after, error, in_doubt: matches!(self, Self::Unanswered(..)) }
+        VerdictChange { state, after, error, in_doubt: matches!(self, Self::Unanswered(..)) }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum DocumentAction {
     /// The document of a reservation was saved.
     Confirm,
     /// The document of a reservation will not be saved.
@@ -87,17 +87,17 @@ pub enum Decision {
 
 /// How a decision changes a document, in one statement. Its claim ends: a try under way leaves the document in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DecisionRule {
-    pub from: &'static [State],
-    pub to: State,
-    pub when: DecisionTime,
+pub struct ActionRule {
+    pub from: &'static [DocumentState],
+    pub to: DocumentState,
+    pub condition: ActionCondition,
     /// Whether the document is due at once and its tries begin again; otherwise nothing is due any more. Tries do not begin
     /// again while one is under way: its verdict must not count for the next one.
-    pub tries_again: bool,
+    pub restarts_attempts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecisionTime {
+pub enum ActionCondition {
     Always,
     /// An expired reservation cannot be confirmed, even if it was not voided yet.
     BeforeDue,
@@ -105,37 +105,47 @@ pub enum DecisionTime {
     Unclaimed,
 }
 
-impl Decision {
-    pub const fn rule(self) -> DecisionRule {
+impl DocumentAction {
+    pub const fn rule(self) -> ActionRule {
         let (from, to, when): (&[_], _, _) = match self {
-            Self::Confirm => (&[State::Reserved], State::Confirmed, DecisionTime::BeforeDue),
-            Self::Void => (&[State::Reserved], State::Voided, DecisionTime::Always),
-            Self::Retry => (&[State::Dead, State::Pending], State::Pending, DecisionTime::Always),
-            Self::Abandon => (&[State::Dead, State::Pending], State::Abandoned, DecisionTime::Unclaimed),
+            Self::Confirm => {
+                (&[DocumentState::Reserved], DocumentState::Confirmed, ActionCondition::BeforeDue)
+            }
+            Self::Void => (&[DocumentState::Reserved], DocumentState::Voided, ActionCondition::Always),
+            Self::Retry => (
+                &[DocumentState::Dead, DocumentState::Pending],
+                DocumentState::Pending,
+                ActionCondition::Always,
+            ),
+            Self::Abandon => (
+                &[DocumentState::Dead, DocumentState::Pending],
+                DocumentState::Abandoned,
+                ActionCondition::Unclaimed,
+            ),
         };
-        DecisionRule { from, to, when, tries_again: matches!(self, Self::Retry) }
+        ActionRule { from, to, condition: when, restarts_attempts: matches!(self, Self::Retry) }
     }
 
     /// `document` is as it is afterwards; `is_changed` says whether the decision changed it.
-    pub fn decided(self, document: Option<Document>, is_changed: bool) -> Decided {
+    pub fn outcome(self, document: Option<Document>, is_changed: bool) -> ActionOutcome {
         let rule = self.rule();
         match document {
-            None => Decided::Unknown,
+            None => ActionOutcome::Unknown,
             // A decision made twice.
-            Some(document) if is_changed || document.state == rule.to && !rule.tries_again => {
-                Decided::Done(document)
+            Some(document) if is_changed || document.state == rule.to && !rule.restarts_attempts => {
+                ActionOutcome::Done(document)
             }
             // Only a try that is under way keeps a pending document from being abandoned.
-            Some(document) if self == Self::Abandon && document.state == State::Pending => {
-                Decided::UnderWay(document)
+            Some(document) if self == Self::Abandon && document.state == DocumentState::Pending => {
+                ActionOutcome::UnderWay(document)
             }
-            Some(document) => Decided::Refused(document),
+            Some(document) => ActionOutcome::Refused(document),
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decided {
+pub enum ActionOutcome {
     Done(Document),
     /// Its state does not allow the decision, or the reservation has expired.
     Refused(Document),
@@ -151,16 +161,16 @@ mod tests {
     use bates_pattern::Position;
 
     use super::*;
-    use crate::scope::Place;
+    use crate::scope::ScopeId;
 
-    fn document(state: State) -> Document {
+    fn document(state: DocumentState) -> Document {
         Document {
-            event: Uuid::nil(),
-            place: Place { series: "document".parse().unwrap(), scope: ScopeKey::from_store("") },
+            id: Uuid::nil(),
+            scope_id: ScopeId { series: "document".parse().unwrap(), scope: ScopeKey::from_store("") },
             position: Position::MIN,
             number: "1".into(),
             state,
-            tries: 0,
+            attempts: 0,
             last_error: None,
             created: Timestamp::UNIX_EPOCH,
             updated: Timestamp::UNIX_EPOCH,
@@ -171,30 +181,43 @@ mod tests {
 
     #[test]
     fn a_decision_made_twice_is_made_once_and_a_retry_is_made_each_time() {
-        for decision in [Decision::Confirm, Decision::Void, Decision::Abandon] {
+        for decision in [DocumentAction::Confirm, DocumentAction::Void, DocumentAction::Abandon] {
             let after = document(decision.rule().to);
-            assert_eq!(decision.decided(Some(after.clone()), false), Decided::Done(after), "{decision:?}");
+            assert_eq!(
+                decision.outcome(Some(after.clone()), false),
+                ActionOutcome::Done(after),
+                "{decision:?}"
+            );
         }
-        let (pending, dead) = (document(State::Pending), document(State::Dead));
-        assert_eq!(Decision::Retry.decided(Some(pending.clone()), true), Decided::Done(pending.clone()));
-        assert_eq!(Decision::Retry.decided(Some(pending.clone()), false), Decided::Refused(pending.clone()));
-        assert_eq!(Decision::Abandon.decided(Some(pending.clone()), false), Decided::UnderWay(pending));
-        assert_eq!(Decision::Confirm.decided(Some(dead.clone()), false), Decided::Refused(dead));
-        assert_eq!(Decision::Void.decided(None, false), Decided::Unknown);
+        let (pending, dead) = (document(DocumentState::Pending), document(DocumentState::Dead));
+        assert_eq!(
+            DocumentAction::Retry.outcome(Some(pending.clone()), true),
+            ActionOutcome::Done(pending.clone())
+        );
+        assert_eq!(
+            DocumentAction::Retry.outcome(Some(pending.clone()), false),
+            ActionOutcome::Refused(pending.clone())
+        );
+        assert_eq!(
+            DocumentAction::Abandon.outcome(Some(pending.clone()), false),
+            ActionOutcome::UnderWay(pending)
+        );
+        assert_eq!(DocumentAction::Confirm.outcome(Some(dead.clone()), false), ActionOutcome::Refused(dead));
+        assert_eq!(DocumentAction::Void.outcome(None, false), ActionOutcome::Unknown);
     }
 
     #[test]
     fn only_a_sink_that_did_not_answer_leaves_doubt_and_only_the_last_try_kills() {
         let (wait, why) = (Duration::from_secs(1), || "down".into());
         for (verdict, state, after, in_doubt) in [
-            (Verdict::Delivered, State::Delivered, None, false),
-            (Verdict::Again(wait, why()), State::Pending, Some(wait), false),
-            (Verdict::Dead(why()), State::Dead, None, false),
-            (Verdict::Unanswered(Some(wait), why()), State::Pending, Some(wait), true),
-            (Verdict::Unanswered(None, why()), State::Dead, None, true),
+            (Verdict::Delivered, DocumentState::Delivered, None, false),
+            (Verdict::RetryAfter(wait, why()), DocumentState::Pending, Some(wait), false),
+            (Verdict::Dead(why()), DocumentState::Dead, None, false),
+            (Verdict::Unanswered(Some(wait), why()), DocumentState::Pending, Some(wait), true),
+            (Verdict::Unanswered(None, why()), DocumentState::Dead, None, true),
         ] {
-            let error = (state != State::Delivered).then_some("down");
-            assert_eq!(verdict.settled(), Settled { state, after, error, in_doubt });
+            let error = (state != DocumentState::Delivered).then_some("down");
+            assert_eq!(verdict.change(), VerdictChange { state, after, error, in_doubt });
         }
     }
 }

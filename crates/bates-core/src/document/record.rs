@@ -6,19 +6,19 @@ use bates_pattern::Position;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::gap::Reason;
-use crate::scope::Place;
+use crate::gap::GapReason;
+use crate::scope::ScopeId;
 
 /// A document or a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// The same for every try, also at the sink.
-    pub event: Uuid,
-    pub place: Place,
+    pub id: Uuid,
+    pub scope_id: ScopeId,
     pub position: Position,
     pub number: Box<str>,
-    pub state: State,
-    pub tries: u32,
+    pub state: DocumentState,
+    pub attempts: u32,
     pub last_error: Option<Box<str>>,
     pub created: Timestamp,
     /// When its state, or the outcome of a try, was last written.
@@ -30,7 +30,7 @@ pub struct Document {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum State {
+pub enum DocumentState {
     Pending,
     Delivered,
     /// All tries failed; an operator has to decide.
@@ -45,7 +45,7 @@ pub enum State {
     Voided,
 }
 
-impl State {
+impl DocumentState {
     pub const ALL: [Self; 7] = [
         Self::Pending,
         Self::Delivered,
@@ -68,16 +68,16 @@ impl State {
         }
     }
 
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
     /// Why the number of a document in this state is missing, if it is.
-    pub const fn reason(self) -> Option<Reason> {
+    pub const fn reason(self) -> Option<GapReason> {
         match self {
-            Self::Dead => Some(Reason::OutboxDlq),
-            Self::Abandoned => Some(Reason::Abandoned),
-            Self::Voided => Some(Reason::Voided),
+            Self::Dead => Some(GapReason::OutboxDlq),
+            Self::Abandoned => Some(GapReason::Abandoned),
+            Self::Voided => Some(GapReason::Voided),
             Self::Pending | Self::Delivered | Self::Reserved | Self::Confirmed => None,
         }
     }
@@ -92,7 +92,7 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for DocumentState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::scope::Place;
+use crate::scope::ScopeId;
 
 /// Receives the documents of a series, at least once each, always with the same id.
 ///
@@ -16,13 +16,17 @@ use crate::scope::Place;
 pub trait Sink: Send + Sync + 'static {
     /// Delivers documents; answers for each, in their order. A failure must not keep the others from being tried. A sink
     /// that implements `deliver_each` calls [`deliver_by_each`] here.
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a>;
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a>;
 
     /// Reports each outcome as soon as it is known. Reported outcomes count even if the rest of the batch takes too long.
-    fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
+    fn deliver_each<'a>(
+        &'a self,
+        deliveries: &'a [Delivery],
+        outcomes: &'a DeliveryOutcomes,
+    ) -> DeliverEachFuture<'a> {
         Box::pin(async {
             for (at, outcome) in self.deliver(deliveries).await.into_iter().enumerate() {
-                outcomes.tell(at, outcome);
+                outcomes.report(at, outcome);
             }
         })
     }
@@ -35,43 +39,43 @@ pub trait Sink: Send + Sync + 'static {
 }
 
 /// [`Sink::deliver`] of a sink that reports each outcome by itself.
-pub fn deliver_by_each<'a>(sink: &'a impl Sink, deliveries: &'a [Delivery]) -> Delivering<'a> {
+pub fn deliver_through_each<'a>(sink: &'a impl Sink, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
     Box::pin(async move {
-        let outcomes = Outcomes::unknown(deliveries.len());
+        let outcomes = DeliveryOutcomes::unknown(deliveries.len());
         sink.deliver_each(deliveries, &outcomes).await;
-        outcomes.known("the sink told nothing of it")
+        outcomes.into_results("the sink told nothing of it")
     })
 }
 
-pub type Delivering<'a> = Pin<Box<dyn Future<Output = Vec<Result<(), Undelivered>>> + Send + 'a>>;
+pub type DeliverFuture<'a> = Pin<Box<dyn Future<Output = Vec<Result<(), DeliveryError>>> + Send + 'a>>;
 
-pub type DeliveringEach<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+pub type DeliverEachFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// The outcomes of a batch that are known so far.
 #[derive(Debug)]
-pub struct Outcomes(Mutex<Vec<Option<Result<(), Undelivered>>>>);
+pub struct DeliveryOutcomes(Mutex<Vec<Option<Result<(), DeliveryError>>>>);
 
-impl Outcomes {
+impl DeliveryOutcomes {
     pub fn unknown(deliveries: usize) -> Self {
         Self(Mutex::new(vec![None; deliveries]))
     }
 
     /// Reports the outcome of the delivery at this index.
-    pub fn tell(&self, at: usize, outcome: Result<(), Undelivered>) {
+    pub fn report(&self, at: usize, outcome: Result<(), DeliveryError>) {
         if let Some(told) = self.0.lock().get_mut(at) {
             *told = Some(outcome);
         }
     }
 
-    pub fn told(&self) -> usize {
+    pub fn reported_count(&self) -> usize {
         self.0.lock().iter().flatten().count()
     }
 
     /// All outcomes; deliveries without one were not answered, for this reason.
-    pub fn known(self, otherwise: &str) -> Vec<Result<(), Undelivered>> {
+    pub fn into_results(self, otherwise: &str) -> Vec<Result<(), DeliveryError>> {
         let outcomes = self.0.into_inner().into_iter();
         outcomes
-            .map(|outcome| outcome.unwrap_or_else(|| Err(Undelivered::Unanswered(otherwise.into()))))
+            .map(|outcome| outcome.unwrap_or_else(|| Err(DeliveryError::Unanswered(otherwise.into()))))
             .collect()
     }
 }
@@ -79,8 +83,8 @@ impl Outcomes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The same for every try.
-    pub event: Uuid,
-    pub place: Place,
+    pub document_id: Uuid,
+    pub scope_id: ScopeId,
     pub position: Position,
     pub number: Box<str>,
     /// JSON.
@@ -91,7 +95,7 @@ pub struct Delivery {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Undelivered {
+pub enum DeliveryError {
     /// The sink does not take this document.
     #[error("refused: {0}")]
     Refused(Box<str>),

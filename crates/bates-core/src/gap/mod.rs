@@ -1,27 +1,27 @@
 //! Gaps: positions that were granted and belong to no document, each with a reason. Owns the account of a scope:
 //! granted = issued + held + gaps + uncertain + rejected, and no position is in two of them.
 
-mod account;
-mod known;
+mod documents;
 mod machine;
-mod positions;
+mod reconciliation;
+mod scope_record;
 
 use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::range::{Lease, Ranges};
-use crate::scope::{Place, ScopeKey};
+use crate::range::{PositionRange, RangeSet};
+use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
 
-pub use account::Account;
-pub use known::{KnownFor, KnownRange, KnownScope, RangeKind};
-pub use machine::Reconciled;
-pub(crate) use positions::{AcceptedPositions, SavedPositions};
-pub use positions::{Reading, Saved};
+pub(crate) use documents::{AcceptedPositions, DocumentPositions};
+pub use documents::{DocumentSource, ReadNumbersFuture};
+pub use machine::ReconcileReport;
+pub use reconciliation::Reconciliation;
+pub use scope_record::{RangeKind, RangeRecord, ReadPurpose, ScopeRecord};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reason {
+pub enum GapReason {
     /// Its document could not be delivered, and no operator has decided yet.
     OutboxDlq,
     /// An operator decided not to deliver its document.
@@ -46,7 +46,7 @@ pub enum Reason {
     DeliveryUnknown,
 }
 
-impl Reason {
+impl GapReason {
     /// Those that leave no doubt first: where two apply to a position, the first counts.
     pub const ALL: [Self; 11] = [
         Self::OutboxDlq,
@@ -78,7 +78,7 @@ impl Reason {
         }
     }
 
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
@@ -88,39 +88,42 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for GapReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Missing {
-    pub range: Lease,
-    pub reason: Reason,
+pub struct MissingRange {
+    pub range: PositionRange,
+    pub reason: GapReason,
 }
 
-impl Missing {
-    pub fn all(ranges: impl IntoIterator<Item = Lease>, reason: Reason) -> impl Iterator<Item = Self> {
+impl MissingRange {
+    pub fn all(
+        ranges: impl IntoIterator<Item = PositionRange>,
+        reason: GapReason,
+    ) -> impl Iterator<Item = Self> {
         ranges.into_iter().map(move |range| Self { range, reason })
     }
 
     /// The same, ascending, each position once, for the first of its reasons in [`Reason::ALL`].
     pub fn each_once(missing: &[Self]) -> Vec<Self> {
         let mut each = Vec::new();
-        Self::add_new(&mut each, &mut Ranges::default(), missing);
+        Self::add_new(&mut each, &mut RangeSet::default(), missing);
         each.sort_unstable();
         each
     }
 
     /// Adds the known positions that are not taken yet, and takes them.
-    fn add_new(missing: &mut Vec<Self>, taken: &mut Ranges, known: &[Self]) {
-        for reason in Reason::ALL {
+    fn add_new(missing: &mut Vec<Self>, taken: &mut RangeSet, known: &[Self]) {
+        for reason in GapReason::ALL {
             let found = known.iter().filter(|known| known.reason == reason).map(|known| known.range);
-            let new = Ranges::of(found).without(taken);
+            let new = RangeSet::of(found).difference(taken);
             if !new.is_empty() {
                 missing.extend(Self::all(new.iter(), reason));
-                *taken = taken.and(&new);
+                *taken = taken.union(&new);
             }
         }
     }
@@ -128,10 +131,10 @@ impl Missing {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    pub place: Place,
-    pub missing: Missing,
+    pub scope_id: ScopeId,
+    pub missing: MissingRange,
     /// When a reconciliation first found it.
-    pub seen: Timestamp,
+    pub first_seen: Timestamp,
 }
 
 /// `None` matches every gap.

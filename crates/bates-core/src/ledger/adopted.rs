@@ -3,8 +3,8 @@
 use bates_pattern::Position;
 
 use super::Request;
-use crate::document::{Assign, AssignError};
-use crate::range::Lease;
+use crate::document::{AssignError, AssignRequest};
+use crate::range::PositionRange;
 use crate::store::{Cursor, StoreError};
 
 /// Rows of the first page; each later page has ten times as many, up to `PAGE_MAX`.
@@ -15,7 +15,7 @@ const PAGE_MAX: usize = 100_000;
 const FREE_MIN: u64 = 100_000;
 
 /// Max adopted positions inside one lease: each is kept in memory.
-const BETWEEN_MAX: usize = 16_384;
+const SKIPPED_MAX: usize = 16_384;
 
 /// Invariant: they are complete from where the cursor may stand during the batch, also after a release.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Default for AdoptedPositions {
 
 impl AdoptedPositions {
     /// What these requests need, not read yet. `adopted_to` is the first position past all adopted ones of the scope.
-    pub fn needed<'r>(
+    pub fn for_requests<'r>(
         cursor: Cursor,
         adopted_to: u64,
         requests: impl IntoIterator<Item = &'r Request>,
@@ -52,9 +52,9 @@ impl AdoptedPositions {
         let (mut from, mut free) = (cursor.next, 0_u64);
         for request in requests {
             match request {
-                Request::Grant(want) => free = free.saturating_add(want.count),
+                Request::Grant(request) => free = free.saturating_add(request.count),
                 // Whether the cursor goes back is not known yet.
-                Request::Release(tail) => from = from.min(tail.lease.from()),
+                Request::Release(release) => from = from.min(release.range.from()),
                 Request::Assign(_) => free = free.max(FREE_MIN),
                 Request::RaiseFloor(_)
                 | Request::Adopt(_)
@@ -97,14 +97,19 @@ impl AdoptedPositions {
     }
 
     /// The first run of free positions from `next` on: at most `count`, below `end`. `None` if none is free.
-    pub(super) fn free_run(&self, mut next: u64, count: u64, end: u64) -> Result<Option<Lease>, StoreError> {
+    pub(super) fn free_run(
+        &self,
+        mut next: u64,
+        count: u64,
+        end: u64,
+    ) -> Result<Option<PositionRange>, StoreError> {
         let known_end = end.min(self.known_to);
         let mut ahead = self.from(next).iter().copied().peekable();
         while ahead.next_if_eq(&next).is_some() {
             next += 1;
         }
         let to = next.saturating_add(count).min(known_end).min(ahead.next().unwrap_or(u64::MAX));
-        known(Lease::new(next, to), known_end, end)
+        known(PositionRange::new(next, to), known_end, end)
     }
 
     /// A range from `next` on, below `end`, with at most `count` free positions, the last one free; and those not free.
@@ -113,7 +118,7 @@ impl AdoptedPositions {
         next: u64,
         count: u64,
         end: u64,
-    ) -> Result<Option<(Lease, Vec<Position>)>, StoreError> {
+    ) -> Result<Option<(PositionRange, Vec<Position>)>, StoreError> {
         let known_end = end.min(self.known_to);
         let (mut at, mut to, mut free, mut between) = (next, next, 0, Vec::new());
         let mut adopted = self.from(next).iter().copied();
@@ -123,9 +128,9 @@ impl AdoptedPositions {
             if run > 0 {
                 (free, to) = (free + run, at + run);
             }
-            if free == count || ahead >= known_end || free > 0 && between.len() >= BETWEEN_MAX {
+            if free == count || ahead >= known_end || free > 0 && between.len() >= SKIPPED_MAX {
                 between.retain(|position: &Position| position.value() < to);
-                let span = Lease::new(next, to).filter(|_| free > 0).map(|range| (range, between));
+                let span = PositionRange::new(next, to).filter(|_| free > 0).map(|range| (range, between));
                 return known(span, known_end, end);
             }
             between.extend(Position::new(ahead));
@@ -136,7 +141,7 @@ impl AdoptedPositions {
     /// The first free position from `next` on that the rules accept, and its number.
     pub(super) fn first_accepted(
         &self,
-        assign: &Assign,
+        assign: &AssignRequest,
         mut next: u64,
     ) -> Result<(Position, Box<str>), AssignError> {
         loop {
@@ -218,7 +223,7 @@ mod tests {
     fn pages_are_read_until_enough_free_positions_are_known() {
         let all: Vec<u64> = (0..1_000_000).filter(|position| position % 10 != 0).collect();
         let cursor = Cursor { next: 500, version: 1 };
-        let mut adopted = AdoptedPositions::needed(cursor, 1_000_000, []);
+        let mut adopted = AdoptedPositions::for_requests(cursor, 1_000_000, []);
         let mut rows = 0;
         while let Some(AdoptedPage { from, limit }) = adopted.missing_page() {
             let first = all.partition_point(|position| *position < from);
@@ -230,10 +235,10 @@ mod tests {
             rows, 111_000,
             "10,000 free positions need 90,000 adopted ones, in pages of 1,000, 10,000 and 100,000"
         );
-        assert_eq!(adopted.free_run(500, 5, 1_000_000), Ok(Lease::new(500, 501)));
+        assert_eq!(adopted.free_run(500, 5, 1_000_000), Ok(PositionRange::new(500, 501)));
         assert!(adopted.free_run(999_999, 1, 2_000_000).is_err(), "nothing is known of the end");
         assert!(
-            AdoptedPositions::needed(cursor, 500, []).missing_page().is_none(),
+            AdoptedPositions::for_requests(cursor, 500, []).missing_page().is_none(),
             "all lie behind the cursor"
         );
     }

@@ -3,13 +3,13 @@
 //! Invariant: no position is given to two requests.
 
 use super::{
-    AdoptedPositions, Decision, Grant, GrantError, Keys, Outcome, Purpose, Request, ScopeBefore, ScopeChange,
-    Surrendered, Tail, Want,
+    AdoptedPositions, Decision, Grant, GrantError, GrantPurpose, GrantRequest, IdempotencyKeys, Outcome,
+    ReleaseOutcome, ReleaseRequest, Request, ScopeBefore, ScopeChange,
 };
-use crate::document::{Assign, AssignError, Assigned};
-use crate::gap::Reason;
-use crate::range::{Lease, Ranges};
-use crate::scope::Place;
+use crate::document::{AssignError, AssignRequest, Assignment};
+use crate::gap::GapReason;
+use crate::range::{PositionRange, RangeSet};
+use crate::scope::ScopeId;
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
 use bates_pattern::Position;
@@ -17,23 +17,23 @@ use bates_pattern::Position;
 /// `keys` are those of the whole batch: a key that a request uses here is known to the scopes that are decided later.
 pub fn decide<'r>(
     before: &ScopeBefore,
-    place: &Place,
+    scope_id: &ScopeId,
     requests: impl IntoIterator<Item = &'r Request>,
-    keys: &mut Keys,
+    keys: &mut IdempotencyKeys,
 ) -> Decision {
-    let mut scope = Scope {
-        place,
+    let mut decider = Decider {
+        scope_id,
         before,
         cursor: before.cursor,
         newly_adopted: None,
         change: ScopeChange { held_from: before.held_from, ..ScopeChange::default() },
     };
-    let outcomes = requests.into_iter().map(|request| scope.decide(request, keys)).collect();
-    Decision { outcomes, change: scope.change }
+    let outcomes = requests.into_iter().map(|request| decider.decide(request, keys)).collect();
+    Decision { outcomes, change: decider.change }
 }
 
-struct Scope<'b> {
-    place: &'b Place,
+struct Decider<'b> {
+    scope_id: &'b ScopeId,
     before: &'b ScopeBefore,
     cursor: Option<Cursor>,
     /// The adopted positions with those of this batch, if a request adopts any.
@@ -41,11 +41,11 @@ struct Scope<'b> {
     change: ScopeChange,
 }
 
-impl Scope<'_> {
-    fn decide(&mut self, request: &Request, keys: &mut Keys) -> Outcome {
+impl Decider<'_> {
+    fn decide(&mut self, request: &Request, keys: &mut IdempotencyKeys) -> Outcome {
         match request {
-            Request::Grant(want) => Outcome::Grant(self.grant(want)),
-            Request::Release(tail) => Outcome::Release(self.release(tail)),
+            Request::Grant(request) => Outcome::Grant(self.grant(request)),
+            Request::Release(release) => Outcome::Release(self.release(release)),
             Request::Assign(assign) => Outcome::Assign(self.assign(assign, keys)),
             Request::RaiseFloor(floor) => Outcome::RaiseFloor(self.raise_floor(*floor)),
             Request::Adopt(positions) => Outcome::Adopt(self.adopt(positions)),
@@ -58,86 +58,91 @@ impl Scope<'_> {
         }
     }
 
-    fn grant(&mut self, want: &Want) -> Result<Grant, GrantError> {
-        self.check_promise(want.promise)?;
-        let next = self.next(want.scopes_max, want.start)?;
-        let free = match want.purpose {
-            Purpose::Lease => self.adopted().free_span(next, want.lease_count(next), want.end)?,
-            _ => self.adopted().free_run(next, want.count, want.end)?.map(|run| (run, vec![])),
+    fn grant(&mut self, request: &GrantRequest) -> Result<Grant, GrantError> {
+        self.check_promise(request.promise)?;
+        let next = self.next(request.scopes_max, request.start)?;
+        let free = match request.purpose {
+            GrantPurpose::Hold => self.adopted().free_span(next, request.hold_count(next), request.end)?,
+            _ => self.adopted().free_run(next, request.count, request.end)?.map(|run| (run, vec![])),
         };
         let left = free.as_ref().map_or(0, |(range, _)| range.count());
-        let fits = !want.purpose.is_all_or_none() || want.count == left;
+        let fits = !request.purpose.is_all_or_none() || request.count == left;
         let Some((range, adopted)) = free.filter(|_| fits) else {
-            if want.purpose == Purpose::Lease {
-                self.change.spent_to = Some(want.held_from.unwrap_or(next));
-                self.change.held_from = self.change.held_from.and(want.held_from);
+            if request.purpose == GrantPurpose::Hold {
+                self.change.used_to_if_exhausted = Some(request.held_from.unwrap_or(next));
+                self.change.held_from = self.change.held_from.and(request.held_from);
             }
             return Err(GrantError::Exhausted { left, elsewhere: false });
         };
         let version = self.move_to(range.to()).version;
-        match want.purpose {
-            Purpose::Lease => {
-                let used_to = want.held_from.unwrap_or(range.from());
-                self.change.leased.push(range);
+        match request.purpose {
+            GrantPurpose::Hold => {
+                let used_to = request.held_from.unwrap_or(range.from());
+                self.change.held.push(range);
                 self.change.used_to = Some(used_to);
                 self.change.held_from = Some(used_to);
             }
-            Purpose::Issue => self.change.issue(range),
-            Purpose::Pool => self.change.pooled.push(range),
-            Purpose::HandOut => self.change.handed_out.push(range),
+            GrantPurpose::Issue => self.change.issue(range),
+            GrantPurpose::Pool => self.change.pooled.push(range),
+            GrantPurpose::HandOut => self.change.handed_out.push(range),
         }
-        Ok(Grant { lease: range, version, aside: adopted })
+        Ok(Grant { range, version, adopted })
     }
 
     /// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: another
     /// release may have brought it back to the same place.
-    fn release(&mut self, tail: &Tail) -> Result<Surrendered, StoreError> {
+    fn release(&mut self, release: &ReleaseRequest) -> Result<ReleaseOutcome, StoreError> {
         if self.cursor.is_none() && self.before.series.is_none() {
             return Err(self.unknown_series());
         }
-        let expected = Cursor { next: tail.lease.to(), version: tail.version };
-        self.change.released_to = self.change.released_to.max(Some(tail.lease.to()));
+        let expected = Cursor { next: release.range.to(), version: release.version };
+        self.change.released_to = self.change.released_to.max(Some(release.range.to()));
         // Ranges that were granted since belong to a later holder of the scope.
-        self.change.held_from = self.change.held_from.filter(|from| *from >= tail.lease.to());
-        self.change.lose(tail.lost.iter().copied(), Reason::LeaseLost);
+        self.change.held_from = self.change.held_from.filter(|from| *from >= release.range.to());
+        self.change.lose(release.lost.iter().copied(), GapReason::LeaseLost);
         if self.cursor != Some(expected) {
-            self.change.lose([tail.lease], Reason::LeaseLost);
-            return Ok(Surrendered::Gap);
+            self.change.lose([release.range], GapReason::LeaseLost);
+            return Ok(ReleaseOutcome::Gap);
         }
-        self.move_to(tail.lease.from());
-        Ok(Surrendered::Returned)
+        self.move_to(release.range.from());
+        Ok(ReleaseOutcome::Returned)
     }
 
     /// A request whose key was used before gets the same answer, even if the scope is exhausted now, and no position.
-    fn assign(&mut self, assign: &Assign, keys: &mut Keys) -> Result<Assigned, AssignError> {
+    fn assign(
+        &mut self,
+        assign: &AssignRequest,
+        keys: &mut IdempotencyKeys,
+    ) -> Result<Assignment, AssignError> {
         self.check_promise(assign.promise)?;
         if let Some(known) = keys.answer(assign) {
             return known;
         }
         let next = self.next(assign.scopes_max, assign.start)?;
         let (position, number) = self.adopted().first_accepted(assign, next)?;
-        let range = Lease::one(position);
+        let range = PositionRange::one(position);
         self.move_to(range.to());
         self.change.issue(range);
         let state = assign.content.state();
-        let assigned = Assigned { event: assign.event, position, number, state, is_new: true };
-        keys.put(assign, &assigned);
-        Ok(assigned)
+        let assignment =
+            Assignment { document_id: assign.document_id, position, number, state, is_new: true };
+        keys.put(assign, &assignment);
+        Ok(assignment)
     }
 
     fn raise_floor(&mut self, floor: u64) -> Result<Cursor, StoreError> {
-        self.change.forgets_pool_server = true;
-        let next = self.next_of_pinned()?;
+        self.change.resets_pool_server = true;
+        let next = self.next_for_operator()?;
         if let Some(cursor) = self.cursor.filter(|cursor| cursor.next >= floor) {
             return Ok(cursor);
         }
-        self.change.lose(Lease::new(next, floor), Reason::FloorRaised);
+        self.change.lose(PositionRange::new(next, floor), GapReason::FloorRaised);
         Ok(self.move_to(floor))
     }
 
     /// Invariant: the version rises, so a range that was granted before and may hold adopted positions is not released.
     fn adopt(&mut self, positions: &[Position]) -> Result<u64, StoreError> {
-        self.change.forgets_pool_server = true;
+        self.change.resets_pool_server = true;
         let next = self.fence()?.next;
         self.change.adopted.extend(positions);
         let adopted = self.newly_adopted.get_or_insert_with(|| self.before.adopted.clone());
@@ -147,11 +152,11 @@ impl Scope<'_> {
 
     /// Invariant: only positions that the holder holds are lost. In a store that was restored from a backup, another
     /// holder may have been granted the others.
-    fn give_up(&mut self, unused: &[Lease]) {
+    fn give_up(&mut self, unused: &[PositionRange]) {
         let held = &self.before.held;
-        let kept = held.without(&Ranges::of(unused.iter().copied()));
-        self.change.given_up = held.without(&kept);
-        self.change.lose(self.change.given_up.clone().iter(), Reason::LeaseLost);
+        let kept = held.difference(&RangeSet::of(unused.iter().copied()));
+        self.change.given_up = held.difference(&kept);
+        self.change.lose(self.change.given_up.clone().iter(), GapReason::LeaseLost);
     }
 
     /// A scope without a cursor has no range that could be released.
@@ -160,13 +165,13 @@ impl Scope<'_> {
             self.fence()?;
         }
         self.change.given_up = self.before.held.clone();
-        self.change.lose(self.before.held.iter(), Reason::CrashSkip);
+        self.change.lose(self.before.held.iter(), GapReason::CrashSkip);
         Ok(())
     }
 
     /// Raises the version of the cursor, which a release compares.
     fn fence(&mut self) -> Result<Cursor, StoreError> {
-        let next = self.next_of_pinned()?;
+        let next = self.next_for_operator()?;
         Ok(self.move_to(next))
     }
 
@@ -178,7 +183,7 @@ impl Scope<'_> {
     fn check_promise(&self, asked: Option<Promise>) -> Result<(), GrantError> {
         match (asked, self.before.promise) {
             (Some(asked), Some(pinned)) if asked != pinned => {
-                let series = self.place.series.as_str().into();
+                let series = self.scope_id.series.as_str().into();
                 Err(StoreError::PromiseChanged { series, pinned }.into())
             }
             _ => Ok(()),
@@ -190,12 +195,12 @@ impl Scope<'_> {
         match (self.cursor, self.before.series) {
             (None, Some(series)) if series.scopes >= scopes_max => Err(GrantError::TooManyScopes(scopes_max)),
             (None, Some(_)) => Ok(start),
-            _ => Ok(self.next_of_pinned()?),
+            _ => Ok(self.next_for_operator()?),
         }
     }
 
     /// As `next`, for operators: no limit of scopes, and a new scope begins where the series was pinned to begin.
-    fn next_of_pinned(&self) -> Result<u64, StoreError> {
+    fn next_for_operator(&self) -> Result<u64, StoreError> {
         match (self.cursor, self.before.series) {
             (Some(cursor), _) => Ok(cursor.next),
             (None, Some(series)) => Ok(series.start),
@@ -204,7 +209,7 @@ impl Scope<'_> {
     }
 
     fn unknown_series(&self) -> StoreError {
-        StoreError::UnknownSeries(self.place.series.as_str().into())
+        StoreError::UnknownSeries(self.scope_id.series.as_str().into())
     }
 
     /// Invariant: every move of a cursor has a version of its own, so only the range of the last one can be released.
@@ -212,7 +217,7 @@ impl Scope<'_> {
         let moved = Cursor { next, version: self.cursor.map_or(0, |cursor| cursor.version) + 1 };
         if self.change.cursor.is_none() {
             self.change.is_new = self.cursor.is_none();
-            self.change.lose(self.before.crashed.iter(), Reason::CrashSkip);
+            self.change.lose(self.before.crashed.iter(), GapReason::CrashSkip);
         }
         (self.cursor, self.change.cursor) = (Some(moved), Some(moved));
         moved

@@ -1,24 +1,24 @@
 //! Requests for positions, grants, and positions given back.
 
-use crate::range::Lease;
-use crate::scope::Place;
+use crate::range::PositionRange;
+use crate::scope::ScopeId;
 use crate::series::Promise;
 use crate::store::StoreError;
 use bates_pattern::Position;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Want {
-    pub place: Place,
+pub struct GrantRequest {
+    pub scope_id: ScopeId,
     /// At least 1. Fewer are granted at the end of the space and, except for a lease, before adopted positions; never 0.
     pub count: u64,
     /// How many of them callers wait for now. Less than `count` only for a lease.
-    pub least: u64,
+    pub count_needed: u64,
     /// Where a new scope begins.
     pub start: u64,
     /// The first position past the space.
     pub end: u64,
     pub scopes_max: u64,
-    pub purpose: Purpose,
+    pub purpose: GrantPurpose,
     /// What this process knows the series to promise; a shared store refuses an outdated one. `None` is not checked.
     pub promise: Option<Promise>,
     /// For a lease: the first position that the holder still holds of earlier leases. It has handed out all below it.
@@ -27,21 +27,21 @@ pub struct Want {
 
 /// A lease takes at most 1/64 of the remaining space, or what callers wait for: so what nodes hold, and a crash skips,
 /// gets small before the end, and the last positions are granted one by one.
-const SHARES: u64 = 64;
+const HOLD_SHARE_DIVISOR: u64 = 64;
 
-impl Want {
+impl GrantRequest {
     /// How many positions a lease may have where the cursor stands at `next`.
-    pub(super) fn lease_count(&self, next: u64) -> u64 {
-        let share = self.end.saturating_sub(next) / SHARES;
-        self.count.min(share.max(self.least).max(1))
+    pub(super) fn hold_count(&self, next: u64) -> u64 {
+        let share = self.end.saturating_sub(next) / HOLD_SHARE_DIVISOR;
+        self.count.min(share.max(self.count_needed).max(1))
     }
 }
 
 /// What becomes of granted positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum GrantPurpose {
     /// They are held in memory and handed out later.
-    Lease,
+    Hold,
     /// They go into a shared pool; the process that asked holds them until they are there.
     Pool,
     /// This answer hands them out: all or none.
@@ -50,7 +50,7 @@ pub enum Purpose {
     Issue,
 }
 
-impl Purpose {
+impl GrantPurpose {
     pub const fn is_all_or_none(self) -> bool {
         matches!(self, Self::HandOut | Self::Issue)
     }
@@ -58,28 +58,28 @@ impl Purpose {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    pub lease: Lease,
+    pub range: PositionRange,
     /// The version of the cursor after the grant.
     pub version: u64,
     /// Adopted positions in the range, ascending, which must not be handed out. Only a lease has any.
-    pub aside: Vec<Position>,
+    pub adopted: Vec<Position>,
 }
 
 /// The unused end of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tail {
-    pub place: Place,
+pub struct ReleaseRequest {
+    pub scope_id: ScopeId,
     /// The unused positions; they end where the cursor stood after the grant.
-    pub lease: Lease,
+    pub range: PositionRange,
     /// The version of the cursor after the grant.
     pub version: u64,
     /// Other positions that were held and cannot be given back: they are gaps.
-    pub lost: Vec<Lease>,
+    pub lost: Vec<PositionRange>,
 }
 
 /// What became of a tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Surrendered {
+pub enum ReleaseOutcome {
     /// The cursor went back; the positions will be granted again.
     Returned,
     /// Something was granted since; the positions are a gap.

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::Request;
-use crate::document::{Assign, AssignError, Assigned, Idempotency};
+use crate::document::{AssignError, AssignRequest, Assignment, Idempotency};
 use crate::series::SeriesName;
 use crate::store::StoreError;
 
 /// An idempotency key. Every batch inserts its keys in their order, so that no two batches wait for each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct IdempotencyKey {
     pub caller: Box<str>,
     pub series: SeriesName,
     pub text: Box<str>,
@@ -23,7 +23,7 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyUse {
     pub digest: [u8; 32],
-    pub event: Uuid,
+    pub document_id: Uuid,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum KeyState {
     /// It is new, and no other batch can use it before this one ends.
     New,
     /// A request with this digest has used it.
-    Used([u8; 32], Assigned),
+    Used([u8; 32], Assignment),
     /// It was used, and an operator has removed its document.
     Lost,
 }
@@ -39,21 +39,21 @@ pub enum KeyState {
 #[derive(Debug)]
 struct Entry {
     /// The first request with the key: a store may insert the key for it before the batch is decided.
-    inserted: KeyUse,
+    first_use: KeyUse,
     is_new: bool,
-    taken: Option<([u8; 32], Assigned)>,
+    used_by: Option<([u8; 32], Assignment)>,
 }
 
 #[derive(Debug, Default)]
-pub struct Keys(BTreeMap<Key, Entry>);
+pub struct IdempotencyKeys(BTreeMap<IdempotencyKey, Entry>);
 
-impl Key {
-    fn of(assign: &Assign, Idempotency { caller, key, .. }: &Idempotency) -> Self {
-        Self { caller: caller.clone(), series: assign.place.series.clone(), text: key.clone() }
+impl IdempotencyKey {
+    fn of(assign: &AssignRequest, Idempotency { caller, key, .. }: &Idempotency) -> Self {
+        Self { caller: caller.clone(), series: assign.scope_id.series.clone(), text: key.clone() }
     }
 }
 
-impl Keys {
+impl IdempotencyKeys {
     pub fn of<'r>(requests: impl IntoIterator<Item = &'r Request>) -> Self {
         let mut keys = Self::default();
         for request in requests {
@@ -68,17 +68,17 @@ impl Keys {
         self.0.is_empty()
     }
 
-    pub(super) fn add(&mut self, assign: &Assign) {
+    pub(super) fn add(&mut self, assign: &AssignRequest) {
         if let Some(idempotency) = &assign.idempotency {
-            let inserted = KeyUse { digest: idempotency.digest, event: assign.event };
-            let entry = Entry { inserted, is_new: false, taken: None };
-            self.0.entry(Key::of(assign, idempotency)).or_insert(entry);
+            let inserted = KeyUse { digest: idempotency.digest, document_id: assign.document_id };
+            let entry = Entry { first_use: inserted, is_new: false, used_by: None };
+            self.0.entry(IdempotencyKey::of(assign, idempotency)).or_insert(entry);
         }
     }
 
     /// The keys in their order, each with the first request that has it.
-    pub fn first_uses(&self) -> Vec<(&Key, KeyUse)> {
-        self.0.iter().map(|(key, entry)| (key, entry.inserted)).collect()
+    pub fn first_uses(&self) -> Vec<(&IdempotencyKey, KeyUse)> {
+        self.0.iter().map(|(key, entry)| (key, entry.first_use)).collect()
     }
 
     /// Adds what the store has of each key, in their order. `None` if one is missing: then decide nothing.
@@ -89,7 +89,7 @@ impl Keys {
         for (entry, known) in self.0.values_mut().zip(known) {
             match known {
                 KeyState::New => entry.is_new = true,
-                KeyState::Used(digest, assigned) => entry.taken = Some((digest, assigned)),
+                KeyState::Used(digest, assignment) => entry.used_by = Some((digest, assignment)),
                 KeyState::Lost => {}
             }
         }
@@ -97,41 +97,45 @@ impl Keys {
     }
 
     /// The answer to a request whose key was used before.
-    pub(super) fn answer(&self, assign: &Assign) -> Option<Result<Assigned, AssignError>> {
+    pub(super) fn answer(&self, assign: &AssignRequest) -> Option<Result<Assignment, AssignError>> {
         let idempotency = assign.idempotency.as_ref()?;
-        let entry = self.0.get(&Key::of(assign, idempotency));
-        match entry.and_then(|entry| entry.taken.as_ref()) {
+        let entry = self.0.get(&IdempotencyKey::of(assign, idempotency));
+        match entry.and_then(|entry| entry.used_by.as_ref()) {
             Some((digest, _)) if *digest != idempotency.digest => Some(Err(AssignError::KeyReused)),
-            Some((_, assigned)) => Some(Ok(Assigned { is_new: false, ..assigned.clone() })),
+            Some((_, assignment)) => Some(Ok(Assignment { is_new: false, ..assignment.clone() })),
             None if entry.is_some_and(|entry| entry.is_new) => None,
             // The request may have a number already.
             None => {
-                let (series, key) = (assign.place.series.as_str().into(), idempotency.key.clone());
+                let (series, key) = (assign.scope_id.series.as_str().into(), idempotency.key.clone());
                 Some(Err(StoreError::KeyLost { series, key }.into()))
             }
         }
     }
 
     /// Notes that a request was numbered: later requests with its key get the same answer.
-    pub(super) fn put(&mut self, assign: &Assign, assigned: &Assigned) {
+    pub(super) fn put(&mut self, assign: &AssignRequest, assignment: &Assignment) {
         if let Some(idempotency) = &assign.idempotency
-            && let Some(entry) = self.0.get_mut(&Key::of(assign, idempotency))
+            && let Some(entry) = self.0.get_mut(&IdempotencyKey::of(assign, idempotency))
         {
-            entry.taken = Some((idempotency.digest, assigned.clone()));
+            entry.used_by = Some((idempotency.digest, assignment.clone()));
         }
     }
 
     /// New keys that no request used: a store that has inserted them removes them.
-    pub fn unused(&self) -> Vec<&Key> {
-        self.0.iter().filter(|(_, entry)| entry.is_new && entry.taken.is_none()).map(|(key, _)| key).collect()
+    pub fn unused(&self) -> Vec<&IdempotencyKey> {
+        self.0
+            .iter()
+            .filter(|(_, entry)| entry.is_new && entry.used_by.is_none())
+            .map(|(key, _)| key)
+            .collect()
     }
 
     /// New keys whose first request was refused or no longer waits, so that a later request used them.
-    pub fn reused(&self) -> Vec<(&Key, KeyUse)> {
+    pub fn reused(&self) -> Vec<(&IdempotencyKey, KeyUse)> {
         let reused = self.0.iter().filter_map(|(key, entry)| {
-            let (digest, assigned) = entry.taken.as_ref().filter(|_| entry.is_new)?;
-            let taken = KeyUse { digest: *digest, event: assigned.event };
-            (taken != entry.inserted).then_some((key, taken))
+            let (digest, assignment) = entry.used_by.as_ref().filter(|_| entry.is_new)?;
+            let taken = KeyUse { digest: *digest, document_id: assignment.document_id };
+            (taken != entry.first_use).then_some((key, taken))
         });
         reused.collect()
     }

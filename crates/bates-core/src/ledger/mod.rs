@@ -10,33 +10,36 @@ mod keys;
 mod lease;
 mod pool;
 
-use crate::document::{Assign, AssignError, Assigned, Numbered};
-use crate::gap::{Missing, Reason};
-use crate::range::{Lease, Ranges};
+use crate::document::{AssignError, AssignRequest, Assignment, NewDocument};
+use crate::gap::{GapReason, MissingRange};
+use crate::range::{PositionRange, RangeSet};
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError};
 use bates_pattern::Position;
 
 pub use adopted::{AdoptedPage, AdoptedPositions};
 pub use decide::decide;
-pub use grant::{Grant, GrantError, Purpose, Surrendered, Tail, Want};
-pub use keys::{Key, KeyState, KeyUse, Keys};
+pub use grant::{Grant, GrantError, GrantPurpose, GrantRequest, ReleaseOutcome, ReleaseRequest};
+pub use keys::{IdempotencyKey, IdempotencyKeys, KeyState, KeyUse};
 pub use lease::LeaseEnd;
-pub use pool::{NeededRows, Pool, PoolBefore, PoolChange, PoolState, PooledRange, Renewal, Server, Settling};
+pub use pool::{
+    Pool, PoolBefore, PoolChange, PoolSettlement, PoolState, PooledRange, RenewRequest, RowBounds,
+    ServerIdentity,
+};
 
 #[derive(Clone, Debug)]
 pub enum Request {
-    Grant(Want),
+    Grant(GrantRequest),
     /// Take back the unused end of a range.
-    Release(Tail),
+    Release(ReleaseRequest),
     /// Number a document, or reserve a number for one.
-    Assign(Box<Assign>),
+    Assign(Box<AssignRequest>),
     /// Raise the cursor to this position; a higher cursor stays.
     RaiseFloor(u64),
     /// Never grant these positions: another system has issued their numbers.
     Adopt(Vec<Position>),
     /// The holder gives these positions up unused; only those that it holds are lost.
-    GiveUp(Vec<Lease>),
+    GiveUp(Vec<PositionRange>),
     /// The holders count as crashed: whether they used what they hold is not known.
     WriteOff,
     /// Refuse later releases of ranges that were granted before.
@@ -47,8 +50,8 @@ pub enum Request {
 pub enum Outcome {
     Grant(Result<Grant, GrantError>),
     /// Whether the cursor went back.
-    Release(Result<Surrendered, StoreError>),
-    Assign(Result<Assigned, AssignError>),
+    Release(Result<ReleaseOutcome, StoreError>),
+    Assign(Result<Assignment, AssignError>),
     /// Where the cursor stands afterwards.
     RaiseFloor(Result<Cursor, StoreError>),
     /// How many of the positions had been granted before.
@@ -71,10 +74,10 @@ impl Request {
     }
 
     /// The document that this request has numbered, unless an earlier request had.
-    pub fn new_document<'r>(&'r self, outcome: &'r Outcome) -> Option<Numbered<'r>> {
+    pub fn new_document<'r>(&'r self, outcome: &'r Outcome) -> Option<NewDocument<'r>> {
         match (self, outcome) {
-            (Self::Assign(assign), Outcome::Assign(Ok(assigned))) if assigned.is_new => {
-                Some(Numbered { assign, assigned })
+            (Self::Assign(assign), Outcome::Assign(Ok(assignment))) if assignment.is_new => {
+                Some(NewDocument { request: assign, assignment })
             }
             _ => None,
         }
@@ -95,9 +98,9 @@ pub struct ScopeBefore {
     /// The first position that this process still holds. A store with several nodes leaves it out.
     pub held_from: Option<u64>,
     /// Positions that a crashed process held and that are not reported as lost yet.
-    pub crashed: Ranges,
+    pub crashed: RangeSet,
     /// For [`Request::GiveUp`] and [`Request::WriteOff`]: the positions that the holders hold.
-    pub held: Ranges,
+    pub held: RangeSet,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,27 +124,27 @@ pub struct ScopeChange {
     /// The series has one more scope.
     pub is_new: bool,
     /// For the ledger; adjacent ranges are joined.
-    pub issued: Vec<Lease>,
+    pub issued: Vec<PositionRange>,
     /// Ranges that this process holds from now on.
-    pub leased: Vec<Lease>,
+    pub held: Vec<PositionRange>,
     /// Ranges that this process holds for a pool.
-    pub pooled: Vec<Lease>,
+    pub pooled: Vec<PositionRange>,
     /// Ranges that callers have, for a store that keeps what a process holds as one range.
-    pub handed_out: Vec<Lease>,
+    pub handed_out: Vec<PositionRange>,
     /// This process has handed out all that it held below this position.
     pub used_to: Option<u64>,
     /// As `used_to`, because the scope is exhausted: see [`Decision::know_holders`].
-    pub spent_to: Option<u64>,
+    pub used_to_if_exhausted: Option<u64>,
     /// This process holds nothing below this position any more, except what `leased` adds.
     pub released_to: Option<u64>,
     /// The first position that this process holds afterwards, for a store that keeps it with the cursor.
     pub held_from: Option<u64>,
     /// Positions that the holders of [`ScopeBefore::held`] no longer hold.
-    pub given_up: Ranges,
-    pub lost: Vec<Missing>,
+    pub given_up: RangeSet,
+    pub lost: Vec<MissingRange>,
     pub adopted: Vec<Position>,
     /// Whether the scope's pool must be checked against its Redis server again.
-    pub forgets_pool_server: bool,
+    pub resets_pool_server: bool,
 }
 
 impl ScopeChange {
@@ -150,18 +153,18 @@ impl ScopeChange {
             && self.used_to.is_none()
             && self.released_to.is_none()
             && self.lost.is_empty()
-            && !self.forgets_pool_server
+            && !self.resets_pool_server
     }
 
-    fn issue(&mut self, range: Lease) {
+    fn issue(&mut self, range: PositionRange) {
         match self.issued.last_mut() {
             Some(last) if let Some(joined) = last.joined(range) => *last = joined,
             _ => self.issued.push(range),
         }
     }
 
-    fn lose(&mut self, ranges: impl IntoIterator<Item = Lease>, reason: Reason) {
-        self.lost.extend(Missing::all(ranges, reason));
+    fn lose(&mut self, ranges: impl IntoIterator<Item = PositionRange>, reason: GapReason) {
+        self.lost.extend(MissingRange::all(ranges, reason));
     }
 }
 
@@ -172,9 +175,9 @@ impl Decision {
     }
 
     /// For an exhausted scope: `holds_spent` if this node has leases in the store, `elsewhere` if other nodes have.
-    pub fn know_holders(&mut self, holds_spent: bool, elsewhere: bool) {
+    pub fn set_holders(&mut self, holds_spent: bool, elsewhere: bool) {
         let Self { outcomes, change } = self;
-        change.used_to = change.used_to.max(change.spent_to.filter(|_| holds_spent));
+        change.used_to = change.used_to.max(change.used_to_if_exhausted.filter(|_| holds_spent));
         for outcome in outcomes {
             match outcome {
                 Outcome::Grant(Err(GrantError::Exhausted { elsewhere: told, .. }))
@@ -193,11 +196,11 @@ impl Outcome {
         if let Self::Grant(grant) = self { grant } else { unreachable!("{self:?} is not of a grant") }
     }
 
-    pub fn into_release(self) -> Result<Surrendered, StoreError> {
+    pub fn into_release(self) -> Result<ReleaseOutcome, StoreError> {
         if let Self::Release(release) = self { release } else { unreachable!("{self:?} is not of a release") }
     }
 
-    pub fn into_assign(self) -> Result<Assigned, AssignError> {
+    pub fn into_assign(self) -> Result<Assignment, AssignError> {
         if let Self::Assign(assign) = self { assign } else { unreachable!("{self:?} is not of a document") }
     }
 

@@ -4,27 +4,27 @@
 
 use std::collections::BTreeMap;
 
-use crate::gap::{Missing, Reason};
-use crate::range::{Lease, Ranges};
+use crate::gap::{GapReason, MissingRange};
+use crate::range::{PositionRange, RangeSet};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
     /// Raised whenever what the pool holds can no longer be trusted.
     pub epoch: u64,
     /// The server that the epoch began on; `None` if it is not known any more.
-    pub server: Option<Server>,
+    pub server: Option<ServerIdentity>,
 }
 
 /// The memory of a Redis server: another one after it restarted, failed over or was restored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Server {
+pub struct ServerIdentity {
     /// Made anew by each start of the process.
     pub run: Box<str>,
     /// Made anew whenever a replica takes over, or follows another history.
     pub replication: Box<str>,
 }
 
-impl Server {
+impl ServerIdentity {
     /// A server of which both are known.
     pub fn known(run: Option<&str>, replication: Option<&str>) -> Option<Self> {
         Some(Self { run: run?.into(), replication: replication?.into() })
@@ -32,19 +32,19 @@ impl Server {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Renewal {
-    pub seen: u64,
-    pub server: Server,
+pub struct RenewRequest {
+    pub expected_epoch: u64,
+    pub server: ServerIdentity,
 }
 
 /// What became of positions that were granted to a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settling {
+pub struct PoolSettlement {
     pub epoch: u64,
     /// The pool holds these, unless it was renewed since, which lost them.
-    pub pushed: Option<Lease>,
+    pub pushed: Option<PositionRange>,
     /// These were not pushed and never will be: they are lost, `fill_fenced`.
-    pub unused: Option<Lease>,
+    pub unused: Option<PositionRange>,
     /// Everything below this position was popped. Does not count if the pool was renewed since.
     pub popped_to: Option<u64>,
 }
@@ -52,18 +52,18 @@ pub struct Settling {
 /// The rows of a pool that a settlement needs: those that overlap `[from, to)`, those that begin below `below`, and all
 /// that were popped. A pool may have thousands of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NeededRows {
+pub struct RowBounds {
     pub from: u64,
     pub to: u64,
     pub below: u64,
 }
 
-impl Settling {
-    pub fn needed_rows(&self) -> NeededRows {
+impl PoolSettlement {
+    pub fn row_bounds(&self) -> RowBounds {
         let settled = || [self.pushed, self.unused].into_iter().flatten();
-        let from = settled().map(Lease::from).min().unwrap_or(0);
-        let to = settled().map(Lease::to).max().unwrap_or(0);
-        NeededRows { from, to, below: self.popped_to.unwrap_or(0) }
+        let from = settled().map(PositionRange::from).min().unwrap_or(0);
+        let to = settled().map(PositionRange::to).max().unwrap_or(0);
+        RowBounds { from, to, below: self.popped_to.unwrap_or(0) }
     }
 }
 
@@ -79,7 +79,7 @@ pub enum PoolState {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PooledRange<H> {
-    pub range: Lease,
+    pub range: PositionRange,
     pub state: PoolState,
     /// The process that they were granted to, as the store knows it.
     pub holder: H,
@@ -101,37 +101,39 @@ pub struct PoolChange<H> {
     /// The first positions of rows that go, before others are added.
     pub removed: Vec<u64>,
     pub added: Vec<PooledRange<H>>,
-    pub lost: Vec<Missing>,
+    pub lost: Vec<MissingRange>,
 }
 
 impl<H: Clone + PartialEq> PoolBefore<H> {
     /// Ends an epoch and begins the next: what was pushed before is lost. `None` if the epoch is another one.
     ///
     /// Invariant: of all nodes that saw an epoch, one ends it.
-    pub fn renew(self, renewal: Renewal) -> Option<PoolChange<H>> {
-        if self.pool.epoch != renewal.seen {
+    pub fn renew(self, renewal: RenewRequest) -> Option<PoolChange<H>> {
+        if self.pool.epoch != renewal.expected_epoch {
             return None;
         }
         let mut rows = Rows::of(&self.rows);
-        let pushed = rows.take(PoolState::Pushed, &Ranges::of(Lease::new(0, u64::MAX)));
-        rows.lose(&pushed, Reason::PoolInvalidated);
-        Some(rows.change(&self.rows, Pool { epoch: renewal.seen + 1, server: Some(renewal.server) }))
+        let pushed = rows.take(PoolState::Pushed, &RangeSet::of(PositionRange::new(0, u64::MAX)));
+        rows.lose(&pushed, GapReason::PoolInvalidated);
+        Some(
+            rows.change(&self.rows, Pool { epoch: renewal.expected_epoch + 1, server: Some(renewal.server) }),
+        )
     }
 
     /// Decides what becomes of positions that were granted to the pool. A second call changes nothing.
-    pub fn settle(self, settling: &Settling) -> PoolChange<H> {
-        let is_current = self.pool.epoch == settling.epoch;
+    pub fn settle(self, settlement: &PoolSettlement) -> PoolChange<H> {
+        let is_current = self.pool.epoch == settlement.epoch;
         let mut rows = Rows::of(&self.rows);
-        let pushed = rows.take(PoolState::Granted, &Ranges::of(settling.pushed));
+        let pushed = rows.take(PoolState::Granted, &RangeSet::of(settlement.pushed));
         if is_current {
             rows.put(pushed, PoolState::Pushed);
         } else {
-            rows.lose(&pushed, Reason::PoolInvalidated);
+            rows.lose(&pushed, GapReason::PoolInvalidated);
         }
-        let unused = rows.take(PoolState::Granted, &Ranges::of(settling.unused));
-        rows.lose(&unused, Reason::FillFenced);
-        if let Some(to) = settling.popped_to.filter(|_| is_current) {
-            let popped = rows.take(PoolState::Pushed, &Ranges::of(Lease::new(0, to)));
+        let unused = rows.take(PoolState::Granted, &RangeSet::of(settlement.unused));
+        rows.lose(&unused, GapReason::FillFenced);
+        if let Some(to) = settlement.popped_to.filter(|_| is_current) {
+            let popped = rows.take(PoolState::Pushed, &RangeSet::of(PositionRange::new(0, to)));
             if !popped.is_empty() {
                 rows.put(popped, PoolState::Popped);
                 rows.forget_popped(self.held_from);
@@ -143,7 +145,7 @@ impl<H: Clone + PartialEq> PoolBefore<H> {
 
 struct Rows<H> {
     rows: Vec<PooledRange<H>>,
-    lost: Vec<Missing>,
+    lost: Vec<MissingRange>,
 }
 
 impl<H: Clone + PartialEq> Rows<H> {
@@ -152,13 +154,13 @@ impl<H: Clone + PartialEq> Rows<H> {
     }
 
     /// Takes out the wanted positions that are in this state; other parts of their rows stay.
-    fn take(&mut self, state: PoolState, wanted: &Ranges) -> Vec<PooledRange<H>> {
+    fn take(&mut self, state: PoolState, wanted: &RangeSet) -> Vec<PooledRange<H>> {
         let (mut taken, mut kept) = (Vec::new(), Vec::new());
         for row in self.rows.drain(..) {
-            let all = Ranges::of([row.range]);
-            let rest = if row.state == state { all.without(wanted) } else { all.clone() };
+            let all = RangeSet::of([row.range]);
+            let rest = if row.state == state { all.difference(wanted) } else { all.clone() };
             let part = |range| PooledRange { range, ..row.clone() };
-            taken.extend(all.without(&rest).iter().map(part));
+            taken.extend(all.difference(&rest).iter().map(part));
             kept.extend(rest.iter().map(part));
         }
         self.rows = kept;
@@ -169,16 +171,16 @@ impl<H: Clone + PartialEq> Rows<H> {
         self.rows.extend(rows.into_iter().map(|row| PooledRange { state, ..row }));
     }
 
-    fn lose(&mut self, rows: &[PooledRange<H>], reason: Reason) {
-        let ranges = Ranges::of(rows.iter().map(|row| row.range));
-        self.lost.extend(Missing::all(ranges.iter(), reason));
+    fn lose(&mut self, rows: &[PooledRange<H>], reason: GapReason) {
+        let ranges = RangeSet::of(rows.iter().map(|row| row.range));
+        self.lost.extend(MissingRange::all(ranges.iter(), reason));
     }
 
     /// Joins popped ranges, so that there are no more rows than leases, and forgets those with nothing held below.
     fn forget_popped(&mut self, held_from: Option<u64>) {
-        let popped = self.take(PoolState::Popped, &Ranges::of(Lease::new(0, u64::MAX)));
+        let popped = self.take(PoolState::Popped, &RangeSet::of(PositionRange::new(0, u64::MAX)));
         let Some(first) = popped.first() else { return };
-        let joined = Ranges::of(popped.iter().map(|row| row.range));
+        let joined = RangeSet::of(popped.iter().map(|row| row.range));
         let needed = joined.iter().filter(|range| held_from.is_some_and(|from| range.to() > from));
         self.rows.extend(needed.map(|range| PooledRange { range, ..first.clone() }));
     }
@@ -204,7 +206,7 @@ mod tests {
     const END: u64 = 30;
 
     /// Where each position is: in a row, or lost.
-    type Positions = BTreeMap<u64, Result<PoolState, Reason>>;
+    type Positions = BTreeMap<u64, Result<PoolState, GapReason>>;
 
     fn rows() -> impl Strategy<Value = Vec<PooledRange<u8>>> {
         let states = [PoolState::Granted, PoolState::Pushed, PoolState::Popped];
@@ -212,7 +214,7 @@ mod tests {
         prop::collection::vec(row, 0..6).prop_map(|rows| {
             let mut next = 0;
             let placed = rows.into_iter().map(|(pause, count, state, holder)| {
-                let range = Lease::new(next + pause, next + pause + count).unwrap();
+                let range = PositionRange::new(next + pause, next + pause + count).unwrap();
                 next = range.to();
                 PooledRange { range, state, holder }
             });
@@ -220,11 +222,11 @@ mod tests {
         })
     }
 
-    fn range() -> impl Strategy<Value = Option<Lease>> {
-        (0..END, 0..END).prop_map(|(from, to)| Lease::new(from, to))
+    fn range() -> impl Strategy<Value = Option<PositionRange>> {
+        (0..END, 0..END).prop_map(|(from, to)| PositionRange::new(from, to))
     }
 
-    fn positions(rows: &[PooledRange<u8>], lost: &[Missing]) -> Positions {
+    fn positions(rows: &[PooledRange<u8>], lost: &[MissingRange]) -> Positions {
         let kept = rows.iter().map(|row| (row.range, Ok(row.state)));
         let all = kept.chain(lost.iter().map(|lost| (lost.range, Err(lost.reason))));
         let mut found = Positions::new();
@@ -252,27 +254,27 @@ mod tests {
             rows in rows(), pushed in range(), unused in range(), popped_to in prop::option::of(0..END),
             epoch in 1_u64..3, held_from in prop::option::of(0..END),
         ) {
-            let settling = Settling { epoch, pushed, unused, popped_to };
-            let is_in = |range: Option<Lease>, at| range.is_some_and(|range| range.from() <= at && at < range.to());
+            let settlement = PoolSettlement { epoch, pushed, unused, popped_to };
+            let is_in = |range: Option<PositionRange>, at| range.is_some_and(|range| range.from() <= at && at < range.to());
             let expected: Positions = positions(&rows, &[]).into_iter().filter_map(|(at, is)| Some((at, match is {
-                Ok(PoolState::Granted) if is_in(pushed, at) && epoch != 1 => Err(Reason::PoolInvalidated),
+                Ok(PoolState::Granted) if is_in(pushed, at) && epoch != 1 => Err(GapReason::PoolInvalidated),
                 Ok(PoolState::Granted) if is_in(pushed, at) && popped_to.is_some_and(|to| at < to) => return None,
                 Ok(PoolState::Granted) if is_in(pushed, at) => Ok(PoolState::Pushed),
-                Ok(PoolState::Granted) if is_in(unused, at) => Err(Reason::FillFenced),
+                Ok(PoolState::Granted) if is_in(unused, at) => Err(GapReason::FillFenced),
                 Ok(PoolState::Pushed) if epoch == 1 && popped_to.is_some_and(|to| at < to) => return None,
                 Ok(PoolState::Popped) => return None,
                 other => other,
             }))).collect();
             let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from };
-            let NeededRows { from, to, below } = settling.needed_rows();
+            let RowBounds { from, to, below } = settlement.row_bounds();
             let is_needed = |row: &&PooledRange<u8>| {
                 row.range.from() < to && row.range.to() > from
                     || row.range.from() < below
                     || row.state == PoolState::Popped
             };
             let needed = rows.iter().filter(is_needed).cloned().collect();
-            let change = before.settle(&settling);
-            let of_needed = PoolBefore { pool: pool(1), rows: needed, held_from }.settle(&settling);
+            let change = before.settle(&settlement);
+            let of_needed = PoolBefore { pool: pool(1), rows: needed, held_from }.settle(&settlement);
             prop_assert_eq!(&of_needed, &change, "the other rows do not matter");
             let after = applied(rows.clone(), &change);
             let mut found = positions(&after, &change.lost);
@@ -280,20 +282,20 @@ mod tests {
                 found.iter().filter(|(_, is)| **is == Ok(PoolState::Popped)).map(|(at, _)| *at).collect();
             found.retain(|at, _| !popped.contains(at));
             prop_assert_eq!(found, expected);
-            let again = PoolBefore { pool: pool(1), rows: after, held_from }.settle(&settling);
+            let again = PoolBefore { pool: pool(1), rows: after, held_from }.settle(&settlement);
             prop_assert_eq!((again.removed, again.added, again.lost), (vec![], vec![], vec![]));
         }
 
         #[test]
         fn a_new_epoch_loses_what_was_pushed_and_nothing_else(rows in rows()) {
-            let server = Server { run: "run".into(), replication: "replication".into() };
+            let server = ServerIdentity { run: "run".into(), replication: "replication".into() };
             let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from: None };
-            prop_assert_eq!(before.clone().renew(Renewal { seen: 0, server: server.clone() }), None);
-            let change = before.renew(Renewal { seen: 1, server: server.clone() }).unwrap();
+            prop_assert_eq!(before.clone().renew(RenewRequest { expected_epoch: 0, server: server.clone() }), None);
+            let change = before.renew(RenewRequest { expected_epoch: 1, server: server.clone() }).unwrap();
             prop_assert_eq!(&change.pool, &Pool { epoch: 2, server: Some(server) });
             let mut expected = positions(&rows, &[]);
             for is in expected.values_mut().filter(|is| **is == Ok(PoolState::Pushed)) {
-                *is = Err(Reason::PoolInvalidated);
+                *is = Err(GapReason::PoolInvalidated);
             }
             prop_assert_eq!(positions(&applied(rows, &change), &change.lost), expected);
         }
@@ -302,12 +304,13 @@ mod tests {
     /// What a process holds is known by its first position, so what was popped above it must stay known.
     #[test]
     fn what_was_popped_is_kept_while_something_is_held_below_it() {
-        let row = |from, to, state| PooledRange { range: Lease::new(from, to).unwrap(), state, holder: 0 };
+        let row =
+            |from, to, state| PooledRange { range: PositionRange::new(from, to).unwrap(), state, holder: 0 };
         let (pushed, popped) = (PoolState::Pushed, PoolState::Popped);
         let rows = vec![row(2, 4, popped), row(10, 20, pushed), row(20, 22, popped)];
         let settled = |held_from| {
             let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from };
-            before.settle(&Settling { epoch: 1, popped_to: Some(20), ..Settling::default() })
+            before.settle(&PoolSettlement { epoch: 1, popped_to: Some(20), ..PoolSettlement::default() })
         };
         let change = settled(Some(5));
         assert_eq!((change.removed, change.added), (vec![2, 10, 20], vec![row(10, 22, popped)]));

@@ -2,13 +2,13 @@
 
 use bates_pattern::{Position, Scope};
 
-use crate::range::{Lease, Taken};
-use crate::series::Value;
+use crate::range::{PositionRange, TakenPositions};
+use crate::series::ListValue;
 
 /// Numbers as text, in one buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
-    value: Value,
+    value: ListValue,
     text: Vec<u8>,
     each: Vec<Number>,
 }
@@ -23,12 +23,12 @@ struct Number {
 }
 
 impl Numbers {
-    pub(crate) fn of(value: Value) -> Self {
+    pub(crate) fn of(value: ListValue) -> Self {
         Self { value, ..Self::default() }
     }
 
     /// The numbers of the positions that the rules accept.
-    pub fn rendered(scope: &Scope, lease: Lease, value: Value) -> Self {
+    pub fn rendered(scope: &Scope, lease: PositionRange, value: ListValue) -> Self {
         let mut numbers = Self::of(value);
         numbers.add(scope, &lease.into());
         numbers
@@ -51,10 +51,10 @@ impl Numbers {
         self.values_as(self.value)
     }
 
-    pub fn values_as(&self, value: Value) -> impl ExactSizeIterator<Item = &str> {
+    pub fn values_as(&self, value: ListValue) -> impl ExactSizeIterator<Item = &str> {
         self.each.iter().map(move |number| match value {
-            Value::Id => self.text(number.start, number.end),
-            Value::Seq => self.text(number.seq.0, number.seq.1),
+            ListValue::Id => self.text(number.start, number.end),
+            ListValue::Seq => self.text(number.seq.0, number.seq.1),
         })
     }
 
@@ -66,15 +66,15 @@ impl Numbers {
         self.each.iter().skip(begin).map(|number| number.position.value())
     }
 
-    pub(crate) fn add(&mut self, scope: &Scope, taken: &Taken) {
-        for lease in taken.leases() {
+    pub(crate) fn add(&mut self, scope: &Scope, taken: &TakenPositions) {
+        for lease in taken.ranges() {
             let bounds = (Position::new(lease.from()), Position::new(lease.to() - 1));
             let (Some(first), Some(last)) = bounds else { continue };
             let mut walk = scope.accepted(first, last);
             let mut start = self.text.len();
             while let Some(position) = walk.next_into(&mut self.text) {
                 let end = self.text.len();
-                let seq = scope.seq_in(end - start);
+                let seq = scope.seq_range(end - start);
                 self.each.push(Number { position, start, seq: (start + seq.start, start + seq.end), end });
                 start = end;
             }

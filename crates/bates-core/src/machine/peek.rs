@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use bates_pattern::{Parsed, Position};
+use bates_pattern::{ParsedIdentifier, Position};
 
 use super::{Machine, NextError};
 use crate::error::IssueError;
-use crate::scope::{Place, ScopeKey, ScopeName};
-use crate::series::{Entry, SeriesName};
+use crate::scope::{ScopeId, ScopeKey, ScopeParams};
+use crate::series::{SeriesEntry, SeriesName};
 use crate::store::{Cursor, Store, StoreError};
 
 /// Max adopted positions scanned at the end of a scope.
-const ASIDE_AT_THE_END_MAX: u64 = 1_000;
+const ADOPTED_AT_END_MAX: u64 = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
@@ -26,8 +26,8 @@ pub struct Peek {
 
 /// What an identifier could be.
 #[derive(Clone, Debug)]
-pub struct Found {
-    pub entry: Arc<Entry>,
+pub struct IdentifierMatch {
+    pub entry: Arc<SeriesEntry>,
     pub parameters: Vec<(String, String)>,
     pub period: Option<String>,
     pub position: Position,
@@ -37,27 +37,28 @@ pub struct Found {
 
 impl<S: Store> Machine<S> {
     /// Whether a series without parameters can issue from memory now, or never again. Starts fetching what is missing.
-    pub async fn is_ready(&self, entry: &Entry) -> Result<bool, NextError> {
-        let open = self.open_scope(entry, ScopeName::default())?;
+    pub async fn is_ready(&self, entry: &SeriesEntry) -> Result<bool, NextError> {
+        let open = self.open_scope(entry, ScopeParams::default())?;
         let level = self.dispenser.level(&entry.series, open.key());
-        if self.dispenser.direct(&entry.series).is_some() || level.is_some_and(|level| level.held > 0) {
+        if self.dispenser.direct_purpose(&entry.series).is_some() || level.is_some_and(|level| level.held > 0)
+        {
             return Ok(true);
         }
-        self.dispenser.warm(&entry.series, open.key());
-        Ok(self.peek(entry, ScopeName::default()).await?.next.is_none())
+        self.dispenser.prefetch(&entry.series, open.key());
+        Ok(self.peek(entry, ScopeParams::default()).await?.next.is_none())
     }
 
-    pub fn place(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Place, NextError> {
-        Ok(self.open_scope(entry, name)?.place)
+    pub fn scope_id(&self, entry: &SeriesEntry, name: ScopeParams<'_>) -> Result<ScopeId, NextError> {
+        Ok(self.open_scope(entry, name)?.scope_id)
     }
 
-    pub async fn peek(&self, entry: &Entry, name: ScopeName<'_>) -> Result<Peek, NextError> {
-        let place = self.place(entry, name)?;
-        let found = self.dispenser.peek(&entry.series, &place.scope).await;
-        let found = found.map_err(IssueError::of_store(&place))?;
+    pub async fn peek(&self, entry: &SeriesEntry, name: ScopeParams<'_>) -> Result<Peek, NextError> {
+        let scope_id = self.scope_id(entry, name)?;
+        let found = self.dispenser.peek(&entry.series, &scope_id.scope).await;
+        let found = found.map_err(IssueError::from_store(&scope_id))?;
         let (start, end) = (entry.series.start().value(), entry.series.end());
         let mut next = found.unwrap_or(start);
-        if self.ends_aside(entry, &place, next).await? {
+        if self.has_only_adopted_left(entry, &scope_id, next).await? {
             next = end;
         }
         Ok(Peek {
@@ -79,18 +80,23 @@ impl<S: Store> Machine<S> {
     }
 
     /// Whether only adopted positions are left of a shuffled scope: its cursor stays before them.
-    async fn ends_aside(&self, entry: &Entry, place: &Place, next: u64) -> Result<bool, IssueError> {
+    async fn has_only_adopted_left(
+        &self,
+        entry: &SeriesEntry,
+        scope_id: &ScopeId,
+        next: u64,
+    ) -> Result<bool, IssueError> {
         let left = entry.series.end().saturating_sub(next);
-        if left == 0 || left > ASIDE_AT_THE_END_MAX || !entry.spec.shuffled {
+        if left == 0 || left > ADOPTED_AT_END_MAX || !entry.spec.shuffled {
             return Ok(false);
         }
         let limit = usize::try_from(left).unwrap_or(usize::MAX);
-        let aside = self.store().aside(place.clone(), next, limit).await;
-        Ok(aside.map_err(IssueError::of_store(place))?.len() as u64 == left)
+        let adopted = self.store().adopted_positions(scope_id.clone(), next, limit).await;
+        Ok(adopted.map_err(IssueError::from_store(scope_id))?.len() as u64 == left)
     }
 
     /// Every series that an identifier could belong to, by name.
-    pub async fn find(&self, id: &str) -> Result<Vec<Found>, StoreError> {
+    pub async fn find(&self, id: &str) -> Result<Vec<IdentifierMatch>, StoreError> {
         let mut found = Vec::new();
         for entry in self.registry().entries() {
             found.extend(self.find_in(entry, id).await?);
@@ -98,18 +104,22 @@ impl<S: Store> Machine<S> {
         Ok(found)
     }
 
-    pub async fn find_in(&self, entry: &Arc<Entry>, id: &str) -> Result<Option<Found>, StoreError> {
+    pub async fn find_in(
+        &self,
+        entry: &Arc<SeriesEntry>,
+        id: &str,
+    ) -> Result<Option<IdentifierMatch>, StoreError> {
         let Ok(parsed) = entry.series.pattern().parse(id) else { return Ok(None) };
         let position = parsed.position();
         let granted = match entry.scope_of(&parsed) {
             None => None,
             Some(scope) => {
-                let cursor = self.store().cursor(entry.series.place(&scope)).await?;
+                let cursor = self.store().cursor(entry.series.scope_id(&scope)).await?;
                 let start = entry.series.start().value();
                 Some(cursor.is_some_and(|cursor| (start..cursor.next).contains(&position.value())))
             }
         };
-        Ok(Some(Found {
+        Ok(Some(IdentifierMatch {
             entry: entry.clone(),
             parameters: parsed.parameters().map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
             period: parsed.period().map(|period| period.to_string()),
@@ -119,14 +129,14 @@ impl<S: Store> Machine<S> {
     }
 }
 
-impl Entry {
+impl SeriesEntry {
     /// The position of an identifier, and its scope if the identifier shows all of it.
     pub fn locate(&self, id: &str) -> Option<(Option<ScopeKey>, Position)> {
         let parsed = self.series.pattern().parse(id).ok()?;
         Some((self.scope_of(&parsed), parsed.position()))
     }
 
-    fn scope_of(&self, parsed: &Parsed) -> Option<ScopeKey> {
+    fn scope_of(&self, parsed: &ParsedIdentifier) -> Option<ScopeKey> {
         let is_whole = parsed.parameters().count() == self.parameters.len();
         ScopeKey::new(parsed.parameters(), parsed.period()).ok().filter(|_| is_whole)
     }

@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
-use super::{MoveError, Moved, Page, SetAside};
-use crate::audit::RecordFilter;
+use super::{MoveError, MovePage, MoveProgress, MovedAdoptions};
+use crate::audit::AuditFilter;
 use crate::gap::{Gap, GapFilter};
 use crate::lease::ClientLeaseFilter;
 use crate::pool::Pool;
@@ -15,65 +15,65 @@ use crate::store::{Store, StoreError};
 const PAGE_MAX: usize = 1_000;
 
 /// Adopted positions that are copied in one commit: there may be millions, and each is one integer.
-const ASIDE_MAX: usize = 10_000;
+const ADOPTED_PAGE_MAX: usize = 10_000;
 
 /// A page of documents ends when their bodies reach 1 MiB. A body has up to 1 MiB, so a page has less than 2.
 const PAGE_BYTES: usize = 1 << 20;
 
-pub(super) struct Copying<'m, A, B> {
+pub(super) struct StoreCopy<'m, A, B> {
     pub(super) from: &'m A,
     pub(super) to: &'m B,
     pub(super) to_name: &'m str,
     pub(super) run: Uuid,
-    pub(super) moved: Moved,
-    pub(super) progress: &'m mut dyn FnMut(Moved),
+    pub(super) done: MoveProgress,
+    pub(super) progress: &'m mut dyn FnMut(MoveProgress),
 }
 
-impl<A: Store, B: Store> Copying<'_, A, B> {
+impl<A: Store, B: Store> StoreCopy<'_, A, B> {
     pub(super) async fn series(&mut self, series: &SeriesName) -> Result<(), MoveError> {
         let from = self.from;
-        let scopes = async |after| from.leaving(series.clone(), after, PAGE_MAX).await;
-        let page = |page| Page::Scopes(series.clone(), page);
+        let scopes = async |after| from.moved_scopes(series.clone(), after, PAGE_MAX).await;
+        let page = |page| MovePage::Scopes(series.clone(), page);
         self.pages(scopes, |last| Some(last.scope.clone()), page).await?;
         // After the scopes: the cursor of each scope says where its adopted positions end.
-        let aside = async |after| from.all_aside(series.clone(), after, ASIDE_MAX).await;
-        let last = |last: &SetAside| Some((last.scope.clone(), *last.positions.last()?));
-        self.pages(aside, last, |page| Page::Aside(series.clone(), page)).await?;
+        let adopted = async |after| from.moved_adoptions(series.clone(), after, ADOPTED_PAGE_MAX).await;
+        let last = |last: &MovedAdoptions| Some((last.scope.clone(), *last.positions.last()?));
+        self.pages(adopted, last, |page| MovePage::Adopted(series.clone(), page)).await?;
         // Without their servers: what a pool holds is lost, and the new store renews it.
         let pools = async |after| from.pools(series.clone(), after, PAGE_MAX).await;
         let page = |page: Vec<(ScopeKey, Pool)>| {
             let epochs = page.into_iter().map(|(scope, pool)| (scope, pool.epoch)).collect();
-            Page::Pools(series.clone(), epochs)
+            MovePage::Pools(series.clone(), epochs)
         };
         self.pages(pools, |(last, _)| Some(last.clone()), page).await?;
-        self.moved.series += 1;
+        self.done.series += 1;
         Ok(())
     }
 
     pub(super) async fn documents(&mut self) -> Result<(), MoveError> {
         let from = self.from;
-        let kept = async |after| from.kept(after, PAGE_MAX, PAGE_BYTES).await;
-        self.pages(kept, |last| Some(last.document.event), Page::Documents).await?;
-        let requests = async |after| from.requests(after, PAGE_MAX).await;
-        self.pages(requests, |last| Some(last.clone()), Page::Requests).await
+        let kept = async |after| from.moved_documents(after, PAGE_MAX, PAGE_BYTES).await;
+        self.pages(kept, |last| Some(last.document.id), MovePage::Documents).await?;
+        let requests = async |after| from.moved_keys(after, PAGE_MAX).await;
+        self.pages(requests, |last| Some(last.clone()), MovePage::Keys).await
     }
 
-    pub(super) async fn accounts(&mut self) -> Result<(), MoveError> {
+    pub(super) async fn gaps_and_records(&mut self) -> Result<(), MoveError> {
         let from = self.from;
         let gaps = async |after| from.gaps(GapFilter::default(), after, PAGE_MAX).await;
-        let last = |last: &Gap| Some((last.place.clone(), last.missing.range.from()));
-        self.pages(gaps, last, Page::Gaps).await?;
-        let records = async |after| from.records(RecordFilter::default(), after, PAGE_MAX).await;
-        self.pages(records, |last| Some((last.taking.at, last.id)), Page::Records).await?;
+        let last = |last: &Gap| Some((last.scope_id.clone(), last.missing.range.from()));
+        self.pages(gaps, last, MovePage::Gaps).await?;
+        let records = async |after| from.records(AuditFilter::default(), after, PAGE_MAX).await;
+        self.pages(records, |last| Some((last.stamp.at, last.id)), MovePage::Records).await?;
         let leases = async |after| from.client_leases(ClientLeaseFilter::default(), after, PAGE_MAX).await;
-        self.pages(leases, |last| Some(last.id), Page::ClientLeases).await
+        self.pages(leases, |last| Some(last.id), MovePage::ClientLeases).await
     }
 
     async fn pages<K, T>(
         &mut self,
         read: impl AsyncFn(Option<K>) -> Result<Vec<T>, StoreError>,
         key: impl Fn(&T) -> Option<K>,
-        page: impl Fn(Vec<T>) -> Page,
+        page: impl Fn(Vec<T>) -> MovePage,
     ) -> Result<(), MoveError> {
         let mut after = None;
         loop {
@@ -84,18 +84,18 @@ impl<A: Store, B: Store> Copying<'_, A, B> {
         }
     }
 
-    pub(super) async fn write(&mut self, page: Page) -> Result<(), MoveError> {
+    pub(super) async fn write(&mut self, page: MovePage) -> Result<(), MoveError> {
         match &page {
-            Page::Scopes(_, scopes) => self.moved.scopes += scopes.len() as u64,
-            Page::Documents(kept) => self.moved.documents += kept.len() as u64,
-            Page::Requests(requests) => self.moved.keys += requests.len() as u64,
-            Page::Records(records) => self.moved.records += records.len() as u64,
+            MovePage::Scopes(_, scopes) => self.done.scopes += scopes.len() as u64,
+            MovePage::Documents(kept) => self.done.documents += kept.len() as u64,
+            MovePage::Keys(requests) => self.done.keys += requests.len() as u64,
+            MovePage::Records(records) => self.done.records += records.len() as u64,
             _ => {}
         }
-        if !self.to.adopt(self.run, page).await? {
+        if !self.to.import_page(self.run, page).await? {
             return Err(MoveError::Overtaken(self.to_name.into()));
         }
-        (self.progress)(self.moved);
+        (self.progress)(self.done);
         Ok(())
     }
 }

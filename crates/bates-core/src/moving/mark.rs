@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum MoveMark {
     /// Left for another store.
     Left(Move),
     /// Being filled from another store.
@@ -19,7 +19,7 @@ pub enum MarkChange {
     Write,
 }
 
-impl Mark {
+impl MoveMark {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Left(_) => "left",
@@ -31,13 +31,13 @@ impl Mark {
         if kind == "left" { Self::Left(of) } else { Self::Arriving(of) }
     }
 
-    pub const fn of(&self) -> &Move {
+    pub const fn details(&self) -> &Move {
         match self {
             Self::Left(of) | Self::Arriving(of) => of,
         }
     }
 
-    pub fn takes_pages_of(&self, run: Uuid) -> bool {
+    pub fn accepts_pages_of(&self, run: Uuid) -> bool {
         matches!(self, Self::Arriving(arriving) if arriving.run == run)
     }
 
@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn a_mark_changes_only_from_what_was_expected_and_a_store_with_series_is_not_filled() {
         let of = |run| Move { id: Uuid::nil(), run: Uuid::from_u128(run), other: "elsewhere".into() };
-        let (left, arriving, again) = (Mark::Left(of(1)), Mark::Arriving(of(1)), Mark::Arriving(of(2)));
+        let (left, arriving, again) =
+            (MoveMark::Left(of(1)), MoveMark::Arriving(of(1)), MoveMark::Arriving(of(2)));
         for (found, expected, new, has_series, change) in [
             (None, None, Some(&left), true, MarkChange::Write),
             (None, None, Some(&arriving), false, MarkChange::Write),
@@ -86,9 +87,9 @@ mod tests {
             (Some(&left), None, Some(&left), true, MarkChange::Done),
             (Some(&again), Some(&again), None, true, MarkChange::Write),
         ] {
-            assert_eq!(Mark::change(found, expected, new, has_series), change, "{found:?} to {new:?}");
+            assert_eq!(MoveMark::change(found, expected, new, has_series), change, "{found:?} to {new:?}");
         }
-        assert!(again.takes_pages_of(Uuid::from_u128(2)) && !again.takes_pages_of(Uuid::from_u128(1)));
-        assert!(!left.takes_pages_of(Uuid::from_u128(1)) && Mark::new(left.kind(), of(1)) == left);
+        assert!(again.accepts_pages_of(Uuid::from_u128(2)) && !again.accepts_pages_of(Uuid::from_u128(1)));
+        assert!(!left.accepts_pages_of(Uuid::from_u128(1)) && MoveMark::new(left.kind(), of(1)) == left);
     }
 }

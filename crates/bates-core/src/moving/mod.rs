@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::recall::{Holder, POLL, holders_alive};
+use crate::recall::{Holder, POLL, live_holders};
 use crate::runtime::Runtime;
 use crate::series::{Definition, SeriesName};
 use crate::store::{Store, StoreError};
 
-use copy::Copying;
-pub use mark::{Mark, MarkChange, Move};
-pub use page::{Adopted, Kept, Page, Request, SetAside};
+use copy::StoreCopy;
+pub use mark::{MarkChange, Move, MoveMark};
+pub use page::{MovePage, MovedAdoptions, MovedDocument, MovedKey, MovedScope};
 
 /// A series and its permutation key.
-pub type Pinning = (Definition, Option<Vec<u8>>);
+pub type PinnedSeries = (Definition, Option<Vec<u8>>);
 
 /// An old store that is marked as left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Departure {
 }
 
 impl Departure {
-    pub fn toward(&self, other: &str) -> Move {
+    pub fn to_move(&self, other: &str) -> Move {
         Move { id: self.id, run: self.run, other: other.into() }
     }
 }
@@ -62,7 +62,7 @@ impl<S> Clone for NamedStore<'_, S> {
 impl<S> Copy for NamedStore<'_, S> {}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct MoveProgress {
     pub series: u64,
     pub scopes: u64,
     /// With reservations.
@@ -89,24 +89,24 @@ pub enum MoveError {
 }
 
 /// Marks the old store as left, or takes over from an earlier run. From then on it grants nothing.
-pub async fn leave_store<A: Store>(
+pub async fn mark_left<A: Store>(
     runtime: &dyn Runtime,
     NamedStore { store: from, name: from_name }: NamedStore<'_, A>,
     to_name: &str,
 ) -> Result<Departure, MoveError> {
     let departure = Departure { id: runtime.new_id(), run: runtime.new_id(), is_new: true };
-    if from.mark(None, Some(Mark::Left(departure.toward(to_name)))).await? {
+    if from.change_mark(None, Some(MoveMark::Left(departure.to_move(to_name)))).await? {
         return Ok(departure);
     }
-    match from.marked().await? {
-        Some(Mark::Left(found)) if *found.other == *to_name => {
+    match from.mark().await? {
+        Some(MoveMark::Left(found)) if *found.other == *to_name => {
             let departure = Departure { id: found.id, is_new: false, ..departure };
-            let ours = Mark::Left(departure.toward(to_name));
-            let is_ours = from.mark(Some(Mark::Left(found)), Some(ours)).await?;
+            let ours = MoveMark::Left(departure.to_move(to_name));
+            let is_ours = from.change_mark(Some(MoveMark::Left(found)), Some(ours)).await?;
             is_ours.then_some(departure).ok_or_else(|| MoveError::Overtaken(from_name.into()))
         }
-        Some(Mark::Left(found)) => Err(MoveError::LeftBefore { from: from_name.into(), to: found.other }),
-        Some(Mark::Arriving(found)) => {
+        Some(MoveMark::Left(found)) => Err(MoveError::LeftBefore { from: from_name.into(), to: found.other }),
+        Some(MoveMark::Arriving(found)) => {
             Err(MoveError::Arriving { store: from_name.into(), from: found.other })
         }
         None => Err(MoveError::Overtaken(from_name.into())),
@@ -115,7 +115,7 @@ pub async fn leave_store<A: Store>(
 
 /// Has every node give up what it holds of a store that was left, and waits for them, at most `wait`. Answers with the
 /// nodes that stayed silent: they may hand out numbers until they see that the store was left.
-pub async fn release_nodes<A: Store>(
+pub async fn recall_from_nodes<A: Store>(
     runtime: &dyn Runtime,
     from: &A,
     wait: Duration,
@@ -131,7 +131,7 @@ pub async fn release_nodes<A: Store>(
     loop {
         let mut silent = Vec::new();
         for (series, epoch) in &recalled {
-            let holders = holders_alive(from, series, *epoch).await?;
+            let holders = live_holders(from, series, *epoch).await?;
             silent.extend(holders.into_iter().map(|holder| (series.clone(), holder)));
         }
         if silent.is_empty() || runtime.elapsed() >= deadline {
@@ -142,13 +142,13 @@ pub async fn release_nodes<A: Store>(
 }
 
 /// Removes the mark of a departure, if this run made it: the new store was refused, and has nothing.
-pub async fn stay_in_store<A: Store>(
+pub async fn cancel_departure<A: Store>(
     from: &A,
     to_name: &str,
     departure: &Departure,
 ) -> Result<(), StoreError> {
     if departure.is_new {
-        from.mark(Some(Mark::Left(departure.toward(to_name))), None).await?;
+        from.change_mark(Some(MoveMark::Left(departure.to_move(to_name))), None).await?;
     }
     Ok(())
 }
@@ -158,45 +158,50 @@ pub async fn move_store<A: Store, B: Store>(
     NamedStore { store: from, name: from_name }: NamedStore<'_, A>,
     NamedStore { store: to, name: to_name }: NamedStore<'_, B>,
     departure: &Departure,
-    mut progress: impl FnMut(Moved),
-) -> Result<Moved, MoveError> {
-    let arriving = Mark::Arriving(departure.toward(from_name));
-    arrive(from_name, NamedStore::new(to, to_name), departure, &arriving).await?;
+    mut progress: impl FnMut(MoveProgress),
+) -> Result<MoveProgress, MoveError> {
+    let arriving = MoveMark::Arriving(departure.to_move(from_name));
+    mark_arriving(from_name, NamedStore::new(to, to_name), departure, &arriving).await?;
     let run = departure.run;
-    let mut copying = Copying { from, to, to_name, run, moved: Moved::default(), progress: &mut progress };
-    copying.write(Page::Identity(from.identity())).await?;
+    let mut copying =
+        StoreCopy { from, to, to_name, run, done: MoveProgress::default(), progress: &mut progress };
+    copying.write(MovePage::Identity(from.identity())).await?;
     for (definition, key) in from.definitions().await? {
         let series = definition.series.clone();
-        copying.write(Page::Definition(definition, key)).await?;
+        copying.write(MovePage::Definition(definition, key)).await?;
         copying.series(&series).await?;
     }
     copying.documents().await?;
-    copying.accounts().await?;
-    copying.write(Page::Descriptions(from.descriptions().await?)).await?;
-    let moved = copying.moved;
-    if to.mark(Some(arriving), None).await? { Ok(moved) } else { Err(MoveError::Overtaken(to_name.into())) }
+    copying.gaps_and_records().await?;
+    copying.write(MovePage::Descriptions(from.descriptions().await?)).await?;
+    let moved = copying.done;
+    if to.change_mark(Some(arriving), None).await? {
+        Ok(moved)
+    } else {
+        Err(MoveError::Overtaken(to_name.into()))
+    }
 }
 
 /// Marks the new store, or takes it over from an earlier run of the same move.
-async fn arrive<B: Store>(
+async fn mark_arriving<B: Store>(
     from_name: &str,
     NamedStore { store: to, name: to_name }: NamedStore<'_, B>,
     departure: &Departure,
-    arriving: &Mark,
+    arriving: &MoveMark,
 ) -> Result<(), MoveError> {
-    if to.mark(None, Some(arriving.clone())).await? {
+    if to.change_mark(None, Some(arriving.clone())).await? {
         return Ok(());
     }
-    if let Some(Mark::Arriving(found)) = to.marked().await?
+    if let Some(MoveMark::Arriving(found)) = to.mark().await?
         && found.id == departure.id
-        && to.mark(Some(Mark::Arriving(found)), Some(arriving.clone())).await?
+        && to.change_mark(Some(MoveMark::Arriving(found)), Some(arriving.clone())).await?
     {
         return Ok(());
     }
-    Err(match to.marked().await? {
-        Some(Mark::Arriving(found)) => MoveError::Arriving { store: to_name.into(), from: found.other },
+    Err(match to.mark().await? {
+        Some(MoveMark::Arriving(found)) => MoveError::Arriving { store: to_name.into(), from: found.other },
         // Everything had arrived: the new store may have issued since, and must not be overwritten.
         None if !departure.is_new => MoveError::LeftBefore { from: from_name.into(), to: to_name.into() },
-        Some(Mark::Left(_)) | None => MoveError::NotEmpty(to_name.into()),
+        Some(MoveMark::Left(_)) | None => MoveError::NotEmpty(to_name.into()),
     })
 }

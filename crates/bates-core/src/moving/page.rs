@@ -6,31 +6,31 @@ use bates_pattern::Position;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::audit::Record;
-use crate::document::{Document, Idempotency, State};
-use crate::gap::{Gap, Missing};
+use crate::audit::AuditRecord;
+use crate::document::{Document, DocumentState, Idempotency};
+use crate::gap::{Gap, MissingRange};
 use crate::lease::ClientLease;
-use crate::range::Lease;
-use crate::scope::{Place, ScopeKey};
+use crate::range::PositionRange;
+use crate::scope::{ScopeId, ScopeKey};
 use crate::series::{Definition, SeriesName};
 use crate::store::Cursor;
 
 /// Written in one commit. A second write changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Page {
+pub enum MovePage {
     /// The id of the store.
     Identity(Uuid),
     /// With the permutation key.
     Definition(Definition, Option<Vec<u8>>),
-    Scopes(SeriesName, Vec<Adopted>),
+    Scopes(SeriesName, Vec<MovedScope>),
     /// Adopted positions of a series whose scopes are there already.
-    Aside(SeriesName, Vec<SetAside>),
+    Adopted(SeriesName, Vec<MovedAdoptions>),
     /// The epochs of shared pools. They have no server, so the new store renews each, above its epoch.
     Pools(SeriesName, Vec<(ScopeKey, u64)>),
-    Documents(Vec<Kept>),
-    Requests(Vec<Request>),
+    Documents(Vec<MovedDocument>),
+    Keys(Vec<MovedKey>),
     Gaps(Vec<Gap>),
-    Records(Vec<Record>),
+    Records(Vec<AuditRecord>),
     /// Clients go on using them and return them to the new store.
     ClientLeases(Vec<ClientLease>),
     /// Of series that were made at run time. Last: with its description a series is in use.
@@ -39,25 +39,25 @@ pub enum Page {
 
 /// A scope as another store had it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Adopted {
+pub struct MovedScope {
     pub scope: ScopeKey,
     pub cursor: Cursor,
-    pub ledger: Vec<Lease>,
+    pub ledger: Vec<PositionRange>,
     /// Includes what processes and shared pools held when the store was left.
-    pub lost: Vec<Missing>,
+    pub lost: Vec<MissingRange>,
     /// The first position since which it is gapless; 0 if it always was.
     pub gapless_from: u64,
 }
 
 /// Adopted positions of a scope, or some of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
+pub struct MovedAdoptions {
     pub scope: ScopeKey,
     /// Ascending, never empty.
     pub positions: Vec<Position>,
 }
 
-impl SetAside {
+impl MovedAdoptions {
     /// Appends a position; scopes and positions come in order.
     pub fn add(page: &mut Vec<Self>, scope: &str, position: Position) {
         match page.last_mut() {
@@ -69,14 +69,14 @@ impl SetAside {
 
 /// A document with its body, as long as the store keeps that.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct MovedDocument {
     pub document: Document,
     pub body: Option<Box<str>>,
 }
 
-impl Kept {
+impl MovedDocument {
     /// A claim cannot be settled in the new store, and its holder may have delivered the document.
-    pub fn leaving(mut document: Document, body: Option<Box<str>>, is_claimed: bool) -> Self {
+    pub fn new(mut document: Document, body: Option<Box<str>>, is_claimed: bool) -> Self {
         if is_claimed {
             (document.due, document.in_doubt) = (Some(Timestamp::UNIX_EPOCH), true);
         }
@@ -86,17 +86,17 @@ impl Kept {
 
 /// A request that was numbered under an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    pub place: Place,
+pub struct MovedKey {
+    pub scope_id: ScopeId,
     pub idempotency: Idempotency,
-    pub event: Uuid,
+    pub document_id: Uuid,
     pub position: Position,
     pub number: Box<str>,
     /// The state of its document when it is removed.
-    pub pruned_as: State,
+    pub pruned_as: DocumentState,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for MovedDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The body may hold what a log must not.
         f.debug_struct("Kept").field("document", &self.document).finish_non_exhaustive()

@@ -10,11 +10,11 @@ use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
-use super::watched::{All, Watched};
-use super::{FillError, Filled, KeptPools, ListLook, Looked, Refusal, Server};
+use super::watched::{WatchedPool, WatchedPools};
+use super::{FillError, FillOutcome, ListRefusal, ListStatus, PoolSet, ServerIdentity, ServerStatus};
 use crate::machine::Machine;
 use crate::scope::ScopeKey;
-use crate::series::Entry;
+use crate::series::SeriesEntry;
 use crate::store::Store;
 
 /// How often changing lists, and idle lists, are read.
@@ -22,7 +22,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 
 /// Between two tries to reach a server. Short, because programs that take from it directly may get numbers again until
 /// the filler has seen that it restarted.
-const AWAY: Duration = Duration::from_millis(100);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often the scopes are read.
 const SCOPES_EVERY: Duration = Duration::from_secs(10);
@@ -32,53 +32,53 @@ const FILLS_MAX: usize = 4;
 const PAGE: usize = 1_000;
 
 /// How long a pool that could not be filled is left alone.
-const FAILED: Duration = Duration::from_secs(5);
+const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Reports messages for people.
-pub type Telling = Box<dyn Fn(&str) + Send + Sync>;
+pub type Reporter = Box<dyn Fn(&str) + Send + Sync>;
 
 pub struct Filler<S> {
     pub(super) machine: Arc<Machine<S>>,
-    pub(super) entry: Arc<Entry>,
-    pub(super) kept: Arc<KeptPools>,
-    tell: Telling,
-    renewed_told: Mutex<Option<Duration>>,
+    pub(super) entry: Arc<SeriesEntry>,
+    pub(super) pools: Arc<PoolSet>,
+    report: Reporter,
+    renewal_reported: Mutex<Option<Duration>>,
     /// The generation of ranges when pools were last read.
     generation: AtomicU64,
 }
 
 impl<S: Store> Filler<S> {
     /// `None` if the series has no pools.
-    pub fn new(machine: Arc<Machine<S>>, entry: Arc<Entry>, tell: Telling) -> Option<Self> {
-        let kept = machine.kept(entry.series().name())?.clone();
+    pub fn new(machine: Arc<Machine<S>>, entry: Arc<SeriesEntry>, tell: Reporter) -> Option<Self> {
+        let pools = machine.pool_set(entry.series().name())?.clone();
         let (renewed_told, generation) = (Mutex::default(), AtomicU64::new(0));
-        Some(Self { machine, entry, kept, tell, renewed_told, generation })
+        Some(Self { machine, entry, pools, report: tell, renewal_reported: renewed_told, generation })
     }
 
     /// Watches and fills until it is stopped; fillings under way then end.
     pub async fn run(self, mut stopped: watch::Receiver<bool>) {
         let filler = Arc::new(self);
-        let (mut all, mut fills, mut trouble) = (All::new(), Fills::new(), None);
+        let (mut all, mut fills, mut trouble) = (WatchedPools::new(), Fills::new(), None);
         let (mut pause, mut scopes_at) = (PAUSES.0, Duration::ZERO);
         while !*stopped.borrow() {
-            let looked = filler.turn(&mut all, &mut scopes_at, &mut fills).await;
-            filler.kept.is_up.store(looked.is_ok(), Ordering::Relaxed);
-            pause = match &looked {
+            let status = filler.check_lists(&mut all, &mut scopes_at, &mut fills).await;
+            filler.pools.is_up.store(status.is_ok(), Ordering::Relaxed);
+            pause = match &status {
                 Ok(true) => PAUSES.0,
                 Ok(false) => (pause * 2).min(PAUSES.1),
                 Err(_) => {
                     // The levels are unknown.
-                    filler.kept.levels.lock().clear();
-                    AWAY
+                    filler.pools.levels.lock().clear();
+                    RECONNECT_PAUSE
                 }
             };
-            filler.tell_once(&mut trouble, looked.err());
+            filler.report_trouble(&mut trouble, status.err());
             tokio::select! {
                 biased;
                 // First: frequent requests must not keep ended fillings from being collected.
-                Some(ended) = fills.next(), if !fills.is_empty() => filler.ended(&mut all, ended),
+                Some(ended) = fills.next(), if !fills.is_empty() => filler.fill_ended(&mut all, ended),
                 () = filler.machine.runtime.sleep(pause) => {}
-                () = filler.kept.asked.notified() => scopes_at = Duration::ZERO,
+                () = filler.pools.wake_filler.notified() => scopes_at = Duration::ZERO,
                 _ = stopped.changed() => {}
             }
         }
@@ -86,9 +86,9 @@ impl<S: Store> Filler<S> {
     }
 
     /// Looks at all lists once. Returns whether any changed.
-    async fn turn(
+    async fn check_lists(
         self: &Arc<Self>,
-        all: &mut All,
+        all: &mut WatchedPools,
         scopes_at: &mut Duration,
         fills: &mut Fills,
     ) -> Result<bool, Box<str>> {
@@ -102,23 +102,23 @@ impl<S: Store> Filler<S> {
         let scopes: Vec<ScopeKey> = all.keys().cloned().collect();
         for page in scopes.chunks(PAGE) {
             let keys: Vec<Box<str>> = page.iter().map(|scope| all[scope].key.clone()).collect();
-            let looked = self.kept.list.look(&keys).await?;
-            has_changed |= self.compare(all, page, looked, fills).await?;
+            let status = self.pools.list.status(&keys).await?;
+            has_changed |= self.compare(all, page, status, fills).await?;
         }
         let levels = all.iter().map(|(scope, watched)| (scope.clone(), watched.level)).collect();
-        *self.kept.levels.lock() = levels;
+        *self.pools.levels.lock() = levels;
         Ok(has_changed || !fills.is_empty())
     }
 
     /// Compares lists with what is known of their pools, and starts fillings.
     async fn compare(
         self: &Arc<Self>,
-        all: &mut All,
+        all: &mut WatchedPools,
         scopes: &[ScopeKey],
-        Looked { server, lists }: Looked,
+        ServerStatus { server, lists }: ServerStatus,
         fills: &mut Fills,
     ) -> Result<bool, Box<str>> {
-        let is_strange = |(scope, list): (&ScopeKey, &ListLook)| !all[scope].is_trusted(&server, list);
+        let is_strange = |(scope, list): (&ScopeKey, &ListStatus)| !all[scope].is_trusted(&server, list);
         if scopes.iter().zip(&lists).any(is_strange) {
             // Another process may have renewed them.
             self.read_pools(all).await.map_err(|error| error.to_string())?;
@@ -130,14 +130,15 @@ impl<S: Store> Filler<S> {
             let Some(watched) = all.get_mut(scope) else { continue };
             has_changed |= watched.level != list.level;
             watched.level = list.level;
-            let is_due = !watched.is_trusted(&server, list) || self.kept.settings.lacks(list.level) > 0;
+            let is_due =
+                !watched.is_trusted(&server, list) || self.pools.settings.missing_count(list.level) > 0;
             if is_due && now >= watched.not_before && fills.len() < FILLS_MAX {
                 // Until it has ended.
                 watched.not_before = Duration::MAX;
                 let (filler, scope) = (self.clone(), scope.clone());
                 let runtime = self.machine.runtime.clone();
                 fills.push(runtime.spawn_for(async move {
-                    let filled = filler.machine.fill(&filler.entry, &scope, &|_| {}).await;
+                    let filled = filler.machine.fill_pool(&filler.entry, &scope, &|_| {}).await;
                     (scope, filled)
                 }));
             }
@@ -147,24 +148,29 @@ impl<S: Store> Filler<S> {
 
     /// Empties lists that the server has from another memory, before anything else: programs that take from them
     /// directly would get numbers again.
-    async fn discard(&self, all: &All, scopes: &[ScopeKey], server: &Server) -> Result<(), Box<str>> {
+    async fn discard(
+        &self,
+        all: &WatchedPools,
+        scopes: &[ScopeKey],
+        server: &ServerIdentity,
+    ) -> Result<(), Box<str>> {
         // Invariant: a pool renewed on this server has a later epoch, and is left alone.
         let is_stale =
-            |watched: &&Watched| watched.pool.epoch > 0 && watched.pool.server.as_ref() != Some(server);
+            |watched: &&WatchedPool| watched.pool.epoch > 0 && watched.pool.server.as_ref() != Some(server);
         let stale = scopes.iter().filter_map(|scope| all.get(scope)).filter(is_stale);
         let stale: Vec<(Box<str>, u64)> =
             stale.map(|watched| (watched.key.clone(), watched.pool.epoch)).collect();
-        if stale.is_empty() { Ok(()) } else { self.kept.list.discard(&stale, server).await }
+        if stale.is_empty() { Ok(()) } else { self.pools.list.discard(&stale, server).await }
     }
 
     /// Empties lists whose markers went back within their epoch: the server has an old memory again without having
     /// restarted. The next look renews them.
     async fn discard_rewound(
         &self,
-        all: &mut All,
+        all: &mut WatchedPools,
         scopes: &[ScopeKey],
-        lists: &[ListLook],
-        server: &Server,
+        lists: &[ListStatus],
+        server: &ServerIdentity,
     ) -> Result<(), Box<str>> {
         let mut rewound = Vec::new();
         for (scope, list) in scopes.iter().zip(lists) {
@@ -177,13 +183,13 @@ impl<S: Store> Filler<S> {
             }
             (watched.seen_epoch, watched.pushed_to) = (epoch, to);
         }
-        if rewound.is_empty() { Ok(()) } else { self.kept.list.discard(&rewound, server).await }
+        if rewound.is_empty() { Ok(()) } else { self.pools.list.discard(&rewound, server).await }
     }
 
-    fn ended(&self, all: &mut All, ended: Result<Ended, oneshot::error::RecvError>) {
+    fn fill_ended(&self, all: &mut WatchedPools, ended: Result<Ended, oneshot::error::RecvError>) {
         let Ok((scope, filled)) = ended else {
             // It panicked, so which pool it was is unknown.
-            let later = self.machine.elapsed() + FAILED;
+            let later = self.machine.elapsed() + FAILURE_PAUSE;
             for watched in all.values_mut() {
                 watched.not_before = watched.not_before.min(later);
             }
@@ -192,39 +198,39 @@ impl<S: Store> Filler<S> {
         let Some(watched) = all.get_mut(&scope) else { return };
         let now = self.machine.elapsed();
         watched.not_before = match filled {
-            Ok(Filled::Done { renewed, .. }) => {
-                if std::mem::replace(&mut watched.is_told, false) {
-                    (self.tell)(&format!("the pool {} is filled again", watched.key));
+            Ok(FillOutcome::Done { renewed, .. }) => {
+                if std::mem::replace(&mut watched.failure_reported, false) {
+                    (self.report)(&format!("the pool {} is filled again", watched.key));
                 }
                 if renewed {
-                    self.tell_renewed(&watched.key, now);
+                    self.report_renewal(&watched.key, now);
                 }
                 now
             }
             // The other filler needs some time.
-            Ok(Filled::Elsewhere)
-            | Err(FillError::Refused(Refusal::Epoch(_) | Refusal::Server(_) | Refusal::Fenced)) => {
+            Ok(FillOutcome::Elsewhere)
+            | Err(FillError::Refused(ListRefusal::Epoch(_) | ListRefusal::Server(_) | ListRefusal::Fenced)) => {
                 now + PAUSES.0
             }
             Err(error) => {
-                if !std::mem::replace(&mut watched.is_told, true) {
-                    (self.tell)(&format!("the pool {} cannot be filled: {error}", watched.key));
+                if !std::mem::replace(&mut watched.failure_reported, true) {
+                    (self.report)(&format!("the pool {} cannot be filled: {error}", watched.key));
                 }
-                now + FAILED
+                now + FAILURE_PAUSE
             }
         };
     }
 
     fn name(&self) -> String {
-        format!("the pools of series {:?} at {}", self.entry.series().name().as_str(), self.kept.describe())
+        format!("the pools of series {:?} at {}", self.entry.series().name().as_str(), self.pools.describe())
     }
 
     /// A server restart renews many pools: report one for all.
-    fn tell_renewed(&self, key: &str, now: Duration) {
-        let mut told = self.renewed_told.lock();
+    fn report_renewal(&self, key: &str, now: Duration) {
+        let mut told = self.renewal_reported.lock();
         if told.is_none_or(|told| now.saturating_sub(told) > SCOPES_EVERY) {
             *told = Some(now);
-            (self.tell)(&format!(
+            (self.report)(&format!(
                 "the pool {key} was begun anew: Redis restarted or lost it, and what it held is given up; others may \
                  follow without a word"
             ));
@@ -232,15 +238,15 @@ impl<S: Store> Filler<S> {
     }
 
     /// Reports trouble when it begins and when it ends.
-    fn tell_once(&self, trouble: &mut Option<Box<str>>, now: Option<Box<str>>) {
+    fn report_trouble(&self, trouble: &mut Option<Box<str>>, now: Option<Box<str>>) {
         match (&now, &*trouble) {
-            (Some(now), None) => (self.tell)(&format!("{} cannot be watched: {now}", self.name())),
-            (None, Some(_)) => (self.tell)(&format!("{} are watched again", self.name())),
+            (Some(now), None) => (self.report)(&format!("{} cannot be watched: {now}", self.name())),
+            (None, Some(_)) => (self.report)(&format!("{} are watched again", self.name())),
             _ => {}
         }
         *trouble = now;
     }
 }
 
-type Ended = (ScopeKey, Result<Filled, FillError>);
+type Ended = (ScopeKey, Result<FillOutcome, FillError>);
 type Fills = FuturesUnordered<oneshot::Receiver<Ended>>;

@@ -4,50 +4,55 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::Server;
+use super::ServerIdentity;
 use crate::machine::Numbers;
 
 /// A server that holds shared pools. It may forget, rewind, hang or lie at any time: nothing that it answers can make
 /// a number come twice, because numbers are pushed once, from positions granted for it.
 pub trait SharedPool: Send + Sync + 'static {
     /// Which memory the server has now, and the state of these lists, in their order.
-    fn look<'a>(&'a self, keys: &'a [Box<str>]) -> Asking<'a, Looked>;
+    fn status<'a>(&'a self, keys: &'a [Box<str>]) -> PoolFuture<'a, ServerStatus>;
 
     /// Locks a list for a filler if it is free, for at most this time. Only that filler knows `token`.
-    fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool>;
+    fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool>;
 
     /// Extends a lock to this time from now, if the filler still has it.
-    fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> Asking<'a, bool>;
+    fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool>;
 
     /// Ends a lock, if the filler still has it.
-    fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> Asking<'a, ()>;
+    fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> PoolFuture<'a, ()>;
 
     /// Empties lists of these epochs or older ones, and leaves newer ones alone. Does nothing if the server has another
     /// memory by then.
-    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a Server) -> Asking<'a, ()>;
+    fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a ServerIdentity) -> PoolFuture<'a, ()>;
 
     /// Empties a list and begins an epoch in it, if the list belongs to an older one. Only the filler that moved the
     /// epoch in the store may call it.
-    fn renew<'a>(&'a self, key: &'a str, epoch: u64, server: &'a Server) -> Asking<'a, Result<(), Refusal>>;
+    fn renew<'a>(
+        &'a self,
+        key: &'a str,
+        epoch: u64,
+        server: &'a ServerIdentity,
+    ) -> PoolFuture<'a, Result<(), ListRefusal>>;
 
     /// Pushes all numbers or none, once however often it is called. The call packs them; the future sends them.
-    fn push<'a>(&'a self, key: &str, push: Push<'_>) -> Asking<'a, Result<(), Refusal>>;
+    fn push<'a>(&'a self, key: &str, push: PushRequest<'_>) -> PoolFuture<'a, Result<(), ListRefusal>>;
 
     /// Where the server is, for people, without a secret.
     fn describe(&self) -> String;
 }
 
 /// A request to the server. The error is for people.
-pub type Asking<'a, T> = Pin<Box<dyn Future<Output = Result<T, Box<str>>> + Send + 'a>>;
+pub type PoolFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Box<str>>> + Send + 'a>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looked {
-    pub server: Server,
-    pub lists: Vec<ListLook>,
+pub struct ServerStatus {
+    pub server: ServerIdentity,
+    pub lists: Vec<ListStatus>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListLook {
+pub struct ListStatus {
     pub level: u64,
     /// The number that is taken next.
     pub head: Option<Box<str>>,
@@ -57,14 +62,14 @@ pub struct ListLook {
     /// The first position past all that were pushed in this epoch.
     pub pushed_to: Option<u64>,
     /// Whether something else than a list is there.
-    pub is_other: bool,
+    pub is_not_a_list: bool,
 }
 
 #[derive(Clone, Copy)]
-pub struct Push<'a> {
+pub struct PushRequest<'a> {
     pub epoch: u64,
     /// Where the epoch began.
-    pub server: &'a Server,
+    pub server: &'a ServerIdentity,
     /// The token of the filler, which must still have the lock.
     pub token: &'a str,
     /// The version of the cursor after their grant; an older grant than one already pushed comes too late.
@@ -77,13 +82,13 @@ pub struct Push<'a> {
 
 /// Why a list was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ListRefusal {
     /// It belongs to this epoch, or to none.
     #[error("its list was begun anew, or forgotten")]
     Epoch(Option<u64>),
     /// The server has this memory, not the one named.
     #[error("its server restarted, or another one took over")]
-    Server(Server),
+    Server(ServerIdentity),
     /// A later grant was pushed before.
     #[error("another filler was faster")]
     Fenced,

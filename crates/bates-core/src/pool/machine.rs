@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::fill::{Filling, Progress};
-use super::{FillError, Filled, KeptPools, Pool, Server};
-use crate::code::Code;
+use super::fill::{PoolFill, Progress};
+use super::{FillError, FillOutcome, Pool, PoolSet, ServerIdentity};
+use crate::code::ErrorCode;
 use crate::machine::Machine;
-use crate::scope::{Place, ScopeKey, ScopeName, ScopeRefused, each_page};
-use crate::series::{Entry, OpenScope, SeriesName};
+use crate::scope::{ScopeError, ScopeId, ScopeKey, ScopeParams, each_page};
+use crate::series::{OpenScope, SeriesEntry, SeriesName};
 use crate::store::{Store, StoreError};
 
 const PAGE: usize = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PoolRefused {
+pub enum PoolError {
     #[error("series {0:?} has no pool")]
-    None(Box<str>),
+    NoPool(Box<str>),
     #[error(transparent)]
-    Scope(#[from] ScopeRefused),
+    Scope(#[from] ScopeError),
     #[error("scope {0} holds what the key of a pool cannot")]
     Key(ScopeKey),
     /// The caller sees another server.
@@ -33,12 +33,12 @@ pub enum PoolRefused {
     Store(#[from] StoreError),
 }
 
-impl PoolRefused {
-    pub const fn code(&self) -> Code {
+impl PoolError {
+    pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::None(_) | Self::Key(_) => Code::NO_POOL,
+            Self::NoPool(_) | Self::Key(_) => ErrorCode::NO_POOL,
             Self::Scope(refused) => refused.code(),
-            Self::Elsewhere => Code::POOL_ELSEWHERE,
+            Self::Elsewhere => ErrorCode::POOL_ELSEWHERE,
             Self::Fill(_, error) => error.code(),
             Self::Store(error) => error.code(),
         }
@@ -46,8 +46,8 @@ impl PoolRefused {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolLook {
-    pub place: Place,
+pub struct PoolStatus {
+    pub scope_id: ScopeId,
     pub key: Box<str>,
     /// When this process last looked; `None` if it never did.
     pub level: Option<u64>,
@@ -61,73 +61,77 @@ impl<S: Store> Machine<S> {
     }
 
     /// Only the first call counts.
-    pub fn know_pools(&self, pools: HashMap<SeriesName, Arc<KeptPools>>) {
+    pub fn set_pools(&self, pools: HashMap<SeriesName, Arc<PoolSet>>) {
         let _ = self.pools.set(pools);
     }
 
-    pub fn kept(&self, series: &SeriesName) -> Option<&Arc<KeptPools>> {
+    pub fn pool_set(&self, series: &SeriesName) -> Option<&Arc<PoolSet>> {
         self.pools.get()?.get(series)
     }
 
     /// Keeps a pool for a scope from now on.
-    pub async fn ask_for_pool(&self, entry: &Entry, name: ScopeName<'_>) -> Result<PoolLook, PoolRefused> {
-        let (kept, Named { place, key }) = self.pool_of(entry, name)?;
-        let Pool { epoch, .. } = self.store().pool(place.clone()).await?;
-        kept.asked.notify_one();
-        let level = kept.levels.lock().get(&place.scope).copied();
-        Ok(PoolLook { place, key, level, epoch })
+    pub async fn request_pool(
+        &self,
+        entry: &SeriesEntry,
+        name: ScopeParams<'_>,
+    ) -> Result<PoolStatus, PoolError> {
+        let (pools, PoolId { scope_id, key }) = self.pool_of(entry, name)?;
+        let Pool { epoch, .. } = self.store().pool(scope_id.clone()).await?;
+        pools.wake_filler.notify_one();
+        let level = pools.levels.lock().get(&scope_id.scope).copied();
+        Ok(PoolStatus { scope_id, key, level, epoch })
     }
 
     /// The pools of a series, or of all, that were ever asked for.
-    pub async fn look_at_pools(&self, only: Option<&SeriesName>) -> Result<Vec<PoolLook>, PoolRefused> {
+    pub async fn pool_statuses(&self, only: Option<&SeriesName>) -> Result<Vec<PoolStatus>, PoolError> {
         let mut found = Vec::new();
-        let kept = self.pools.get().into_iter().flatten();
-        for (series, kept) in kept.filter(|(series, _)| only.is_none_or(|only| only == *series)) {
+        let pools = self.pools.get().into_iter().flatten();
+        for (series, pools) in pools.filter(|(series, _)| only.is_none_or(|only| only == *series)) {
             let read = |after| self.store().pools(series.clone(), after, PAGE);
             each_page(read, |scope, Pool { epoch, .. }| {
-                let level = kept.levels.lock().get(&scope).copied();
-                let key = kept.key(&scope);
-                let place = Place { series: series.clone(), scope };
-                found.extend(key.map(|key| PoolLook { place, key, level, epoch }));
+                let level = pools.levels.lock().get(&scope).copied();
+                let key = pools.key(&scope);
+                let scope_id = ScopeId { series: series.clone(), scope };
+                found.extend(key.map(|key| PoolStatus { scope_id, key, level, epoch }));
             })
             .await?;
         }
-        found.sort_unstable_by(|one, other| one.place.cmp(&other.place));
+        found.sort_unstable_by(|one, other| one.scope_id.cmp(&other.scope_id));
         match only {
-            Some(series) if self.kept(series).is_none() => Err(PoolRefused::None(series.as_str().into())),
+            Some(series) if self.pool_set(series).is_none() => Err(PoolError::NoPool(series.as_str().into())),
             _ => Ok(found),
         }
     }
 
     /// The key and epoch of a pool, for a client that sees this server. If the server is not known, this process looks
     /// at it first, and renews the pool if the server forgot it.
-    pub async fn attach(
+    pub async fn attach_client(
         &self,
-        entry: &Entry,
-        name: ScopeName<'_>,
-        server: &Server,
-    ) -> Result<(Box<str>, u64), PoolRefused> {
-        let (kept, Named { place, key }) = self.pool_of(entry, name)?;
+        entry: &SeriesEntry,
+        name: ScopeParams<'_>,
+        server: &ServerIdentity,
+    ) -> Result<(Box<str>, u64), PoolError> {
+        let (pools, PoolId { scope_id, key }) = self.pool_of(entry, name)?;
         let is_known = |pool: &Pool| pool.server.as_ref() == Some(server);
-        let mut pool = self.store().pool(place.clone()).await?;
+        let mut pool = self.store().pool(scope_id.clone()).await?;
         if !is_known(&pool) {
             // What this process sees decides, not what somebody says.
-            let looked = self.attend(entry, &place.scope, None).await;
-            looked.map_err(|error| PoolRefused::Fill(place.scope.clone(), error))?;
-            pool = self.store().pool(place).await?;
+            let status = self.fill_or_renew(entry, &scope_id.scope, None).await;
+            status.map_err(|error| PoolError::Fill(scope_id.scope.clone(), error))?;
+            pool = self.store().pool(scope_id).await?;
         }
-        kept.asked.notify_one();
-        if is_known(&pool) { Ok((key, pool.epoch)) } else { Err(PoolRefused::Elsewhere) }
+        pools.wake_filler.notify_one();
+        if is_known(&pool) { Ok((key, pool.epoch)) } else { Err(PoolError::Elsewhere) }
     }
 
-    pub(crate) fn pool_scope(&self, entry: &Entry, parameters: &[(&str, &str)]) -> Option<ScopeKey> {
-        self.pool_of(entry, parameters.into()).ok().map(|(_, named)| named.place.scope)
+    pub(crate) fn pool_scope(&self, entry: &SeriesEntry, parameters: &[(&str, &str)]) -> Option<ScopeKey> {
+        self.pool_of(entry, parameters.into()).ok().map(|(_, named)| named.scope_id.scope)
     }
 
     /// The pools of a series that were ever asked for.
     pub async fn pools_of(
         &self,
-        entry: &Entry,
+        entry: &SeriesEntry,
         after: Option<ScopeKey>,
         limit: usize,
     ) -> Result<Vec<(ScopeKey, Pool)>, StoreError> {
@@ -135,73 +139,77 @@ impl<S: Store> Machine<S> {
     }
 
     /// Fills the pool of a scope, if it is low or its server forgot it. A pool is filled once at a time.
-    pub async fn fill(
+    pub async fn fill_pool(
         &self,
-        entry: &Entry,
+        entry: &SeriesEntry,
         scope: &ScopeKey,
         progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<Filled, FillError> {
-        self.attend(entry, scope, Some(progress)).await
+    ) -> Result<FillOutcome, FillError> {
+        self.fill_or_renew(entry, scope, Some(progress)).await
     }
 
     /// Works on the pool of a scope, unless this process does so already.
-    async fn attend(
+    async fn fill_or_renew(
         &self,
-        entry: &Entry,
+        entry: &SeriesEntry,
         scope: &ScopeKey,
         progress: Option<Progress<'_>>,
-    ) -> Result<Filled, FillError> {
-        let Some(kept) = self.kept(entry.series.name()) else { return Ok(Filled::Elsewhere) };
+    ) -> Result<FillOutcome, FillError> {
+        let Some(pools) = self.pool_set(entry.series.name()) else { return Ok(FillOutcome::Elsewhere) };
         let parameters: Vec<(&str, &str)> = scope.parts().0.collect();
         let open = self.open_scope(entry, (&*parameters).into());
-        let (Ok(open), Some(key)) = (open, kept.key(scope)) else { return Ok(Filled::Elsewhere) };
-        let open = OpenScope { place: entry.series.place(scope), ..open };
-        if !kept.under_way.lock().insert(scope.clone()) {
-            return Ok(Filled::Elsewhere);
+        let (Ok(open), Some(key)) = (open, pools.key(scope)) else { return Ok(FillOutcome::Elsewhere) };
+        let open = OpenScope { scope_id: entry.series.scope_id(scope), ..open };
+        if !pools.filling.lock().insert(scope.clone()) {
+            return Ok(FillOutcome::Elsewhere);
         }
-        let _ended = UnderWay { kept, scope };
-        let filling = Filling { store: self.store(), kept, runtime: &*self.runtime, open, key };
+        let _ended = FillGuard { pools, scope };
+        let filling = PoolFill { store: self.store(), pools, runtime: &*self.runtime, open, key };
         let filled = filling.run(progress).await;
-        kept.count(&filled);
+        pools.count_outcome(&filled);
         filled
     }
 
     /// Empties the list of a scope's pool, so that no program takes what must not be issued, and returns the first
     /// position past all that were ever pushed into it: those may have been taken. The next filling renews it.
-    pub async fn empty_pool(&self, entry: &Entry, scope: &ScopeKey) -> Result<Option<u64>, FillError> {
-        let Some(kept) = self.kept(entry.series.name()) else { return Ok(None) };
-        let Some(key) = kept.key(scope) else { return Ok(None) };
-        let looked = kept.list.look(std::slice::from_ref(&key)).await.map_err(FillError::Server)?;
-        let Some(list) = looked.lists.first().filter(|list| !list.is_foreign) else { return Ok(None) };
+    pub async fn empty_pool(&self, entry: &SeriesEntry, scope: &ScopeKey) -> Result<Option<u64>, FillError> {
+        let Some(pools) = self.pool_set(entry.series.name()) else { return Ok(None) };
+        let Some(key) = pools.key(scope) else { return Ok(None) };
+        let status = pools.list.status(std::slice::from_ref(&key)).await.map_err(FillError::Server)?;
+        let Some(list) = status.lists.first().filter(|list| !list.is_foreign) else { return Ok(None) };
         // A list without a marker is not ours.
         if let Some(epoch) = list.epoch {
-            kept.list.discard(&[(key, epoch)], &looked.server).await.map_err(FillError::Server)?;
+            pools.list.discard(&[(key, epoch)], &status.server).await.map_err(FillError::Server)?;
         }
         Ok(list.pushed_to)
     }
 
-    fn pool_of(&self, entry: &Entry, name: ScopeName<'_>) -> Result<(&Arc<KeptPools>, Named), PoolRefused> {
+    fn pool_of(
+        &self,
+        entry: &SeriesEntry,
+        name: ScopeParams<'_>,
+    ) -> Result<(&Arc<PoolSet>, PoolId), PoolError> {
         let series = entry.series.name();
-        let kept = self.kept(series).ok_or_else(|| PoolRefused::None(series.as_str().into()))?;
-        let place = self.open_scope(entry, name)?.place;
-        let key = kept.key(&place.scope).ok_or_else(|| PoolRefused::Key(place.scope.clone()))?;
-        Ok((kept, Named { place, key }))
+        let pools = self.pool_set(series).ok_or_else(|| PoolError::NoPool(series.as_str().into()))?;
+        let scope_id = self.open_scope(entry, name)?.scope_id;
+        let key = pools.key(&scope_id.scope).ok_or_else(|| PoolError::Key(scope_id.scope.clone()))?;
+        Ok((pools, PoolId { scope_id, key }))
     }
 }
 
-struct Named {
-    place: Place,
+struct PoolId {
+    scope_id: ScopeId,
     key: Box<str>,
 }
 
 /// Counts a filling as long as it lives, also if it is dropped.
-struct UnderWay<'a> {
-    kept: &'a KeptPools,
+struct FillGuard<'a> {
+    pools: &'a PoolSet,
     scope: &'a ScopeKey,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for FillGuard<'_> {
     fn drop(&mut self) {
-        self.kept.under_way.lock().remove(self.scope);
+        self.pools.filling.lock().remove(self.scope);
     }
 }

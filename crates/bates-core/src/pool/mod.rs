@@ -6,17 +6,17 @@
 //!   because a marker is valid for one memory of the server alone;
 //! - a filler that slept is refused if a later grant was pushed before.
 
+mod error;
 mod fill;
-mod filled;
 mod filler;
-mod kept;
 mod list;
 mod machine;
+mod settings;
 mod watched;
 
-pub use crate::ledger::{Pool, Renewal, Server, Settling};
-pub use filled::{FillError, Filled};
-pub use filler::{Filler, Telling};
-pub use kept::{Amount, KeptPools, PoolSettings, PoolTally, ScopeMatch};
-pub use list::{Asking, ListLook, Looked, Push, Refusal, SharedPool};
-pub use machine::{PoolLook, PoolRefused};
+pub use crate::ledger::{Pool, PoolSettlement, RenewRequest, ServerIdentity};
+pub use error::{FillError, FillOutcome};
+pub use filler::{Filler, Reporter};
+pub use list::{ListRefusal, ListStatus, PoolFuture, PushRequest, ServerStatus, SharedPool};
+pub use machine::{PoolError, PoolStatus};
+pub use settings::{FillAmount, PoolCounts, PoolSet, PoolSettings, ScopeMatcher};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Filler, ListLook, Pool, ScopeMatch, Server};
+use super::{Filler, ListStatus, Pool, ScopeMatcher, ServerIdentity};
 use crate::scope::{ScopeKey, each_page};
 use crate::store::{Store, StoreError};
 
@@ -12,7 +12,7 @@ const POOLS_MAX: usize = 10_000;
 const PAGE: usize = 1_000;
 
 #[derive(Default)]
-pub(super) struct Watched {
+pub(super) struct WatchedPool {
     pub(super) key: Box<str>,
     /// As the store knew it.
     pub(super) pool: Pool,
@@ -23,51 +23,51 @@ pub(super) struct Watched {
     pub(super) pushed_to: u64,
     pub(super) not_before: Duration,
     /// Whether it was reported that it cannot be filled.
-    pub(super) is_told: bool,
+    pub(super) failure_reported: bool,
 }
 
-impl Watched {
-    pub(super) fn is_trusted(&self, server: &Server, list: &ListLook) -> bool {
+impl WatchedPool {
+    pub(super) fn is_trusted(&self, server: &ServerIdentity, list: &ListStatus) -> bool {
         self.pool.server.as_ref() == Some(server) && list.epoch == Some(self.pool.epoch) && !list.is_foreign
     }
 }
 
-pub(super) type All = BTreeMap<ScopeKey, Watched>;
+pub(super) type WatchedPools = BTreeMap<ScopeKey, WatchedPool>;
 
 impl<S: Store> Filler<S> {
     /// The scopes that have a pool: asked for, listed, or matching.
-    pub(super) async fn read_scopes(&self, all: &mut All) -> Result<(), StoreError> {
+    pub(super) async fn read_scopes(&self, all: &mut WatchedPools) -> Result<(), StoreError> {
         let name = self.entry.series().name();
         self.read_pools(all).await?;
-        for parameters in self.kept.settings.scopes.iter().filter_map(ScopeMatch::one) {
+        for parameters in self.pools.settings.scopes.iter().filter_map(ScopeMatcher::single_scope) {
             // The configuration check refuses parameters that are no scope.
             let Some(scope) = self.machine.pool_scope(&self.entry, &parameters) else { continue };
             self.watch(all, scope, None);
         }
-        if self.kept.settings.scopes.iter().all(|matching| matching.one().is_some()) {
+        if self.pools.settings.scopes.iter().all(|matching| matching.single_scope().is_some()) {
             return Ok(());
         }
         let read = |after| self.machine.scopes(name.clone(), after, PAGE);
         each_page(read, |scope, _| {
-            if self.kept.settings.scopes.iter().any(|matching| matching.matches(&scope)) {
+            if self.pools.settings.scopes.iter().any(|matching| matching.matches(&scope)) {
                 self.watch(all, scope, None);
             }
         })
         .await
     }
 
-    pub(super) async fn read_pools(&self, all: &mut All) -> Result<(), StoreError> {
+    pub(super) async fn read_pools(&self, all: &mut WatchedPools) -> Result<(), StoreError> {
         let read = |after| self.machine.pools_of(&self.entry, after, PAGE);
         each_page(read, |scope, pool| self.watch(all, scope, Some(pool))).await
     }
 
-    fn watch(&self, all: &mut All, scope: ScopeKey, pool: Option<Pool>) {
+    fn watch(&self, all: &mut WatchedPools, scope: ScopeKey, pool: Option<Pool>) {
         if let Some(watched) = all.get_mut(&scope) {
             watched.pool = pool.unwrap_or_else(|| watched.pool.clone());
         } else if all.len() < POOLS_MAX
-            && let Some(key) = self.kept.key(&scope)
+            && let Some(key) = self.pools.key(&scope)
         {
-            all.insert(scope, Watched { key, pool: pool.unwrap_or_default(), ..Watched::default() });
+            all.insert(scope, WatchedPool { key, pool: pool.unwrap_or_default(), ..WatchedPool::default() });
         }
     }
 }

@@ -65,7 +65,7 @@ impl KeyTemplate {
     /// Each parameter and its value; `None` if the key does not match the template. A value ends at the first
     /// occurrence of the literal after it, so a key is read in one way only.
     pub fn read<'k>(&'k self, key: &'k str) -> Option<impl Iterator<Item = (&'k str, &'k str)>> {
-        self.is_of(key).then(|| {
+        self.matches(key).then(|| {
             let mut rest = &key[self.prefix.len()..];
             self.parameters.iter().map_while(move |(name, literal)| {
                 let (value, behind) = split(rest, literal)?;
@@ -100,7 +100,7 @@ impl KeyTemplate {
     }
 
     /// Whether a key is of this template.
-    pub fn is_of(&self, key: &str) -> bool {
+    pub fn matches(&self, key: &str) -> bool {
         let Some(mut rest) = key.strip_prefix(&*self.prefix) else { return false };
         for (_, literal) in &self.parameters {
             let Some((value, behind)) = split(rest, literal) else { return false };
@@ -113,10 +113,10 @@ impl KeyTemplate {
     }
 
     /// Whether a key could match both templates. May be wrongly true, never wrongly false.
-    pub fn may_meet(&self, other: &Self) -> bool {
+    pub fn may_overlap(&self, other: &Self) -> bool {
         match (self.parameters.is_empty(), other.parameters.is_empty()) {
-            (true, _) => other.is_of(&self.source),
-            (_, true) => self.is_of(&other.source),
+            (true, _) => other.matches(&self.source),
+            (_, true) => self.matches(&other.source),
             _ => self.prefix.starts_with(&*other.prefix) || other.prefix.starts_with(&*self.prefix),
         }
     }
@@ -199,8 +199,8 @@ mod tests {
     fn templates_that_may_share_a_key_are_told() {
         let meet = |one: &str, other: &str| {
             let (one, other) = (KeyTemplate::parse(one).unwrap(), KeyTemplate::parse(other).unwrap());
-            assert_eq!(one.may_meet(&other), other.may_meet(&one));
-            one.may_meet(&other)
+            assert_eq!(one.may_overlap(&other), other.may_overlap(&one));
+            one.may_overlap(&other)
         };
         assert!(meet("seq:{a}", "seq:{b}") && meet("seq:{a}", "seq:x:{b}") && meet("short", "short"));
         assert!(meet("{a}", "short") && meet("seq:{a}", "seq:total"));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bates_pattern::{Date, Period};
 
-use crate::code::Code;
+use crate::code::ErrorCode;
 use crate::series::SeriesName;
 use crate::store::StoreError;
 
@@ -97,12 +97,12 @@ impl fmt::Display for ScopeKey {
 
 /// A series and one of its scopes: what has a cursor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ScopeId {
     pub series: SeriesName,
     pub scope: ScopeKey,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ScopeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.scope.as_str() {
             "" => write!(f, "series {:?}", self.series.as_str()),
@@ -113,12 +113,12 @@ impl fmt::Display for Place {
 
 /// All parameters of the series, and the business date where the series has one; by default today's.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ScopeName<'a> {
+pub struct ScopeParams<'a> {
     pub parameters: &'a [(&'a str, &'a str)],
     pub date: Option<Date>,
 }
 
-impl<'a, P: AsRef<[(&'a str, &'a str)]> + ?Sized> From<&'a P> for ScopeName<'a> {
+impl<'a, P: AsRef<[(&'a str, &'a str)]> + ?Sized> From<&'a P> for ScopeParams<'a> {
     fn from(parameters: &'a P) -> Self {
         Self { parameters: parameters.as_ref(), date: None }
     }
@@ -126,7 +126,7 @@ impl<'a, P: AsRef<[(&'a str, &'a str)]> + ?Sized> From<&'a P> for ScopeName<'a> 
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ScopeRefused {
+pub enum ScopeError {
     #[error(transparent)]
     Pattern(#[from] bates_pattern::ScopeError),
     #[error(transparent)]
@@ -135,11 +135,13 @@ pub enum ScopeRefused {
     Parameters { given: Box<str>, expected: Box<str> },
 }
 
-impl ScopeRefused {
-    pub const fn code(&self) -> Code {
+impl ScopeError {
+    pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::Pattern(bates_pattern::ScopeError::Year { .. }) => Code::BAD_DATE,
-            _ => Code::BAD_SCOPE,
+            Self::Pattern(
+                bates_pattern::ScopeError::Year { .. } | bates_pattern::ScopeError::FiscalYear { .. },
+            ) => ErrorCode::BAD_DATE,
+            _ => ErrorCode::BAD_SCOPE,
         }
     }
 }

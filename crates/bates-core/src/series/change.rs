@@ -12,37 +12,37 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::{
-    Entry, MachineError, Memory, Origin, Promise, PromiseChange, Redescription, Registry, Series, SeriesName,
-    SeriesSpec, open,
+    Caching, DescriptionChange, MachineError, Promise, PromiseChange, Registry, Series, SeriesEntry,
+    SeriesName, SeriesOrigin, SeriesSpec, open,
 };
-use crate::dispenser::Closed;
+use crate::dispenser::ReleaseReport;
 use crate::error::IssueError;
 use crate::machine::{Machine, NextError};
-use crate::scope::{ScopeKey, ScopeName};
+use crate::scope::{ScopeKey, ScopeParams};
 use crate::store::{Store, StoreError};
 
 /// Max series. Each is searched when an identifier is traced.
 pub const SERIES_MAX: usize = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum CreateOutcome {
     /// It is new, or was retired and continues.
-    New,
+    Created,
     /// It existed with the same description.
-    Already,
+    Existed,
 }
 
 impl<S: Store> Machine<S> {
     /// Makes a series at run time. Its cursors continue if a series of its name existed before.
-    pub async fn create(&self, spec: SeriesSpec) -> Result<Made, MachineError> {
-        let mut changing = self.changing.lock().await;
-        self.catch_up(&mut changing).await?;
+    pub async fn create_series(&self, spec: SeriesSpec) -> Result<CreateOutcome, MachineError> {
+        let mut changing = self.series_sync.lock().await;
+        self.sync_series_locked(&mut changing).await?;
         let registry = self.registry();
-        if let Some(entry) = registry.named(spec.name.as_str()) {
+        if let Some(entry) = registry.get(spec.name.as_str()) {
             return match entry.origin {
-                Origin::File => Err(MachineError::InFile(spec.name)),
-                Origin::Api if entry.spec.description == spec.description => Ok(Made::Already),
-                Origin::Api => Err(MachineError::Exists(spec.name)),
+                SeriesOrigin::File => Err(MachineError::InFile(spec.name)),
+                SeriesOrigin::Api if entry.spec.description == spec.description => Ok(CreateOutcome::Existed),
+                SeriesOrigin::Api => Err(MachineError::Exists(spec.name)),
             };
         }
         if registry.len() >= SERIES_MAX {
@@ -50,11 +50,11 @@ impl<S: Store> Machine<S> {
         }
         let (name, description) = (spec.name.clone(), spec.description.clone());
         match self.prepare(spec, None).await {
-            Ok(_publication) => Ok(Made::New),
+            Ok(_publication) => Ok(CreateOutcome::Created),
             Err(MachineError::ChangedMeanwhile(_)) => {
-                self.catch_up(&mut changing).await?;
-                match self.named(name.as_str()) {
-                    Some(entry) if entry.spec.description == description => Ok(Made::Already),
+                self.sync_series_locked(&mut changing).await?;
+                match self.series(name.as_str()) {
+                    Some(entry) if entry.spec.description == description => Ok(CreateOutcome::Existed),
                     _ => Err(MachineError::Exists(name)),
                 }
             }
@@ -64,25 +64,26 @@ impl<S: Store> Machine<S> {
 
     /// Changes limits, rejection rules, audit or promise of a series made at run time. `change` gets the current
     /// description, which no other call changes meanwhile.
-    pub async fn amend<E: From<MachineError>>(
+    pub async fn change_series<E: From<MachineError>>(
         &self,
         name: &SeriesName,
         change: impl FnOnce(&SeriesSpec) -> Result<SeriesSpec, E>,
     ) -> Result<(), E> {
-        let mut changing = self.changing.lock().await;
-        self.catch_up(&mut changing).await?;
-        let entry = self.made_at_run_time(name)?;
+        let mut changing = self.series_sync.lock().await;
+        self.sync_series_locked(&mut changing).await?;
+        let entry = self.changeable_series(name)?;
         let spec = change(&entry.spec)?;
-        if !entry.spec.differs_in_what_may_change_only(&spec) {
+        if !entry.spec.has_same_identity(&spec) {
             return Err(MachineError::Exists(spec.name).into());
         }
         let (from, to) = (entry.spec.promise, spec.promise);
         if from != to {
             spec.check()?;
             let (before, after) = (entry.spec.description.clone(), spec.description.clone());
-            self.pin_promise(name, PromiseChange { from, to }, Some(Redescription { before, after })).await?;
+            self.pin_promise(name, PromiseChange { from, to }, Some(DescriptionChange { before, after }))
+                .await?;
         } else if self.store().is_shared() && to != Promise::Unique {
-            self.keep_order(name).await?;
+            self.recall_before_change(name).await?;
         }
         let publication = self.prepare(spec, Some(entry.spec.description.clone())).await?;
         // Positions in memory have the old limits and come back with the new ones. Callers wait for those meanwhile.
@@ -93,16 +94,16 @@ impl<S: Store> Machine<S> {
 
     /// Retires a series made at run time. On return this node issues nothing in its name; other nodes do until they
     /// follow. Its pin and its cursors stay for ever.
-    pub async fn retire(&self, name: &SeriesName) -> Result<Closed, MachineError> {
-        let mut changing = self.changing.lock().await;
-        self.catch_up(&mut changing).await?;
-        let entry = self.made_at_run_time(name)?;
+    pub async fn retire_series(&self, name: &SeriesName) -> Result<ReleaseReport, MachineError> {
+        let mut changing = self.series_sync.lock().await;
+        self.sync_series_locked(&mut changing).await?;
+        let entry = self.changeable_series(name)?;
         let before = Some(entry.spec.description.clone());
         if !self.store().describe(name.clone(), before, None).await? {
             return Err(MachineError::ChangedMeanwhile(name.clone()));
         }
         let registry = self.registry().without(name);
-        self.keep_memory(&entry);
+        self.keep_caching(&entry);
         self.registry.store(registry.into());
         Ok(self.dispenser.retire(&entry.series).await)
     }
@@ -112,49 +113,49 @@ impl<S: Store> Machine<S> {
     /// floor.
     pub async fn raise_floor(
         &self,
-        entry: &Entry,
-        name: ScopeName<'_>,
+        entry: &SeriesEntry,
+        name: ScopeParams<'_>,
         floor: u64,
     ) -> Result<u64, NextError> {
         let open = self.open_scope(entry, name)?;
-        Ok(self.raise_floor_of(entry, open.key(), floor).await?)
+        Ok(self.raise_scope_floor(entry, open.key(), floor).await?)
     }
 
-    pub async fn raise_floor_of(
+    pub async fn raise_scope_floor(
         &self,
-        entry: &Entry,
+        entry: &SeriesEntry,
         scope: &ScopeKey,
         floor: u64,
     ) -> Result<u64, IssueError> {
-        let place = entry.series.place(scope);
+        let scope_id = entry.series.scope_id(scope);
         // A new scope must not begin before the series does.
         let floor = floor.clamp(entry.series.start().value(), entry.series.end());
-        let raised = self.store().raise_floor(place.clone(), floor).await;
-        Ok(raised.map_err(IssueError::of_store(&place))?.next)
+        let raised = self.store().raise_floor(scope_id.clone(), floor).await;
+        Ok(raised.map_err(IssueError::from_store(&scope_id))?.next)
     }
 
     /// Adopts positions of a scope, so that their numbers are never issued. Returns how many were granted before. No
     /// process may have issued from the scope or issue meanwhile.
-    pub async fn set_aside(
+    pub async fn adopt_positions(
         &self,
-        entry: &Entry,
+        entry: &SeriesEntry,
         scope: &ScopeKey,
         positions: Vec<Position>,
     ) -> Result<u64, IssueError> {
-        let place = entry.series.place(scope);
-        let passed = self.store().set_aside(place.clone(), positions).await;
-        passed.map_err(IssueError::of_store(&place))
+        let scope_id = entry.series.scope_id(scope);
+        let passed = self.store().adopt_positions(scope_id.clone(), positions).await;
+        passed.map_err(IssueError::from_store(&scope_id))
     }
 
     /// Ascending, from `from` on, at most `limit`.
-    pub async fn aside(
+    pub async fn adopted_positions(
         &self,
-        entry: &Entry,
+        entry: &SeriesEntry,
         scope: &ScopeKey,
         from: u64,
         limit: usize,
     ) -> Result<Vec<Position>, StoreError> {
-        self.store().aside(entry.series.place(scope), from, limit).await
+        self.store().adopted_positions(entry.series.scope_id(scope), from, limit).await
     }
 
     /// Opens a series and records its description. Dropping the publication publishes it.
@@ -164,10 +165,11 @@ impl<S: Store> Machine<S> {
         before: Option<Box<str>>,
     ) -> Result<Publication<'_>, MachineError> {
         let registry = self.registry();
-        registry.check_apart(&spec)?;
+        registry.check_key_is_free(&spec)?;
         let (name, description) = (spec.name.clone(), spec.description.clone());
         let store = self.dispenser.store();
-        let entry = open::open_series(store, spec, Origin::Api, self.memory_of(&registry, &name)).await?;
+        let entry =
+            open::open_series(store, spec, SeriesOrigin::Api, self.caching_of(&registry, &name)).await?;
         if !store.describe(name.clone(), before, Some(description)).await? {
             return Err(MachineError::ChangedMeanwhile(name));
         }
@@ -175,39 +177,38 @@ impl<S: Store> Machine<S> {
     }
 
     /// The entry in the place of a retired one, once the change is over.
-    pub(crate) async fn in_place_of(&self, retired: &Series) -> Option<Arc<Entry>> {
-        let current = || self.named(retired.name().as_str()).filter(|entry| !entry.series.is(retired));
+    pub(crate) async fn replacement_of(&self, retired: &Series) -> Option<Arc<SeriesEntry>> {
+        let current = || self.series(retired.name().as_str()).filter(|entry| !entry.series.is(retired));
         if let Some(entry) = current() {
             return Some(entry);
         }
         // Another node may have changed it. If the store cannot be asked, this node knows as much as it can.
-        let _ = Box::pin(self.follow()).await;
-        drop(self.changing.lock().await);
+        let _ = Box::pin(self.sync_series()).await;
+        drop(self.series_sync.lock().await);
         current()
     }
 
     /// The memory of the ordered series of a name, shared by a series in its place.
-    pub(crate) fn memory_of(&self, registry: &Registry, name: &SeriesName) -> Arc<Memory> {
-        let current =
-            registry.named(name.as_str()).filter(|entry| entry.series.promise() == Promise::Ordered);
+    pub(crate) fn caching_of(&self, registry: &Registry, name: &SeriesName) -> Arc<Caching> {
+        let current = registry.get(name.as_str()).filter(|entry| entry.series.promise() == Promise::Ordered);
         match current {
-            Some(entry) => entry.series.memory().clone(),
-            None => self.retired_memory.lock().get(name).cloned().unwrap_or_default(),
+            Some(entry) => entry.series.caching().clone(),
+            None => self.retired_caching.lock().get(name).cloned().unwrap_or_default(),
         }
     }
 
     /// Keeps the memory of a retired ordered series for a later one of its name.
-    fn keep_memory(&self, entry: &Entry) {
+    fn keep_caching(&self, entry: &SeriesEntry) {
         if entry.series.promise() == Promise::Ordered {
-            let (name, memory) = (entry.series.name().clone(), entry.series.memory().clone());
-            self.retired_memory.lock().insert(name, memory);
+            let (name, memory) = (entry.series.name().clone(), entry.series.caching().clone());
+            self.retired_caching.lock().insert(name, memory);
         }
     }
 
-    fn made_at_run_time(&self, name: &SeriesName) -> Result<Arc<Entry>, MachineError> {
-        match self.registry().named(name.as_str()) {
+    fn changeable_series(&self, name: &SeriesName) -> Result<Arc<SeriesEntry>, MachineError> {
+        match self.registry().get(name.as_str()) {
             None => Err(MachineError::Unknown(name.clone())),
-            Some(entry) if entry.origin == Origin::File => Err(MachineError::InFile(name.clone())),
+            Some(entry) if entry.origin == SeriesOrigin::File => Err(MachineError::InFile(name.clone())),
             Some(entry) => Ok(entry.clone()),
         }
     }

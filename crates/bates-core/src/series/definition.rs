@@ -79,7 +79,7 @@ impl Definition {
     pub const RULES_CHANGED: &str = "changed";
 
     /// The rules that the store of this definition has to keep from now on, once `asked` is opened.
-    pub fn new_rules<'r>(&self, asked: &'r Self) -> Option<&'r str> {
+    pub fn rules_to_keep<'r>(&self, asked: &'r Self) -> Option<&'r str> {
         match (self.rules.as_deref(), asked.rules.as_deref()) {
             (None, Some(asked)) => Some(asked),
             (Some(kept), Some(asked)) if kept != asked && kept != Self::RULES_CHANGED => {
@@ -113,28 +113,28 @@ impl Definition {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Redescription {
+pub struct DescriptionChange {
     /// What the store must have now.
     pub before: Box<str>,
     pub after: Box<str>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub struct Pinned {
+pub struct PinOutcome {
     pub permutation_key: Option<Vec<u8>>,
     pub is_new: bool,
     pub has_changed_rules: bool,
 }
 
-impl Pinned {
+impl PinOutcome {
     /// The outcome for a series pinned earlier, opened as `asked`.
-    pub fn again(kept: &Definition, asked: &Definition, permutation_key: Option<Vec<u8>>) -> Self {
-        let rules = kept.new_rules(asked).or(kept.rules.as_deref());
+    pub fn of_pinned(kept: &Definition, asked: &Definition, permutation_key: Option<Vec<u8>>) -> Self {
+        let rules = kept.rules_to_keep(asked).or(kept.rules.as_deref());
         Self { permutation_key, is_new: false, has_changed_rules: rules == Some(Definition::RULES_CHANGED) }
     }
 }
 
-impl fmt::Debug for Pinned {
+impl fmt::Debug for PinOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.permutation_key.as_ref().map(|_| "…");
         f.debug_struct("Pinned")

@@ -9,13 +9,13 @@ use tokio::sync::Notify;
 
 use super::{Series, SeriesSpec};
 use crate::counts::Counts;
-use crate::document::{AssignError, Assigned};
+use crate::document::{AssignError, Assignment};
 use crate::ledger::GrantError;
-use crate::scope::{KeyTemplate, Place, ScopeKey, ScopeName, ScopeRefused};
+use crate::scope::{KeyTemplate, ScopeError, ScopeId, ScopeKey, ScopeParams};
 
 /// What a list of numbers holds: whole identifiers, or their sequence part for programs that add the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Value {
+pub enum ListValue {
     /// `PROJ-9012-1001`
     #[default]
     Id,
@@ -25,7 +25,7 @@ pub enum Value {
 
 /// Who described a series, and so who may change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SeriesOrigin {
     /// The configuration, or the program itself.
     File,
     Api,
@@ -33,41 +33,41 @@ pub enum Origin {
 
 /// How many numbers the rules accept of all positions of a pattern.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedShare {
     pub(crate) numbers: u64,
     pub(crate) positions: u64,
 }
 
 #[derive(Debug)]
-pub struct Entry {
+pub struct SeriesEntry {
     pub(crate) series: Series,
     pub(crate) spec: SeriesSpec,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SeriesOrigin,
     pub(crate) time_zone: TimeZone,
     pub(crate) parameters: Vec<String>,
-    pub(crate) accepted: Accepted,
+    pub(crate) accepted: AcceptedShare,
     pub(crate) has_changed_rules: bool,
     pub(crate) counts: Arc<Counts>,
     /// Whether a number must be waited for: its date is computed, or it is recorded first.
-    pub(crate) is_awaited: bool,
+    pub(crate) is_uncached: bool,
     /// Notified when there is something to deliver.
-    pub(crate) documents: Arc<Notify>,
+    pub(crate) document_notify: Arc<Notify>,
 }
 
 /// A scope rendered and named.
 pub(crate) struct OpenScope<'e> {
-    pub(crate) entry: &'e Entry,
+    pub(crate) entry: &'e SeriesEntry,
     pub(crate) scope: Scope,
-    pub(crate) place: Place,
+    pub(crate) scope_id: ScopeId,
 }
 
 impl OpenScope<'_> {
     pub(crate) fn key(&self) -> &ScopeKey {
-        &self.place.scope
+        &self.scope_id.scope
     }
 }
 
-impl Entry {
+impl SeriesEntry {
     pub fn series(&self) -> &Series {
         &self.series
     }
@@ -76,7 +76,7 @@ impl Entry {
         &self.spec
     }
 
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> SeriesOrigin {
         self.origin
     }
 
@@ -94,18 +94,18 @@ impl Entry {
     }
 
     /// Notified when this node has something to deliver.
-    pub fn has_documents(&self) -> &Arc<Notify> {
-        &self.documents
+    pub fn document_notify(&self) -> &Arc<Notify> {
+        &self.document_notify
     }
 
     /// Whether its numbers are the positions themselves, so that they can be answered as integers.
-    pub fn counts_plainly(&self) -> bool {
+    pub fn is_plain_count(&self) -> bool {
         self.series.pattern().is_plain_count()
     }
 
     /// The numbers among this many positions: exact without rejection, else an estimate.
     pub fn numbers_in(&self, positions: u64) -> u64 {
-        let Accepted { numbers, positions: of } = self.accepted;
+        let AcceptedShare { numbers, positions: of } = self.accepted;
         let share = u128::from(positions) * u128::from(numbers) / u128::from(of.max(1));
         u64::try_from(share).unwrap_or(positions)
     }
@@ -119,20 +119,20 @@ impl Entry {
     /// in memory do not count as left.
     pub fn remaining(&self, moment: Timestamp) -> Option<u64> {
         let period = self.series.pattern().reset().period(self.date_at(moment));
-        let next = self.counts.reach.next(period.map(|period| period.to_string()).as_deref())?;
+        let next = self.counts.usage.next(period.map(|period| period.to_string()).as_deref())?;
         Some(self.numbers_in(self.series.end().saturating_sub(next)))
     }
 
     /// Remembers the cursor after a document, which is not granted as other numbers are.
-    pub(crate) fn note_reach(&self, place: &Place, assigned: &Result<Assigned, AssignError>) {
-        let next = match assigned {
-            Ok(assigned) => assigned.position.value() + 1,
+    pub(crate) fn note_usage(&self, scope_id: &ScopeId, assignment: &Result<Assignment, AssignError>) {
+        let next = match assignment {
+            Ok(assignment) => assignment.position.value() + 1,
             Err(AssignError::Grant(GrantError::Exhausted { left, .. })) => {
                 self.series.end().saturating_sub(*left)
             }
             Err(_) => return,
         };
-        self.counts.reach.extend(place.scope.parts().1, next);
+        self.counts.usage.raise(scope_id.scope.parts().1, next);
     }
 
     /// The business date, in the time zone of the series.
@@ -141,18 +141,18 @@ impl Entry {
     }
 
     /// Parameters that the pattern does not show go into the key only.
-    pub(crate) fn scope(
+    pub(crate) fn open_scope(
         &self,
-        name: ScopeName<'_>,
+        name: ScopeParams<'_>,
         now: impl FnOnce() -> Timestamp,
-    ) -> Result<OpenScope<'_>, ScopeRefused> {
+    ) -> Result<OpenScope<'_>, ScopeError> {
         let mut given: Vec<&str> = name.parameters.iter().map(|(name, _)| *name).collect();
         given.sort_unstable();
         // Invariant: a scope has these parameters and no others, or one text could come from two scopes.
         if !given.iter().eq(&self.parameters) {
             let cut = |text: &str| text.chars().take(64).collect::<String>();
             let given = given.iter().take(20).map(|name| cut(name)).collect::<Vec<_>>().join(", ").into();
-            return Err(ScopeRefused::Parameters { given, expected: self.parameters.join(", ").into() });
+            return Err(ScopeError::Parameters { given, expected: self.parameters.join(", ").into() });
         }
         let pattern = self.series.pattern();
         let date = match name.date {
@@ -163,6 +163,6 @@ impl Entry {
             name.parameters.iter().filter(|(name, _)| pattern.parameters().any(|known| known == *name));
         let scope = pattern.scope(shown.copied(), date)?;
         let key = ScopeKey::new(name.parameters.iter().copied(), scope.period())?;
-        Ok(OpenScope { entry: self, scope, place: self.series.place(&key) })
+        Ok(OpenScope { entry: self, scope, scope_id: self.series.scope_id(&key) })
     }
 }

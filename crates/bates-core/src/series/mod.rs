@@ -3,11 +3,11 @@
 mod change;
 mod definition;
 mod entry;
-mod follow;
 mod name;
 mod open;
 mod registry;
 mod spec;
+mod sync;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,19 +15,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bates_pattern::{Pattern, Position};
 use tokio::sync::OnceCell;
 
-use crate::ledger::{Purpose, Want};
-use crate::scope::{Place, ScopeKey};
+use crate::ledger::{GrantPurpose, GrantRequest};
+use crate::scope::{ScopeId, ScopeKey};
 
-pub use change::{Made, SERIES_MAX};
-pub use definition::{Definition, Pinned, Promise, PromiseChange, Redescription};
-pub(crate) use entry::{Accepted, OpenScope};
-pub use entry::{Entry, Origin, Value};
-pub(crate) use follow::Follower;
-pub use follow::{Followed, ReadSpec};
-pub use name::{NameError, SeriesName};
+pub use change::{CreateOutcome, SERIES_MAX};
+pub use definition::{Definition, DescriptionChange, PinOutcome, Promise, PromiseChange};
+pub(crate) use entry::{AcceptedShare, OpenScope};
+pub use entry::{ListValue, SeriesEntry, SeriesOrigin};
+pub use name::{SeriesName, SeriesNameError};
 pub(crate) use open::open_all;
 pub use registry::Registry;
 pub use spec::{MachineError, SeriesSpec};
+pub(crate) use sync::SeriesSync;
+pub use sync::{SpecReader, SyncReport};
 
 /// Max lease: a crash must not skip a space.
 const LEASE_MAX: u64 = 1_000_000_000;
@@ -38,13 +38,11 @@ const WAITERS_MAX: usize = 1_000_000;
 /// The limits of a series. Each says what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The first lease of a scope. A crash right after it skips at most this many positions.
+    /// Positions in the first range of a scope. Each later range is eight times as large, up to `lease_max`.
     pub lease_min: u64,
-    /// The largest lease. A lease is eight times the one before, so a crash skips up to about ten times as many
-    /// positions as the scope has used since it came into memory, and never more than twice this (with the default
-    /// watermark 1.25 times): the rest of the lease in use, and the next one.
+    /// Positions in the largest range. [`Limits::crash_skip_max`] says what a crash can skip.
     pub lease_max: u64,
-    /// When this share of a lease is left, the next one is fetched. Too low, and callers wait for the store.
+    /// When this share of a range is left, the next one is fetched. Too low, and callers wait for the store.
     pub watermark_percent: u8,
     /// How many callers may wait for one scope. More are refused as busy, so memory stays flat.
     pub waiters_max: usize,
@@ -65,6 +63,19 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The most positions of a scope that a crash can skip: the largest range, and what was left of the one before it when
+    /// it was fetched. With the default watermark that is 1.25 times `lease_max`. Positions that callers wait for come on
+    /// top, and those between adopted positions that were too few for a run (`INCRBY`).
+    pub const fn crash_skip_max(&self) -> u64 {
+        self.lease_max.saturating_add(self.watermark(self.lease_max))
+    }
+
+    /// How many positions of a range are left when the next one is fetched.
+    pub(crate) const fn watermark(&self, range_count: u64) -> u64 {
+        let percent = self.watermark_percent as u64;
+        range_count / 100 * percent + range_count % 100 * percent / 100
+    }
+
     pub fn check(&self) -> Result<(), &'static str> {
         let Self { lease_min, lease_max, watermark_percent, waiters_max, scopes_max } = *self;
         match () {
@@ -92,36 +103,36 @@ struct Inner {
     limits: Limits,
     /// Set once, when the series is retired or another description takes its place.
     is_retired: AtomicBool,
-    memory: Arc<Memory>,
+    caching: Arc<Caching>,
 }
 
 /// Whether numbers of a series may be held in memory. Shared by all descriptions of one name: in an ordered series a
 /// call that began under an earlier one may still be granted a number past those that a later one would hold.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct Caching {
     /// Set once, when nothing may be held any more.
-    is_left: AtomicBool,
+    is_stopped: AtomicBool,
     /// Set when nothing is held any more.
-    is_empty: OnceCell<()>,
+    has_emptied: OnceCell<()>,
 }
 
-impl Memory {
+impl Caching {
     /// For a series that never holds anything.
-    pub(crate) fn left() -> Self {
-        Self { is_left: AtomicBool::new(true), is_empty: OnceCell::new_with(Some(())) }
+    pub(crate) fn stopped() -> Self {
+        Self { is_stopped: AtomicBool::new(true), has_emptied: OnceCell::new_with(Some(())) }
     }
 
-    pub(crate) fn is_left(&self) -> bool {
-        self.is_left.load(Ordering::Acquire)
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
     }
 
     /// Forbids holding, and runs `empty` to give up what is held. On return, nothing is held.
-    pub(crate) async fn leave(&self, empty: impl Future<Output = ()>) {
+    pub(crate) async fn stop(&self, empty: impl Future<Output = ()>) {
         let leaving = async {
-            self.is_left.store(true, Ordering::Release);
+            self.is_stopped.store(true, Ordering::Release);
             empty.await;
         };
-        self.is_empty.get_or_init(|| leaving).await;
+        self.has_emptied.get_or_init(|| leaving).await;
     }
 }
 
@@ -134,12 +145,12 @@ impl Series {
         limits: Limits,
     ) -> Self {
         let (is_retired, memory) = (AtomicBool::new(false), Arc::default());
-        Self(Arc::new(Inner { name, pattern, promise, start, limits, is_retired, memory }))
+        Self(Arc::new(Inner { name, pattern, promise, start, limits, is_retired, caching: memory }))
     }
 
     /// Shares the memory of the earlier series of its name.
-    pub(crate) fn sharing(mut self, memory: Arc<Memory>) -> Self {
-        Arc::get_mut(&mut self.0).expect("a series is shared once it is made").memory = memory;
+    pub(crate) fn with_caching(mut self, memory: Arc<Caching>) -> Self {
+        Arc::get_mut(&mut self.0).expect("a series is shared once it is made").caching = memory;
         self
     }
 
@@ -166,7 +177,7 @@ impl Series {
 
     /// Whether both have one name, and so one set of scopes.
     #[inline]
-    pub(crate) fn is_named_as(&self, other: &Self) -> bool {
+    pub(crate) fn has_name_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0.name == other.0.name
     }
 
@@ -179,13 +190,13 @@ impl Series {
         self.0.is_retired.store(true, Ordering::Release);
     }
 
-    pub(crate) fn memory(&self) -> &Arc<Memory> {
-        &self.0.memory
+    pub(crate) fn caching(&self) -> &Arc<Caching> {
+        &self.0.caching
     }
 
     #[inline]
-    pub(crate) fn is_out_of_memory(&self) -> bool {
-        self.0.memory.is_left()
+    pub(crate) fn is_uncached(&self) -> bool {
+        self.0.caching.is_stopped()
     }
 
     #[inline]
@@ -198,15 +209,15 @@ impl Series {
         self.0.pattern.last().value() + 1
     }
 
-    pub(crate) fn place(&self, scope: &ScopeKey) -> Place {
-        Place { series: self.0.name.clone(), scope: scope.clone() }
+    pub(crate) fn scope_id(&self, scope: &ScopeKey) -> ScopeId {
+        ScopeId { series: self.0.name.clone(), scope: scope.clone() }
     }
 
-    pub(crate) fn want(&self, place: Place, count: u64, purpose: Purpose) -> Want {
-        Want {
-            place,
+    pub(crate) fn grant_request(&self, scope_id: ScopeId, count: u64, purpose: GrantPurpose) -> GrantRequest {
+        GrantRequest {
+            scope_id,
             count,
-            least: count,
+            count_needed: count,
             start: self.0.start.value(),
             end: self.end(),
             scopes_max: self.0.limits.scopes_max,

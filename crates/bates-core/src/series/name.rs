@@ -1,5 +1,6 @@
 //! The name of a series: short, lower case, safe in a path, a key and a metric.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ pub struct SeriesName(Arc<str>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no name for a series: a lower-case letter, then up to 63 of a-z, 0-9, _ and -")]
-pub struct NameError(Box<str>);
+pub struct SeriesNameError(Box<str>);
 
 impl SeriesName {
     pub fn as_str(&self) -> &str {
@@ -20,16 +21,23 @@ impl SeriesName {
     }
 }
 
-impl FromStr for SeriesName {
-    type Err = NameError;
+/// Lets a map of series be searched with a text. Names compare and hash as their texts do.
+impl Borrow<str> for SeriesName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
 
-    fn from_str(text: &str) -> Result<Self, NameError> {
+impl FromStr for SeriesName {
+    type Err = SeriesNameError;
+
+    fn from_str(text: &str) -> Result<Self, SeriesNameError> {
         let starts = text.starts_with(|c: char| c.is_ascii_lowercase());
         let goes_on = text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'));
         if starts && goes_on && text.len() <= BYTES_MAX {
             Ok(Self(text.into()))
         } else {
-            Err(NameError(text.chars().take(BYTES_MAX + 1).collect::<String>().into()))
+            Err(SeriesNameError(text.chars().take(BYTES_MAX + 1).collect::<String>().into()))
         }
     }
 }

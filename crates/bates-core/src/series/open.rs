@@ -7,39 +7,41 @@ use bates_pattern::{Construction, Key, Options, Order, Pattern, Position, Reject
 use jiff::tz::TimeZone;
 
 use super::{
-    Accepted, Definition, Entry, Limits, MachineError, Memory, Origin, Promise, Registry, Series, SeriesSpec,
+    AcceptedShare, Caching, Definition, Limits, MachineError, Promise, Registry, Series, SeriesEntry,
+    SeriesOrigin, SeriesSpec,
 };
 use crate::runtime::Runtime;
-use crate::store::{Measured, Store, StoreError};
+use crate::store::{MeasuredStore, Store, StoreError};
 
 /// Where rules accept less than one in this many positions, leases are not enlarged further.
-const POSITIONS_A_NUMBER_MAX: u64 = 1_000;
+const POSITIONS_PER_NUMBER_MAX: u64 = 1_000;
 
 const PERMUTATION_KEY_BYTES: usize = 32;
 
 pub(crate) async fn open_all<S: Store>(
-    store: &Measured<S>,
+    store: &MeasuredStore<S>,
     specs: Vec<SeriesSpec>,
 ) -> Result<Registry, MachineError> {
     let mut registry = Registry::default();
     for spec in specs {
-        if registry.named(spec.name.as_str()).is_some() {
+        if registry.get(spec.name.as_str()).is_some() {
             return Err(MachineError::Twice(spec.name));
         }
-        registry.check_apart(&spec)?;
-        registry = registry.with(open_series(store, spec, Origin::File, Arc::default()).await?);
+        registry.check_key_is_free(&spec)?;
+        registry = registry.with(open_series(store, spec, SeriesOrigin::File, Arc::default()).await?);
     }
     Ok(registry)
 }
 
 /// `memory` is that of the ordered series of its name before it.
 pub(crate) async fn open_series<S: Store>(
-    store: &Measured<S>,
+    store: &MeasuredStore<S>,
     spec: SeriesSpec,
-    origin: Origin,
-    memory: Arc<Memory>,
-) -> Result<Entry, MachineError> {
-    let (spec, accepted, Judged { time_zone, definition, start, .. }) = weigh(store.runtime(), spec).await?;
+    origin: SeriesOrigin,
+    memory: Arc<Caching>,
+) -> Result<SeriesEntry, MachineError> {
+    let (spec, accepted, CheckedSpec { time_zone, definition, start, .. }) =
+        check_and_count(store.runtime(), spec).await?;
     let fresh_key = if spec.shuffled { Some(fresh_key(store.runtime())?) } else { None };
     let pinned = store.pin(definition, fresh_key).await?;
     let order = match pinned.permutation_key {
@@ -49,18 +51,18 @@ pub(crate) async fn open_series<S: Store>(
         None => Order::Counting,
     };
     let pattern = compile(&spec, order)?;
-    let limits = in_accepted(spec.limits, accepted);
+    let limits = limits_in_positions(spec.limits, accepted);
     let parameters = spec.parameters(&pattern);
     let is_awaited = pattern.needs_date() || spec.audit.is_on();
     let memory = match spec.promise {
         Promise::Unique => Arc::default(),
         Promise::Ordered if !store.is_shared() => memory,
         // The store grants each number: nothing that another series of its name left in memory is used.
-        Promise::Ordered | Promise::Gapless => Arc::new(Memory::left()),
+        Promise::Ordered | Promise::Gapless => Arc::new(Caching::stopped()),
     };
-    let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits).sharing(memory);
+    let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits).with_caching(memory);
     let counts = store.counts(&spec.name);
-    Ok(Entry {
+    Ok(SeriesEntry {
         series,
         spec,
         origin,
@@ -69,18 +71,18 @@ pub(crate) async fn open_series<S: Store>(
         accepted,
         has_changed_rules: pinned.has_changed_rules,
         counts,
-        is_awaited,
-        documents: Arc::default(),
+        is_uncached: is_awaited,
+        document_notify: Arc::default(),
     })
 }
 
 /// Checks a description and counts what its rules accept. That may take a second, so it runs off the async threads.
-async fn weigh(
+async fn check_and_count(
     runtime: &dyn Runtime,
     spec: SeriesSpec,
-) -> Result<(SeriesSpec, Accepted, Judged), MachineError> {
+) -> Result<(SeriesSpec, AcceptedShare, CheckedSpec), MachineError> {
     let weighed = runtime.computed(move || {
-        let judged = judge(&spec)?;
+        let judged = check_spec(&spec)?;
         let accepted = accepted(&judged.pattern);
         if accepted.numbers == 0 {
             return Err(MachineError::Empty(spec.name));
@@ -91,7 +93,7 @@ async fn weigh(
 }
 
 /// A checked description.
-pub(crate) struct Judged {
+pub(crate) struct CheckedSpec {
     /// Compiled with a placeholder key if it is shuffled.
     pub(crate) pattern: Pattern,
     time_zone: TimeZone,
@@ -100,7 +102,7 @@ pub(crate) struct Judged {
 }
 
 /// Checks a description before anything is written.
-pub(crate) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
+pub(crate) fn check_spec(spec: &SeriesSpec) -> Result<CheckedSpec, MachineError> {
     let order = if spec.shuffled {
         // Any key shows whether the pattern can be shuffled.
         Order::Shuffled(Key::new(&[0; 16]).expect("a key of sixteen bytes is one"))
@@ -131,12 +133,12 @@ pub(crate) fn judge(spec: &SeriesSpec) -> Result<Judged, MachineError> {
         promise: Some(spec.promise),
         rules: Some(rules_text(&spec.reject)),
     };
-    Ok(Judged { pattern, time_zone, definition, start })
+    Ok(CheckedSpec { pattern, time_zone, definition, start })
 }
 
 /// Equal texts mean equal rules.
 fn rules_text(rules: &Reject) -> Box<str> {
-    let digits = rules.digit_rules().map(|digits| (digits.reading().name(), digits.limits()));
+    let digits = rules.digit_rules().map(|digits| (digits.rule_set().name(), digits.limits()));
     format!("rejects {digits:?} {:?}", rules.restricted().collect::<BTreeSet<_>>()).into()
 }
 
@@ -172,15 +174,15 @@ fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {
     Err(MachineError::KeyLacks { series, key, parameter: parameter.into() })
 }
 
-fn accepted(pattern: &Pattern) -> Accepted {
+fn accepted(pattern: &Pattern) -> AcceptedShare {
     let positions = pattern.last().value() + 1;
     let numbers = pattern.capacity().map_or(positions, bates_pattern::Capacity::count).min(positions);
-    Accepted { numbers, positions }
+    AcceptedShare { numbers, positions }
 }
 
 /// Limits count numbers and leases hold positions: with rejection, one number takes several positions.
-fn in_accepted(limits: Limits, Accepted { numbers, positions }: Accepted) -> Limits {
-    let several = (positions / numbers.max(1)).clamp(1, POSITIONS_A_NUMBER_MAX);
+fn limits_in_positions(limits: Limits, AcceptedShare { numbers, positions }: AcceptedShare) -> Limits {
+    let several = (positions / numbers.max(1)).clamp(1, POSITIONS_PER_NUMBER_MAX);
     Limits {
         lease_min: limits.lease_min.saturating_mul(several),
         lease_max: limits.lease_max.saturating_mul(several),

@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{Entry, MachineError, SeriesName, SeriesSpec};
+use super::{MachineError, SeriesEntry, SeriesName, SeriesSpec};
 use crate::scope::KeyTemplate;
 
 /// Changed by making another one.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "they are three ways to one thing")]
 pub struct Registry {
-    by_name: BTreeMap<SeriesName, Arc<Entry>>,
+    by_name: BTreeMap<SeriesName, Arc<SeriesEntry>>,
     /// Keys without a parameter, whole.
-    by_key: BTreeMap<Box<str>, Arc<Entry>>,
+    by_key: BTreeMap<Box<str>, Arc<SeriesEntry>>,
     /// Keys with parameters, by the text before the first. No prefix begins with another.
-    by_prefix: BTreeMap<Box<str>, Arc<Entry>>,
+    by_prefix: BTreeMap<Box<str>, Arc<SeriesEntry>>,
 }
 
 impl Registry {
-    pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<SeriesEntry>> {
         self.by_name.values()
     }
 
@@ -33,46 +33,45 @@ impl Registry {
         self.by_name.is_empty()
     }
 
-    pub fn named(&self, name: &str) -> Option<&Arc<Entry>> {
-        // An invalid name finds nothing.
-        self.by_name.get(&name.parse::<SeriesName>().ok()?)
+    pub fn get(&self, name: &str) -> Option<&Arc<SeriesEntry>> {
+        self.by_name.get(name)
     }
 
-    pub fn of_key(&self, key: &str) -> Option<&Arc<Entry>> {
+    pub fn get_by_key(&self, key: &str) -> Option<&Arc<SeriesEntry>> {
         // Everything between a prefix and a key that begins with it begins with it too, so the last prefix not behind
         // the key is the only candidate.
         let mut before = self.by_prefix.range::<str, _>((Bound::Unbounded, Bound::Included(key)));
         match before.next_back() {
-            Some((_, entry)) if entry.key().is_some_and(|template| template.is_of(key)) => Some(entry),
+            Some((_, entry)) if entry.key().is_some_and(|template| template.matches(key)) => Some(entry),
             _ => self.by_key.get(key),
         }
     }
 
     /// Refuses a series whose key could be one of another series. Compares only keys that begin alike: with thousands
     /// of series, comparing all would take seconds at every start.
-    pub(crate) fn check_apart(&self, spec: &SeriesSpec) -> Result<(), MachineError> {
+    pub(crate) fn check_key_is_free(&self, spec: &SeriesSpec) -> Result<(), MachineError> {
         let Some(key) = &spec.key else { return Ok(()) };
         let prefix = key.prefix();
-        let behind = |keys: &BTreeMap<Box<str>, Arc<Entry>>| {
+        let behind = |keys: &BTreeMap<Box<str>, Arc<SeriesEntry>>| {
             let from = keys.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
             from.take_while(|(other, _)| other.starts_with(prefix)).map(|(_, entry)| entry.clone()).collect()
         };
-        let mut alike: Vec<Arc<Entry>> = behind(&self.by_prefix);
+        let mut alike: Vec<Arc<SeriesEntry>> = behind(&self.by_prefix);
         alike.extend::<Vec<_>>(behind(&self.by_key));
         alike.extend((0..=prefix.len()).filter_map(|end| self.by_prefix.get(prefix.get(..end)?).cloned()));
         let mut others = alike.iter().filter(|other| other.spec.name != spec.name);
-        others.try_for_each(|other| spec.check_apart(&other.spec))
+        others.try_for_each(|other| spec.check_distinct_from(&other.spec))
     }
 
     /// Replaces the series of the same name.
-    pub(crate) fn with(&self, entry: Entry) -> Self {
+    pub(crate) fn with(&self, entry: SeriesEntry) -> Self {
         let mut registry = self.without(&entry.spec.name);
         registry.insert(entry);
         registry
     }
 
     /// Inserts a series; its name must be new.
-    pub(crate) fn insert(&mut self, entry: Entry) {
+    pub(crate) fn insert(&mut self, entry: SeriesEntry) {
         let entry = Arc::new(entry);
         if let Some(key) = entry.key() {
             self.keys_like(key).insert(key.prefix().into(), entry.clone());
@@ -93,7 +92,7 @@ impl Registry {
         }
     }
 
-    fn keys_like(&mut self, key: &KeyTemplate) -> &mut BTreeMap<Box<str>, Arc<Entry>> {
+    fn keys_like(&mut self, key: &KeyTemplate) -> &mut BTreeMap<Box<str>, Arc<SeriesEntry>> {
         if key.parameters().next().is_some() { &mut self.by_prefix } else { &mut self.by_key }
     }
 }

@@ -2,9 +2,9 @@
 
 use bates_pattern::{Pattern, PatternError, Position, Reject, Reset};
 
-use super::{Limits, Promise, SeriesName, Value, open};
-use crate::audit::Auditing;
-use crate::code::Code;
+use super::{Limits, ListValue, Promise, SeriesName, open};
+use crate::audit::AuditPolicy;
+use crate::code::ErrorCode;
 use crate::scope::KeyTemplate;
 use crate::store::StoreError;
 
@@ -20,13 +20,13 @@ pub struct SeriesSpec {
     pub reset: Reset,
     /// The IANA name of the time zone in which a business date is taken.
     pub time_zone: Box<str>,
-    pub value: Value,
+    pub value: ListValue,
     /// By default 1 where the text counts in decimal, else 0.
     pub start: Option<Position>,
     pub key: Option<KeyTemplate>,
     pub limits: Limits,
     /// Whether the store records who took which numbers. Decides no text, so it may change at any time.
-    pub audit: Auditing,
+    pub audit: AuditPolicy,
     pub has_sink: bool,
     /// The original text of the description, kept verbatim.
     pub description: Box<str>,
@@ -43,11 +43,11 @@ impl SeriesSpec {
             reject: Reject::default(),
             reset: Reset::Never,
             time_zone: "UTC".into(),
-            value: Value::Id,
+            value: ListValue::Id,
             start: None,
             key: None,
             limits: Limits::default(),
-            audit: Auditing::Off,
+            audit: AuditPolicy::Off,
             has_sink: false,
             description: "".into(),
         }
@@ -55,7 +55,7 @@ impl SeriesSpec {
 
     /// Checks the description without a store. A shuffled pattern has a placeholder key.
     pub fn check(&self) -> Result<(Pattern, Position), MachineError> {
-        open::judge(self).map(|judged| (judged.pattern, judged.start))
+        open::check_spec(self).map(|judged| (judged.pattern, judged.start))
     }
 
     /// The parameters of a scope, sorted: those of the key, which names all that the pattern shows, else the pattern's.
@@ -69,12 +69,12 @@ impl SeriesSpec {
     }
 
     /// Refuses two series that could not be told apart.
-    pub fn check_apart(&self, other: &Self) -> Result<(), MachineError> {
+    pub fn check_distinct_from(&self, other: &Self) -> Result<(), MachineError> {
         if self.name == other.name {
             return Err(MachineError::Twice(self.name.clone()));
         }
         match (&self.key, &other.key) {
-            (Some(key), Some(other_key)) if key.may_meet(other_key) => Err(MachineError::KeysMeet {
+            (Some(key), Some(other_key)) if key.may_overlap(other_key) => Err(MachineError::KeysMeet {
                 first: other.name.clone(),
                 first_key: other_key.to_string().into(),
                 second: self.name.clone(),
@@ -85,7 +85,7 @@ impl SeriesSpec {
     }
 
     /// Whether `other` is the same but for limits, rejection rules, audit and promise, which may change.
-    pub(crate) fn differs_in_what_may_change_only(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_identity(&self, other: &Self) -> bool {
         self.name == other.name
             && self.template == other.template
             && self.shuffled == other.shuffled
@@ -163,18 +163,20 @@ impl MachineError {
         }
     }
 
-    pub const fn code(&self) -> Code {
+    pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::KeysMeet { .. } => Code::KEYS_MEET,
-            Self::Exists(_) | Self::ChangedMeanwhile(_) => Code::SERIES_EXISTS,
-            Self::InFile(_) => Code::SERIES_IN_FILE,
-            Self::Unknown(_) => Code::UNKNOWN_SERIES,
-            Self::TooMany(_) => Code::TOO_MANY_SERIES,
-            Self::Stopping => Code::STOPPING,
+            Self::KeysMeet { .. } => ErrorCode::KEYS_MEET,
+            Self::Exists(_) | Self::ChangedMeanwhile(_) => ErrorCode::SERIES_EXISTS,
+            Self::InFile(_) => ErrorCode::SERIES_IN_FILE,
+            Self::Unknown(_) => ErrorCode::UNKNOWN_SERIES,
+            Self::TooMany(_) => ErrorCode::TOO_MANY_SERIES,
+            Self::Stopping => ErrorCode::STOPPING,
             Self::Store(error) => error.code(),
-            Self::NoRandomness(_) | Self::Held { .. } | Self::StillHeld { .. } => Code::STORE_UNAVAILABLE,
+            Self::NoRandomness(_) | Self::Held { .. } | Self::StillHeld { .. } => {
+                ErrorCode::STORE_UNAVAILABLE
+            }
             // All others are about the description.
-            _ => Code::BAD_SERIES,
+            _ => ErrorCode::BAD_SERIES,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The port to the cursors: a store moves them durably before it hands out positions.
 
 use super::StoreResult;
-use crate::ledger::{Grant, GrantError, Surrendered, Tail, Want};
-use crate::range::Lease;
-use crate::scope::{Place, ScopeKey};
+use crate::ledger::{Grant, GrantError, GrantRequest, ReleaseOutcome, ReleaseRequest};
+use crate::range::PositionRange;
+use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
 use bates_pattern::Position;
 
@@ -15,13 +15,13 @@ use bates_pattern::Position;
 #[trait_variant::make(Send)]
 pub trait CursorStore: Send + Sync + 'static {
     /// Moves a cursor and answers with the range passed over. Calls that wait together share one commit.
-    async fn grant(&self, want: Want) -> Result<Grant, GrantError>;
+    async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError>;
 
     /// Gives the unused end of a lease back, if nothing was granted since; otherwise it becomes a gap.
-    async fn surrender(&self, tail: Tail) -> StoreResult<Surrendered>;
+    async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome>;
 
     /// Reads a cursor. Never creates one.
-    async fn cursor(&self, place: Place) -> StoreResult<Option<Cursor>>;
+    async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>>;
 
     /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
     async fn scopes(
@@ -32,22 +32,27 @@ pub trait CursorStore: Send + Sync + 'static {
     ) -> StoreResult<Vec<(ScopeKey, Cursor)>>;
 
     /// The ranges that were issued one by one in a gapless scope, ascending, neighbours joined.
-    async fn ledger(&self, place: Place) -> StoreResult<Vec<Lease>>;
+    async fn issued_ranges(&self, scope_id: ScopeId) -> StoreResult<Vec<PositionRange>>;
 
     /// Writes that positions which were granted to this process, or which it handed out, reached no caller: they become
     /// gaps, `burned`. A second call changes nothing.
-    async fn burn(&self, burned: Vec<(Place, Lease)>) -> StoreResult<()>;
+    async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> StoreResult<()>;
 
     /// Raises a cursor to `floor`, or creates it there; a higher cursor stays. Ranges that were granted before lie below
     /// the floor: recall them afterwards.
-    async fn raise_floor(&self, place: Place, floor: u64) -> StoreResult<Cursor>;
+    async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> StoreResult<Cursor>;
 
     /// Adopts positions of a scope, creating it if it is new: another system has issued their numbers, so no later grant
     /// holds them. Answers how many the cursor had passed. Earlier ranges may hold them: recall those afterwards.
-    async fn set_aside(&self, place: Place, positions: Vec<Position>) -> StoreResult<u64>;
+    async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> StoreResult<u64>;
 
     /// The adopted positions of a scope, ascending, from `from` on, at most `limit`.
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> StoreResult<Vec<Position>>;
+    async fn adopted_positions(
+        &self,
+        scope_id: ScopeId,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<Vec<Position>>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use super::StoreResult;
 use crate::document::{
-    Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, Filter, Settlement, State,
+    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Claimed, Document, DocumentAction,
+    DocumentFilter, DocumentState, Settlement,
 };
 use crate::series::SeriesName;
 
@@ -17,43 +18,49 @@ use crate::series::SeriesName;
 #[trait_variant::make(Send)]
 pub trait DocumentStore: Send + Sync + 'static {
     /// Numbers a document. Calls that wait together share one commit. The same request gets the same number.
-    async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError>;
+    async fn assign(&self, assign: AssignRequest) -> Result<Assignment, AssignError>;
 
     /// Documents by their ids, ascending, after `after`, at most `limit`.
-    async fn documents(&self, of: Filter, after: Option<Uuid>, limit: usize) -> StoreResult<Vec<Document>>;
+    async fn documents(
+        &self,
+        of: DocumentFilter,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> StoreResult<Vec<Document>>;
 
     /// Claims pending documents that are due, those with the fewest tries first. Each claim is a try. When it ends
     /// unsettled, another node may claim the document.
-    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>>;
+    async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Claimed>>;
 
     /// Writes the verdicts on claims; answers how many were accepted. A verdict counts only for the latest try of a
     /// document: a node that slept through its claim changes nothing.
-    async fn settle(&self, settled: Vec<Settlement>) -> StoreResult<u64>;
+    async fn settle_claims(&self, settled: Vec<Settlement>) -> StoreResult<u64>;
 
-    async fn decide(&self, event: Uuid, decision: Decision) -> StoreResult<Decided>;
+    async fn apply_action(&self, document_id: Uuid, decision: DocumentAction) -> StoreResult<ActionOutcome>;
 
     /// Decides about every document whose state allows it; answers how many. A document with a try under way is not
     /// abandoned.
-    async fn decide_all(&self, filter: Filter, decision: Decision) -> StoreResult<u64>;
+    async fn apply_action_to_all(&self, filter: DocumentFilter, decision: DocumentAction)
+    -> StoreResult<u64>;
 
     /// Voids reservations whose time is over, at most `limit`; answers how many.
-    async fn expire(&self, limit: usize) -> StoreResult<u64>;
+    async fn expire_reservations(&self, limit: usize) -> StoreResult<u64>;
 
     /// Removes documents that were delivered or confirmed longer than `age` ago, at most `limit`; answers how many. The
     /// ledger and the idempotency keys stay.
-    async fn prune(&self, age: Duration, limit: usize) -> StoreResult<u64>;
+    async fn prune_documents(&self, age: Duration, limit: usize) -> StoreResult<u64>;
 
     /// Waits until another node has written a document of a series. Notices may get lost, and a store that is not shared
     /// sends none: the caller must also poll.
-    async fn woken(&self, _series: &SeriesName) -> () {
+    async fn document_notice(&self, _series: &SeriesName) -> () {
         std::future::pending()
     }
 
     /// Whether notices of other nodes arrive, as far as the store knows: then the caller may poll less often.
-    fn is_told(&self) -> bool {
+    fn receives_notices(&self) -> bool {
         false
     }
 
     /// How many documents of each series are in each state.
-    async fn tally(&self) -> StoreResult<Vec<(SeriesName, State, u64)>>;
+    async fn count_documents(&self) -> StoreResult<Vec<(SeriesName, DocumentState, u64)>>;
 }

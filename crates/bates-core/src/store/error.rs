@@ -49,7 +49,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 
 impl StoreError {
     /// The refusal of a definition that differs from the pinned one; `None` if it does not.
-    pub fn of_difference(pinned: &Definition, asked: &Definition) -> Option<Self> {
+    pub fn for_difference(pinned: &Definition, asked: &Definition) -> Option<Self> {
         let series = asked.series.as_str().into();
         pinned.difference(asked).map(|(what, pinned, found)| match what {
             "promise" => Self::PromisePinned { series, pinned: pinned.into(), found: found.into() },

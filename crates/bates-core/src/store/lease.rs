@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::StoreResult;
 use crate::lease::{ClientLease, ClientLeaseFilter, LeaseEnd};
-use crate::range::Lease;
+use crate::range::PositionRange;
 
 #[trait_variant::make(Send)]
 pub trait LeaseStore: Send + Sync + 'static {
@@ -14,7 +14,7 @@ pub trait LeaseStore: Send + Sync + 'static {
 
     /// Ends a lease: its `unused` positions are lost, `lease_lost`, and all others were used. Writes nothing unless
     /// [`LeaseEnd::decide`] says that it has ended.
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<Lease>) -> StoreResult<LeaseEnd>;
+    async fn end_client_lease(&self, id: Uuid, unused: Vec<PositionRange>) -> StoreResult<LeaseEnd>;
 
     /// Open leases in the order of their ids, after `after`, at most `limit`.
     async fn client_leases(

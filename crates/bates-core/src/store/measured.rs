@@ -9,13 +9,13 @@ use parking_lot::RwLock;
 use super::{Store, StoreError};
 use crate::ProcessGuard;
 use crate::counts::{Counts, Latency};
-use crate::document::{Assign, AssignError, Assigned};
-use crate::ledger::{Grant, GrantError, Surrendered, Tail, Want};
+use crate::document::{AssignError, AssignRequest, Assignment};
+use crate::ledger::{Grant, GrantError, GrantRequest, ReleaseOutcome, ReleaseRequest};
 use crate::runtime::Runtime;
 use crate::series::SeriesName;
 
 /// All calls that are not measured go to the store itself.
-pub(crate) struct Measured<S> {
+pub(crate) struct MeasuredStore<S> {
     store: Arc<S>,
     runtime: Arc<dyn Runtime>,
     latency: Latency,
@@ -23,7 +23,7 @@ pub(crate) struct Measured<S> {
     process: ProcessGuard,
 }
 
-impl<S> Deref for Measured<S> {
+impl<S> Deref for MeasuredStore<S> {
     type Target = S;
 
     fn deref(&self) -> &S {
@@ -31,7 +31,7 @@ impl<S> Deref for Measured<S> {
     }
 }
 
-impl<S> Measured<S> {
+impl<S> MeasuredStore<S> {
     pub(crate) fn new(store: Arc<S>, runtime: Arc<dyn Runtime>) -> Self {
         Self {
             store,
@@ -64,17 +64,17 @@ impl<S> Measured<S> {
     }
 }
 
-impl<S: Store> Measured<S> {
-    pub(crate) async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
-        let counts = self.counts.read().get(&want.place.series).cloned();
-        let (scope, end) = (want.place.scope.clone(), want.end);
-        let granted = self.timed(self.store.grant(want)).await;
+impl<S: Store> MeasuredStore<S> {
+    pub(crate) async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError> {
+        let counts = self.counts.read().get(&request.scope_id.series).cloned();
+        let (scope, end) = (request.scope_id.scope.clone(), request.end);
+        let granted = self.timed(self.store.grant(request)).await;
         if let Some(counts) = counts {
             counts.add_refill(granted.is_ok());
             match &granted {
-                Ok(Grant { lease, .. }) => counts.reach.extend(scope.parts().1, lease.to()),
+                Ok(Grant { range: lease, .. }) => counts.usage.raise(scope.parts().1, lease.to()),
                 Err(GrantError::Exhausted { left, .. }) => {
-                    counts.reach.extend(scope.parts().1, end.saturating_sub(*left));
+                    counts.usage.raise(scope.parts().1, end.saturating_sub(*left));
                 }
                 Err(_) => {}
             }
@@ -82,18 +82,18 @@ impl<S: Store> Measured<S> {
         granted
     }
 
-    pub(crate) async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        let (place, lease) = (tail.place.clone(), tail.lease);
-        let surrendered = self.store.surrender(tail).await;
-        if let (Ok(Surrendered::Returned), Some(counts)) =
-            (&surrendered, self.counts.read().get(&place.series))
+    pub(crate) async fn surrender(&self, release: ReleaseRequest) -> Result<ReleaseOutcome, StoreError> {
+        let (scope_id, lease) = (release.scope_id.clone(), release.range);
+        let outcome = self.store.release(release).await;
+        if let (Ok(ReleaseOutcome::Returned), Some(counts)) =
+            (&outcome, self.counts.read().get(&scope_id.series))
         {
-            counts.reach.draw_back(place.scope.parts().1, lease.to(), lease.from());
+            counts.usage.lower(scope_id.scope.parts().1, lease.to(), lease.from());
         }
-        surrendered
+        outcome
     }
 
-    pub(crate) async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
+    pub(crate) async fn assign(&self, assign: AssignRequest) -> Result<Assignment, AssignError> {
         self.timed(self.store.assign(assign)).await
     }
 }

@@ -18,7 +18,7 @@ pub use document::DocumentStore;
 pub use error::{StoreError, StoreResult};
 pub use gap::GapStore;
 pub use lease::LeaseStore;
-pub(crate) use measured::Measured;
+pub(crate) use measured::MeasuredStore;
 pub use moving::MoveStore;
 pub use node::NodeStore;
 pub use pool::PoolStore;

@@ -5,7 +5,7 @@ use std::future::Future;
 use uuid::Uuid;
 
 use super::StoreResult;
-use crate::range::Lease;
+use crate::range::PositionRange;
 use crate::recall::{Holder, Recall};
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
@@ -28,7 +28,7 @@ pub trait NodeStore: Send + Sync + 'static {
         &self,
         _series: SeriesName,
         _epoch: Option<u64>,
-        _unused: Vec<(ScopeKey, Lease)>,
+        _unused: Vec<(ScopeKey, PositionRange)>,
     ) -> impl Future<Output = StoreResult<()>> + Send {
         async { Ok(()) }
     }

@@ -1,8 +1,8 @@
 //! The port to what a store knows of shared pools: their epochs, and which positions were granted to them.
 
 use super::StoreResult;
-use crate::pool::{Pool, Renewal, Settling};
-use crate::scope::{Place, ScopeKey};
+use crate::pool::{Pool, PoolSettlement, RenewRequest};
+use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
 
 /// Positions are granted to a pool with [`crate::Purpose::Pool`]; the process that asked holds them until it settles what
@@ -10,7 +10,7 @@ use crate::series::SeriesName;
 #[trait_variant::make(Send)]
 pub trait PoolStore: Send + Sync + 'static {
     /// A new pool begins at epoch 0, on no server.
-    async fn pool(&self, place: Place) -> StoreResult<Pool>;
+    async fn pool(&self, scope_id: ScopeId) -> StoreResult<Pool>;
 
     /// Every pool that a series ever had, in the order of their scopes, after `after`, at most `limit`.
     async fn pools(
@@ -22,8 +22,8 @@ pub trait PoolStore: Send + Sync + 'static {
 
     /// Raises the epoch of a pool; what was pushed into it before is lost, `pool_invalidated`. Answers `None`, and writes
     /// nothing, if its epoch is not `renewal.seen`: then another node has raised it.
-    async fn renew_pool(&self, place: Place, renewal: Renewal) -> StoreResult<Option<Pool>>;
+    async fn renew_pool(&self, scope_id: ScopeId, renewal: RenewRequest) -> StoreResult<Option<Pool>>;
 
     /// Writes what became of positions that were granted to a pool. A second call changes nothing.
-    async fn settle_pool(&self, place: Place, settling: Settling) -> StoreResult<()>;
+    async fn settle_pool(&self, scope_id: ScopeId, settlement: PoolSettlement) -> StoreResult<()>;
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::StoreResult;
-use crate::series::{Definition, Pinned, Promise, PromiseChange, Redescription, SeriesName};
+use crate::series::{Definition, DescriptionChange, PinOutcome, Promise, PromiseChange, SeriesName};
 
 /// A series that was retired keeps its definition and its cursors for ever.
 #[trait_variant::make(Send)]
@@ -18,7 +18,7 @@ pub trait SeriesStore: Send + Sync + 'static {
 
     /// Pins what decides the text of a series on its first use, and compares it from then on. Answers with the permutation
     /// key that the series was pinned with, which is `fresh_key` the first time.
-    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<Pinned>;
+    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome>;
 
     /// Keeps the description of a pinned series that was made at run time, or with `None` retires it: then it is no longer
     /// listed. Answers `false`, and changes nothing, unless the store has the description `before`, or this one already.
@@ -39,7 +39,7 @@ pub trait SeriesStore: Send + Sync + 'static {
         &self,
         series: SeriesName,
         change: PromiseChange,
-        described: Option<Redescription>,
+        described: Option<DescriptionChange>,
     ) -> StoreResult<bool>;
 
     /// The pinned promise of each series, in the order of their names.
@@ -47,7 +47,7 @@ pub trait SeriesStore: Send + Sync + 'static {
 
     /// Checks the store: one that was restored from a backup, or lost commits in a failover, is poisoned. Answers with a
     /// number that changes whenever a series is described or retired.
-    fn watch(&self) -> impl Future<Output = StoreResult<u64>> + Send {
+    fn check_revision(&self) -> impl Future<Output = StoreResult<u64>> + Send {
         async { Ok(0) }
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    Advance, By, Content, Decided, Decision, GapFilter, LeaseAsk, Machine, Promise, Reason, ScopeName,
-    SeriesSpec, State,
+    ActionOutcome, Actor, DocumentAction, DocumentContent, DocumentState, GapFilter, GapReason, LeaseContent,
+    LeaseRequest, Machine, Promise, ScopeParams, SeriesSpec,
 };
 use bates_testkit::{MemoryStore, SimulatedRuntime};
 
@@ -19,10 +19,10 @@ async fn machine(promise: Promise) -> Machine<MemoryStore> {
 }
 
 /// The gaps that a reconciliation finds: first and last position, and why.
-async fn gaps(machine: &Machine<MemoryStore>) -> Vec<(u64, u64, Reason)> {
+async fn gaps(machine: &Machine<MemoryStore>) -> Vec<(u64, u64, GapReason)> {
     machine.reconcile(None).await.unwrap();
     let gaps = machine.gaps(GapFilter::default(), None, 100).await.unwrap();
-    let shown = |range: bates_core::Lease| (range.from(), range.to() - 1);
+    let shown = |range: bates_core::PositionRange| (range.from(), range.to() - 1);
     gaps.iter()
         .map(|gap| (shown(gap.missing.range), gap.missing.reason))
         .map(|(at, why)| (at.0, at.1, why))
@@ -32,36 +32,47 @@ async fn gaps(machine: &Machine<MemoryStore>) -> Vec<(u64, u64, Reason)> {
 #[tokio::test(start_paused = true)]
 async fn a_reservation_that_is_not_confirmed_in_time_is_voided_and_a_gap() {
     let machine = machine(Promise::Gapless).await;
-    let entry = machine.named("number").unwrap();
+    let entry = machine.series("number").unwrap();
     let mut tokens = Vec::new();
     for _ in 0..3 {
-        let content = Content::Reservation(HOUR);
-        let reserved = machine.assign(&entry, ScopeName::default(), content, None, "test").await.unwrap();
-        tokens.push(reserved.event);
+        let content = DocumentContent::Reservation(HOUR);
+        let reserved = machine.assign(&entry, ScopeParams::default(), content, None, "test").await.unwrap();
+        tokens.push(reserved.document_id);
     }
-    assert!(matches!(machine.decide(tokens[0], Decision::Confirm).await, Ok(Decided::Done(_))));
+    assert!(matches!(
+        machine.apply_action(tokens[0], DocumentAction::Confirm).await,
+        Ok(ActionOutcome::Done(_))
+    ));
     assert_eq!(gaps(&machine).await, [], "their time is not over");
     tokio::time::sleep(HOUR + Duration::from_secs(1)).await;
     assert!(
-        matches!(machine.decide(tokens[1], Decision::Confirm).await, Ok(Decided::Refused(_))),
+        matches!(
+            machine.apply_action(tokens[1], DocumentAction::Confirm).await,
+            Ok(ActionOutcome::Refused(_))
+        ),
         "too late"
     );
-    assert_eq!(machine.tidy(24 * HOUR).await, Ok((2, 0)));
-    assert_eq!(gaps(&machine).await, [(2, 3, Reason::Voided)]);
+    assert_eq!(machine.prune_documents(24 * HOUR).await, Ok((2, 0)));
+    assert_eq!(gaps(&machine).await, [(2, 3, GapReason::Voided)]);
     tokio::time::sleep(24 * HOUR).await;
-    assert_eq!(machine.tidy(24 * HOUR).await, Ok((0, 1)), "what was confirmed is removed when it is old");
-    let tally = machine.tally().await.unwrap();
-    assert_eq!(tally, [("number".parse().unwrap(), State::Voided, 2)]);
-    assert_eq!(gaps(&machine).await, [(2, 3, Reason::Voided)], "and no gap for that");
+    assert_eq!(
+        machine.prune_documents(24 * HOUR).await,
+        Ok((0, 1)),
+        "what was confirmed is removed when it is old"
+    );
+    let tally = machine.count_documents().await.unwrap();
+    assert_eq!(tally, [("number".parse().unwrap(), DocumentState::Voided, 2)]);
+    assert_eq!(gaps(&machine).await, [(2, 3, GapReason::Voided)], "and no gap for that");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_silent_client_holds_is_uncertain_until_it_returns_what_it_did_not_use() {
     let machine = machine(Promise::Unique).await;
-    let entry = machine.named("number").unwrap();
-    let ask = LeaseAsk { count: 10, numbers_max: 10, as_numbers: false, used: vec![] };
-    let leased = machine.lease(&entry, ScopeName::default(), ask, By::library("a client")).await.unwrap();
-    let Advance::Ranges(ranges) = leased.what else { panic!("positions would do") };
+    let entry = machine.series("number").unwrap();
+    let ask = LeaseRequest { count: 10, numbers_max: 10, as_numbers: false, used: vec![] };
+    let leased =
+        machine.lease(&entry, ScopeParams::default(), ask, Actor::library("a client")).await.unwrap();
+    let LeaseContent::Ranges(ranges) = leased.content else { panic!("positions would do") };
     let (first, last) = (ranges[0].from(), ranges[0].to() - 1);
     let of_client = async || {
         let gaps = gaps(&machine).await;
@@ -69,9 +80,9 @@ async fn what_a_silent_client_holds_is_uncertain_until_it_returns_what_it_did_no
     };
     assert_eq!(of_client().await, [], "it may use them");
     tokio::time::sleep(25 * HOUR).await;
-    assert_eq!(of_client().await, [(first, last, Reason::CrashSkip)], "a day without a word");
-    let unused = bates_core::Lease::new(last - 2, last + 1).unwrap();
+    assert_eq!(of_client().await, [(first, last, GapReason::CrashSkip)], "a day without a word");
+    let unused = bates_core::PositionRange::new(last - 2, last + 1).unwrap();
     assert_eq!(machine.end_lease(leased.id, vec![unused]).await, Ok(3));
-    assert_eq!(of_client().await, [(last - 2, last, Reason::LeaseLost)], "the others were used");
+    assert_eq!(of_client().await, [(last - 2, last, GapReason::LeaseLost)], "the others were used");
     assert!(machine.end_lease(leased.id, vec![]).await.is_err(), "it ends once");
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::store::prelude::*;
-use bates_core::{Auditing, By, How, Machine, MachineError, Record, RecordFilter, SeriesSpec, SystemRuntime};
+use bates_core::{
+    Actor, AuditFilter, AuditPolicy, AuditRecord, Channel, Machine, MachineError, SeriesSpec, SystemRuntime,
+};
 use bates_pattern::Reject;
 use bates_testkit::MemoryStore;
 
@@ -12,7 +14,7 @@ use super::machine::spec;
 
 type Numbering = Machine<MemoryStore>;
 
-const ON: Auditing = Auditing::On(None);
+const ON: AuditPolicy = AuditPolicy::On(None);
 
 fn audited(spec: SeriesSpec) -> SeriesSpec {
     SeriesSpec { audit: ON, ..spec }
@@ -23,28 +25,31 @@ async fn open(specs: Vec<SeriesSpec>) -> (Numbering, Arc<MemoryStore>) {
     (Machine::open(store.clone(), specs, Arc::new(SystemRuntime)).await.unwrap(), store)
 }
 
-async fn records(store: &Arc<MemoryStore>) -> Vec<Record> {
-    store.records(RecordFilter::default(), None, 1_000).await.unwrap()
+async fn records(store: &Arc<MemoryStore>) -> Vec<AuditRecord> {
+    store.records(AuditFilter::default(), None, 1_000).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_batch_is_one_record_and_an_addition_too() {
     let (machine, store) =
         open(vec![audited(spec("n", "N-{seq}", Some("n"))), spec("m", "{seq}", None)]).await;
-    let entry = machine.named("n").unwrap();
-    let by = By::http("registry");
+    let entry = machine.series("n").unwrap();
+    let by = Actor::http("registry");
     let numbers = machine.next(&entry, (&[]).into(), 10_000, by).await.unwrap();
     let found = records(&store).await;
     assert_eq!(found.len(), 1, "its pieces go on where the one before ended: {found:?}");
-    let Record { range, first, last, count, taking, .. } = &found[0];
+    let AuditRecord { range, first, last, count, stamp, .. } = &found[0];
     assert_eq!((range.from(), range.to(), *count), (1, 10_001, 10_000));
-    assert_eq!((&**first, &**last, &*taking.who, taking.how), ("N-1", "N-10000", "registry", How::Http));
+    assert_eq!(
+        (&**first, &**last, &*stamp.caller, stamp.channel),
+        ("N-1", "N-10000", "registry", Channel::Http)
+    );
     assert_eq!(numbers.len(), 10_000);
     assert!(machine.try_next_by_key(&entry, "n", 1, &mut String::new()).is_none(), "it has to be waited for");
-    let taken = machine.take(&entry, (&[]).into(), 5, By::resp("10.0.0.7")).await.unwrap();
+    let taken = machine.take(&entry, (&[]).into(), 5, Actor::resp("10.0.0.7")).await.unwrap();
     let found = records(&store).await;
     assert_eq!((found.len(), found[1].range.to() - 1, &*found[1].last), (2, taken.last(), "N-10005"));
-    machine.next(&machine.named("m").unwrap(), (&[]).into(), 5, by).await.unwrap();
+    machine.next(&machine.series("m").unwrap(), (&[]).into(), 5, by).await.unwrap();
     assert_eq!(records(&store).await.len(), 2, "other series are not recorded");
 }
 
@@ -53,14 +58,18 @@ async fn every_number_of_a_shuffled_series_with_rules_is_found_by_itself() {
     let reject = Reject::default().with_digits("openg2p".parse().unwrap());
     let farmer = SeriesSpec { shuffled: true, reject, ..spec("farmer", "{seq:11}{check:verhoeff}", None) };
     let (machine, store) = open(vec![audited(farmer)]).await;
-    let entry = machine.named("farmer").unwrap();
+    let entry = machine.series("farmer").unwrap();
     for (who, count) in [("a", 1), ("b", 100), ("a", 7), ("c", 3)] {
-        let numbers = machine.next(&entry, (&[]).into(), count, By::http(who)).await.unwrap();
+        let numbers = machine.next(&entry, (&[]).into(), count, Actor::http(who)).await.unwrap();
         for (_, number) in numbers.iter() {
             let (scope, position) = entry.locate(number).unwrap();
-            let of = RecordFilter { scope, position: Some(position), ..RecordFilter::default() };
+            let of = AuditFilter { scope, position: Some(position), ..AuditFilter::default() };
             let found = machine.records(of, None, 10).await.unwrap();
-            assert_eq!(found.iter().map(|record| &*record.taking.who).collect::<Vec<_>>(), [who], "{number}");
+            assert_eq!(
+                found.iter().map(|record| &*record.stamp.caller).collect::<Vec<_>>(),
+                [who],
+                "{number}"
+            );
         }
     }
     let found = records(&store).await;
@@ -71,11 +80,11 @@ async fn every_number_of_a_shuffled_series_with_rules_is_found_by_itself() {
 #[tokio::test]
 async fn what_cannot_be_recorded_is_not_given_and_never_comes_again() {
     let (machine, store) = open(vec![audited(spec("n", "{seq}", None))]).await;
-    let entry = machine.named("n").unwrap();
+    let entry = machine.series("n").unwrap();
     store.refuse_records(true);
     let refused = [
-        machine.next(&entry, (&[]).into(), 3, By::http("a")).await.unwrap_err(),
-        machine.take(&entry, (&[]).into(), 3, By::resp("a")).await.unwrap_err(),
+        machine.next(&entry, (&[]).into(), 3, Actor::http("a")).await.unwrap_err(),
+        machine.take(&entry, (&[]).into(), 3, Actor::resp("a")).await.unwrap_err(),
     ];
     for refused in refused {
         assert_eq!((refused.code().name(), refused.code().may_burn()), ("store_unavailable", true));
@@ -83,7 +92,7 @@ async fn what_cannot_be_recorded_is_not_given_and_never_comes_again() {
     }
     assert_eq!(entry.counts().issued(), 0);
     store.refuse_records(false);
-    let numbers = machine.next(&entry, (&[]).into(), 1, By::http("a")).await.unwrap();
+    let numbers = machine.next(&entry, (&[]).into(), 1, Actor::http("a")).await.unwrap();
     assert_eq!(numbers.values().collect::<Vec<_>>(), ["7"]);
 }
 
@@ -93,33 +102,33 @@ async fn an_audit_is_switched_on_and_off_at_run_time() {
     let tenant = |audit| SeriesSpec { audit, ..spec("tenant", "T-{seq}", Some("tenant")) };
     let amend = async |audit| {
         let change = |_: &SeriesSpec| Ok::<_, MachineError>(tenant(audit));
-        machine.amend(&"tenant".parse().unwrap(), change).await.unwrap();
+        machine.change_series(&"tenant".parse().unwrap(), change).await.unwrap();
     };
-    machine.create(tenant(Auditing::Off)).await.unwrap();
-    let before = machine.named("tenant").unwrap();
-    machine.next(&before, (&[]).into(), 1, By::http("a")).await.unwrap();
+    machine.create_series(tenant(AuditPolicy::Off)).await.unwrap();
+    let before = machine.series("tenant").unwrap();
+    machine.next(&before, (&[]).into(), 1, Actor::http("a")).await.unwrap();
     amend(ON).await;
     // Whoever found the series before the change is sent on to what stands in its place.
     assert!(machine.try_next_by_key(&before, "tenant", 1, &mut String::new()).is_none());
-    machine.next(&before, (&[]).into(), 1, By::http("b")).await.unwrap();
-    machine.take(&before, (&[]).into(), 1, By::resp("c")).await.unwrap();
-    amend(Auditing::Off).await;
-    let after = machine.named("tenant").unwrap();
-    machine.next(&after, (&[]).into(), 1, By::http("d")).await.unwrap();
-    let who: Vec<_> = records(&store).await.into_iter().map(|record| record.taking.who).collect();
+    machine.next(&before, (&[]).into(), 1, Actor::http("b")).await.unwrap();
+    machine.take(&before, (&[]).into(), 1, Actor::resp("c")).await.unwrap();
+    amend(AuditPolicy::Off).await;
+    let after = machine.series("tenant").unwrap();
+    machine.next(&after, (&[]).into(), 1, Actor::http("d")).await.unwrap();
+    let who: Vec<_> = records(&store).await.into_iter().map(|record| record.stamp.caller).collect();
     assert_eq!(who, ["b".into(), "c".into()]);
 }
 
 #[tokio::test]
 async fn records_are_kept_as_long_as_the_series_says() {
     let kept = |name, audit| SeriesSpec { audit, ..spec(name, "{seq}", None) };
-    let long = Auditing::On(Some(Duration::from_hours(1)));
-    let short = Auditing::On(Some(Duration::ZERO));
+    let long = AuditPolicy::On(Some(Duration::from_hours(1)));
+    let short = AuditPolicy::On(Some(Duration::ZERO));
     let (machine, store) = open(vec![kept("ever", ON), kept("long", long), kept("short", short)]).await;
     for name in ["ever", "long", "short"] {
-        machine.next(&machine.named(name).unwrap(), (&[]).into(), 1, By::http("a")).await.unwrap();
+        machine.next(&machine.series(name).unwrap(), (&[]).into(), 1, Actor::http("a")).await.unwrap();
     }
     assert_eq!(machine.prune_records().await, Ok(1));
-    let left: Vec<_> = records(&store).await.into_iter().map(|record| record.place.series).collect();
+    let left: Vec<_> = records(&store).await.into_iter().map(|record| record.scope_id.series).collect();
     assert_eq!(left.iter().map(bates_core::SeriesName::as_str).collect::<Vec<_>>(), ["ever", "long"]);
 }

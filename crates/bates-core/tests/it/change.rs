@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bates_core::store::prelude::*;
-use bates_core::{By, Limits, Machine, MachineError, Made, Promise, SeriesSpec, SystemRuntime, Value};
+use bates_core::{
+    Actor, CreateOutcome, Limits, ListValue, Machine, MachineError, Promise, SeriesSpec, SystemRuntime,
+};
 use bates_pattern::{Position, Reject, Reset};
 use bates_testkit::MemoryStore;
 
@@ -26,16 +28,16 @@ async fn open(store: &Arc<MemoryStore>) -> Numbering {
 }
 
 async fn take(machine: &Numbering, count: u64) -> Vec<String> {
-    let entry = machine.named("tenant").unwrap();
-    let numbers = machine.next(&entry, (&[]).into(), count, By::library("test")).await.unwrap();
+    let entry = machine.series("tenant").unwrap();
+    let numbers = machine.next(&entry, (&[]).into(), count, Actor::library("test")).await.unwrap();
     numbers.values().map(str::to_owned).collect()
 }
 
 async fn amend(machine: &Numbering, spec: SeriesSpec) -> Result<(), MachineError> {
-    machine.amend(&spec.name.clone(), |_| Ok(spec)).await
+    machine.change_series(&spec.name.clone(), |_| Ok(spec)).await
 }
 
-async fn code_of(outcome: impl Future<Output = Result<Made, MachineError>>) -> &'static str {
+async fn code_of(outcome: impl Future<Output = Result<CreateOutcome, MachineError>>) -> &'static str {
     outcome.await.unwrap_err().code().name()
 }
 
@@ -43,45 +45,45 @@ async fn code_of(outcome: impl Future<Output = Result<Made, MachineError>>) -> &
 async fn a_series_retired_and_made_again_goes_on_where_it_was() {
     let store: Arc<MemoryStore> = Arc::default();
     let machine = open(&store).await;
-    assert_eq!(machine.create(tenant()).await.unwrap(), Made::New);
-    assert_eq!(machine.create(tenant()).await.unwrap(), Made::Already);
+    assert_eq!(machine.create_series(tenant()).await.unwrap(), CreateOutcome::Created);
+    assert_eq!(machine.create_series(tenant()).await.unwrap(), CreateOutcome::Existed);
     assert_eq!(take(&machine, 2).await, ["T-1", "T-2"]);
-    let held = machine.named("tenant").unwrap();
-    machine.retire(&"tenant".parse().unwrap()).await.unwrap();
-    assert!(machine.named("tenant").is_none() && machine.of_key("tenant").is_none());
+    let held = machine.series("tenant").unwrap();
+    machine.retire_series(&"tenant".parse().unwrap()).await.unwrap();
+    assert!(machine.series("tenant").is_none() && machine.series_by_key("tenant").is_none());
     // A request that found the series before it was retired gets nothing more.
-    let late = machine.next(&held, (&[]).into(), 1, By::library("test")).await.unwrap_err();
+    let late = machine.next(&held, (&[]).into(), 1, Actor::library("test")).await.unwrap_err();
     assert_eq!(late.code().name(), "unknown_series");
     assert!(machine.try_next_by_key(&held, "tenant", 1, &mut String::new()).is_none());
-    assert_eq!(machine.create(tenant()).await.unwrap(), Made::New);
+    assert_eq!(machine.create_series(tenant()).await.unwrap(), CreateOutcome::Created);
     assert_eq!(take(&machine, 1).await, ["T-3"], "what the retired series gave back, and nothing twice");
 }
 
 #[tokio::test]
 async fn a_series_made_again_with_another_text_is_refused() {
     let machine = open(&Arc::default()).await;
-    machine.create(tenant()).await.unwrap();
-    machine.retire(&"tenant".parse().unwrap()).await.unwrap();
+    machine.create_series(tenant()).await.unwrap();
+    machine.retire_series(&"tenant".parse().unwrap()).await.unwrap();
     for changed in [
         SeriesSpec { template: "U-{seq}".into(), ..tenant() },
         SeriesSpec { start: Position::new(7), ..tenant() },
         SeriesSpec { template: "{date:%Y}-{seq}".into(), reset: Reset::Yearly, ..tenant() },
     ] {
-        assert_eq!(code_of(machine.create(changed)).await, "series_pinned");
-        assert!(machine.named("tenant").is_none(), "a refusal changes nothing");
+        assert_eq!(code_of(machine.create_series(changed)).await, "series_pinned");
+        assert!(machine.series("tenant").is_none(), "a refusal changes nothing");
     }
-    machine.create(tenant()).await.unwrap();
+    machine.create_series(tenant()).await.unwrap();
 }
 
 #[tokio::test]
 async fn what_the_configuration_describes_cannot_be_changed_at_run_time() {
     let machine = open(&Arc::default()).await;
-    assert_eq!(code_of(machine.create(spec("fixed", "{seq}", None))).await, "series_in_file");
-    let retired = machine.retire(&"fixed".parse().unwrap()).await;
+    assert_eq!(code_of(machine.create_series(spec("fixed", "{seq}", None))).await, "series_in_file");
+    let retired = machine.retire_series(&"fixed".parse().unwrap()).await;
     assert_eq!(retired.unwrap_err().code().name(), "series_in_file");
     let amended = amend(&machine, spec("fixed", "{seq}", None)).await;
     assert_eq!(amended.unwrap_err().code().name(), "series_in_file");
-    let unknown = machine.retire(&"never".parse().unwrap()).await;
+    let unknown = machine.retire_series(&"never".parse().unwrap()).await;
     assert_eq!(unknown.unwrap_err().code().name(), "unknown_series");
 }
 
@@ -89,7 +91,7 @@ async fn what_the_configuration_describes_cannot_be_changed_at_run_time() {
 async fn bad_descriptions_are_refused_and_change_nothing() {
     let store: Arc<MemoryStore> = Arc::default();
     let machine = open(&store).await;
-    machine.create(tenant()).await.unwrap();
+    machine.create_series(tenant()).await.unwrap();
     for (bad, code) in [
         (SeriesSpec { description: "another".into(), ..tenant() }, "series_exists"),
         (spec("other", "{seq", None), "bad_series"),
@@ -125,18 +127,18 @@ async fn bad_descriptions_are_refused_and_change_nothing() {
             "bad_series",
         ),
     ] {
-        assert_eq!(code_of(machine.create(bad.clone())).await, code, "{bad:?}");
+        assert_eq!(code_of(machine.create_series(bad.clone())).await, code, "{bad:?}");
     }
     let kept = store.descriptions().await.unwrap();
     assert_eq!(kept.len(), 1, "{kept:?}");
     // What was refused was not pinned either.
-    machine.create(spec("other", "{seq:3}", None)).await.unwrap();
+    machine.create_series(spec("other", "{seq:3}", None)).await.unwrap();
 }
 
 #[tokio::test]
 async fn limits_and_rules_change_under_load_without_a_number_coming_twice() {
     let machine = Arc::new(open(&Arc::default()).await);
-    machine.create(tenant()).await.unwrap();
+    machine.create_series(tenant()).await.unwrap();
     let takers: Vec<_> = (0..8)
         .map(|_| {
             let machine = machine.clone();
@@ -163,7 +165,7 @@ async fn limits_and_rules_change_under_load_without_a_number_coming_twice() {
         }
     }
     assert_eq!(seen.len(), 8 * 200 * 3);
-    for other in [SeriesSpec { value: Value::Seq, ..tenant() }, SeriesSpec { key: None, ..tenant() }] {
+    for other in [SeriesSpec { value: ListValue::Seq, ..tenant() }, SeriesSpec { key: None, ..tenant() }] {
         assert_eq!(amend(&machine, other).await.unwrap_err().code().name(), "series_exists");
     }
 }
@@ -172,9 +174,10 @@ async fn limits_and_rules_change_under_load_without_a_number_coming_twice() {
 async fn an_identifier_is_traced_to_its_series_scope_and_position() {
     let machine = open(&Arc::default()).await;
     let document = spec("document", "{project}-{seq}", Some("d:{project}"));
-    machine.create(SeriesSpec { value: Value::Seq, ..document }).await.unwrap();
-    let entry = machine.named("document").unwrap();
-    let numbers = machine.next(&entry, (&[("project", "P")]).into(), 2, By::library("test")).await.unwrap();
+    machine.create_series(SeriesSpec { value: ListValue::Seq, ..document }).await.unwrap();
+    let entry = machine.series("document").unwrap();
+    let numbers =
+        machine.next(&entry, (&[("project", "P")]).into(), 2, Actor::library("test")).await.unwrap();
     assert_eq!(numbers.values().collect::<Vec<_>>(), ["1", "2"], "the bare sequence part");
     assert_eq!(numbers.iter().next().unwrap().1, "P-1", "and the whole number");
     let found = machine.find("P-2").await.unwrap();
@@ -196,15 +199,15 @@ async fn an_identifier_is_traced_to_its_series_scope_and_position() {
 #[tokio::test]
 async fn what_a_changed_series_held_goes_back_before_the_change_is_answered() {
     let machine = open(&Arc::default()).await;
-    machine.create(tenant()).await.unwrap();
-    let before = machine.named("tenant").unwrap();
+    machine.create_series(tenant()).await.unwrap();
+    let before = machine.series("tenant").unwrap();
     take(&machine, 1).await;
     assert_eq!(machine.levels()[before.series().name()].held, 31);
     let limits = Limits { lease_min: 2, lease_max: 2, ..Limits::default() };
     amend(&machine, SeriesSpec { limits, ..tenant() }).await.unwrap();
     assert!(!machine.levels().contains_key(before.series().name()), "nothing is held under the old limits");
     // Whoever found the series before the change is sent on to what stands in its place.
-    let late = machine.next(&before, (&[]).into(), 1, By::library("test")).await.unwrap();
+    let late = machine.next(&before, (&[]).into(), 1, Actor::library("test")).await.unwrap();
     assert_eq!(late.values().collect::<Vec<_>>(), ["T-2"]);
     assert_eq!(machine.levels()[before.series().name()].held, 1, "under the new limits");
 }
@@ -212,7 +215,7 @@ async fn what_a_changed_series_held_goes_back_before_the_change_is_answered() {
 #[tokio::test]
 async fn two_changes_at_once_both_count() {
     let machine = Arc::new(open(&Arc::default()).await);
-    machine.create(tenant()).await.unwrap();
+    machine.create_series(tenant()).await.unwrap();
     let changes: Vec<_> = (0..20_u64)
         .map(|_| {
             let machine = machine.clone();
@@ -222,7 +225,7 @@ async fn two_changes_at_once_both_count() {
                     let limits = Limits { lease_max: spec.limits.lease_max + 1, ..spec.limits };
                     Ok::<_, MachineError>(SeriesSpec { limits, ..spec.clone() })
                 };
-                machine.amend(&name, more).await.unwrap();
+                machine.change_series(&name, more).await.unwrap();
             })
         })
         .collect();
@@ -230,15 +233,15 @@ async fn two_changes_at_once_both_count() {
         change.await.unwrap();
     }
     let expected = Limits::default().lease_max + 20;
-    assert_eq!(machine.named("tenant").unwrap().spec().limits.lease_max, expected);
+    assert_eq!(machine.series("tenant").unwrap().spec().limits.lease_max, expected);
 }
 
 #[tokio::test]
 async fn a_floor_below_the_start_of_a_new_scope_lowers_nothing() {
     let machine = open(&Arc::default()).await;
     let start = Position::new(1001);
-    machine.create(SeriesSpec { start, ..tenant() }).await.unwrap();
-    let entry = machine.named("tenant").unwrap();
+    machine.create_series(SeriesSpec { start, ..tenant() }).await.unwrap();
+    let entry = machine.series("tenant").unwrap();
     assert_eq!(machine.raise_floor(&entry, (&[]).into(), 5).await, Ok(1001));
     assert_eq!(take(&machine, 1).await, ["T-1001"]);
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bates_core::store::prelude::*;
-use bates_core::{Closed, Dispenser, IssueError, Level, Limits, Promise};
+use bates_core::{Dispenser, HeldLevel, IssueError, Limits, Promise, ReleaseReport};
 use bates_testkit::{Fault, MemoryStore};
 
 use super::{counter, gated, scope, series, take, watched};
@@ -41,8 +41,8 @@ async fn the_cursor_is_moved_before_anything_is_handed_out() {
     let dispenser = Dispenser::new(store.clone());
     for _ in 0..500 {
         let position = take(&dispenser, &counter(Promise::Ordered), "a", 1).await[0];
-        let place = bates_core::Place { series: "counter".parse().unwrap(), scope: scope("a") };
-        assert!(store.cursor(place).await.unwrap().unwrap().next > position);
+        let scope_id = bates_core::ScopeId { series: "counter".parse().unwrap(), scope: scope("a") };
+        assert!(store.cursor(scope_id).await.unwrap().unwrap().next > position);
     }
 }
 
@@ -166,7 +166,7 @@ async fn a_scope_with_a_refill_on_its_way_is_not_evicted() {
         tokio::task::yield_now().await;
     }
     for _ in 0..3 {
-        assert_eq!(dispenser.evict_idle().await, Closed::default());
+        assert_eq!(dispenser.evict_idle().await, ReleaseReport::default());
     }
     store.let_through(10);
     assert_eq!(take(&dispenser, &series, "a", 40).await, (31..=70).collect::<Vec<_>>(), "nothing was lost");
@@ -215,7 +215,7 @@ async fn a_caller_that_goes_away_leaves_its_positions_to_the_next() {
     assert!(gone.await.unwrap_err().is_cancelled());
     store.let_through(10);
     assert_eq!(take(&dispenser, &series, "a", 1).await, [1]);
-    assert_eq!(dispenser.close().await, Closed { scopes: 1, returned: 31, gaps: 0 }, "in one piece");
+    assert_eq!(dispenser.close().await, ReleaseReport { scopes: 1, returned: 31, gaps: 0 }, "in one piece");
 }
 
 #[tokio::test]
@@ -227,8 +227,8 @@ async fn the_space_ends_exactly_and_stays_ended() {
         assert_eq!(take(&dispenser, &series, "a", 1).await, [expected]);
     }
     let refused = dispenser.take(&series, &scope("a"), 3).await.unwrap_err();
-    let place = bates_core::Place { series: "counter".parse().unwrap(), scope: scope("a") };
-    assert_eq!(refused, IssueError::Exhausted { place, last: 99, left: 2, wanted: 3 });
+    let scope_id = bates_core::ScopeId { series: "counter".parse().unwrap(), scope: scope("a") };
+    assert_eq!(refused, IssueError::Exhausted { scope_id, last: 99, left: 2, wanted: 3 });
     assert_eq!(take(&dispenser, &series, "a", 2).await, [98, 99], "a refusal takes nothing");
     for _ in 0..10 {
         assert_eq!(dispenser.take(&series, &scope("a"), 1).await.unwrap_err().code().name(), "exhausted");
@@ -251,7 +251,7 @@ async fn a_space_that_gets_positions_back_is_no_longer_exhausted() {
         assert_eq!(second.take(&series, &scope("a"), 1).await.unwrap_err().code().name(), "exhausted");
         tokio::task::yield_now().await;
     }
-    assert_eq!(first.close().await, Closed { scopes: 1, returned: 1, gaps: 0 });
+    assert_eq!(first.close().await, ReleaseReport { scopes: 1, returned: 1, gaps: 0 });
     assert_eq!(take(&second, &series, "a", 1).await, [9]);
 }
 
@@ -328,12 +328,12 @@ async fn a_scope_that_is_evicted_comes_back_where_it_was() {
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Ordered);
     take(&dispenser, &series, "a", 3).await;
-    assert_eq!(dispenser.evict_idle().await, Closed::default(), "it was just used");
-    assert_eq!(dispenser.evict_idle().await, Closed { scopes: 1, returned: 29, gaps: 0 });
+    assert_eq!(dispenser.evict_idle().await, ReleaseReport::default(), "it was just used");
+    assert_eq!(dispenser.evict_idle().await, ReleaseReport { scopes: 1, returned: 29, gaps: 0 });
     assert_eq!(dispenser.scopes_held(), 0);
     assert_eq!(dispenser.level(&series, &scope("a")), None, "a look creates nothing");
     assert_eq!(take(&dispenser, &series, "a", 1).await, [4]);
-    assert_eq!(dispenser.level(&series, &scope("a")), Some(Level { scopes: 1, held: 31 }));
+    assert_eq!(dispenser.level(&series, &scope("a")), Some(HeldLevel { scopes: 1, held: 31 }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -378,7 +378,7 @@ async fn a_clean_stop_gives_the_tails_back_and_a_crash_skips_no_more_than_a_leas
     let dispenser = Dispenser::new(watched(&memory).await);
     take(&dispenser, &series, "a", 5).await;
     take(&dispenser, &series, "b", 1).await;
-    assert_eq!(dispenser.close().await, Closed { scopes: 2, returned: 27 + 31, gaps: 0 });
+    assert_eq!(dispenser.close().await, ReleaseReport { scopes: 2, returned: 27 + 31, gaps: 0 });
     assert_eq!(dispenser.take(&series, &scope("a"), 1).await, Err(IssueError::Stopping));
 
     let dispenser = Dispenser::new(watched(&memory).await);
@@ -409,7 +409,7 @@ async fn a_stop_waits_for_those_who_wait() {
     store.let_through(10);
     assert_eq!(waiting.await.unwrap(), [1]);
     let closed = closing.await.unwrap();
-    assert_eq!(closed, Closed { scopes: 1, returned: 31, gaps: 0 });
+    assert_eq!(closed, ReleaseReport { scopes: 1, returned: 31, gaps: 0 });
 }
 
 #[tokio::test]
@@ -418,11 +418,11 @@ async fn gapless_numbers_are_in_the_ledger_before_they_are_answered() {
     store.plan(&[Fault::None, Fault::BeforeWrite]);
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Gapless);
-    let place = bates_core::Place { series: "counter".parse().unwrap(), scope: scope("a") };
+    let scope_id = bates_core::ScopeId { series: "counter".parse().unwrap(), scope: scope("a") };
     assert_eq!(take(&dispenser, &series, "a", 2).await, [1, 2]);
     assert!(dispenser.take(&series, &scope("a"), 1).await.is_err());
     assert_eq!(take(&dispenser, &series, "a", 1).await, [3], "a failed call leaves no hole");
-    let ledger = store.ledger(place).await.unwrap();
+    let ledger = store.issued_ranges(scope_id).await.unwrap();
     assert_eq!(ledger.iter().map(|lease| (lease.from(), lease.to())).collect::<Vec<_>>(), [(1, 4)]);
     assert_eq!(dispenser.scopes_held(), 0, "nothing is held in memory");
 }
@@ -453,7 +453,7 @@ async fn a_scope_that_is_warmed_is_granted_once_and_gives_from_its_start() {
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Ordered);
     for name in ["a", "b", "a"] {
-        dispenser.warm(&series, &scope(name));
+        dispenser.prefetch(&series, &scope(name));
     }
     let waiting = {
         let (dispenser, series) = (dispenser.clone(), series.clone());
@@ -464,7 +464,7 @@ async fn a_scope_that_is_warmed_is_granted_once_and_gives_from_its_start() {
     while dispenser.level(&series, &scope("a")).is_none_or(|level| level.held == 0) {
         tokio::task::yield_now().await;
     }
-    dispenser.warm(&series, &scope("a"));
+    dispenser.prefetch(&series, &scope("a"));
     store.let_through(10);
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -480,11 +480,11 @@ async fn warming_what_may_not_be_leaves_no_trace() {
     let limits = Limits { scopes_max: 1, ..Limits::default() };
     let series = series("{seq}", Promise::Unique, limits);
     take(&dispenser, &series, "a", 1).await;
-    dispenser.warm(&series, &scope("b"));
+    dispenser.prefetch(&series, &scope("b"));
     while store.counts().len() < 2 || dispenser.scopes_held() > 1 {
         tokio::task::yield_now().await;
     }
-    dispenser.warm(&counter(Promise::Gapless), &scope("c"));
+    dispenser.prefetch(&counter(Promise::Gapless), &scope("c"));
     assert_eq!(dispenser.scopes_held(), 1, "a gapless scope is never held");
 }
 
@@ -496,7 +496,7 @@ async fn an_ordered_series_on_a_shared_store_is_ordered_across_nodes_and_holds_n
     let ordered = counter(Promise::Ordered);
     for turn in 0..20_u64 {
         let node = &nodes[usize::from(turn % 3 == 0)];
-        node.warm(&ordered, &scope("a"));
+        node.prefetch(&ordered, &scope("a"));
         assert_eq!(take(node, &ordered, "a", 2).await, [2 * turn + 1, 2 * turn + 2]);
         assert!(node.try_take(&ordered, scope("a").as_str(), 1).is_none(), "nothing is held in memory");
     }

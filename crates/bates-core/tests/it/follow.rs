@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    By, Limits, Machine, MachineError, Made, Promise, PromiseChange, SeriesName, SeriesSpec, SystemRuntime,
+    Actor, CreateOutcome, Limits, Machine, MachineError, Promise, PromiseChange, SeriesName, SeriesSpec,
+    SystemRuntime,
 };
 use bates_testkit::MemoryStore;
 
@@ -29,13 +30,13 @@ fn described(name: &str, text: &str) -> SeriesSpec {
 async fn node(store: &Arc<MemoryStore>, key: &str) -> Node {
     let fixed = spec("fixed", "{seq}", Some(key));
     let node = Machine::open(store.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
-    node.restore(read).await.unwrap();
+    node.load_series(read).await.unwrap();
     node
 }
 
 async fn take(node: &Node, count: u64) -> Vec<String> {
-    let entry = node.named_anywhere("tenant").await.unwrap();
-    node.next(&entry, (&[]).into(), count, By::library("test"))
+    let entry = node.series_or_sync("tenant").await.unwrap();
+    node.next(&entry, (&[]).into(), count, Actor::library("test"))
         .await
         .unwrap()
         .values()
@@ -47,14 +48,20 @@ async fn take(node: &Node, count: u64) -> Vec<String> {
 async fn a_series_that_one_node_makes_is_known_to_the_other_at_once() {
     let store = Arc::new(MemoryStore::shared());
     let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
-    assert!(other.named_anywhere("tenant").await.is_none());
-    assert_eq!(one.create(described("tenant", "T-{seq} tenant 100")).await, Ok(Made::New));
+    assert!(other.series_or_sync("tenant").await.is_none());
+    assert_eq!(
+        one.create_series(described("tenant", "T-{seq} tenant 100")).await,
+        Ok(CreateOutcome::Created)
+    );
     let mut numbers = take(&other, 50).await;
     numbers.extend(take(&one, 50).await);
     assert_eq!(numbers.iter().collect::<HashSet<_>>().len(), 100, "{numbers:?}");
-    assert!(other.of_key("tenant").is_some());
-    assert_eq!(other.create(described("tenant", "T-{seq} tenant 100")).await, Ok(Made::Already));
-    let differs = other.create(described("tenant", "T-{seq} tenant 200")).await.unwrap_err();
+    assert!(other.series_by_key("tenant").is_some());
+    assert_eq!(
+        other.create_series(described("tenant", "T-{seq} tenant 100")).await,
+        Ok(CreateOutcome::Existed)
+    );
+    let differs = other.create_series(described("tenant", "T-{seq} tenant 200")).await.unwrap_err();
     assert_eq!(differs.code().name(), "series_exists");
 }
 
@@ -62,21 +69,21 @@ async fn a_series_that_one_node_makes_is_known_to_the_other_at_once() {
 async fn what_one_node_changes_or_retires_the_other_follows_and_seals_what_it_held() {
     let store = Arc::new(MemoryStore::shared());
     let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
-    one.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+    one.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
     take(&other, 1).await;
-    let old = other.named("tenant").unwrap();
+    let old = other.series("tenant").unwrap();
     let name: SeriesName = "tenant".parse().unwrap();
     let amended = |_: &SeriesSpec| Ok::<_, MachineError>(described("tenant", "T-{seq} tenant 500"));
-    one.amend(&name, amended).await.unwrap();
-    assert!(other.follow().await.unwrap().changed);
-    assert_eq!(other.named("tenant").unwrap().spec().limits.lease_max, 500);
+    one.change_series(&name, amended).await.unwrap();
+    assert!(other.sync_series().await.unwrap().changed);
+    assert_eq!(other.series("tenant").unwrap().spec().limits.lease_max, 500);
     // Whoever looked it up before is sent to the one in its place.
-    assert_eq!(other.next(&old, (&[]).into(), 1, By::library("test")).await.unwrap().len(), 1);
-    let current = other.named("tenant").unwrap();
-    one.retire(&name).await.unwrap();
-    assert!(other.follow().await.unwrap().changed && !other.follow().await.unwrap().changed);
-    assert!(other.named("tenant").is_none() && other.of_key("tenant").is_none());
-    let refused = other.next(&current, (&[]).into(), 1, By::library("test")).await.unwrap_err();
+    assert_eq!(other.next(&old, (&[]).into(), 1, Actor::library("test")).await.unwrap().len(), 1);
+    let current = other.series("tenant").unwrap();
+    one.retire_series(&name).await.unwrap();
+    assert!(other.sync_series().await.unwrap().changed && !other.sync_series().await.unwrap().changed);
+    assert!(other.series("tenant").is_none() && other.series_by_key("tenant").is_none());
+    let refused = other.next(&current, (&[]).into(), 1, Actor::library("test")).await.unwrap_err();
     assert_eq!(refused.code().name(), "unknown_series", "{refused}");
     let level = other.levels();
     assert!(!level.contains_key(&name), "what was held is given back: {level:?}");
@@ -86,11 +93,11 @@ async fn what_one_node_changes_or_retires_the_other_follows_and_seals_what_it_he
 async fn a_series_that_meets_the_configuration_of_a_node_is_refused_there_and_nothing_else_is() {
     let store = Arc::new(MemoryStore::shared());
     let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "bad:{x}").await);
-    one.create(described("bad", "{seq} bad:one 100")).await.unwrap();
-    one.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
-    let followed = other.follow().await.unwrap();
+    one.create_series(described("bad", "{seq} bad:one 100")).await.unwrap();
+    one.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+    let followed = other.sync_series().await.unwrap();
     assert_eq!(followed.refused.iter().map(|error| error.code().name()).collect::<Vec<_>>(), ["keys_meet"]);
-    assert!(other.named("tenant").is_some() && other.named("bad").is_none());
+    assert!(other.series("tenant").is_some() && other.series("bad").is_none());
 }
 
 #[tokio::test]
@@ -98,13 +105,13 @@ async fn series_of_the_store_that_meet_the_configuration_are_refused_at_the_star
     for bad in ["fixed:{x}", "fixed:total", "fix{x}"] {
         let store: Arc<MemoryStore> = Arc::default();
         let first = node(&store, "elsewhere:{x}").await;
-        first.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
-        first.create(described("other", &format!("{{seq}} {bad} 100"))).await.unwrap();
+        first.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+        first.create_series(described("other", &format!("{{seq}} {bad} 100"))).await.unwrap();
         let fixed = spec("second", "{seq}", Some("fixed:{name}"));
         let machine = Machine::open(store.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
-        let refused = machine.restore(read).await.unwrap_err();
+        let refused = machine.load_series(read).await.unwrap_err();
         assert_eq!(refused.code().name(), "keys_meet", "{refused}");
-        assert!(machine.named("tenant").is_none(), "all or none");
+        assert!(machine.series("tenant").is_none(), "all or none");
     }
 }
 
@@ -112,12 +119,12 @@ async fn series_of_the_store_that_meet_the_configuration_are_refused_at_the_star
 async fn a_series_that_came_into_the_configuration_stays_described_for_nodes_that_have_another() {
     let store = Arc::new(MemoryStore::shared());
     let one = node(&store, "fixed:{x}").await;
-    one.create(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+    one.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
     let configured = spec("tenant", "T-{seq}", Some("tenant"));
     let other = Machine::open(store.clone(), vec![configured], Arc::new(SystemRuntime)).await.unwrap();
-    other.restore(read).await.unwrap();
-    one.follow().await.unwrap();
-    assert!(one.named("tenant").is_some(), "the configuration of one node retires nothing on another");
+    other.load_series(read).await.unwrap();
+    one.sync_series().await.unwrap();
+    assert!(one.series("tenant").is_some(), "the configuration of one node retires nothing on another");
 }
 
 #[tokio::test]
@@ -126,13 +133,13 @@ async fn a_node_whose_store_was_taken_back_issues_nothing_that_it_held() {
     let watched = Arc::new(store.node());
     let fixed = SeriesSpec { description: "".into(), ..spec("tenant", "T-{seq}", Some("tenant")) };
     let node = Machine::open(watched.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
-    node.restore(read).await.unwrap();
-    let entry = node.named("tenant").unwrap();
-    let first = node.next(&entry, (&[]).into(), 1, By::library("test")).await.unwrap();
+    node.load_series(read).await.unwrap();
+    let entry = node.series("tenant").unwrap();
+    let first = node.next(&entry, (&[]).into(), 1, Actor::library("test")).await.unwrap();
     assert_eq!(first.values().collect::<Vec<_>>(), ["T-1"]);
     watched.take_back();
-    assert_eq!(node.follow().await.unwrap_err().code().name(), "store_poisoned");
-    let refused = node.next(&entry, (&[]).into(), 1, By::library("test")).await.unwrap_err();
+    assert_eq!(node.sync_series().await.unwrap_err().code().name(), "store_poisoned");
+    let refused = node.next(&entry, (&[]).into(), 1, Actor::library("test")).await.unwrap_err();
     assert_eq!(refused.code().name(), "store_poisoned", "it has a lease that the store does not vouch for");
 }
 
@@ -149,23 +156,23 @@ async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before
         let gated = Arc::new(store.gated_node());
         let one = Machine::open(store.clone(), vec![], Arc::new(SystemRuntime)).await.unwrap();
         let other = Arc::new(Machine::open(gated.clone(), vec![], Arc::new(SystemRuntime)).await.unwrap());
-        one.restore(promised).await.unwrap();
-        one.create(promised(&name, "unique").unwrap()).await.unwrap();
-        other.restore(promised).await.unwrap();
+        one.load_series(promised).await.unwrap();
+        one.create_series(promised(&name, "unique").unwrap()).await.unwrap();
+        other.load_series(promised).await.unwrap();
         gated.let_through(1);
-        let before = other.named("tenant").unwrap();
-        other.take(&before, (&[]).into(), 30, By::resp("test")).await.unwrap();
-        one.retire(&name).await.unwrap();
-        one.create(promised(&name, "unique").unwrap()).await.unwrap();
+        let before = other.series("tenant").unwrap();
+        other.take(&before, (&[]).into(), 30, Actor::resp("test")).await.unwrap();
+        one.retire_series(&name).await.unwrap();
+        one.create_series(promised(&name, "unique").unwrap()).await.unwrap();
         if promise != "unique" {
             let from = Promise::Unique;
             let to = promise.parse().unwrap();
-            let described = bates_core::Redescription { before: "unique".into(), after: promise.into() };
+            let described = bates_core::DescriptionChange { before: "unique".into(), after: promise.into() };
             store.change_promise(name.clone(), PromiseChange { from, to }, Some(described)).await.unwrap();
         }
         // It cannot be sealed before its refill has ended, and the call that follows is cut off meanwhile.
-        while Arc::ptr_eq(&other.named("tenant").unwrap(), &before) {
-            let mut following = Box::pin(other.follow());
+        while Arc::ptr_eq(&other.series("tenant").unwrap(), &before) {
+            let mut following = Box::pin(other.sync_series());
             for _ in 0..10_000 {
                 tokio::select! {
                     biased;
@@ -174,11 +181,11 @@ async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before
                 }
             }
         }
-        let current = other.named("tenant").unwrap();
+        let current = other.series("tenant").unwrap();
         let taken = other.try_next_by_key(&current, "tenant", 1, &mut String::new());
         assert!(taken.is_none(), "{promise}: a number that was held for the unique series");
         gated.let_through(10);
-        let number = other.take(&before, (&[]).into(), 1, By::resp("test")).await.unwrap();
+        let number = other.take(&before, (&[]).into(), 1, Actor::resp("test")).await.unwrap();
         assert!(number.last() > 32, "a call that found the unique series is served by the one in its place");
     }
 }

@@ -43,7 +43,7 @@ async fn holds(promise: Promise, steps: Vec<Step>) {
                     continue;
                 };
                 assert_eq!(taken.count(), count);
-                client.answered_with(asked, taken.leases().map(|lease| (lease.from(), lease.to() - 1)));
+                client.answered_with(asked, taken.ranges().map(|lease| (lease.from(), lease.to() - 1)));
             }
             Step::Evict => drop(dispenser.evict_idle().await),
             Step::Plan(fault) => store.plan(&[fault]),

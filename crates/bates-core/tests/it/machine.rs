@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    By, Entry, KeyTemplate, Machine, MachineError, NextError, Promise, SeriesSpec, StoreError, SystemRuntime,
+    Actor, KeyTemplate, Machine, MachineError, NextError, Promise, SeriesEntry, SeriesSpec, StoreError,
+    SystemRuntime,
 };
 use bates_pattern::{Position, Reject};
 use bates_testkit::MemoryStore;
@@ -40,11 +41,11 @@ async fn machine(store: &Arc<MemoryStore>, specs: Vec<SeriesSpec>) -> Machine<Me
 
 async fn next(
     machine: &Machine<MemoryStore>,
-    entry: &Entry,
+    entry: &SeriesEntry,
     parameters: &[(&str, &str)],
     count: u64,
 ) -> Vec<String> {
-    let numbers = machine.next(entry, parameters.into(), count, By::library("test")).await.unwrap();
+    let numbers = machine.next(entry, parameters.into(), count, Actor::library("test")).await.unwrap();
     numbers.iter().map(|(_, number)| number.to_owned()).collect()
 }
 
@@ -52,10 +53,10 @@ async fn next(
 async fn numbers_come_by_name_and_by_key_from_one_scope() {
     let machine =
         machine(&Arc::default(), vec![document(), spec("counter", "{seq}", Some("counter:{name}"))]).await;
-    let entry = &machine.named("document").unwrap();
+    let entry = &machine.series("document").unwrap();
     let scope = [("type", "9012"), ("project", "PROJ")];
     assert_eq!(next(&machine, entry, &scope, 2).await, ["PROJ-9012-1001", "PROJ-9012-1002"]);
-    let by_key = &machine.of_key("id-pool:PROJ:9012").unwrap();
+    let by_key = &machine.series_by_key("id-pool:PROJ:9012").unwrap();
     assert_eq!(by_key.series().name(), entry.series().name());
     let mut room = String::new();
     let taken = machine.try_next_by_key(by_key, "id-pool:PROJ:9012", 1, &mut room).unwrap();
@@ -65,22 +66,22 @@ async fn numbers_come_by_name_and_by_key_from_one_scope() {
         "the same scope, whatever the order of its parameters"
     );
     assert!(machine.try_next_by_key(by_key, "id-pool:PROJ:9013", 1, &mut room).is_none(), "another scope");
-    assert!(machine.of_key("id-pool:PROJ").is_none() && machine.of_key("unknown").is_none());
-    assert!(!entry.counts_plainly() && machine.named("counter").unwrap().counts_plainly());
+    assert!(machine.series_by_key("id-pool:PROJ").is_none() && machine.series_by_key("unknown").is_none());
+    assert!(!entry.is_plain_count() && machine.series("counter").unwrap().is_plain_count());
 }
 
 #[tokio::test]
 async fn a_scope_against_the_rules_takes_nothing() {
     let store = Arc::default();
     let machine = machine(&store, vec![document()]).await;
-    let entry = &machine.named("document").unwrap();
+    let entry = &machine.series("document").unwrap();
     for bad in [
         vec![("project", "PROJ")],
         vec![("project", "../"), ("type", "1")],
         vec![("project", "*"), ("type", "1")],
         vec![("project", "P"), ("type", "1"), ("nonsense", "1")],
     ] {
-        let refused = machine.next(entry, bad.as_slice().into(), 1, By::library("test")).await;
+        let refused = machine.next(entry, bad.as_slice().into(), 1, Actor::library("test")).await;
         assert!(matches!(refused, Err(NextError::Scope(_))), "{bad:?}");
     }
     let place = store.scopes("document".parse().unwrap(), None, 10).await.unwrap();
@@ -93,7 +94,7 @@ async fn a_shuffled_series_keeps_its_key_over_restarts() {
     let mut seen = HashSet::new();
     for _ in 0..3 {
         let machine = machine(&store, vec![short()]).await;
-        let entry = &machine.named("short").unwrap();
+        let entry = &machine.series("short").unwrap();
         for key in next(&machine, entry, &[], 200).await {
             assert_eq!(key.len(), 6);
             assert!(seen.insert(key), "never twice, though the key is read anew each time");
@@ -108,7 +109,7 @@ async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exac
     // Stopped and started again on the way; what a stop gives back is given out later.
     for count in [1, 7, 100, 1_000, 5_000] {
         let machine = machine(&store, vec![small_id()]).await;
-        let entry = &machine.named("farmer").unwrap();
+        let entry = &machine.series("farmer").unwrap();
         let numbers = next(&machine, entry, &[], count).await;
         assert!(
             numbers.len() as u64 == count || seen.len() + numbers.len() == 3_723,
@@ -120,11 +121,11 @@ async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exac
     assert_eq!(seen.len(), 3_723);
     let machine = machine(&store, vec![small_id()]).await;
     let refused = machine
-        .next(&machine.named("farmer").unwrap(), (&[]).into(), 1, By::library("test"))
+        .next(&machine.series("farmer").unwrap(), (&[]).into(), 1, Actor::library("test"))
         .await
         .unwrap_err();
     assert!(
-        matches!(&refused, NextError::Issue(error) if error.code() == bates_core::Code::EXHAUSTED),
+        matches!(&refused, NextError::Issue(error) if error.code() == bates_core::ErrorCode::EXHAUSTED),
         "{refused}"
     );
 }
@@ -133,7 +134,7 @@ async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exac
 async fn rules_that_reject_everything_end_in_an_error_not_in_a_walk() {
     let machine = machine(&Arc::default(), vec![SeriesSpec { shuffled: false, ..farmer() }]).await;
     let refused = machine
-        .next(&machine.named("farmer").unwrap(), (&[]).into(), 1, By::library("test"))
+        .next(&machine.series("farmer").unwrap(), (&[]).into(), 1, Actor::library("test"))
         .await
         .unwrap_err();
     assert!(matches!(refused, NextError::AllRejected { .. }), "{refused}");
@@ -147,8 +148,10 @@ async fn whoever_got_some_numbers_before_the_rules_reject_everything_is_given_th
         ..SeriesSpec::new("plain".parse().unwrap(), "{seq:8}")
     };
     let machine = machine(&Arc::default(), vec![spec]).await;
-    let numbers =
-        machine.next(&machine.named("plain").unwrap(), (&[]).into(), 20, By::library("test")).await.unwrap();
+    let numbers = machine
+        .next(&machine.series("plain").unwrap(), (&[]).into(), 20, Actor::library("test"))
+        .await
+        .unwrap();
     let numbers: Vec<&str> = numbers.iter().map(|(_, number)| number).collect();
     let expected = (29_999_990..30_000_000).map(|number: u64| number.to_string());
     let expected: Vec<String> = expected.filter(|number| !number.contains('3')).collect();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bates_core::{By, Machine, NextError, Promise, ScopeName, SeriesSpec};
+use bates_core::{Actor, Machine, NextError, Promise, ScopeParams, SeriesSpec};
 use bates_pattern::{Date, Reset};
 use bates_testkit::{FakeClock, MemoryStore};
 
@@ -25,9 +25,9 @@ async fn open(specs: Vec<SeriesSpec>, clock: &Arc<FakeClock>) -> Numbering {
 }
 
 async fn one(machine: &Numbering, series: &str, date: Option<Date>) -> String {
-    let entry = machine.named(series).unwrap();
+    let entry = machine.series(series).unwrap();
     let numbers =
-        machine.next(&entry, ScopeName { parameters: &[], date }, 1, By::library("test")).await.unwrap();
+        machine.next(&entry, ScopeParams { parameters: &[], date }, 1, Actor::library("test")).await.unwrap();
     numbers.values().next().unwrap().to_owned()
 }
 
@@ -62,13 +62,19 @@ async fn a_clock_that_jumps_repeats_no_number() {
 async fn a_date_that_the_pattern_cannot_show_is_refused_and_takes_nothing() {
     let clock = Arc::new(FakeClock::at("2026-06-01T12:00:00Z"));
     let short = SeriesSpec { reset: Reset::Yearly, ..spec("short-year", "{date:%y}-{seq}", None) };
-    let machine = open(vec![short], &clock).await;
-    let entry = machine.named("short-year").unwrap();
-    let far = ScopeName { parameters: &[], date: Some(Date::constant(2100, 1, 1)) };
-    let refused = machine.next(&entry, far, 1, By::library("test")).await.unwrap_err();
-    assert_eq!(refused.code().name(), "bad_date", "{refused}");
-    assert!(matches!(refused, NextError::Scope(_)));
-    assert!(machine.scopes("short-year".parse().unwrap(), None, 10).await.unwrap().is_empty());
+    let reset = "fiscal-04-01".parse().unwrap();
+    let fiscal = SeriesSpec { reset, ..spec("short-fiscal", "{period:yy-yy}/{seq}", None) };
+    let machine = open(vec![short, fiscal], &clock).await;
+    for (series, date) in
+        [("short-year", Date::constant(2100, 1, 1)), ("short-fiscal", Date::constant(2000, 3, 31))]
+    {
+        let entry = machine.series(series).unwrap();
+        let far = ScopeParams { parameters: &[], date: Some(date) };
+        let refused = machine.next(&entry, far, 1, Actor::library("test")).await.unwrap_err();
+        assert_eq!(refused.code().name(), "bad_date", "{refused}");
+        assert!(matches!(refused, NextError::Scope(_)));
+        assert!(machine.scopes(series.parse().unwrap(), None, 10).await.unwrap().is_empty());
+    }
 }
 
 #[tokio::test]

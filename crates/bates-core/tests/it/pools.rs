@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    Amount, Filler, GapFilter, KeptPools, KeyTemplate, Machine, PoolSettings, Reason, ScopeMatch, SeriesSpec,
-    Value,
+    FillAmount, Filler, GapFilter, GapReason, KeyTemplate, ListValue, Machine, PoolSet, PoolSettings,
+    ScopeMatcher, SeriesSpec,
 };
 use bates_testkit::{MemoryPool, MemoryStore, SimulatedRuntime};
 use tokio::sync::watch;
@@ -24,17 +24,17 @@ impl Node {
     async fn start(store: MemoryStore, lists: &MemoryPool, runtime: Arc<SimulatedRuntime>) -> Self {
         let spec = SeriesSpec::new("document".parse().unwrap(), "{project}-{seq}");
         let machine = Arc::new(Machine::open(Arc::new(store), vec![spec], runtime).await.unwrap());
-        let scope = ScopeMatch::new([("project".into(), "A".into())]);
+        let scope = ScopeMatcher::new([("project".into(), "A".into())]);
         let settings = PoolSettings {
             key: KeyTemplate::parse("pool:{project}").unwrap(),
-            value: Value::Id,
+            value: ListValue::Id,
             low: 50,
-            amount: Amount::UpTo(100),
+            amount: FillAmount::UpTo(100),
             scopes: vec![scope],
         };
-        let kept = Arc::new(KeptPools::new(Box::new(lists.clone()), settings));
-        machine.know_pools(HashMap::from([("document".parse().unwrap(), kept)]));
-        let entry = machine.named("document").unwrap();
+        let kept = Arc::new(PoolSet::new(Box::new(lists.clone()), settings));
+        machine.set_pools(HashMap::from([("document".parse().unwrap(), kept)]));
+        let entry = machine.series("document").unwrap();
         let filler = Filler::new(machine.clone(), entry, Box::new(|_| {})).unwrap();
         let (stop, stopped) = watch::channel(false);
         let filling = tokio::spawn(filler.run(stopped));
@@ -92,7 +92,7 @@ async fn a_server_that_comes_back_with_an_old_memory_is_emptied_and_its_numbers_
     let machine = node.stop().await;
     machine.reconcile(None).await.unwrap();
     let gaps = machine.gaps(GapFilter::default(), None, 100).await.unwrap();
-    let lost = gaps.iter().filter(|gap| gap.missing.reason == Reason::PoolInvalidated);
+    let lost = gaps.iter().filter(|gap| gap.missing.reason == GapReason::PoolInvalidated);
     let lost: u64 = lost.map(|gap| gap.missing.range.count()).sum();
     assert_eq!(lost, 100, "what the old memory held may have been taken: {gaps:?}");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::store::prelude::*;
-use bates_core::{By, Lease, Machine, SeriesName, SeriesSpec, SystemRuntime};
+use bates_core::{Actor, Machine, PositionRange, SeriesName, SeriesSpec, SystemRuntime};
 use bates_testkit::MemoryStore;
 
 use super::machine::spec;
@@ -18,22 +18,22 @@ fn read(_: &SeriesName, _: &str) -> Result<SeriesSpec, Box<str>> {
 async fn node(store: &Watched) -> Arc<Machine<MemoryStore>> {
     let specs = ["tenant", "other"].map(|name| spec(name, "{seq}", Some(&format!("{name}:{{x}}"))));
     let node = Machine::open(store.clone(), specs.into(), Arc::new(SystemRuntime)).await.unwrap();
-    node.restore(read).await.unwrap();
+    node.load_series(read).await.unwrap();
     Arc::new(node)
 }
 
 async fn take(node: &Machine<MemoryStore>, series: &str) -> u64 {
-    let entry = node.named(series).unwrap();
-    let taken = node.take(&entry, (&[("x", "a")]).into(), 1, By::library("test")).await.unwrap();
+    let entry = node.series(series).unwrap();
+    let taken = node.take(&entry, (&[("x", "a")]).into(), 1, Actor::library("test")).await.unwrap();
     taken.last()
 }
 
-fn given_up(memory: &MemoryStore) -> Vec<(String, Lease)> {
+fn given_up(memory: &MemoryStore) -> Vec<(String, PositionRange)> {
     memory.given_up().into_iter().map(|(place, range)| (place.series.to_string(), range)).collect()
 }
 
-fn lease(from: u64, to: u64) -> Lease {
-    Lease::new(from, to).unwrap()
+fn lease(from: u64, to: u64) -> PositionRange {
+    PositionRange::new(from, to).unwrap()
 }
 
 #[tokio::test]
@@ -43,12 +43,12 @@ async fn a_recall_makes_a_process_give_up_its_ranges_of_that_series_only_and_rep
     let node = node(&store).await;
     assert_eq!((take(&node, "tenant").await, take(&node, "other").await), (1, 1));
     memory.recall("tenant".parse().unwrap()).await.unwrap();
-    node.follow().await.unwrap();
+    node.sync_series().await.unwrap();
     assert_eq!(given_up(&memory), [("tenant".to_owned(), lease(2, 33))]);
     assert_eq!(store.recalls().await, Ok(vec![]), "it is answered");
     assert_eq!(take(&node, "tenant").await, 33, "what was given up does not come");
     assert_eq!(take(&node, "other").await, 2, "the other series goes on");
-    node.follow().await.unwrap();
+    node.sync_series().await.unwrap();
     assert_eq!(given_up(&memory).len(), 1, "nothing is reported twice");
 }
 
@@ -67,7 +67,7 @@ async fn a_recall_is_answered_only_once_the_range_that_is_on_its_way_was_given_u
     memory.recall("tenant".parse().unwrap()).await.unwrap();
     let following = tokio::spawn({
         let node = node.clone();
-        async move { node.follow().await.map(drop) }
+        async move { node.sync_series().await.map(drop) }
     });
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
@@ -99,7 +99,7 @@ async fn what_was_given_up_counts_as_held_until_it_is_reported() {
     memory.recall("tenant".parse().unwrap()).await.unwrap();
     let following = tokio::spawn({
         let node = node.clone();
-        async move { node.follow().await.map(drop) }
+        async move { node.sync_series().await.map(drop) }
     });
     for _ in 0..1_000 {
         tokio::task::yield_now().await;

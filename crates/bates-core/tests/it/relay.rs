@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bates_core::{
-    Content, Delivering, DeliveringEach, Delivery, Filter, Machine, Outcomes, Relay, RelaySettings,
-    ScopeName, SeriesSpec, Sink, State, Undelivered,
+    DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes, DocumentContent,
+    DocumentFilter, DocumentState, Machine, Relay, RelaySettings, ScopeParams, SeriesSpec, Sink,
 };
 use bates_testkit::{MemoryStore, SimulatedRuntime};
 use tokio::sync::watch;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 struct Bad<F>(F);
 
 impl<F: Fn(&[Delivery]) -> Duration + Send + Sync + 'static> Sink for Bad<F> {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
         Box::pin(async {
             tokio::time::sleep((self.0)(deliveries)).await;
             vec![Ok(()); deliveries.len()]
@@ -37,10 +37,10 @@ async fn with_documents(documents: usize) -> Arc<Machine<MemoryStore>> {
     let store = Arc::new(MemoryStore::with_runtime(runtime.clone()));
     let spec = SeriesSpec { has_sink: true, ..SeriesSpec::new("document".parse().unwrap(), "{seq}") };
     let machine = Arc::new(Machine::open(store, vec![spec], runtime).await.unwrap());
-    let entry = machine.named("document").unwrap();
+    let entry = machine.series("document").unwrap();
     for _ in 0..documents {
-        let content = Content::Document("{}".into());
-        machine.assign(&entry, ScopeName::default(), content, None, "test").await.unwrap();
+        let content = DocumentContent::Document("{}".into());
+        machine.assign(&entry, ScopeParams::default(), content, None, "test").await.unwrap();
     }
     machine
 }
@@ -50,13 +50,13 @@ async fn relayed(
     machine: &Arc<Machine<MemoryStore>>,
     settings: RelaySettings,
     sink: Box<dyn Sink>,
-) -> Vec<(State, u64)> {
+) -> Vec<(DocumentState, u64)> {
     let (stop, stopped) = watch::channel(false);
-    let relay = Relay::new(machine.clone(), machine.named("document").unwrap(), sink, settings);
+    let relay = Relay::new(machine.clone(), machine.series("document").unwrap(), sink, settings);
     let running = tokio::spawn(relay.run(stopped));
     let states = loop {
-        let tally = machine.tally().await.unwrap();
-        if tally.iter().all(|(_, state, _)| *state != State::Pending) {
+        let tally = machine.count_documents().await.unwrap();
+        if tally.iter().all(|(_, state, _)| *state != DocumentState::Pending) {
             break tally.into_iter().map(|(_, state, count)| (state, count)).collect();
         }
         assert!(!running.is_finished(), "a relay ends when it is told to");
@@ -71,7 +71,7 @@ async fn delivered(
     documents: usize,
     settings: RelaySettings,
     sink: impl Fn(&[Delivery]) -> Duration + Send + Sync + 'static,
-) -> Vec<(State, u64)> {
+) -> Vec<(DocumentState, u64)> {
     let machine = with_documents(documents).await;
     relayed(&machine, settings, Box::new(Bad(sink))).await
 }
@@ -80,8 +80,8 @@ async fn delivered(
 async fn a_sink_that_panics_does_not_end_the_relay() {
     let calls = AtomicUsize::new(0);
     let settings = RelaySettings {
-        tries_max: 5,
-        claim_lasts: Duration::from_secs(1),
+        attempts_max: 5,
+        claim_ttl: Duration::from_secs(1),
         lanes: 1,
         ..RelaySettings::default()
     };
@@ -89,21 +89,21 @@ async fn a_sink_that_panics_does_not_end_the_relay() {
         assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");
         Duration::ZERO
     });
-    assert_eq!(states.await, [(State::Delivered, 3)]);
+    assert_eq!(states.await, [(DocumentState::Delivered, 3)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn documents_do_not_die_because_a_batch_of_them_takes_longer_than_its_claim() {
     let settings = RelaySettings {
-        tries_max: 3,
-        claim_lasts: Duration::from_millis(500),
+        attempts_max: 3,
+        claim_ttl: Duration::from_millis(500),
         lanes: 1,
         ..RelaySettings::default()
     };
     let each = |deliveries: &[Delivery]| {
         Duration::from_millis(10) * u32::try_from(deliveries.len()).unwrap_or(u32::MAX)
     };
-    assert_eq!(delivered(150, settings, each).await, [(State::Delivered, 150)]);
+    assert_eq!(delivered(150, settings, each).await, [(DocumentState::Delivered, 150)]);
 }
 
 /// Takes every document at once, but never answers for one.
@@ -114,14 +114,14 @@ struct HangsOnOne {
 }
 
 impl HangsOnOne {
-    fn take(&self, delivery: &Delivery) -> Option<Result<(), Undelivered>> {
+    fn take(&self, delivery: &Delivery) -> Option<Result<(), DeliveryError>> {
         *self.asked.lock().unwrap().entry(delivery.number.to_string()).or_default() += 1;
         (*delivery.number != *self.number).then_some(Ok(()))
     }
 }
 
 impl Sink for HangsOnOne {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
         let outcomes: Vec<_> = deliveries.iter().map(|delivery| self.take(delivery)).collect();
         Box::pin(async move {
             match outcomes.into_iter().collect() {
@@ -131,11 +131,15 @@ impl Sink for HangsOnOne {
         })
     }
 
-    fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], told: &'a Outcomes) -> DeliveringEach<'a> {
+    fn deliver_each<'a>(
+        &'a self,
+        deliveries: &'a [Delivery],
+        told: &'a DeliveryOutcomes,
+    ) -> DeliverEachFuture<'a> {
         Box::pin(async move {
             for (at, delivery) in deliveries.iter().enumerate() {
                 if let Some(outcome) = self.take(delivery) {
-                    told.tell(at, outcome);
+                    told.report(at, outcome);
                 }
             }
             std::future::pending::<()>().await;
@@ -156,17 +160,17 @@ async fn only_the_document_that_a_sink_hangs_on_is_tried_again() {
     let asked = Arc::<Mutex<BTreeMap<_, _>>>::default();
     let sink = HangsOnOne { number: "7", asked: asked.clone() };
     let settings = RelaySettings {
-        tries_max: 2,
-        claim_lasts: Duration::from_millis(300),
+        attempts_max: 2,
+        claim_ttl: Duration::from_millis(300),
         lanes: 1,
         ..RelaySettings::default()
     };
     let machine = with_documents(16).await;
     let states = relayed(&machine, settings, Box::new(sink)).await;
-    assert_eq!(states, [(State::Delivered, 15), (State::Dead, 1)]);
+    assert_eq!(states, [(DocumentState::Delivered, 15), (DocumentState::Dead, 1)]);
     let asked = asked.lock().unwrap().clone();
     assert!(asked.iter().all(|(number, times)| *times == if number == "7" { 2 } else { 1 }), "{asked:?}");
-    let dead = Filter { state: Some(State::Dead), ..Filter::default() };
+    let dead = DocumentFilter { state: Some(DocumentState::Dead), ..DocumentFilter::default() };
     let dead = machine.documents(dead, None, 10).await.unwrap();
     assert!(dead[0].in_doubt, "the sink may have taken it");
 }
@@ -175,7 +179,7 @@ async fn only_the_document_that_a_sink_hangs_on_is_tried_again() {
 struct Hanging(Arc<tokio::sync::Notify>);
 
 impl Sink for Hanging {
-    fn deliver<'a>(&'a self, _: &'a [Delivery]) -> Delivering<'a> {
+    fn deliver<'a>(&'a self, _: &'a [Delivery]) -> DeliverFuture<'a> {
         self.0.notify_one();
         Box::pin(std::future::pending())
     }
@@ -194,19 +198,19 @@ async fn a_sink_that_hangs_does_not_hold_up_a_stop_and_its_document_is_in_doubt(
     let machine = with_documents(1).await;
     let hour = Duration::from_hours(1);
     let settings =
-        RelaySettings { claim_lasts: hour, stop_lasts: Duration::ZERO, ..RelaySettings::default() };
+        RelaySettings { claim_ttl: hour, stop_timeout: Duration::ZERO, ..RelaySettings::default() };
     let (stop, stopped) = watch::channel(false);
     let begun = Arc::default();
     let sink = Box::new(Hanging(Arc::clone(&begun)));
-    let relay = Relay::new(machine.clone(), machine.named("document").unwrap(), sink, settings);
+    let relay = Relay::new(machine.clone(), machine.series("document").unwrap(), sink, settings);
     let running = tokio::spawn(relay.run(stopped));
     begun.notified().await;
     stop.send(true).unwrap();
     running.await.unwrap();
-    let documents = machine.documents(Filter::default(), None, 10).await.unwrap();
+    let documents = machine.documents(DocumentFilter::default(), None, 10).await.unwrap();
     assert_eq!(
         (documents[0].state, documents[0].in_doubt),
-        (State::Pending, true),
+        (DocumentState::Pending, true),
         "the sink may have taken it"
     );
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    By, KeyTemplate, Limits, Machine, Place, Position, Promise, Purpose, ScopeKey, SeriesSpec, SystemRuntime,
-    Want,
+    Actor, GrantPurpose, GrantRequest, KeyTemplate, Limits, Machine, Position, Promise, ScopeId, ScopeKey,
+    SeriesSpec, SystemRuntime,
 };
 use bates_testkit::history::{Asked, Client, Gaps, History, Rules, Scope};
 use bates_testkit::{Fault, MemoryStore};
@@ -31,7 +31,10 @@ impl Stage {
         let key = Some(KeyTemplate::parse("n:{name}").unwrap());
         let spec = SeriesSpec { key, promise, limits, ..SeriesSpec::new("n".parse().unwrap(), "{seq}") };
         let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemRuntime)).await.unwrap();
-        memory.set_aside(place(), adopted.iter().copied().filter_map(Position::new).collect()).await.unwrap();
+        memory
+            .adopt_positions(scope_id(), adopted.iter().copied().filter_map(Position::new).collect())
+            .await
+            .unwrap();
         let history = History::default();
         let scope = history.scope("a");
         Self { memory, store, machine, history, scope, adopted }
@@ -47,12 +50,12 @@ impl Stage {
     /// As the Redis protocol does it: out of memory, or else from the store. Answers with the last number.
     async fn increase(&self, client: &mut Client, count: u64) -> Option<u64> {
         let asked = client.ask(self.scope);
-        let entry = self.machine.of_key("n:a").unwrap();
+        let entry = self.machine.series_by_key("n:a").unwrap();
         let taken = match self.machine.try_next_by_key(&entry, "n:a", count, &mut String::new()) {
             Some(taken) => taken,
             None => {
                 let name = [("name", "a")];
-                self.machine.take(&entry, (&name).into(), count, By::resp("test")).await.ok()?
+                self.machine.take(&entry, (&name).into(), count, Actor::resp("test")).await.ok()?
             }
         };
         let last = taken.last();
@@ -64,17 +67,17 @@ impl Stage {
     async fn take_elsewhere(&self, client: &mut Client, count: u64) {
         let asked = client.ask(self.scope);
         if let Ok(grant) = self.memory.grant(want(count, 1 << 40)).await {
-            self.answered(client, asked, grant.lease.count(), grant.lease.to() - 1);
+            self.answered(client, asked, grant.range.count(), grant.range.to() - 1);
         }
     }
 }
 
-fn want(count: u64, end: u64) -> Want {
-    let (start, scopes_max, purpose) = (1, 10, Purpose::HandOut);
-    Want {
-        place: place(),
+fn want(count: u64, end: u64) -> GrantRequest {
+    let (start, scopes_max, purpose) = (1, 10, GrantPurpose::HandOut);
+    GrantRequest {
+        scope_id: scope_id(),
         count,
-        least: count,
+        count_needed: count,
         start,
         end,
         scopes_max,
@@ -84,8 +87,8 @@ fn want(count: u64, end: u64) -> Want {
     }
 }
 
-fn place() -> Place {
-    Place { series: "n".parse().unwrap(), scope: ScopeKey::new([("name", "a")], None).unwrap() }
+fn scope_id() -> ScopeId {
+    ScopeId { series: "n".parse().unwrap(), scope: ScopeKey::new([("name", "a")], None).unwrap() }
 }
 
 #[tokio::test]
@@ -141,8 +144,9 @@ async fn a_run_that_is_longer_than_what_is_left_takes_nothing() {
         ..SeriesSpec::new("n".parse().unwrap(), "{seq:4}")
     };
     let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemRuntime)).await.unwrap();
-    let entry = machine.named("n").unwrap();
-    let take = async |count| machine.take(&entry, (&[("name", "a")]).into(), count, By::resp("test")).await;
+    let entry = machine.series("n").unwrap();
+    let take =
+        async |count| machine.take(&entry, (&[("name", "a")]).into(), count, Actor::resp("test")).await;
     assert_eq!(take(1).await.unwrap().last(), 1);
     store.grant(want(9_999 - 40, 10_000)).await.unwrap();
     let refused = take(40).await.unwrap_err();

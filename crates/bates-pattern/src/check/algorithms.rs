@@ -1,13 +1,13 @@
 //! The algorithms: Verhoeff, Luhn (ISO/IEC 7812-1) and Damm over digits; mod 97-10, mod 11-2 and mod 37,36 of ISO 7064.
 #![expect(clippy::cast_possible_truncation, reason = "a remainder by 97, 11 or 36 fits a byte")]
 
-/// Verhoeff: multiplication in the dihedral group D5.
+/// Verhoeff: the multiplication table of the dihedral group D5.
 pub(super) const PRODUCT: [[u8; 10]; 10] = product_table();
 
-/// The inverse of each element: rotations mirror, reflections are their own.
+/// The inverse of each element of D5. A reflection is its own inverse.
 const INVERSE: [u8; 10] = [0, 4, 3, 2, 1, 5, 6, 7, 8, 9];
 
-/// The permutation for each place from the right, which repeats after eight.
+/// The permutation for each place from the right; it repeats after eight places.
 const PLACE: [[u8; 10]; 8] = place_table();
 
 /// Elements 0 to 4 are rotations, 5 to 9 reflections.
@@ -42,7 +42,7 @@ const fn place_table() -> [[u8; 10]; 8] {
     table
 }
 
-/// The check digit takes place 0, so the digits before it count from place 1.
+/// The check digit is at place 0, so the digits before it start at place 1.
 pub(super) fn verhoeff(digits: impl DoubleEndedIterator<Item = u8>) -> u8 {
     let state = digits.rev().zip(1..).fold(0, |state: u8, (digit, place): (u8, usize)| {
         PRODUCT[usize::from(state)][usize::from(PLACE[place & 7][usize::from(digit)])]
@@ -50,7 +50,7 @@ pub(super) fn verhoeff(digits: impl DoubleEndedIterator<Item = u8>) -> u8 {
     INVERSE[usize::from(state)]
 }
 
-/// From the right, every other digit counts double, starting with the one beside the check digit.
+/// From the right, every other digit is doubled, starting with the digit next to the check digit.
 pub(super) fn luhn(digits: impl DoubleEndedIterator<Item = u8>) -> u8 {
     let mut sum = 0_u32;
     let mut double = true;
@@ -83,7 +83,7 @@ pub(super) fn damm(digits: impl Iterator<Item = u8>) -> u8 {
     digits.fold(0, |state, digit| QUASIGROUP[usize::from(state)][usize::from(digit)])
 }
 
-/// Two digits `c` such that the number, letters taken as 10 to 35, followed by `c` is 1 modulo 97.
+/// Two digits `c` such that the number, with letters as 10 to 35, followed by `c`, is 1 modulo 97.
 pub(super) fn mod_97_10(values: impl Iterator<Item = u8>) -> [u8; 2] {
     let remainder = values.fold(0_u32, |state, value| {
         let shift = if value < 10 { 10 } else { 100 };

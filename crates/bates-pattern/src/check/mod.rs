@@ -1,11 +1,11 @@
-//! Check characters. Each algorithm covers the digits, or digits and letters, before it and skips the rest, such as
-//! separators. All are part of construction version 1.
+//! Check characters. An algorithm covers the digits, or digits and letters, before `{check}`, and skips all other
+//! characters, such as separators. All algorithms are part of construction 1.
 
 mod algorithms;
 
 use crate::charset::CharSet;
 
-/// None, one, or two characters for ISO 7064 mod 97-10.
+/// Zero to two check characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckText {
     bytes: [u8; 2],
@@ -34,17 +34,17 @@ impl CheckText {
 /// A check-digit algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Check {
-    /// Verhoeff's dihedral scheme: finds every single wrong digit and every swap of neighbours.
+    /// Verhoeff's dihedral scheme: detects every wrong digit and every swap of adjacent digits.
     Verhoeff,
-    /// Luhn's mod 10: finds every single wrong digit and every swap of neighbours but 09 and 90.
+    /// Luhn's mod 10: detects every wrong digit, and every swap of adjacent digits except 09 and 90.
     Luhn,
-    /// Damm's quasigroup: as strong as Verhoeff, in one table.
+    /// Damm's quasigroup: detects the same errors as Verhoeff.
     Damm,
-    /// ISO 7064 mod 97-10: two digits over digits and letters, as in an IBAN. Finds every wrong or swapped digit.
+    /// ISO 7064 mod 97-10: two digits over digits and letters, as in an IBAN. Detects every wrong or swapped digit.
     Mod97,
     /// ISO 7064 mod 11-2: a digit or `X` over digits, as in an ORCID or an ISNI.
     Mod11_2,
-    /// ISO 7064 mod 37,36: a digit or letter over both. Finds every single wrong character and nearly every swap.
+    /// ISO 7064 mod 37,36: a digit or letter over both. Detects every wrong character and nearly every swap.
     Mod37_36,
 }
 
@@ -65,12 +65,12 @@ impl Check {
         }
     }
 
-    /// The algorithm of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// The algorithm with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|check| check.name() == name)
     }
 
-    /// How many characters it adds.
+    /// The number of check characters.
     pub const fn width(self) -> usize {
         match self {
             Self::Mod97 => 2,
@@ -82,11 +82,11 @@ impl Check {
         matches!(self, Self::Mod97 | Self::Mod37_36)
     }
 
-    pub(crate) fn covers(self) -> CharSet {
+    pub(crate) fn covered_characters(self) -> CharSet {
         if self.covers_letters() { CharSet::ALNUM } else { CharSet::DIGITS }
     }
 
-    pub(crate) fn readable(self) -> CharSet {
+    pub(crate) fn characters(self) -> CharSet {
         match self {
             Self::Mod11_2 => CharSet::DIGITS.with(b'X').with(b'x'),
             Self::Mod37_36 => CharSet::ALNUM,
@@ -110,7 +110,7 @@ fn digits(text: &[u8]) -> impl DoubleEndedIterator<Item = u8> + Clone + '_ {
     text.iter().map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10)
 }
 
-/// Digits as themselves, letters of either case as 10 to 35.
+/// Digits as 0 to 9, letters of either case as 10 to 35.
 fn values(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
     text.iter().filter_map(|byte| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

@@ -1,4 +1,4 @@
-//! Published examples, independent crates as oracles, and the errors each algorithm promises to find.
+//! Published examples, independent crates as oracles, and the errors that each algorithm promises to detect.
 
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn published_examples_have_their_check_characters() {
 }
 
 #[test]
-fn separators_are_passed_over() {
+fn separators_are_skipped() {
     for check in Check::ALL {
         assert_eq!(check_of(check, "12-34 5/6"), check_of(check, "123456"), "{}", check.name());
     }
@@ -61,11 +61,11 @@ fn with_check(check: Check, text: &[u8]) -> Vec<u8> {
     [text, check.compute(text).as_bytes()].concat()
 }
 
-/// Undetected wrong characters, over all texts of two characters.
-fn errors_unseen(check: Check) -> usize {
+/// The number of undetected wrong characters, over all texts of two characters.
+fn count_undetected_errors(check: Check) -> usize {
     let characters = valid_characters(check);
     let texts = characters.iter().flat_map(|first| characters.iter().map(|second| [*first, *second]));
-    let unseen = |text: [u8; 2]| {
+    let undetected = |text: [u8; 2]| {
         let good = with_check(check, &text);
         let wrong = (0..2).flat_map(|at| characters.iter().map(move |wrong| (at, *wrong)));
         let passed = wrong.filter(|(at, wrong)| {
@@ -75,16 +75,16 @@ fn errors_unseen(check: Check) -> usize {
         });
         passed.count()
     };
-    texts.map(unseen).sum()
+    texts.map(undetected).sum()
 }
 
 #[test]
-fn wrong_characters_are_found_as_far_as_each_algorithm_promises() {
+fn each_algorithm_detects_the_wrong_characters_it_promises() {
     for check in [Check::Verhoeff, Check::Luhn, Check::Damm, Check::Mod11_2, Check::Mod37_36] {
-        assert_eq!(errors_unseen(check), 0, "{}", check.name());
+        assert_eq!(count_undetected_errors(check), 0, "{}", check.name());
     }
-    // In mod 97 a letter is two digits, so 218 of 90,720 errors with letters go unseen, and none among digits.
-    assert_eq!(errors_unseen(Check::Mod97), 218);
+    // In mod 97 a letter is two digits, so 218 of 90,720 errors with letters are undetected, but none among digits.
+    assert_eq!(count_undetected_errors(Check::Mod97), 218);
     let digits = (0..1_000).map(|number| with_check(Check::Mod97, format!("{number:03}").as_bytes()));
     for good in digits {
         for (at, wrong) in (0..3).flat_map(|at| (b'0'..=b'9').map(move |wrong| (at, wrong))) {
@@ -95,31 +95,31 @@ fn wrong_characters_are_found_as_far_as_each_algorithm_promises() {
     }
 }
 
-/// Undetected swaps of two unequal neighbours, over all numbers of four digits.
-fn swaps_unseen(check: Check) -> Vec<(u8, u8)> {
-    let mut unseen = Vec::new();
+/// The undetected swaps of two adjacent digits, over all numbers of four digits.
+fn undetected_swaps(check: Check) -> Vec<(u8, u8)> {
+    let mut undetected = Vec::new();
     for number in 0..10_000 {
         let good = with_check(check, format!("{number:04}").as_bytes());
         for at in (0..3).filter(|at| good[*at] != good[*at + 1]) {
             let mut bad = good.clone();
             bad.swap(at, at + 1);
             if passes(check, &bad) {
-                unseen.push((good[at], good[at + 1]));
+                undetected.push((good[at], good[at + 1]));
             }
         }
     }
-    unseen
+    undetected
 }
 
 #[test]
-fn swaps_of_neighbours_are_found_as_far_as_each_algorithm_promises() {
+fn each_algorithm_detects_the_swaps_it_promises() {
     for check in [Check::Verhoeff, Check::Damm, Check::Mod97, Check::Mod11_2] {
-        assert!(swaps_unseen(check).is_empty(), "{}", check.name());
+        assert!(undetected_swaps(check).is_empty(), "{}", check.name());
     }
-    let luhn = swaps_unseen(Check::Luhn);
+    let luhn = undetected_swaps(Check::Luhn);
     assert!(!luhn.is_empty() && luhn.iter().all(|swap| matches!(swap, (b'0', b'9') | (b'9', b'0'))));
     // The hybrid system misses 152 of 27,000.
-    assert_eq!(swaps_unseen(Check::Mod37_36).len(), 152);
+    assert_eq!(undetected_swaps(Check::Mod37_36).len(), 152);
 }
 
 proptest! {

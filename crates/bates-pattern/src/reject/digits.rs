@@ -1,11 +1,11 @@
-//! The rule sets of OpenG2P and MOSIP, which share their rules and limits, and read three of the rules differently.
+//! The rule sets of OpenG2P and MOSIP. They share their rules and limits, but interpret three rules differently.
 
 use std::ops::Range;
 use std::str::FromStr;
 
 use super::limits::{Limits, LimitsError};
 
-/// Decimal expansions of 1/p that run through themselves when multiplied.
+/// Cyclic numbers: the repeating decimals of 1/p whose multiples are their own rotations.
 const CYCLIC: [&str; 9] = [
     "142857",
     "0588235294117647",
@@ -18,17 +18,17 @@ const CYCLIC: [&str; 9] = [
     "010309278350515463917525773195876288659793814432989690721649484536082474226804123711340206185567",
 ];
 
-/// How the rules are read.
+/// The project whose interpretation of the rules applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reading {
-    /// As the OpenG2P id-generator does.
+pub enum RuleSet {
+    /// The rules of the OpenG2P id-generator.
     OpenG2p,
-    /// As MOSIP does: equal digits may not stand exactly at the limit (`1x1` at 2), 0 follows 9, and 0 is not even.
+    /// The rules of MOSIP: equal digits exactly at the limit are refused (`1x1` at 2), 0 follows 9, and 0 is not even.
     Mosip,
 }
 
-impl Reading {
-    /// The name of the rule set.
+impl RuleSet {
+    /// The name of the rule set, as `--reject` takes it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::OpenG2p => "openg2p",
@@ -40,26 +40,26 @@ impl Reading {
 /// One rule of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DigitRule {
-    /// Begins with what it may not begin with.
+    /// A forbidden prefix.
     NotStartWith,
     /// Equal digits too close to each other.
     RepeatingDigit,
-    /// Even digits in a row.
+    /// Too many even digits in a row.
     EvenRun,
-    /// Ascending or descending digits in a row.
+    /// Too many ascending or descending digits in a row.
     Sequence,
-    /// A block of digits occurs again.
+    /// A block of digits that occurs again.
     RepeatingBlock,
-    /// The first digits are the last ones.
+    /// The last digits equal the first digits.
     FirstEqualsLast,
-    /// The first digits are the last ones backwards.
+    /// The last digits are the first digits in reverse.
     FirstEqualsReverseLast,
-    /// Contains a cyclic number.
+    /// A cyclic number, such as 142857.
     Cyclic,
 }
 
 impl DigitRule {
-    /// Every rule; those that refuse most at least cost come first.
+    /// Every rule. Cheap rules that reject often come first.
     const ALL: [Self; 8] = [
         Self::NotStartWith,
         Self::RepeatingDigit,
@@ -89,20 +89,20 @@ impl DigitRule {
 /// A rule set with its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DigitRules {
-    reading: Reading,
+    rule_set: RuleSet,
     limits: Limits,
 }
 
 impl DigitRules {
     /// The rule set with these limits.
-    pub fn new(reading: Reading, mut limits: Limits) -> Result<Self, LimitsError> {
+    pub fn new(reading: RuleSet, mut limits: Limits) -> Result<Self, LimitsError> {
         limits.check()?;
-        Ok(Self { reading, limits })
+        Ok(Self { rule_set: reading, limits })
     }
 
-    /// How the rules are read.
-    pub fn reading(&self) -> Reading {
-        self.reading
+    /// Which rule set this is.
+    pub fn rule_set(&self) -> RuleSet {
+        self.rule_set
     }
 
     /// The limits in force.
@@ -122,14 +122,14 @@ impl DigitRules {
         }
     }
 
-    /// Each rule that a text of digits breaks, and where. Lazy.
-    pub(crate) fn broken(&self, digits: &[u8]) -> impl Iterator<Item = (DigitRule, Range<usize>)> {
+    /// Each rule that a text of digits breaks, and where. Evaluated lazily.
+    pub(crate) fn broken_rules(&self, digits: &[u8]) -> impl Iterator<Item = (DigitRule, Range<usize>)> {
         DigitRule::ALL.into_iter().filter_map(|rule| Some((rule, self.find(rule, digits)?)))
     }
 
-    /// Whether these first digits break a rule that no further digits can mend.
-    pub(crate) fn broken_for_good(&self, digits: &[u8]) -> bool {
-        self.broken(digits)
+    /// Whether a text that begins with these digits breaks a rule, whatever digits follow.
+    pub(crate) fn rejects_prefix(&self, digits: &[u8]) -> bool {
+        self.broken_rules(digits)
             .any(|(rule, _)| !matches!(rule, DigitRule::FirstEqualsLast | DigitRule::FirstEqualsReverseLast))
     }
 
@@ -143,11 +143,11 @@ impl DigitRules {
             DigitRule::Cyclic if self.limits.cyclic => cyclic(digits),
             _ if limit == 0 => None,
             DigitRule::RepeatingDigit => {
-                let distance_max = if self.reading == Reading::Mosip { limit } else { limit - 1 };
+                let distance_max = if self.rule_set == RuleSet::Mosip { limit } else { limit - 1 };
                 repeating_digit(digits, distance_max)
             }
-            DigitRule::EvenRun => even_run(digits, limit, self.reading == Reading::OpenG2p),
-            DigitRule::Sequence => sequence(digits, limit, self.reading == Reading::Mosip),
+            DigitRule::EvenRun => even_run(digits, limit, self.rule_set == RuleSet::OpenG2p),
+            DigitRule::Sequence => sequence(digits, limit, self.rule_set == RuleSet::Mosip),
             DigitRule::RepeatingBlock => repeating_block(digits, limit),
             DigitRule::FirstEqualsLast => groups(digits, limit, |first, last| first == last),
             DigitRule::FirstEqualsReverseLast => {
@@ -158,13 +158,13 @@ impl DigitRules {
     }
 }
 
-/// `openg2p`, or `mosip:sequence_limit=4,not_start_with=0|1` with limits as the OpenG2P configuration names them.
+/// Parses `openg2p`, or `mosip:sequence_limit=4,not_start_with=0|1`: limits are named as in the OpenG2P configuration.
 impl FromStr for DigitRules {
     type Err = LimitsError;
 
     fn from_str(text: &str) -> Result<Self, LimitsError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-        let reading = [Reading::OpenG2p, Reading::Mosip]
+        let reading = [RuleSet::OpenG2p, RuleSet::Mosip]
             .into_iter()
             .find(|reading| reading.name() == name)
             .ok_or_else(|| LimitsError::UnknownSet(name.into()))?;
@@ -186,7 +186,7 @@ fn repeating_digit(digits: &[u8], distance_max: usize) -> Option<Range<usize>> {
 fn even_run(digits: &[u8], limit: usize, zero_is_even: bool) -> Option<Range<usize>> {
     let mut run = 0;
     for (at, digit) in digits.iter().enumerate() {
-        // A check character may be a letter, which is neither even nor odd.
+        // A check character may be a letter, which is not even.
         let even = digit.is_ascii_digit() && digit % 2 == 0 && (zero_is_even || *digit != b'0');
         run = if even { run + 1 } else { 0 };
         if run == limit {
@@ -196,7 +196,7 @@ fn even_run(digits: &[u8], limit: usize, zero_is_even: bool) -> Option<Range<usi
     None
 }
 
-/// `wraps` takes 9 to 0 for a step.
+/// With `wraps`, 0 follows 9.
 fn sequence(digits: &[u8], limit: usize, wraps: bool) -> Option<Range<usize>> {
     let (mut up, mut down) = (1, 1);
     for at in 1..digits.len() {
@@ -221,7 +221,7 @@ fn repeating_block(digits: &[u8], limit: usize) -> Option<Range<usize>> {
     })
 }
 
-/// Compares the first digits with the last, where the two do not overlap.
+/// Compares the first digits with the last, unless they overlap.
 fn groups(digits: &[u8], limit: usize, equal: impl Fn(&[u8], &[u8]) -> bool) -> Option<Range<usize>> {
     let fits = digits.len() >= 2 * limit;
     (fits && equal(&digits[..limit], &digits[digits.len() - limit..])).then_some(0..digits.len())

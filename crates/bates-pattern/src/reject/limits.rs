@@ -1,26 +1,26 @@
-//! The settings of the rule sets about digits.
+//! The limits of the rule sets about digits.
 
-/// Limits beyond the longest identifier mean nothing.
+/// The maximum limit: OpenG2P identifiers have at most 32 digits.
 const LIMIT_MAX: usize = 32;
 
 /// The limits of the rules. A limit of 0 turns its rule off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// No run of this many ascending or descending digits.
+    /// Rejects this many ascending or descending digits in a row.
     pub sequence: usize,
-    /// No equal digits closer than this many places.
+    /// Rejects equal digits that are closer than this many places.
     pub repeating: usize,
-    /// No block of this many digits twice.
+    /// Rejects a block of this many digits that occurs twice.
     pub repeating_block: usize,
-    /// No run of this many even digits.
+    /// Rejects this many even digits in a row.
     pub even_run: usize,
-    /// The first digits, this many, are not also the last ones.
+    /// Rejects a text whose first digits, this many, equal its last digits.
     pub group: usize,
-    /// The first digits, this many, are not also the last ones backwards.
+    /// Rejects a text whose first digits, this many, equal its last digits in reverse.
     pub reverse_group: usize,
-    /// What an identifier may not begin with.
+    /// Rejects a text that begins with one of these.
     pub not_start_with: Vec<Box<str>>,
-    /// Whether cyclic numbers such as 142857 are refused.
+    /// Rejects cyclic numbers such as 142857.
     pub cyclic: bool,
 }
 
@@ -39,41 +39,41 @@ impl Default for Limits {
     }
 }
 
-/// Settings of a rule set that were refused.
+/// Why the settings of a rule set are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitsError {
     /// No such rule set.
-    #[error("{0:?} is no rule set: expected openg2p or mosip")]
+    #[error("unknown rule set {0:?}: expected openg2p or mosip")]
     UnknownSet(Box<str>),
     /// No such setting.
     #[error(
-        "{0:?} is no setting: expected sequence_limit, repeating_limit, repeating_block_limit, \
+        "unknown setting {0:?}: expected sequence_limit, repeating_limit, repeating_block_limit, \
          conjugative_even_digits_limit, digits_group_limit, reverse_digits_group_limit or not_start_with, \
          each as name=value"
     )]
     UnknownSetting(Box<str>),
-    /// A limit that is no number.
-    #[error("{0:?}: a limit is a whole number")]
+    /// A limit that is not a whole number.
+    #[error("invalid limit {0:?}: expected a whole number")]
     NotANumber(Box<str>),
     /// A limit outside its bounds.
-    #[error("{setting}={value:?}: a limit is 0 (the rule is off) or {min} to 32")]
+    #[error("invalid {setting} {value}: expected 0 (off) or {min} to 32")]
     OutOfRange {
         /// The setting.
         setting: Box<str>,
-        /// What was given.
+        /// The given limit.
         value: Box<str>,
-        /// The smallest limit that does not refuse everything.
+        /// The smallest limit that does not reject everything.
         min: usize,
     },
-    /// A beginning that is no digits.
-    #[error("not_start_with={0:?}: expected digit strings separated by `|`, such as 0|1")]
+    /// A forbidden prefix that is not digits.
+    #[error("invalid not_start_with {0:?}: expected digit strings separated by `|`, such as 0|1")]
     NotDigits(Box<str>),
 }
 
 impl Limits {
-    /// Each limit: its name in the OpenG2P configuration, and the smallest that does not refuse everything.
-    fn named(&mut self) -> [(&'static str, usize, &mut usize); 6] {
+    /// Each limit: its name in the OpenG2P configuration, and the smallest value that does not reject everything.
+    fn entries(&mut self) -> [(&'static str, usize, &mut usize); 6] {
         [
             ("sequence_limit", 2, &mut self.sequence),
             ("repeating_limit", 1, &mut self.repeating),
@@ -92,14 +92,14 @@ impl Limits {
             self.not_start_with = starts.map(Into::into).collect();
             return Ok(());
         }
-        let limit = self.named().into_iter().find(|(known, ..)| *known == name).ok_or_else(unknown)?.2;
+        let limit = self.entries().into_iter().find(|(entry, ..)| *entry == name).ok_or_else(unknown)?.2;
         *limit = value.parse().map_err(|_| LimitsError::NotANumber(setting.into()))?;
         Ok(())
     }
 
-    /// Refuses limits that would refuse everything or mean nothing.
+    /// Refuses limits that would reject everything or have no effect.
     pub(super) fn check(&mut self) -> Result<(), LimitsError> {
-        for (setting, min, value) in self.named() {
+        for (setting, min, value) in self.entries() {
             if *value != 0 && !(min..=LIMIT_MAX).contains(value) {
                 let value = value.to_string().into();
                 return Err(LimitsError::OutOfRange { setting: setting.into(), value, min });

@@ -1,10 +1,12 @@
-//! Numbers that may not be issued: rule sets about digits, and restricted digit strings or words, over the characters of
-//! `{seq}` and `{check}`. Rejection only filters: adding or removing a rule moves no identifier.
+//! Numbers that must not be issued: rule sets about digits, and restricted digit strings or words. The rules look at
+//! the characters of `{seq}` and `{check}`.
+//!
+//! Invariant: rejection only filters. Adding or removing a rule does not change the position of any identifier.
 
 mod digits;
 mod limits;
 
-pub use digits::{DigitRule, DigitRules, Reading};
+pub use digits::{DigitRule, DigitRules, RuleSet};
 pub use limits::{Limits, LimitsError};
 
 use aho_corasick::AhoCorasick;
@@ -13,10 +15,10 @@ use crate::verdict::Reason;
 
 const WORDS_MAX: usize = 10_000;
 
-/// No identifier's number part is longer than 66 characters; a longer word could never occur.
+/// The maximum width of `{seq}`.
 const WORD_BYTES_MAX: usize = 64;
 
-/// What a pattern skips. Empty by default.
+/// The rules that make a pattern skip positions. Empty by default.
 #[derive(Clone, Debug, Default)]
 pub struct Reject {
     digits: Option<DigitRules>,
@@ -24,20 +26,20 @@ pub struct Reject {
 }
 
 impl Reject {
-    /// With a rule set about digits.
+    /// Adds a rule set about digits.
     #[must_use]
     pub fn with_digits(mut self, rules: DigitRules) -> Self {
         self.digits = Some(rules);
         self
     }
 
-    /// With a list of digit strings or words that may not occur, in any mixture of cases.
+    /// Sets the digit strings or words that must not occur, in upper, lower or mixed case.
     pub fn with_restricted<W: AsRef<str>>(mut self, words: &[W]) -> Result<Self, RestrictedError> {
         self.restricted = if words.is_empty() { None } else { Some(Restricted::new(words)?) };
         Ok(self)
     }
 
-    /// Whether nothing is rejected.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.digits.is_none() && self.restricted.is_none()
     }
@@ -47,33 +49,34 @@ impl Reject {
         self.digits.as_ref()
     }
 
-    /// The digit strings or words that may not occur.
+    /// The digit strings or words that must not occur.
     pub fn restricted(&self) -> impl Iterator<Item = &str> {
         self.restricted.iter().flat_map(|restricted| &restricted.words).map(|word| &**word)
     }
 
-    /// Whether the number part `body` may be issued. Stops at the first broken rule.
+    /// Whether the rules accept `body`, the characters of `{seq}` and `{check}`. Stops at the first broken rule.
     pub(crate) fn accepts(&self, body: &[u8]) -> bool {
-        self.digits.as_ref().is_none_or(|rules| rules.broken(body).next().is_none())
-            && self.restricted.as_ref().is_none_or(|words| !words.occur(body))
+        self.digits.as_ref().is_none_or(|rules| rules.broken_rules(body).next().is_none())
+            && self.restricted.as_ref().is_none_or(|words| !words.occur_in(body))
     }
 
-    /// Whether nothing that begins with `body` may be issued. False negatives are allowed, false positives are not.
-    pub(crate) fn refuses_start(&self, body: &[u8]) -> bool {
-        self.digits.as_ref().is_some_and(|rules| rules.broken_for_good(body))
-            || self.restricted.as_ref().is_some_and(|words| words.occur(body))
+    /// Whether the rules reject every text that begins with `body`. Never `true` if they accept one; may be `false` if they
+    /// accept none.
+    pub(crate) fn rejects_prefix(&self, body: &[u8]) -> bool {
+        self.digits.as_ref().is_some_and(|rules| rules.rejects_prefix(body))
+            || self.restricted.as_ref().is_some_and(|words| words.occur_in(body))
     }
 
     pub(crate) fn explain(&self, body: &[u8], reasons: &mut Vec<Reason>) {
         if let Some(rules) = &self.digits {
-            reasons.extend(rules.broken(body).map(|(rule, found)| Reason::Digits {
+            reasons.extend(rules.broken_rules(body).map(|(rule, found)| Reason::Digits {
                 rule,
                 limit: rules.limit(rule),
                 found: String::from_utf8_lossy(&body[found]).into(),
             }));
         }
         if let Some(words) = &self.restricted {
-            reasons.extend(words.found(body).map(|word| Reason::Restricted { word: word.into() }));
+            reasons.extend(words.find_in(body).map(|word| Reason::Restricted { word: word.into() }));
         }
     }
 }
@@ -84,15 +87,15 @@ struct Restricted {
     automaton: AhoCorasick,
 }
 
-/// A list of restricted words that was refused.
+/// Why a list of restricted words is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestrictedError {
-    /// A word that is empty, too long, or holds what no number part can.
-    #[error("{0:?} cannot be restricted: a word is 1 to 64 visible ASCII characters")]
+    /// A word that is empty, too long, or has a character that a number cannot have.
+    #[error("invalid restricted word {0:?}: expected 1 to 64 visible ASCII characters")]
     Word(Box<str>),
-    /// A list that is too long.
-    #[error("{0} restricted words; the limit is 10,000")]
+    /// Too many words.
+    #[error("too many restricted words: {0}, the limit is 10,000")]
     TooMany(usize),
 }
 
@@ -117,11 +120,11 @@ impl Restricted {
         Ok(Self { words: words.into(), automaton })
     }
 
-    fn occur(&self, body: &[u8]) -> bool {
+    fn occur_in(&self, body: &[u8]) -> bool {
         self.automaton.is_match(body)
     }
 
-    fn found(&self, body: &[u8]) -> impl Iterator<Item = &str> {
+    fn find_in(&self, body: &[u8]) -> impl Iterator<Item = &str> {
         let mut found: Vec<_> =
             self.automaton.find_overlapping_iter(body).map(|hit| hit.pattern().as_usize()).collect();
         found.sort_unstable();

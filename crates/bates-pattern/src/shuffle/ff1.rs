@@ -1,5 +1,6 @@
-//! FF1 of NIST SP 800-38G on integers, for domains whose halves fit 64 bits: FF1 only adds halves modulo `radix^u` or
-//! `radix^v`. The CBC-MAC of the first block and the tweak is computed once; each of the ten rounds is one AES block.
+//! FF1 of NIST SP 800-38G on integers instead of digit strings, for domains whose halves fit 64 bits: FF1 only adds
+//! halves modulo `radix^u` or `radix^v`. The CBC-MAC of the first block and the tweak is computed once per tweak, so
+//! each of the ten rounds encrypts one AES block.
 #![expect(clippy::cast_possible_truncation, reason = "a remainder by a 64-bit modulus fits 64 bits")]
 
 use std::fmt;
@@ -13,7 +14,7 @@ const ROUNDS: u8 = 10;
 
 type Block = Array<u8, U16>;
 
-/// A prepared tweak: the CBC-MAC state of each round. Made with the key, so not shown.
+/// A prepared tweak: the CBC-MAC state with which each round starts. It depends on the key, so `Debug` hides it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Tweak(u128);
 
@@ -31,9 +32,9 @@ pub(super) struct Ff1 {
     /// `radix^u` for the left half, `radix^v` for the right one; `v` is `u` or one more.
     left: u64,
     right: u64,
-    /// `b` of the standard in bits: the room of a half in the round's block.
+    /// `b` of the standard, in bits: the length of a half in the block of a round.
     half_bits: u32,
-    /// 128 less `d` of the standard in bits: the end of a block that is not part of `y`.
+    /// 128 minus `d` of the standard in bits: the end of a block that is not part of `y`.
     spare_bits: u32,
 }
 
@@ -57,7 +58,7 @@ impl Ff1 {
         }
     }
 
-    /// Absorbs the fixed block P, the tweak and its padding, up to where a round's own bytes begin.
+    /// Absorbs the fixed block P, the tweak and its padding: all input that is the same in every round.
     pub(super) fn tweak(&self, tweak: &[u8]) -> Tweak {
         let length = u32::try_from(tweak.len()).expect("a tweak is shorter than 4 GiB");
         let round_bytes = (self.half_bits / 8 + 1) as usize;
@@ -65,7 +66,7 @@ impl Ff1 {
         input.extend_from_slice(tweak);
         let padding = (16 - (tweak.len() + round_bytes) % 16) % 16;
         input.resize(input.len() + padding + round_bytes, 0);
-        // Each round adds its number and half to the last block and encrypts it.
+        // Each round adds its number and half to the last block, and encrypts it.
         let blocks = input.as_chunks::<16>().0;
         let (last, absorbed) = blocks.split_last().expect("P alone fills a block");
         let state =
@@ -109,7 +110,7 @@ impl Ff1 {
         for lane in 0..N {
             (a[lane], b[lane]) = self.split(values[lane]);
         }
-        // Written in place: `map` would copy them all, which takes as long as the cipher.
+        // Blocks are written in place: `map` would copy them, which takes as long as the cipher.
         let mut blocks = [Block::default(); N];
         for round in 0..ROUNDS {
             for lane in 0..N {
@@ -129,7 +130,7 @@ impl Ff1 {
     }
 
     fn split(&self, value: u128) -> (u64, u64) {
-        // Almost every space fits 64 bits, where a division is several times faster.
+        // Almost every value fits 64 bits, where a division is several times faster.
         if let Ok(value) = u64::try_from(value) {
             return (value / self.right, value % self.right);
         }
@@ -169,7 +170,7 @@ impl Ff1 {
     }
 }
 
-/// Only encrypts: FF1 decrypts with it, too.
+/// AES encryption only: FF1 also decrypts with it.
 #[derive(Clone, Debug)]
 enum Cipher {
     Aes128(Aes128Enc),

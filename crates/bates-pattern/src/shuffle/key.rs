@@ -1,4 +1,6 @@
-//! The secret of a shuffled series. It is wiped when dropped and never printed.
+//! The secret of a shuffled series.
+//!
+//! Invariant: a key is never printed, and its memory is wiped when it is dropped.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,19 +11,19 @@ use zeroize::Zeroizing;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(Zeroizing<Vec<u8>>);
 
-/// A text or slice that is no key. Says how long it was, never what it was.
+/// A text or slice that is not a key. Shows its length, never its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Not 16, 24 or 32 bytes.
-    #[error("a key is 16, 24 or 32 bytes (32, 48 or 64 hexadecimal digits), not {0} bytes")]
+    #[error("the key has {0} bytes: expected 16, 24 or 32 (32, 48 or 64 hexadecimal digits)")]
     Length(usize),
-    /// Something that is no hexadecimal digit, at this column, or half a byte at the end.
-    #[error("a key is 32, 48 or 64 hexadecimal digits; column {0} is none")]
+    /// Not a hexadecimal digit at this column, or half a byte at the end.
+    #[error("column {0} of the key is not a hexadecimal digit: expected 32, 48 or 64 of them")]
     NotHex(usize),
 }
 
 impl Key {
-    /// The key of these bytes.
+    /// The key with these bytes.
     pub fn new(secret: &[u8]) -> Result<Self, KeyError> {
         if !matches!(secret.len(), 16 | 24 | 32) {
             return Err(KeyError::Length(secret.len()));

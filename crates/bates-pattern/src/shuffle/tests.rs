@@ -1,4 +1,4 @@
-//! FF1 against NIST's samples and an independent implementation; the permutation against its definition.
+//! Compares FF1 with NIST's samples and an independent implementation, and the permutation with its definition.
 #![allow(clippy::cast_possible_truncation)]
 
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use fpe::ff1::{FF1, FlexibleNumeralString};
 use proptest::prelude::*;
 
 use super::ff1::Ff1;
-use super::{BATCH, Key, KeyError, SIZE_MAX, Shuffle, SizeError};
+use super::{Key, KeyError, SHUFFLE_BATCH_LEN, SHUFFLE_SIZE_MAX, Shuffle, ShuffleSizeError};
 
 const KEY_128: &str = "2B7E151628AED2A6ABF7158809CF4F3C";
 const KEY_192: &str = "2B7E151628AED2A6ABF7158809CF4F3CEF4359D8D580AA4F";
@@ -24,7 +24,7 @@ fn number(numerals: &str, radix: u32) -> u128 {
 
 /// The nine FF1 samples that NIST publishes with SP 800-38G.
 #[test]
-fn nist_samples_hold() {
+fn nist_samples_match() {
     const DIGITS: &str = "0123456789";
     const LETTERS: &str = "0123456789abcdefghi";
     let reversed = b"9876543210".as_slice();
@@ -63,7 +63,7 @@ fn value(numerals: &[u16], radix: u32) -> u128 {
 }
 
 proptest! {
-    /// The `fpe` crate refuses the smallest domains, which are covered by the exhaustive tests.
+    /// The `fpe` crate refuses the smallest domains; the exhaustive tests cover those.
     #[test]
     fn the_fpe_crate_agrees(
         secret: [u8; 32],
@@ -72,7 +72,7 @@ proptest! {
         numerals_wanted in 2_u32..=102,
         seed: u128,
     ) {
-        let fits = |n: u32| u128::from(radix).checked_pow(n).is_some_and(|size| size <= SIZE_MAX);
+        let fits = |n: u32| u128::from(radix).checked_pow(n).is_some_and(|size| size <= SHUFFLE_SIZE_MAX);
         let count = (2..=numerals_wanted).rev().find(|n| fits(*n)).unwrap();
         let size = u128::from(radix).pow(count);
         let plain = seed % size;
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn a_batch_is_its_single_values(secret: [u8; 16], size in 2_u128..=SIZE_MAX, seeds: [u128; BATCH]) {
+    fn a_batch_equals_its_single_values(secret: [u8; 16], size in 2_u128..=SHUFFLE_SIZE_MAX, seeds: [u128; SHUFFLE_BATCH_LEN]) {
         let shuffle = Shuffle::new(&Key::new(&secret).unwrap(), size).unwrap();
         let tweak = shuffle.tweak(b"scope");
         let mut batch = seeds.map(|seed| seed % size);
@@ -100,7 +100,7 @@ proptest! {
 }
 
 #[test]
-fn a_field_of_two_characters_or_more_is_shuffled_without_walking() {
+fn a_field_of_two_characters_or_more_is_shuffled_in_one_pass() {
     let key = key(KEY_128);
     for (radix, width) in [(10, 2), (62, 6), (10, 31), (2, 102), (94, 15)] {
         let shuffle = Shuffle::of_field(&key, radix, width).unwrap();
@@ -111,7 +111,7 @@ fn a_field_of_two_characters_or_more_is_shuffled_without_walking() {
 }
 
 #[test]
-fn tweaks_and_keys_give_orders_of_their_own() {
+fn each_tweak_and_key_gives_its_own_order() {
     let order = |secret: &str, tweak: &[u8]| {
         let shuffle = Shuffle::of_field(&key(secret), 10, 4).unwrap();
         (0..32).map(|index| shuffle.permute(shuffle.tweak(tweak), index)).collect::<Vec<_>>()
@@ -123,18 +123,18 @@ fn tweaks_and_keys_give_orders_of_their_own() {
 }
 
 #[test]
-fn sizes_outside_two_and_ten_to_the_31_are_refused() {
+fn sizes_outside_2_to_10_to_the_31_are_refused() {
     let key = key(KEY_128);
-    for size in [0, 1, SIZE_MAX + 1, u128::MAX] {
-        assert_eq!(Shuffle::new(&key, size).unwrap_err(), SizeError(size));
+    for size in [0, 1, SHUFFLE_SIZE_MAX + 1, u128::MAX] {
+        assert_eq!(Shuffle::new(&key, size).unwrap_err(), ShuffleSizeError(size));
     }
     assert!(Shuffle::of_field(&key, 10, 32).is_err());
     assert!(Shuffle::of_field(&key, 94, 200).is_err());
-    assert!(Shuffle::new(&key, 2).is_ok() && Shuffle::new(&key, SIZE_MAX).is_ok());
+    assert!(Shuffle::new(&key, 2).is_ok() && Shuffle::new(&key, SHUFFLE_SIZE_MAX).is_ok());
 }
 
 #[test]
-fn a_key_is_read_from_hex_of_either_case_and_never_shown() {
+fn a_key_is_parsed_from_hex_and_never_printed() {
     assert_eq!(key(KEY_128), key(&KEY_128.to_lowercase()));
     assert_eq!(format!("{:?}", key(KEY_192)), "Key(192 bits)");
     assert_eq!(Key::from_str("2b7e"), Err(KeyError::Length(2)));

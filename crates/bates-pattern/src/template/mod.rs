@@ -1,4 +1,4 @@
-//! A template taken apart into segments: `{project}-{type}-{seq}`. Owns the language and its limits.
+//! Parses a template such as `{project}-{type}-{seq}` into segments. Owns the language and its limits.
 
 mod field;
 mod readback;
@@ -7,10 +7,11 @@ mod reader;
 use crate::alphabet::Alphabet;
 use crate::charset::CharSet;
 use crate::check::{Check, CheckText};
-use crate::date::{DateField, Shown};
+use crate::date::{DateField, ShownParts};
 use crate::error::{PatternError, Problem};
 use crate::period::Reset;
-use crate::rule::{Rule, UNRULED};
+use crate::period_format::PeriodFormat;
+use crate::rule::{Rule, UNRULED_CHARACTERS};
 
 use reader::Reader;
 
@@ -25,18 +26,19 @@ pub(crate) struct Template {
     pub(crate) seq: Seq,
     pub(crate) check: Option<Check>,
     check_is_lowercase: bool,
-    pub(crate) shown: Shown,
+    pub(crate) shown: ShownParts,
     pub(crate) shows_short_year: bool,
+    pub(crate) shows_short_period: bool,
 }
 
-/// One part of a template. What is there at most once is held by the template itself.
+/// One part of a template. The details of `{seq}` and `{check}`, which occur at most once, are in [`Template`].
 #[derive(Clone, Debug)]
 pub(crate) enum Segment {
     Literal(Box<str>),
     Parameter(usize),
     Seq,
     Date(DateField),
-    Period,
+    Period(PeriodFormat),
     Check,
 }
 
@@ -59,7 +61,7 @@ impl Seq {
         self.width.map(|width| u32::try_from(width).expect("a width is at most 64"))
     }
 
-    /// How many values the field has; without a width there is no limit.
+    /// How many values the field has; `None` without a width.
     pub(crate) fn space(&self) -> Option<u128> {
         self.width.map(|width| self.alphabet.space(width))
     }
@@ -69,7 +71,7 @@ enum Field {
     Seq(Box<Seq>),
     Parameter { name: Box<str>, rule: Option<Rule> },
     Date(Vec<Segment>),
-    Period,
+    Period(PeriodFormat),
     Check(Check),
 }
 
@@ -95,7 +97,7 @@ impl Template {
                     reader.skip(2);
                     draft.add_literal(brace.encode_utf8(&mut [0; 4]));
                 }
-                _ => draft.add_literal(reader.visible()?.encode_utf8(&mut [0; 4])),
+                _ => draft.add_literal(reader.next_visible()?.encode_utf8(&mut [0; 4])),
             }
         }
         draft.finish(source, reset)
@@ -106,7 +108,7 @@ impl Template {
         if self.check_is_lowercase { text.to_lowercase() } else { text }
     }
 
-    pub(crate) fn covers_date(&self) -> bool {
+    pub(crate) fn shows_date(&self) -> bool {
         self.shown.period || self.shown.parts.contains(&true)
     }
 }
@@ -116,25 +118,25 @@ struct Draft {
     segments: Vec<Segment>,
     columns: Vec<usize>,
     parameters: Vec<Parameter>,
-    ends_unruled: bool,
+    ends_with_unruled: bool,
     seq: Option<Seq>,
     check: Option<(Check, usize)>,
-    period_column: Option<usize>,
-    shown: Shown,
+    shown: ShownParts,
     shows_short_year: bool,
+    shows_short_period: bool,
 }
 
 impl Draft {
-    /// Joins neighbouring literals. A parameter without a rule may not hold the character that follows it.
+    /// Joins adjacent literals. Excludes the first character from the values of a preceding parameter without a rule.
     fn add_literal(&mut self, text: &str) {
         if let Some(Segment::Literal(before)) = self.segments.last_mut() {
             *before = format!("{before}{text}").into();
             return;
         }
-        if self.ends_unruled
+        if self.ends_with_unruled
             && let Some(parameter) = self.parameters.last_mut()
         {
-            parameter.rule = Rule::class(UNRULED.without(text.as_bytes()[0]));
+            parameter.rule = Rule::class(UNRULED_CHARACTERS.without(text.as_bytes()[0]));
         }
         self.push(0, Segment::Literal(text.into()));
     }
@@ -142,11 +144,11 @@ impl Draft {
     fn push(&mut self, column: usize, segment: Segment) {
         self.segments.push(segment);
         self.columns.push(column);
-        self.ends_unruled = false;
+        self.ends_with_unruled = false;
     }
 
     fn add_field(&mut self, column: usize, field: Field) -> Result<(), PatternError> {
-        let second = |what: &str| PatternError::at(column, Problem::Second(what.into()));
+        let second = |what: &str| PatternError::at(column, Problem::DuplicateField(what.into()));
         match field {
             Field::Seq(_) if self.seq.is_some() => return Err(second("{seq}")),
             Field::Seq(seq) => {
@@ -161,7 +163,9 @@ impl Draft {
                 self.check = Some((check, column));
                 self.push(column, Segment::Check);
             }
-            Field::Parameter { name, .. } if self.parameters.iter().any(|known| known.name == name) => {
+            Field::Parameter { name, .. }
+                if self.parameters.iter().any(|parameter| parameter.name == name) =>
+            {
                 return Err(second(&format!("{{{name}}}")));
             }
             Field::Parameter { .. } if self.parameters.len() == PARAMETERS_MAX => {
@@ -169,14 +173,14 @@ impl Draft {
             }
             Field::Parameter { name, rule } => {
                 self.push(column, Segment::Parameter(self.parameters.len()));
-                self.ends_unruled = rule.is_none();
-                let rule = rule.unwrap_or(Rule::class(UNRULED));
+                self.ends_with_unruled = rule.is_none();
+                let rule = rule.unwrap_or(Rule::class(UNRULED_CHARACTERS));
                 self.parameters.push(Parameter { name, rule, column });
             }
-            Field::Period => {
-                self.period_column.get_or_insert(column);
+            Field::Period(format) => {
                 self.shown.period = true;
-                self.push(column, Segment::Period);
+                self.shows_short_period |= format.is_short();
+                self.push(column, Segment::Period(format));
             }
             Field::Date(parts) => parts.into_iter().for_each(|part| self.add_date_part(column, part)),
         }
@@ -211,36 +215,50 @@ impl Draft {
             check: self.check.map(|(check, _)| check),
             shown: self.shown,
             shows_short_year: self.shows_short_year,
+            shows_short_period: self.shows_short_period,
         };
         readback::check(&template, reset)?;
         Ok(template)
     }
 
     fn check_period(&self, reset: Reset, end: usize) -> Result<(), PatternError> {
-        if let (Some(column), Reset::Never) = (self.period_column, reset) {
-            return Err(PatternError::at(column, Problem::PeriodWithoutReset));
-        }
+        self.check_period_formats(reset)?;
         if reset.is_determined_by(self.shown) {
             return Ok(());
         }
         let needs = match reset {
             Reset::Never | Reset::Yearly => "the year",
-            Reset::Monthly => "year and month",
-            Reset::Daily => "year, month and day",
+            Reset::Monthly => "the year and month",
+            Reset::Daily => "the year, month and day",
             Reset::Fiscal(start) if start.is_first_of_month() => {
-                "year and month, since a fiscal year spans two years"
+                "the year and month, since a fiscal year spans two years"
             }
-            Reset::Fiscal(_) => "year, month and day, since the fiscal year turns within a month",
+            Reset::Fiscal(_) => "the year, month and day, since the fiscal year begins within a month",
         };
         let dated = self.segments.iter().position(|segment| matches!(segment, Segment::Date(_)));
         let column = dated.map_or(end, |at| self.columns[at]);
         Err(PatternError::at(column, Problem::PeriodNotShown { reset, needs }))
     }
+
+    fn check_period_formats(&self, reset: Reset) -> Result<(), PatternError> {
+        for (segment, column) in self.segments.iter().zip(&self.columns) {
+            let Segment::Period(format) = segment else { continue };
+            if reset == Reset::Never {
+                return Err(PatternError::at(*column, Problem::PeriodWithoutReset));
+            }
+            if let Some(replacement) = format.replacement(reset) {
+                let (field, needs) = (format.field(), format.resets());
+                let problem = Problem::PeriodFormat { field, needs, reset, replacement };
+                return Err(PatternError::at(*column, problem));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn check_covers(check: Check, alphabet: &Alphabet) -> Result<(), Problem> {
-    let written = alphabet.written();
-    if !written.is_subset(check.covers()) {
+    let written = alphabet.characters();
+    if !written.is_subset(check.covered_characters()) {
         let covers = if check.covers_letters() { "digits and letters" } else { "digits" };
         return Err(Problem::CheckCannotCover { check, covers, alphabet: alphabet.name.clone() });
     }
@@ -253,6 +271,6 @@ fn check_covers(check: Check, alphabet: &Alphabet) -> Result<(), Problem> {
 }
 
 fn is_lowercase(alphabet: &Alphabet) -> bool {
-    let written = alphabet.written();
-    written.meets(CharSet::LOWER).is_some() && written.meets(CharSet::UPPER).is_none()
+    let written = alphabet.characters();
+    written.first_common(CharSet::LOWER).is_some() && written.first_common(CharSet::UPPER).is_none()
 }

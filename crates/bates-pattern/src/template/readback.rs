@@ -1,5 +1,7 @@
-//! Refuses templates whose numbers could not be read back, or could read the same in two scopes. A part of varying length
-//! must end at the first character that cannot be its own, or be followed by parts of fixed length only.
+//! Refuses templates whose identifiers could not be read back, or could be equal in two scopes.
+//!
+//! Invariant: the end of a segment of varying length can be found. Either the next segment begins with a character
+//! that the segment cannot contain, or all segments after it have a fixed length.
 
 use super::{Parameter, Segment, Template};
 use crate::charset::CharSet;
@@ -11,15 +13,15 @@ pub(super) fn check(template: &Template, reset: Reset) -> Result<(), PatternErro
         let rest = &template.segments[at + 1..];
         let Some(next) = rest.first() else { break };
         check_separator(template, segment, next)?;
-        let (min, max) = template.extent(segment, reset);
+        let (min, max) = template.length_bounds(segment, reset);
         if min != max && template.fixed_length(rest, reset).is_none() {
-            check_apart(template, segment, next)?;
+            check_boundary(template, segment, next)?;
         }
     }
     Ok(())
 }
 
-/// Even where lengths are unambiguous, a separator inside a value misleads the reader.
+/// A separator inside a value is refused even if fixed lengths make it unambiguous, because it misleads people.
 fn check_separator(template: &Template, segment: &Segment, next: &Segment) -> Result<(), PatternError> {
     if let (Segment::Parameter(index), Segment::Literal(text)) = (segment, next)
         && let Parameter { name, rule, column } = &template.parameters[*index]
@@ -31,8 +33,8 @@ fn check_separator(template: &Template, segment: &Segment, next: &Segment) -> Re
     Ok(())
 }
 
-fn check_apart(template: &Template, segment: &Segment, next: &Segment) -> Result<(), PatternError> {
-    let Some(shared) = template.shared(segment, next) else { return Ok(()) };
+fn check_boundary(template: &Template, segment: &Segment, next: &Segment) -> Result<(), PatternError> {
+    let Some(shared) = template.shared_character(segment, next) else { return Ok(()) };
     if let (Segment::Parameter(first), Segment::Parameter(second)) = (segment, next) {
         let Parameter { name: second, column, .. } = &template.parameters[*second];
         let (first, second) = (template.parameters[*first].name.clone(), second.clone());
@@ -43,53 +45,53 @@ fn check_apart(template: &Template, segment: &Segment, next: &Segment) -> Result
         _ => template.seq.column,
     };
     let (first, second) = (template.describe(segment), template.describe(next));
-    Err(PatternError::at(column, Problem::RunsTogether { first, second, shared }))
+    Err(PatternError::at(column, Problem::AmbiguousBoundary { first, second, shared }))
 }
 
 impl Template {
-    pub(crate) fn extent(&self, segment: &Segment, reset: Reset) -> (usize, usize) {
+    pub(crate) fn length_bounds(&self, segment: &Segment, reset: Reset) -> (usize, usize) {
         let fixed = |width: usize| (width, width);
         match segment {
             Segment::Literal(text) => fixed(text.len()),
-            Segment::Parameter(index) => self.parameters[*index].rule.extent(),
+            Segment::Parameter(index) => self.parameters[*index].rule.length_bounds(),
             Segment::Seq => self.seq.width.map_or((1, crate::alphabet::WIDTH_MAX), fixed),
             Segment::Date(field) => fixed(field.width),
-            Segment::Period => fixed(reset.name_width()),
+            Segment::Period(format) => fixed(format.width(reset)),
             Segment::Check => fixed(self.check.map_or(0, crate::Check::width)),
         }
     }
 
     pub(crate) fn fixed_length(&self, segments: &[Segment], reset: Reset) -> Option<usize> {
         segments.iter().try_fold(0, |sum, segment| {
-            let (min, max) = self.extent(segment, reset);
+            let (min, max) = self.length_bounds(segment, reset);
             (min == max).then_some(sum + min)
         })
     }
 
-    /// The characters that a segment of varying length may hold.
-    pub(crate) fn readable(&self, segment: &Segment) -> CharSet {
+    /// The characters that a segment of varying length may contain.
+    pub(crate) fn characters(&self, segment: &Segment) -> CharSet {
         match segment {
             Segment::Parameter(index) => self.parameters[*index].rule.set(),
             Segment::Seq => self.seq.alphabet.readable,
-            Segment::Check => self.check.map_or(CharSet::default(), crate::Check::readable),
-            Segment::Date(_) | Segment::Period => CharSet::DIGITS,
+            Segment::Check => self.check.map_or(CharSet::default(), crate::Check::characters),
+            Segment::Date(_) | Segment::Period(_) => CharSet::DIGITS,
             Segment::Literal(_) => CharSet::default(),
         }
     }
 
-    fn shared(&self, segment: &Segment, next: &Segment) -> Option<char> {
-        self.readable(segment).meets(self.first(next))
+    fn shared_character(&self, segment: &Segment, next: &Segment) -> Option<char> {
+        self.characters(segment).first_common(self.first_characters(next))
     }
 
-    /// Whether a segment ends at the first character that cannot be its own.
-    pub(crate) fn is_apart(&self, segment: &Segment, next: Option<&Segment>) -> bool {
-        next.is_none_or(|next| self.shared(segment, next).is_none())
+    /// Whether a segment ends at the first character that it cannot contain.
+    pub(crate) fn ends_itself(&self, segment: &Segment, next: Option<&Segment>) -> bool {
+        next.is_none_or(|next| self.shared_character(segment, next).is_none())
     }
 
-    fn first(&self, segment: &Segment) -> CharSet {
+    fn first_characters(&self, segment: &Segment) -> CharSet {
         match segment {
             Segment::Literal(text) => CharSet::of(&text.as_bytes()[..1]),
-            _ => self.readable(segment),
+            _ => self.characters(segment),
         }
     }
 
@@ -99,7 +101,7 @@ impl Template {
             Segment::Parameter(index) => format!("{{{}}}", self.parameters[*index].name).into(),
             Segment::Seq => "{seq}".into(),
             Segment::Date(_) => "{date}".into(),
-            Segment::Period => "{period}".into(),
+            Segment::Period(format) => format.field().into(),
             Segment::Check => "{check}".into(),
         }
     }

@@ -1,4 +1,4 @@
-//! A cursor over a template's characters that knows its column.
+//! A cursor over the characters of a template. Tracks the column for error messages.
 
 use crate::error::{PatternError, Problem};
 
@@ -34,18 +34,18 @@ impl<'t> Reader<'t> {
         found
     }
 
-    pub(super) fn take_while(&mut self, pleases: impl Fn(char) -> bool) -> &'t str {
-        let end = self.rest.find(|character| !pleases(character)).unwrap_or(self.rest.len());
+    pub(super) fn take_while(&mut self, accepts: impl Fn(char) -> bool) -> &'t str {
+        let end = self.rest.find(|character| !accepts(character)).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(end);
         self.column += taken.chars().count();
         self.rest = rest;
         taken
     }
 
-    pub(super) fn visible(&mut self) -> Result<char, PatternError> {
+    pub(super) fn next_visible(&mut self) -> Result<char, PatternError> {
         let found = self.peek().ok_or_else(|| self.expected("a character"))?;
         if is_invisible(found) {
-            return Err(PatternError::at(self.column, Problem::Invisible(u32::from(found))));
+            return Err(PatternError::at(self.column, Problem::InvisibleCharacter(u32::from(found))));
         }
         self.skip(1);
         Ok(found)
@@ -59,8 +59,8 @@ impl<'t> Reader<'t> {
         PatternError::at(self.column, Problem::Expected { expected: expected.into(), found: found.into() })
     }
 
-    /// An error about a word that began at `column`.
-    pub(super) fn expected_instead(&self, column: usize, word: &str, expected: &str) -> PatternError {
+    /// An error about `word`, which began at `column`.
+    pub(super) fn expected_instead_of(&self, column: usize, word: &str, expected: &str) -> PatternError {
         if word.is_empty() {
             return self.expected(expected);
         }
@@ -69,7 +69,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Controls, spaces other than the plain one, and marks that hide in a text or turn its direction.
+/// Control characters, all spaces except U+0020, invisible marks, and marks that change the direction of text.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || character.is_whitespace() && character != ' '

@@ -1,4 +1,4 @@
-//! What must hold for any template and any text, however odd. Property tests and fuzz targets share these.
+//! Checks that must hold for any template and any text. Property tests and fuzz targets share them.
 
 use bates_pattern::{
     Date, DigitRules, Key, Options, Order, Pattern, Position, Reject, Reset, Scope, YearStart,
@@ -24,16 +24,16 @@ pub(crate) fn options(choice: u8) -> Options {
     options
 }
 
-/// A scope in which every parameter holds a value, if short digits or letters satisfy the rules.
-pub(crate) fn some_scope(pattern: &Pattern) -> Option<Scope> {
+/// A scope of the pattern, if the same short digits or letters are valid for every parameter.
+pub(crate) fn sample_scope(pattern: &Pattern) -> Option<Scope> {
     let date = Date::new(2026, 3, 31).expect("a day");
     let fillers = ["1", "A", "a", "12", "AB", "ab", "1234", "ABCD", "INV", "X"];
     let names: Vec<String> = pattern.parameters().map(str::to_owned).collect();
     fillers.iter().find_map(|filler| pattern.scope(names.iter().map(|name| (name, filler)), Some(date)).ok())
 }
 
-/// Compiling never panics; what compiles renders, and what it renders is read back as what it was.
-pub(crate) fn template_holds(template: &str, choice: u8) {
+/// Compiling never panics. A template that compiles renders numbers, and they are read back.
+pub(crate) fn check_template(template: &str, choice: u8) {
     match Pattern::compile(template, options(choice)) {
         Err(error) => {
             let columns = template.chars().count() + 1;
@@ -41,21 +41,21 @@ pub(crate) fn template_holds(template: &str, choice: u8) {
             assert!(!error.to_string().is_empty());
         }
         Ok(pattern) => {
-            if let Some(scope) = some_scope(&pattern) {
+            if let Some(scope) = sample_scope(&pattern) {
                 for value in [0, 1, 9, 10, 4_711, 999_999, 1 << 40, pattern.last().value()] {
                     let position = Position::new(value.min(pattern.last().value())).expect("below the last");
-                    number_is_read_back(&scope, position);
+                    check_read_back(&scope, position);
                 }
             }
         }
     }
 }
 
-/// A number that renders is read back as its scope and position, and is valid.
-pub(crate) fn number_is_read_back(scope: &Scope, position: Position) {
-    let mut out = b"kept".to_vec();
+/// A number that renders is read back to its scope and position, and is valid.
+pub(crate) fn check_read_back(scope: &Scope, position: Position) {
+    let mut out = b"text".to_vec();
     match scope.render(position, &mut out) {
-        Err(_) => assert_eq!(out, b"kept", "a failed render leaves the buffer alone"),
+        Err(_) => assert_eq!(out, b"text", "a failed render leaves the buffer unchanged"),
         Ok(()) => {
             let number = std::str::from_utf8(&out[4..]).expect("numbers are UTF-8");
             let parsed = scope.pattern().parse(number).unwrap_or_else(|error| panic!("{number:?}: {error}"));
@@ -67,8 +67,8 @@ pub(crate) fn number_is_read_back(scope: &Scope, position: Position) {
     }
 }
 
-/// Reading never panics; what is read renders to its canonical text, which is read as the same.
-pub(crate) fn text_holds(pattern: &Pattern, text: &str) {
+/// Parsing never panics. A text that parses renders to its canonical form, which parses to the same position.
+pub(crate) fn check_text(pattern: &Pattern, text: &str) {
     let verdict = pattern.validate(text);
     assert!(
         verdict.reasons().iter().all(|reason| !reason.to_string().is_empty() && !reason.code().is_empty())
@@ -79,11 +79,11 @@ pub(crate) fn text_holds(pattern: &Pattern, text: &str) {
     match scope.number(parsed.position()) {
         Ok(canonical) => {
             let forgiving = pattern.template().contains("crockford32");
-            assert!(forgiving || canonical == text, "{text:?} was read but {canonical:?} is written");
-            let again = pattern.parse(&canonical).expect("a canonical text is read");
+            assert!(forgiving || canonical == text, "{text:?} parses but renders as {canonical:?}");
+            let again = pattern.parse(&canonical).expect("a canonical text parses");
             assert_eq!(again.position(), parsed.position());
             assert!(again.parameters().eq(parsed.parameters()));
         }
-        Err(_) => assert!(!verdict.is_valid(), "{text:?} is valid but would not be rendered"),
+        Err(_) => assert!(!verdict.is_valid(), "{text:?} is valid but is not rendered"),
     }
 }

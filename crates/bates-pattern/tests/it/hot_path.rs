@@ -1,4 +1,4 @@
-//! Rendering into a buffer with room allocates nothing.
+//! Rendering into a buffer that is large enough does not allocate.
 
 use bates_pattern::{Options, Position, Reset};
 
@@ -9,7 +9,7 @@ fn allocations(run: impl FnMut()) -> u64 {
 }
 
 #[test]
-fn render_and_walk_do_not_allocate() {
+fn rendering_does_not_allocate() {
     let dated = Options { reset: Reset::Yearly, ..Options::default() };
     let filtered = Options { order: shuffled().order, ..rejecting("openg2p") };
     for (template, options) in [
@@ -35,6 +35,6 @@ fn render_and_walk_do_not_allocate() {
         });
         assert_eq!(counted, 0, "{template}");
     }
-    // The counter does count.
+    // The counter works.
     assert!(allocations(|| drop(std::hint::black_box(vec![0_u8; 100]))) > 0);
 }

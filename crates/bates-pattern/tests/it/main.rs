@@ -1,4 +1,4 @@
-//! What the pattern engine promises, seen from outside.
+//! Tests of the public API of the pattern crate.
 #![allow(clippy::unwrap_used)]
 
 mod bijection;
@@ -33,6 +33,6 @@ pub(crate) fn compile(template: &str, options: Options) -> Pattern {
 }
 
 /// The one scope of a pattern without parameters or date.
-pub(crate) fn bare(template: &str, options: Options) -> Scope {
+pub(crate) fn only_scope(template: &str, options: Options) -> Scope {
     compile(template, options).scope([("", ""); 0], None).unwrap()
 }

@@ -1,10 +1,10 @@
-//! The rules of OpenG2P and MOSIP, against published verdicts and against each other.
+//! The rules of OpenG2P and MOSIP, compared with published verdicts and with each other.
 
 use std::collections::BTreeSet;
 
 use bates_pattern::{DigitRules, LimitsError, Options, Reject};
 
-use super::{bare, compile, position, rejecting, shuffled};
+use super::{compile, only_scope, position, rejecting, shuffled};
 
 const VECTORS: &str = include_str!("../golden/openg2p_rules.csv");
 
@@ -13,7 +13,7 @@ fn failed_rules(pattern: &bates_pattern::Pattern, text: &str) -> BTreeSet<String
 }
 
 #[test]
-fn every_vector_has_its_verdict_and_its_failing_rules() {
+fn published_vectors_have_their_verdict_and_failed_rules() {
     let mut rows = 0;
     for row in VECTORS.lines().skip(1) {
         let [length, id, verdict, failed] = row.split(',').collect::<Vec<_>>().try_into().unwrap();
@@ -31,7 +31,8 @@ fn every_vector_has_its_verdict_and_its_failing_rules() {
 
 #[test]
 fn a_five_digit_type_issues_exactly_its_3723_identifiers() {
-    let scope = bare("{seq:4}{check:verhoeff}", Options { order: shuffled().order, ..rejecting("openg2p") });
+    let scope =
+        only_scope("{seq:4}{check:verhoeff}", Options { order: shuffled().order, ..rejecting("openg2p") });
     let mut walk = scope.accepted(position(0), scope.pattern().last());
     let (mut issued, mut out) = (BTreeSet::new(), Vec::new());
     while walk.next_into(&mut out).is_some() {
@@ -41,23 +42,28 @@ fn a_five_digit_type_issues_exactly_its_3723_identifiers() {
 }
 
 #[test]
-fn a_rule_added_later_moves_no_identifier() {
-    let before = bare("{seq:5}{check:verhoeff}", shuffled());
-    let after = bare("{seq:5}{check:verhoeff}", Options { order: shuffled().order, ..rejecting("openg2p") });
-    let mut kept = 0;
+fn an_added_rule_moves_no_identifier() {
+    let before = only_scope("{seq:5}{check:verhoeff}", shuffled());
+    let after =
+        only_scope("{seq:5}{check:verhoeff}", Options { order: shuffled().order, ..rejecting("openg2p") });
+    let mut rejected = 0;
     for at in (0..=before.pattern().last().value()).map(position) {
         let text = before.number(at).unwrap();
         match after.number(at) {
             Ok(same) => assert_eq!(same, text),
-            Err(_) => kept += 1,
+            Err(_) => rejected += 1,
         }
-        assert_eq!(after.pattern().parse(&text).unwrap().position(), at, "still read once it is rejected");
+        assert_eq!(
+            after.pattern().parse(&text).unwrap().position(),
+            at,
+            "a rejected identifier still parses"
+        );
     }
-    assert_eq!(kept, 100_000 - 29_593);
+    assert_eq!(rejected, 100_000 - 29_593);
 }
 
 #[test]
-fn mosip_reads_three_rules_its_own_way() {
+fn mosip_interprets_three_rules_differently() {
     let template = "{seq:4}";
     let openg2p = compile(template, rejecting("openg2p:not_start_with="));
     let mosip = compile(template, rejecting("mosip:not_start_with="));
@@ -78,7 +84,7 @@ fn mosip_reads_three_rules_its_own_way() {
 }
 
 #[test]
-fn limits_are_settings_and_zero_turns_a_rule_off() {
+fn a_limit_of_zero_turns_a_rule_off() {
     let reject = |rules: &str, text: &str| failed_rules(&compile("{seq:10}", rejecting(rules)), text);
     assert!(reject("openg2p", "2345678901").contains("sequence"));
     assert!(!reject("openg2p:sequence_limit=0", "2345678901").contains("sequence"));
@@ -121,13 +127,14 @@ fn every_cyclic_number_that_fits_is_found() {
 }
 
 #[test]
-fn what_the_end_can_mend_is_not_refused_at_the_start() {
-    // 717 ends as it began, which its check digit may mend.
+fn a_prefix_is_rejected_only_if_no_ending_is_accepted() {
+    // 717 ends with its first digit, but not after its check digit is added.
     let rules =
         "openg2p:repeating_block_limit=0,repeating_limit=0,digits_group_limit=1,reverse_digits_group_limit=1";
-    let scope = bare("{seq:3}{check:verhoeff}", rejecting(rules));
+    let scope = only_scope("{seq:3}{check:verhoeff}", rejecting(rules));
     let by_verdict = (0..1_000).filter(|value| {
-        let text = bare("{seq:3}{check:verhoeff}", Options::default()).number(position(*value)).unwrap();
+        let text =
+            only_scope("{seq:3}{check:verhoeff}", Options::default()).number(position(*value)).unwrap();
         scope.pattern().validate(&text).is_valid()
     });
     let rendered = (0..1_000).filter(|value| scope.number(position(*value)).is_ok());
@@ -135,16 +142,16 @@ fn what_the_end_can_mend_is_not_refused_at_the_start() {
 }
 
 #[test]
-fn a_check_letter_is_no_even_digit() {
+fn a_check_letter_is_not_an_even_digit() {
     let pattern = compile("{seq:5}{check:mod11-2}", rejecting("openg2p"));
     assert!(!failed_rules(&pattern, "57924X").contains("even_run"));
     assert!(failed_rules(&pattern, "572464").contains("even_run"));
 }
 
 #[test]
-fn counting_skips_what_a_refused_beginning_takes_along() {
+fn counting_skips_only_rejected_positions() {
     let walked = |template: &str, options: Options, first: u64, count: usize| {
-        let scope = bare(template, options);
+        let scope = only_scope(template, options);
         let mut walk = scope.accepted(position(first), bates_pattern::Position::MAX);
         let mut numbers = Vec::new();
         let mut out = Vec::new();
@@ -153,13 +160,13 @@ fn counting_skips_what_a_refused_beginning_takes_along() {
         }
         numbers
     };
-    // One by one, the first of these lies 20 billion positions away, and the second is never reached.
+    // Trying each position would take 20 billion steps to the first of these, and never reach the end of the second.
     assert_eq!(walked("{seq:11}{check:verhoeff}", rejecting("openg2p"), 0, 1), ["201021241306"]);
     assert!(walked("{seq:17}", rejecting("openg2p"), 0, 1).is_empty());
-    // Skipped or not, the walk is the same.
+    // Skipping finds the same positions as trying each.
     for (template, rules) in [("{seq:5}", "openg2p"), ("{seq:4}{check:luhn}", "mosip:not_start_with=3|77|5")]
     {
-        let scope = bare(template, rejecting(rules));
+        let scope = only_scope(template, rejecting(rules));
         let one_by_one =
             (0..=scope.pattern().last().value()).filter_map(|at| scope.number(position(at)).ok());
         assert!(
@@ -174,11 +181,11 @@ fn counting_skips_what_a_refused_beginning_takes_along() {
 }
 
 #[test]
-fn settings_that_mean_nothing_are_refused() {
+fn invalid_rule_settings_are_refused() {
     let refused = |text: &str| text.parse::<DigitRules>().unwrap_err();
     assert_eq!(refused("aadhaar"), LimitsError::UnknownSet("aadhaar".into()));
     assert_eq!(refused("openg2p:limit=3"), LimitsError::UnknownSetting("limit=3".into()));
-    assert!(refused("openg2p:sequence_limit=1").to_string().contains("0 (the rule is off) or 2 to 32"));
+    assert!(refused("openg2p:sequence_limit=1").to_string().contains("expected 0 (off) or 2 to 32"));
     assert!(matches!(refused("openg2p:sequence_limit=x"), LimitsError::NotANumber(_)));
     assert!(matches!(refused("mosip:digits_group_limit=33"), LimitsError::OutOfRange { .. }));
     assert!("mosip:digits_group_limit=32".parse::<DigitRules>().is_ok());
@@ -186,7 +193,7 @@ fn settings_that_mean_nothing_are_refused() {
 }
 
 #[test]
-fn digits_of_the_wrong_length_are_told_every_other_rule_they_break() {
+fn digits_of_the_wrong_length_get_all_other_reasons_too() {
     let pattern = compile("{seq:9}{check:verhoeff}", rejecting("openg2p"));
     let expected = ["checksum", "even_run", "length", "not_start_with", "repeating_digit"].map(str::to_owned);
     assert_eq!(failed_rules(&pattern, "00057"), BTreeSet::from(expected));
@@ -198,12 +205,12 @@ fn digits_of_the_wrong_length_are_told_every_other_rule_they_break() {
     assert_eq!(
         failed_rules(&pattern, &endless),
         BTreeSet::from(["length".to_owned()]),
-        "not judged digit by digit"
+        "the rules do not look at such a long text"
     );
 }
 
 #[test]
-fn restricted_words_are_found_in_any_case_and_all_are_named() {
+fn all_restricted_words_are_found_in_any_case() {
     let reject = Reject::default().with_restricted(&["ass", "x9", "ssx"]).unwrap();
     let pattern = compile("KEY-{seq:base62:6}", Options { reject, ..Options::default() });
     let words =
@@ -211,7 +218,7 @@ fn restricted_words_are_found_in_any_case_and_all_are_named() {
     assert_eq!(words("KEY-aSsX9z").len(), 3);
     assert_eq!(words("KEY-00X90z"), ["contains the restricted \"x9\""]);
     assert!(words("KEY-a0s0s0").is_empty());
-    // The literal is the user's own word: only the number part is looked at.
+    // Rules look at {seq} and {check} only, not at literals.
     let reject = Reject::default().with_restricted(&["key", "y-0"]).unwrap();
     assert!(
         compile("KEY-{seq:base62:6}", Options { reject, ..Options::default() })
@@ -224,7 +231,7 @@ fn restricted_words_are_found_in_any_case_and_all_are_named() {
 }
 
 #[test]
-fn words_are_looked_for_in_what_was_meant_not_in_what_was_typed() {
+fn restricted_words_are_found_in_the_canonical_text() {
     let reject = Reject::default().with_restricted(&["1OU", "10Z"]).unwrap();
     let pattern = compile("{seq:crockford32:4}", Options { reject, ..Options::default() });
     assert_eq!(failed_rules(&pattern, "0loz"), BTreeSet::from(["restricted".to_owned()]));
@@ -232,10 +239,10 @@ fn words_are_looked_for_in_what_was_meant_not_in_what_was_typed() {
 }
 
 #[test]
-fn rules_see_the_number_part_whole_though_something_stands_between() {
+fn rules_ignore_the_text_between_seq_and_check() {
     let pattern = compile("{seq:4}-{check:verhoeff}", rejecting("openg2p"));
     let scope = pattern.scope([("", ""); 0], None).unwrap();
     let dashed = scope.capacity().count();
-    assert_eq!(dashed, 3_723, "the dash is no part of the number");
+    assert_eq!(dashed, 3_723, "the rules ignore the dash");
     assert_eq!(failed_rules(&pattern, "2016-8"), BTreeSet::new());
 }

@@ -1,4 +1,4 @@
-//! Templates that are refused: where, and with which reason. Each row is a template and what is said of it.
+//! Templates that are refused. Each row is a template and parts of its error message.
 
 use bates_pattern::{Options, Order, Pattern, Problem, Reject, Reset};
 
@@ -20,11 +20,11 @@ fn assert_refused(template: &str, options: Options, parts: &[&str]) {
 }
 
 #[test]
-fn a_bad_template_is_refused_with_the_column_and_what_was_expected() {
+fn a_bad_template_is_refused_with_column_and_expectation() {
     for (template, parts) in [
-        ("{seq:99999}", ["column 6", "a width is 1 to 64, not 99999"]),
-        ("{seq:0}", ["column 6", "a width is 1 to 64, not 0"]),
-        ("{seq:06}", ["column 6", "not 06"]),
+        ("{seq:99999}", ["column 6", "invalid width 99999: expected 1 to 64"]),
+        ("{seq:0}", ["column 6", "invalid width 0: expected 1 to 64"]),
+        ("{seq:06}", ["column 6", "invalid width 06"]),
         ("{seq:base64:6}", ["column 6", "expected a width, an alphabet (decimal, base62"]),
         ("{seq:base62:}", ["column 13", "expected a width from 1 to 64, found '}'"]),
         ("{seq:base62:x}", ["column 13", "expected a width from 1 to 64, found 'x'"]),
@@ -32,7 +32,7 @@ fn a_bad_template_is_refused_with_the_column_and_what_was_expected() {
         ("{seq:[abca]}", ["column 10", "lists 'a' twice"]),
         ("{seq:[aab]}", ["column 8", "lists 'a' twice"]),
         ("{seq:[a-cb]}", ["column 10", "lists 'b' twice"]),
-        ("{seq:[z-a]}", ["column 7", "expected a range that goes up, found \"z-a\""]),
+        ("{seq:[z-a]}", ["column 7", "expected an ascending range, found \"z-a\""]),
         ("{seq:[ab", ["column 9", "found the end of the template"]),
         ("{seq:[aé]}", ["column 8", "expected a visible ASCII character"]),
         ("{seq", ["column 5", "`}` to close the `{` at column 1"]),
@@ -44,18 +44,22 @@ fn a_bad_template_is_refused_with_the_column_and_what_was_expected() {
         ("{1st}-{seq}", ["column 2", "found \"1st\""]),
         ("é{seq:x}", ["column 7", "found \"x\""]),
         ("{unknown:x}-{seq}", ["column 10", "expected a rule: digits, upper, lower"]),
-        ("{p:digits:65}-{seq}", ["column 11", "a length is 1 to 64, not 65"]),
-        ("{p:digits:8-2}-{seq}", ["column 11", "expected a range of lengths that goes up"]),
-        ("{p:INV|CRN|INV}-{seq}", ["column 4", "a choice only once"]),
+        ("{p:digits:65}-{seq}", ["column 11", "invalid length 65: expected 1 to 64"]),
+        ("{p:digits:8-2}-{seq}", ["column 11", "expected an ascending range of lengths"]),
+        ("{p:INV|CRN|INV}-{seq}", ["column 4", "expected each choice once"]),
         ("{p:A||B}-{seq}", ["column 4", "choices of 1 to 64 characters"]),
         ("{p:[]}-{seq}", ["column 4", "a class of one character or more"]),
         ("{date}-{seq}", ["column 6", "expected `:` and a format such as %Y-%m"]),
         ("{date:}-{seq}", ["column 7", "a format such as %Y-%m"]),
         ("{date:%H}-{seq}", ["column 8", "expected one of Y, y, m, d, j after `%`, found 'H'"]),
         ("{date:year}-{seq}", ["column 11", "expected a conversion"]),
+        ("{period:}-{seq}", ["column 9", "expected yyyy (the first year) or yy-yy"]),
+        ("{period:yy}-{seq}", ["column 9", "yy-yy (both years of a fiscal year), found \"yy\""]),
+        ("{period:yyyy:4}-{seq}", ["column 13", "`}` to close the `{` at column 1, found ':'"]),
+        ("{period x}-{seq}", ["column 8", "expected `:` or `}` to close the `{` at column 1"]),
         ("{seq}{check}", ["column 12", "expected `:` and an algorithm (verhoeff, luhn"]),
         ("{seq}{check:md5}", ["column 13", "expected a check algorithm"]),
-        ("a\u{202e}{seq}", ["column 2", "U+202E may not be part of an identifier"]),
+        ("a\u{202e}{seq}", ["column 2", "U+202E is invisible or changes the direction of text"]),
         ("a\0{seq}", ["column 2", "U+0000"]),
         ("a\u{200b}{seq}", ["column 2", "U+200B"]),
         ("a\u{200d}{seq}", ["column 2", "U+200D"]),
@@ -63,26 +67,30 @@ fn a_bad_template_is_refused_with_the_column_and_what_was_expected() {
         ("a\u{a0}{seq}", ["column 2", "U+00A0"]),
         ("{date:%Y\u{3000}}{seq}", ["column 9", "U+3000"]),
         ("{seq}\r", ["column 6", "U+000D"]),
-        ("{seq}-{seq}", ["column 7", "a second {seq}"]),
-        ("{seq}{check:luhn}{check:damm}", ["column 18", "a second {check}"]),
-        ("{p}-{p}-{seq}", ["column 5", "a second {p}"]),
-        ("{check:luhn}{seq}", ["column 1", "must come after {seq}"]),
+        ("{seq}-{seq}", ["column 7", "duplicate {seq}"]),
+        ("{seq}{check:luhn}{check:damm}", ["column 18", "duplicate {check}"]),
+        ("{p}-{p}-{seq}", ["column 5", "duplicate {p}"]),
+        ("{check:luhn}{seq}", ["column 1", "move it after {seq}"]),
     ] {
         assert_refused(template, Options::default(), &parts);
     }
-    assert_refused("", Options::default(), &["column 1", "there is no {seq}"]);
-    assert_refused("{project}", Options::default(), &["column 10", "there is no {seq}"]);
+    assert_refused("", Options::default(), &["column 1", "the template has no {seq}"]);
+    assert_refused("{project}", Options::default(), &["column 10", "the template has no {seq}"]);
     assert_refused(
         &format!("{}{{seq}}", "x".repeat(508)),
         Options::default(),
         &["513 bytes; the limit is 512"],
     );
     let many: Vec<String> = (0..17).map(|n| format!("{{p{n}}}-")).collect();
-    assert_refused(&format!("{}{{seq}}", many.concat()), Options::default(), &["more than 16 parameters"]);
+    assert_refused(
+        &format!("{}{{seq}}", many.concat()),
+        Options::default(),
+        &["too many parameters: the limit is 16"],
+    );
 }
 
 #[test]
-fn a_template_that_could_not_be_read_back_is_refused_with_the_reason() {
+fn a_template_that_cannot_be_read_back_is_refused() {
     for (template, parts) in [
         ("{a}{b}-{seq}", ["column 4", "parameters {a} and {b} are adjacent"]),
         ("{seq}-{a:digits}{b:digits:2-3}", ["column 17", "are adjacent"]),
@@ -101,7 +109,7 @@ fn a_template_that_could_not_be_read_back_is_refused_with_the_reason() {
 }
 
 #[test]
-fn what_lengths_or_characters_keep_apart_compiles() {
+fn fields_separated_by_length_or_characters_compile() {
     for template in [
         "{a:digits:4}{b:upper:2}{seq}",
         "{a:upper}{b:digits:2}-{seq}",
@@ -122,7 +130,7 @@ fn what_lengths_or_characters_keep_apart_compiles() {
 }
 
 #[test]
-fn a_reset_whose_period_the_pattern_does_not_determine_is_refused() {
+fn a_reset_needs_a_template_that_shows_the_period() {
     let refused = [
         ("{seq}", "yearly"),
         ("{date:%m}-{seq}", "yearly"),
@@ -136,7 +144,11 @@ fn a_reset_whose_period_the_pattern_does_not_determine_is_refused() {
     ];
     for (template, reset) in refused {
         let options = Options { reset: reset.parse().unwrap(), ..Options::default() };
-        assert_refused(template, options, &["column", "does not determine the period", "{period}", reset]);
+        assert_refused(
+            template,
+            options,
+            &["column", "does not show the period of reset", "add {period}", reset],
+        );
     }
     let accepted = [
         ("{date:%y}-{seq}", "yearly"),
@@ -156,33 +168,58 @@ fn a_reset_whose_period_the_pattern_does_not_determine_is_refused() {
 }
 
 #[test]
-fn a_check_that_would_guard_nothing_is_refused() {
+fn a_period_format_that_does_not_suit_the_reset_is_refused() {
+    for (template, reset, part) in [
+        ("{period:yy-yy}", "yearly", "needs reset fiscal-MM-DD, not yearly: write {period}, or {date:%y}"),
+        (
+            "{period:yy-yy}",
+            "monthly",
+            "needs reset fiscal-MM-DD, not monthly: write {period}, or {date:%Y%m}",
+        ),
+        ("{period:yy-yy}", "daily", "needs reset fiscal-MM-DD, not daily: write {period}, or {date:%Y%m%d}"),
+        ("{period:yyyy}", "monthly", "needs reset yearly or fiscal-MM-DD, not monthly: write {period}"),
+        ("{period:yyyy}", "daily", "needs reset yearly or fiscal-MM-DD, not daily: write {period}"),
+        ("{period:yyyy}", "never", "{period} needs a reset"),
+    ] {
+        let options = Options { reset: reset.parse().unwrap(), ..Options::default() };
+        assert_refused(&format!("INV/{template}/{{seq}}"), options.clone(), &["column 5", part]);
+        // Showing the date too does not help.
+        assert_refused(&format!("{{date:%Y%m%d}}/{template}/{{seq}}"), options, &["column 15", part]);
+    }
+}
+
+#[test]
+fn a_check_that_does_not_cover_the_alphabet_is_refused() {
     for (template, part) in [
-        ("{seq:base62:6}{check:luhn}", "{check:luhn} covers digits only, and {seq} counts in base62"),
+        ("{seq:base62:6}{check:luhn}", "{check:luhn} covers digits only, but {seq} counts in base62"),
         ("{seq:hex:6}{check:mod11-2}", "covers digits only"),
-        ("{seq:[AB_]:6}{check:mod97}", "covers digits and letters only, and {seq} counts in [AB_]"),
-        ("{seq:base62:6}{check:mod37-36}", "takes a letter of either case for the same"),
-        ("{seq:base58:6}{check:mod97}", "takes a letter of either case for the same"),
+        ("{seq:[AB_]:6}{check:mod97}", "covers digits and letters only, but {seq} counts in [AB_]"),
+        ("{seq:base62:6}{check:mod37-36}", "ignores the case of letters"),
+        ("{seq:base58:6}{check:mod97}", "ignores the case of letters"),
     ] {
         assert_refused(template, Options::default(), &["column", part]);
     }
 }
 
 #[test]
-fn an_order_or_a_rule_set_that_cannot_be_kept_is_refused() {
+fn an_order_or_rule_set_that_does_not_suit_seq_is_refused() {
     assert_refused("A-{seq}", shuffled(), &["column 3", "a shuffled order needs a {seq} of fixed width"]);
-    assert_refused("{seq:32}", shuffled(), &["2 to 10^31"]);
-    assert_refused("{seq:base62:18}", shuffled(), &["2 to 10^31"]);
+    assert_refused("{seq:32}", shuffled(), &["{seq} has more than 10^31 values"]);
+    assert_refused("{seq:base62:18}", shuffled(), &["{seq} has more than 10^31 values"]);
     compile("{seq:31}", shuffled());
     compile("{seq:base62:17}", shuffled());
-    assert_refused("{seq}{check:verhoeff}", rejecting("openg2p"), &["the rule set openg2p is about digits"]);
-    assert_refused("{seq:hex:6}", rejecting("mosip"), &["the rule set mosip is about digits"]);
+    assert_refused(
+        "{seq}{check:verhoeff}",
+        rejecting("openg2p"),
+        &["rule set openg2p needs a decimal {seq}"],
+    );
+    assert_refused("{seq:hex:6}", rejecting("mosip"), &["rule set mosip needs a decimal {seq}"]);
     let words = Options { reject: Reject::default().with_restricted(&["13"]).unwrap(), ..Options::default() };
     compile("{seq}", words);
 }
 
 #[test]
-fn a_refusal_carries_data_not_only_words() {
+fn errors_carry_data() {
     let error = Pattern::compile("{a}{b}-{seq}", Options::default()).unwrap_err();
     assert_eq!(error.column, 4);
     assert_eq!(
@@ -194,7 +231,7 @@ fn a_refusal_carries_data_not_only_words() {
 }
 
 #[test]
-fn resets_are_read_and_written_alike() {
+fn resets_parse_what_they_print() {
     for text in ["never", "yearly", "monthly", "daily", "fiscal-04-01", "fiscal-10-31"] {
         assert_eq!(text.parse::<Reset>().unwrap().to_string(), text);
     }

@@ -1,13 +1,13 @@
-//! Scopes: values against their rules, orders of their own, and texts that are read as meant.
+//! Scopes: rules of parameters, the order of each scope, and the texts that are read back.
 
 use std::collections::HashSet;
 
 use bates_pattern::{Options, Pattern, Position, ScopeError};
 
-use super::{bare, compile, position, shuffled};
+use super::{compile, only_scope, position, shuffled};
 
 #[test]
-fn values_against_the_rule_are_refused_and_the_rule_is_named() {
+fn invalid_values_are_refused_with_the_rule() {
     let pattern = compile("{project}-{type:digits:4}-{kind:INV|CRN}-{seq}", Options::default());
     let good = [("project", "PROJ"), ("type", "9012"), ("kind", "INV")];
     let refused = |name: &str, value: &str| {
@@ -17,31 +17,28 @@ fn values_against_the_rule_are_refused_and_the_rule_is_named() {
     assert!(pattern.scope(good, None).is_ok());
     for bad in ["", "a-b", "../", "*", "a b", "a\0", "a\r\n", "é", "\u{202e}x", &"x".repeat(65)] {
         let message = refused("project", bad);
-        assert!(
-            message.contains("is no value for {project}: its rule is 1 to 64 of [0-9A-Z_a-z]"),
-            "{message}"
-        );
+        assert!(message.contains("for {project}: expected 1 to 64 characters of [0-9A-Z_a-z]"), "{message}");
     }
-    assert!(refused("type", "901").contains("its rule is 4 of [0-9]"));
-    assert!(refused("kind", "inv").contains("its rule is one of INV, CRN"));
+    assert!(refused("type", "901").contains("expected 4 characters of [0-9]"));
+    assert!(refused("kind", "inv").contains("expected one of INV, CRN"));
     assert!(refused("project", &"x".repeat(100_000)).len() < 300, "a long value is cut");
 }
 
 #[test]
-fn missing_unknown_and_doubled_parameters_are_told_apart() {
+fn missing_unknown_and_duplicate_parameters_are_different_errors() {
     let pattern = compile("{project}-{seq}", Options::default());
     let none: [(&str, &str); 0] = [];
     assert!(
-        matches!(pattern.scope(none, None), Err(ScopeError::Missing { name, .. }) if &*name == "project")
+        matches!(pattern.scope(none, None), Err(ScopeError::MissingParameter { name, .. }) if &*name == "project")
     );
     let twice = [("project", "A"), ("project", "B")];
-    assert_eq!(pattern.scope(twice, None).unwrap_err(), ScopeError::Twice("project".into()));
+    assert_eq!(pattern.scope(twice, None).unwrap_err(), ScopeError::DuplicateParameter("project".into()));
     let unknown = pattern.scope([("tenant", "A")], None).unwrap_err();
-    assert_eq!(unknown.to_string(), "the pattern has no parameter {tenant}; it has {project}");
+    assert_eq!(unknown.to_string(), "unknown parameter {tenant}: the pattern has {project}");
 }
 
 #[test]
-fn a_parameter_without_a_rule_may_hold_all_but_the_separator_after_it() {
+fn a_parameter_without_a_rule_excludes_the_separator_after_it() {
     let pattern = compile("{a}_{b}-{seq}", Options::default());
     let scope = pattern.scope([("a", "x-y"), ("b", "p_q")], None).unwrap();
     let number = scope.number(position(7)).unwrap();
@@ -66,7 +63,7 @@ fn no_two_scopes_share_an_identifier() {
 }
 
 #[test]
-fn shuffled_scopes_walk_in_orders_of_their_own() {
+fn each_scope_has_its_own_shuffled_order() {
     let pattern = compile("{a}.{b}-{seq:6}", shuffled());
     let order = |a: &str, b: &str| {
         let scope = pattern.scope([("a", a), ("b", b)], None).unwrap();
@@ -74,14 +71,14 @@ fn shuffled_scopes_walk_in_orders_of_their_own() {
             .map(|at| scope.number(position(at)).unwrap().split_off(a.len() + b.len() + 2))
             .collect::<Vec<_>>()
     };
-    // The last two would meet if values were merely strung together.
+    // The last two would be equal if values were simply concatenated.
     let orders = [order("P", "1"), order("Q", "1"), order("P", "2"), order("ab", "c"), order("a", "bc")];
     assert_eq!(orders.iter().collect::<HashSet<_>>().len(), orders.len());
     assert_eq!(order("P", "1"), order("P", "1"));
 }
 
 #[test]
-fn crockford_is_read_as_meant_and_written_one_way() {
+fn crockford_is_read_leniently_and_written_in_one_way() {
     let pattern = compile("{seq:crockford32:4}{check:mod37-36}", Options::default());
     let scope = pattern.scope([("", ""); 0], None).unwrap();
     let at = position(32 + 10); // 001A
@@ -93,7 +90,7 @@ fn crockford_is_read_as_meant_and_written_one_way() {
             assert_eq!(pattern.parse(&format!("{typed}{check}")).unwrap().position(), at, "{typed}");
         }
     }
-    assert!(pattern.parse(&format!("U01A{check}")).is_err(), "U is no digit");
+    assert!(pattern.parse(&format!("U01A{check}")).is_err(), "U is not a digit");
 }
 
 #[test]
@@ -122,8 +119,8 @@ fn a_number_without_a_width_has_one_text() {
 
 #[test]
 fn the_case_of_a_check_letter_follows_the_number() {
-    let upper = bare("{seq:[0-9A-Z]:6}{check:mod37-36}", Options::default());
-    let lower = bare("{seq:base36:6}{check:mod37-36}", Options::default());
+    let upper = only_scope("{seq:[0-9A-Z]:6}{check:mod37-36}", Options::default());
+    let lower = only_scope("{seq:base36:6}{check:mod37-36}", Options::default());
     for at in 0..500 {
         let (upper, lower) = (upper.number(position(at)).unwrap(), lower.number(position(at)).unwrap());
         assert_eq!(upper, lower.to_uppercase());
@@ -132,15 +129,15 @@ fn the_case_of_a_check_letter_follows_the_number() {
 }
 
 #[test]
-fn reasons_say_where_a_text_leaves_the_template() {
+fn reasons_name_the_column_of_the_mismatch() {
     let pattern = compile("№{project}-{kind:INV|CRN}/{seq}", Options::default());
     for (text, expected) in [
-        ("№PROJ-INV/x", "column 11: expected {seq}, a number in decimal without zeros before it"),
+        ("№PROJ-INV/x", "column 11: expected {seq}, a number in decimal without leading zeros"),
         ("№PROJ-ABC/1", "column 7: expected {kind}, one of INV, CRN"),
         ("№PROJ+INV/1", "column 6: expected \"-\""),
         ("PROJ-INV/1", "column 1: expected \"№\""),
         ("", "column 1: expected \"№\""),
-        ("№é", "column 2: expected {project}, 1 to 64 of [0-9A-Z_a-z]"),
+        ("№é", "column 2: expected {project}, 1 to 64 characters of [0-9A-Z_a-z]"),
     ] {
         assert_eq!(pattern.parse(text).unwrap_err().to_string(), expected, "{text}");
         assert_eq!(pattern.validate(text).reasons()[0].code(), "shape");
@@ -159,7 +156,7 @@ fn reasons_say_where_a_text_leaves_the_template() {
 }
 
 #[test]
-fn the_bare_sequence_part_is_found_in_every_number() {
+fn the_range_of_seq_is_found_in_every_number() {
     for (template, seq) in [
         ("{seq}", "1001"),
         ("{seq:6}", "001001"),
@@ -170,6 +167,6 @@ fn the_bare_sequence_part_is_found_in_every_number() {
         let pattern = Pattern::compile(template, Options::default()).unwrap();
         let scope = pattern.scope([("", ""); 0], None).unwrap();
         let number = scope.number(Position::new(1001).unwrap()).unwrap();
-        assert_eq!(&number[scope.seq_in(number.len())], seq, "{template}: {number}");
+        assert_eq!(&number[scope.seq_range(number.len())], seq, "{template}: {number}");
     }
 }

@@ -4,7 +4,7 @@
 mod recorder;
 
 use bates_core::{
-    AuditStore, How, Record, RecordFilter, ScopeKey, SeriesName, StoreError, StoreResult, Taking,
+    AuditFilter, AuditRecord, AuditStamp, AuditStore, Channel, ScopeKey, SeriesName, StoreError, StoreResult,
 };
 use jiff::Timestamp;
 use tokio_postgres::{Error, Row};
@@ -51,20 +51,20 @@ const PRUNE: &str = "
         ORDER BY taken_at, id LIMIT $3 FOR UPDATE SKIP LOCKED)";
 
 impl AuditStore for PostgresStore {
-    async fn record(&self, records: Vec<Record>) -> StoreResult<()> {
+    async fn record(&self, records: Vec<AuditRecord>) -> StoreResult<()> {
         self.recorder.record(&self.shared, records).await
     }
 
     async fn records(
         &self,
-        of: RecordFilter,
+        of: AuditFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
-    ) -> StoreResult<Vec<Record>> {
+    ) -> StoreResult<Vec<AuditRecord>> {
         let (series, scope) =
             (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
         let (position, who) =
-            (of.position.map(|position| integer(position.value())), of.who.as_deref().map(printable));
+            (of.position.map(|position| integer(position.value())), of.caller.as_deref().map(printable));
         let (since, until) = (of.since.map(micros), of.until.map(micros));
         let (behind, behind_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));
         let limit = bounded(limit);
@@ -86,36 +86,36 @@ impl AuditStore for PostgresStore {
     }
 }
 
-pub(crate) async fn insert(session: &Session, records: &[&Record]) -> Result<(), Error> {
+pub(crate) async fn insert(session: &Session, records: &[&AuditRecord]) -> Result<(), Error> {
     if records.is_empty() {
         return Ok(());
     }
-    let taken = column(records, |record| micros(record.taking.at));
+    let taken = column(records, |record| micros(record.stamp.at));
     let ids = column(records, |record| record.id);
-    let (series, scopes) = sql::columns(records.iter().map(|record| &record.place));
+    let (series, scopes) = sql::columns(records.iter().map(|record| &record.scope_id));
     let (firsts, lasts) = sql::bounds(records.iter().map(|record| record.range));
     let first_numbers = column(records, |record| printable(&record.first));
     let last_numbers = column(records, |record| printable(&record.last));
     let counts = column(records, |record| integer(record.count));
-    let who = column(records, |record| printable(&record.taking.who));
-    let how = column(records, |record| record.taking.how.name());
+    let who = column(records, |record| printable(&record.stamp.caller));
+    let how = column(records, |record| record.stamp.channel.name());
     let of: [&dyn Parameter; 11] =
         [&taken, &ids, &series, &scopes, &firsts, &lasts, &first_numbers, &last_numbers, &counts, &who, &how];
     session.query(INSERT, &of).await.map(drop)
 }
 
-fn record(row: &Row) -> Option<Record> {
+fn record(row: &Row) -> Option<AuditRecord> {
     let text = |column: usize| row.get::<_, &str>(column).into();
-    Some(Record {
+    Some(AuditRecord {
         id: row.get(0),
-        place: sql::place(row, 1)?,
+        scope_id: sql::scope_id(row, 1)?,
         range: sql::range(row, 3)?,
         first: text(5),
         last: text(6),
         count: whole(row, 7),
-        taking: Taking {
-            who: text(8),
-            how: How::named(row.get(9))?,
+        stamp: AuditStamp {
+            caller: text(8),
+            channel: Channel::named(row.get(9))?,
             at: Timestamp::from_microsecond(row.get(10)).ok()?,
         },
     })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bates_core::{Record, StoreResult};
+use bates_core::{AuditRecord, StoreResult};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -27,12 +27,12 @@ struct Waiting {
 }
 
 struct Call {
-    records: Vec<Record>,
+    records: Vec<AuditRecord>,
     answer: oneshot::Sender<StoreResult<()>>,
 }
 
 impl Recorder {
-    pub(crate) async fn record(&self, shared: &Arc<Shared>, records: Vec<Record>) -> StoreResult<()> {
+    pub(crate) async fn record(&self, shared: &Arc<Shared>, records: Vec<AuditRecord>) -> StoreResult<()> {
         if records.is_empty() {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl Recorder {
 
 async fn write_all(recorder: Recorder, shared: Arc<Shared>) {
     while let Some(calls) = recorder.next() {
-        let records: Vec<&Record> = calls.iter().flat_map(|call| &call.records).collect();
+        let records: Vec<&AuditRecord> = calls.iter().flat_map(|call| &call.records).collect();
         let written = retried(shared.settings.patience, || write(&shared, &records)).await;
         let answer = written.map_err(Failed::into_store_error);
         for call in calls {
@@ -75,7 +75,7 @@ async fn write_all(recorder: Recorder, shared: Arc<Shared>) {
 }
 
 /// Invariant: answered only after the commit.
-async fn write(shared: &Shared, records: &[&Record]) -> Result<(), Failed> {
+async fn write(shared: &Shared, records: &[&AuditRecord]) -> Result<(), Failed> {
     let session = Session::take(&shared.pool, shared.settings).await?;
     let (began, inserted, is_here) =
         tokio::join!(biased; session.begin(), super::insert(&session, records), check_not_left(&session));

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::Place;
-use bates_core::ledger::{AdoptedPositions, Decision, Key, KeyState, KeyUse, Keys, ScopeBefore, decide};
+use bates_core::ScopeId;
+use bates_core::ledger::{
+    AdoptedPositions, Decision, IdempotencyKey, IdempotencyKeys, KeyState, KeyUse, ScopeBefore, decide,
+};
 use tokio::time::Instant;
 
 use super::queue::Group;
@@ -11,10 +13,10 @@ use super::sql::LockedSeries;
 use super::writes::{Uncommitted, Writes};
 use super::{Job, Shared, document, sql};
 use crate::error::Failed;
+use crate::lineage::Entry;
 use crate::read;
 use crate::retry::in_time;
 use crate::session::Session;
-use crate::truth::Entry;
 
 /// The decision for each group; `None` for a new scope where `makes` is false.
 pub(crate) type Decisions = Vec<Option<Decision>>;
@@ -84,7 +86,7 @@ struct There {
     /// The scopes that have a cursor, by the index of their group.
     scopes: BTreeMap<usize, ScopeBefore>,
     /// The keys of calls that came before the locks were taken.
-    keys: Keys,
+    keys: IdempotencyKeys,
 }
 
 /// The first round trip: begins, enters the batch on its line, locks and reads. Invariant: every node locks keys, then
@@ -96,10 +98,11 @@ async fn load(
     groups: &[Group<Job>],
     makes: bool,
 ) -> Result<There, Failed> {
-    let places: Vec<&Place> = groups.iter().map(|group| &group.place).collect();
-    let mut names: Vec<&str> = places.iter().filter(|_| makes).map(|place| place.series.as_str()).collect();
+    let places: Vec<&ScopeId> = groups.iter().map(|group| &group.scope_id).collect();
+    let mut names: Vec<&str> =
+        places.iter().filter(|_| makes).map(|scope_id| scope_id.series.as_str()).collect();
     names.dedup();
-    let keys = Keys::of(groups.iter().flat_map(|group| &group.jobs).map(|job| &job.request));
+    let keys = IdempotencyKeys::of(groups.iter().flat_map(|group| &group.jobs).map(|job| &job.request));
     let asked = keys.first_uses();
     let (began, entered, inserted, series, cursors) = tokio::join!(
         biased;
@@ -117,9 +120,9 @@ async fn load(
     there.series.extend(series?);
     for sql::Locked { at, cursor, aside_to, promise } in cursors? {
         let requests = groups[at].jobs.iter().map(|job| &job.request);
-        let mut adopted = AdoptedPositions::needed(cursor, aside_to, requests);
+        let mut adopted = AdoptedPositions::for_requests(cursor, aside_to, requests);
         while let Some(page) = adopted.missing_page() {
-            adopted.add_page(read::aside(session, places[at], page.from, page.limit).await?);
+            adopted.add_page(read::adopted(session, places[at], page.from, page.limit).await?);
         }
         let scope = ScopeBefore { cursor: Some(cursor), promise, adopted, ..ScopeBefore::default() };
         there.scopes.insert(at, scope);
@@ -130,7 +133,7 @@ async fn load(
 /// Mostly all keys were inserted, and there is nothing to read.
 async fn known(
     session: &Session,
-    asked: &[(&Key, KeyUse)],
+    asked: &[(&IdempotencyKey, KeyUse)],
     inserted: u64,
     entry: Entry,
 ) -> Result<Vec<KeyState>, Failed> {
@@ -148,16 +151,18 @@ async fn learn_holders(
     decisions: &mut Decisions,
 ) -> Result<(), Failed> {
     let exhausted = groups.iter().zip(decisions).filter_map(|(group, decision)| {
-        Some((&group.place, decision.as_mut().filter(|each| each.is_exhausted())?))
+        Some((&group.scope_id, decision.as_mut().filter(|each| each.is_exhausted())?))
     });
-    let mut exhausted: Vec<(&Place, &mut Decision)> = exhausted.collect();
+    let mut exhausted: Vec<(&ScopeId, &mut Decision)> = exhausted.collect();
     if exhausted.is_empty() {
         return Ok(());
     }
-    let asked: Vec<(&Place, u64)> =
-        exhausted.iter().map(|(place, decision)| (*place, decision.change.spent_to.unwrap_or(0))).collect();
+    let asked: Vec<(&ScopeId, u64)> = exhausted
+        .iter()
+        .map(|(scope_id, decision)| (*scope_id, decision.change.used_to_if_exhausted.unwrap_or(0)))
+        .collect();
     for sql::Holders { at, is_spent, elsewhere } in sql::holders(session, &asked, shared.truth.node).await? {
-        exhausted[at].1.know_holders(is_spent, elsewhere);
+        exhausted[at].1.set_holders(is_spent, elsewhere);
     }
     Ok(())
 }
@@ -165,7 +170,7 @@ async fn learn_holders(
 fn decide_all(there: &mut There, groups: &[Group<Job>], makes: bool) -> Decisions {
     let There { series: all, scopes, keys } = there;
     let each = groups.iter().enumerate().map(|(at, group)| {
-        let mut series = all.get_mut(group.place.series.as_str());
+        let mut series = all.get_mut(group.scope_id.series.as_str());
         let before = match (scopes.remove(&at), &series) {
             (Some(scope), _) => scope,
             (None, _) if !makes => return None,
@@ -175,7 +180,7 @@ fn decide_all(there: &mut There, groups: &[Group<Job>], makes: bool) -> Decision
             (None, None) => ScopeBefore::default(),
         };
         let requests = group.jobs.iter().map(|job| &job.request);
-        let decision = decide(&before, &group.place, requests, keys);
+        let decision = decide(&before, &group.scope_id, requests, keys);
         if let (true, Some(series)) = (decision.change.is_new, &mut series) {
             series.before.scopes += 1;
         }

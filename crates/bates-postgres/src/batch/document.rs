@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use bates_core::ledger::{Key, KeyState, KeyUse};
-use bates_core::{Assigned, Content, Numbered, Record, State};
+use bates_core::ledger::{IdempotencyKey, KeyState, KeyUse};
+use bates_core::{Assignment, AuditRecord, DocumentContent, DocumentState, NewDocument};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use crate::session::Session;
 /// Inserts the keys that are new, in their order, and answers how many; waits for transactions that insert the same keys.
 pub(crate) async fn insert_keys(
     session: &Session,
-    keys: &[(&Key, KeyUse)],
+    keys: &[(&IdempotencyKey, KeyUse)],
     batch: Uuid,
 ) -> Result<u64, Error> {
     let sql = "INSERT INTO bates.idempotency (caller, series, key, digest, event, batch)
@@ -29,7 +29,7 @@ pub(crate) async fn insert_keys(
 /// What is known of each key, in their order: a statement of its own, which sees what the insert waited for.
 pub(crate) async fn known_keys(
     session: &Session,
-    keys: &[(&Key, KeyUse)],
+    keys: &[(&IdempotencyKey, KeyUse)],
     batch: Uuid,
 ) -> Result<Vec<KeyState>, Error> {
     if keys.is_empty() {
@@ -63,18 +63,22 @@ fn known(row: &Row) -> Option<KeyState> {
     let digest = row.get::<_, &[u8]>(1).try_into().ok()?;
     row.get::<_, Option<i64>>(3)?;
     let (number, state) = (row.get::<_, Option<&str>>(4)?, row.get::<_, Option<&str>>(5)?);
-    let assigned = Assigned {
-        event: row.get(2),
+    let assignment = Assignment {
+        document_id: row.get(2),
         position: position(row, 3),
         number: number.into(),
-        state: State::named(state)?,
+        state: DocumentState::from_name(state)?,
         is_new: false,
     };
-    Some(KeyState::Used(digest, assigned))
+    Some(KeyState::Used(digest, assignment))
 }
 
 /// Removes keys that the batch inserted and no request used.
-pub(crate) async fn remove_keys(session: &Session, keys: &[&Key], batch: Uuid) -> Result<(), Error> {
+pub(crate) async fn remove_keys(
+    session: &Session,
+    keys: &[&IdempotencyKey],
+    batch: Uuid,
+) -> Result<(), Error> {
     if keys.is_empty() {
         return Ok(());
     }
@@ -88,7 +92,7 @@ pub(crate) async fn remove_keys(session: &Session, keys: &[&Key], batch: Uuid) -
 /// Writes which requests used keys that were inserted for another request of the batch.
 pub(crate) async fn change_keys(
     session: &Session,
-    keys: &[(&Key, KeyUse)],
+    keys: &[(&IdempotencyKey, KeyUse)],
     batch: Uuid,
 ) -> Result<(), Error> {
     let sql = "UPDATE bates.idempotency AS found SET digest = taken.digest, event = taken.event
@@ -101,7 +105,7 @@ pub(crate) async fn change_keys(
 async fn with_requests(
     session: &Session,
     sql: &str,
-    keys: &[(&Key, KeyUse)],
+    keys: &[(&IdempotencyKey, KeyUse)],
     batch: Uuid,
 ) -> Result<u64, Error> {
     if keys.is_empty() {
@@ -109,7 +113,7 @@ async fn with_requests(
     }
     let Columns { callers, series, texts } = Columns::of(keys.iter().map(|(key, _)| *key));
     let digests: Vec<&[u8]> = keys.iter().map(|(_, request)| &request.digest[..]).collect();
-    let events: Vec<Uuid> = keys.iter().map(|(_, request)| request.event).collect();
+    let events: Vec<Uuid> = keys.iter().map(|(_, request)| request.document_id).collect();
     session.execute(sql, &[&callers, &series, &texts, &digests, &events, &batch]).await
 }
 
@@ -121,9 +125,9 @@ struct Columns<'k> {
 }
 
 impl<'k> Columns<'k> {
-    fn of(keys: impl Iterator<Item = &'k Key>) -> Self {
+    fn of(keys: impl Iterator<Item = &'k IdempotencyKey>) -> Self {
         let mut columns = Self::default();
-        for Key { caller, series, text } in keys {
+        for IdempotencyKey { caller, series, text } in keys {
             columns.callers.push(caller);
             columns.series.push(series.as_str());
             columns.texts.push(text);
@@ -132,9 +136,9 @@ impl<'k> Columns<'k> {
     }
 }
 
-pub(crate) async fn write(session: &Session, numbered: &[Numbered<'_>]) -> Result<(), Error> {
-    let records: Vec<Record> = numbered.iter().filter_map(Numbered::record).collect();
-    let records: Vec<&Record> = records.iter().collect();
+pub(crate) async fn write(session: &Session, numbered: &[NewDocument<'_>]) -> Result<(), Error> {
+    let records: Vec<AuditRecord> = numbered.iter().filter_map(NewDocument::record).collect();
+    let records: Vec<&AuditRecord> = records.iter().collect();
     // Few batches have any, and all would carry its size.
     let recording = Box::pin(audit::insert(session, &records));
     let (written, recorded) = tokio::join!(biased; write_documents(session, numbered), recording);
@@ -142,7 +146,7 @@ pub(crate) async fn write(session: &Session, numbered: &[Numbered<'_>]) -> Resul
 }
 
 /// Times begin with the write, not with the transaction, which may have waited for locks.
-async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result<(), Error> {
+async fn write_documents(session: &Session, numbered: &[NewDocument<'_>]) -> Result<(), Error> {
     if numbered.is_empty() {
         return Ok(());
     }
@@ -153,21 +157,21 @@ async fn write_documents(session: &Session, numbered: &[Numbered<'_>]) -> Result
                    now + lasts * interval '1 millisecond'
                FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)
                    AS numbered (event, series, scope, position, number, state, body, lasts), moment";
-    let events: Vec<Uuid> = numbered.iter().map(|each| each.assigned.event).collect();
-    let (series, scopes) = sql::columns(numbered.iter().map(|each| &each.assign.place));
-    let positions: Vec<i64> = numbered.iter().map(|each| integer(each.assigned.position.value())).collect();
-    let numbers: Vec<&str> = numbered.iter().map(|each| &*each.assigned.number).collect();
-    let states: Vec<&str> = numbered.iter().map(|each| each.assigned.state.name()).collect();
+    let events: Vec<Uuid> = numbered.iter().map(|each| each.assignment.document_id).collect();
+    let (series, scopes) = sql::columns(numbered.iter().map(|each| &each.request.scope_id));
+    let positions: Vec<i64> = numbered.iter().map(|each| integer(each.assignment.position.value())).collect();
+    let numbers: Vec<&str> = numbered.iter().map(|each| &*each.assignment.number).collect();
+    let states: Vec<&str> = numbered.iter().map(|each| each.assignment.state.name()).collect();
     let (bodies, lasts): (Vec<Option<Cow<'_, str>>>, Vec<f64>) =
-        numbered.iter().map(|each| body(&each.assign.content)).unzip();
+        numbered.iter().map(|each| body(&each.request.content)).unzip();
     let of: [&dyn Parameter; 8] = [&events, &series, &scopes, &positions, &numbers, &states, &bodies, &lasts];
     session.query(sql, &of).await.map(drop)
 }
 
 /// The body, if any, and how many milliseconds a reservation lasts.
-fn body(content: &Content) -> (Option<Cow<'_, str>>, f64) {
+fn body(content: &DocumentContent) -> (Option<Cow<'_, str>>, f64) {
     match content {
-        Content::Document(body) => (Some(escaped(body)), 0.0),
-        Content::Reservation(lasts) => (None, millis(*lasts)),
+        DocumentContent::Document(body) => (Some(escaped(body)), 0.0),
+        DocumentContent::Reservation(lasts) => (None, millis(*lasts)),
     }
 }

@@ -13,16 +13,16 @@ mod writes;
 use std::sync::Arc;
 
 use bates_core::ledger::{Outcome, Request};
-use bates_core::{Content, Place, StoreError, StoreResult};
+use bates_core::{DocumentContent, ScopeId, StoreError, StoreResult};
 use deadpool_postgres::Pool;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::connect::Settings;
 use crate::error::{Failed, OpenError};
+use crate::lineage::{self, Lineage, TAKEN_BACK};
 use crate::retry::{Patience, retried};
 use crate::session::Session;
-use crate::truth::{self, TAKEN_BACK, Truth};
 use attempt::{Broken, Decisions, attempt};
 use queue::{Batch, Call, Group, Queue};
 use writes::GRANTED_BEFORE;
@@ -30,7 +30,7 @@ use writes::GRANTED_BEFORE;
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) settings: Settings,
-    pub(crate) truth: Truth,
+    pub(crate) truth: Lineage,
     queue: Mutex<Queue<Job>>,
 }
 
@@ -47,8 +47,8 @@ impl Call for Job {
     fn bytes(&self) -> usize {
         let Request::Assign(assign) = &self.request else { return 0 };
         match &assign.content {
-            Content::Document(body) => body.len() + ROW_BYTES,
-            Content::Reservation(_) => ROW_BYTES,
+            DocumentContent::Document(body) => body.len() + ROW_BYTES,
+            DocumentContent::Reservation(_) => ROW_BYTES,
         }
     }
 
@@ -97,16 +97,16 @@ impl Group<Job> {
 }
 
 impl Shared {
-    pub(crate) fn new(pool: Pool, settings: Settings, truth: Truth) -> Self {
+    pub(crate) fn new(pool: Pool, settings: Settings, truth: Lineage) -> Self {
         let queue = Mutex::new(Queue::new(settings.connections));
         Self { pool, settings, truth, queue }
     }
 
     /// Joins the next batch. Fails if the batch was dropped with its runtime.
-    pub(crate) async fn ask(self: &Arc<Self>, place: Place, request: Request) -> StoreResult<Outcome> {
+    pub(crate) async fn ask(self: &Arc<Self>, scope_id: ScopeId, request: Request) -> StoreResult<Outcome> {
         let (answer, receiver) = oneshot::channel();
         let era = self.truth.era();
-        let batch = self.queue.lock().push(place, Job { request, era, answer });
+        let batch = self.queue.lock().push(scope_id, Job { request, era, answer });
         if let Some(batch) = batch {
             tokio::spawn(run(self.clone(), batch));
         }
@@ -121,7 +121,7 @@ impl Shared {
         }
         let noted = retried(self.settings.patience, || async {
             let session = Session::take(&self.pool, self.settings).await?;
-            truth::stop(&session, reason, seen).await?;
+            lineage::stop(&session, reason, seen).await?;
             session.give_back();
             Ok(())
         });
@@ -136,7 +136,7 @@ pub(crate) fn closed() -> StoreError {
 /// Serves batch after batch on a line, as long as calls wait.
 async fn run(shared: Arc<Shared>, mut batch: Batch<Job>) {
     loop {
-        let places: Vec<Place> = batch.groups.iter().map(|group| group.place.clone()).collect();
+        let places: Vec<ScopeId> = batch.groups.iter().map(|group| group.scope_id.clone()).collect();
         let line = serve(&shared, batch.line, batch.groups).await;
         let next = shared.queue.lock().ended(line, &places);
         match next {

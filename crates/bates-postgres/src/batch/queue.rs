@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use bates_core::Place;
+use bates_core::ScopeId;
 
 /// Max scopes in one batch. More would hold locks for longer without making a commit much cheaper.
 const PLACES_MAX: usize = 1_000;
@@ -22,9 +22,9 @@ pub(crate) trait Call {
 
 pub(crate) struct Queue<J> {
     /// Scopes with calls that no batch has, in the order in which they came.
-    ready: VecDeque<Place>,
+    ready: VecDeque<ScopeId>,
     /// Every scope with waiting calls or a batch under way.
-    places: HashMap<Place, Waiting<J>>,
+    places: HashMap<ScopeId, Waiting<J>>,
     free: Vec<i32>,
     lines: i32,
 }
@@ -35,7 +35,7 @@ struct Waiting<J> {
 }
 
 pub(crate) struct Group<J> {
-    pub(crate) place: Place,
+    pub(crate) scope_id: ScopeId,
     pub(crate) jobs: Vec<J>,
 }
 
@@ -52,13 +52,13 @@ impl<J: Call> Queue<J> {
     }
 
     /// Answers with a batch if a line is free.
-    pub(crate) fn push(&mut self, place: Place, job: J) -> Option<Batch<J>> {
+    pub(crate) fn push(&mut self, scope_id: ScopeId, job: J) -> Option<Batch<J>> {
         let waiting = self
             .places
-            .entry(place.clone())
+            .entry(scope_id.clone())
             .or_insert(Waiting { jobs: VecDeque::new(), is_under_way: false });
         if waiting.jobs.is_empty() && !waiting.is_under_way {
-            self.ready.push_back(place);
+            self.ready.push_back(scope_id);
         }
         waiting.jobs.push_back(job);
         self.next()
@@ -69,7 +69,7 @@ impl<J: Call> Queue<J> {
         let taken: usize = groups.iter().flat_map(|group| &group.jobs).map(Call::bytes).sum();
         let mut room = BYTES_MAX.saturating_sub(taken);
         for group in groups {
-            let Some(waiting) = self.places.get_mut(&group.place) else { continue };
+            let Some(waiting) = self.places.get_mut(&group.scope_id) else { continue };
             for job in std::mem::take(&mut waiting.jobs) {
                 if room > 0 && job.may_board() {
                     room = room.saturating_sub(job.bytes());
@@ -82,14 +82,14 @@ impl<J: Call> Queue<J> {
     }
 
     /// A batch of these scopes has ended; answers with the next one.
-    pub(crate) fn ended(&mut self, line: i32, places: &[Place]) -> Option<Batch<J>> {
-        for place in places {
-            match self.places.get_mut(place) {
+    pub(crate) fn ended(&mut self, line: i32, places: &[ScopeId]) -> Option<Batch<J>> {
+        for scope_id in places {
+            match self.places.get_mut(scope_id) {
                 Some(waiting) if !waiting.jobs.is_empty() => {
                     waiting.is_under_way = false;
-                    self.ready.push_back(place.clone());
+                    self.ready.push_back(scope_id.clone());
                 }
-                _ => drop(self.places.remove(place)),
+                _ => drop(self.places.remove(scope_id)),
             }
         }
         self.free.push(line);
@@ -109,14 +109,14 @@ impl<J: Call> Queue<J> {
         let (mut groups, mut room) = (Vec::new(), BYTES_MAX);
         while groups.len() < PLACES_MAX
             && room > 0
-            && let Some(place) = self.ready.pop_front()
+            && let Some(scope_id) = self.ready.pop_front()
         {
-            if let Some(waiting) = self.places.get_mut(&place) {
+            if let Some(waiting) = self.places.get_mut(&scope_id) {
                 waiting.is_under_way = true;
-                groups.push(Group { place, jobs: waiting.take(&mut room) });
+                groups.push(Group { scope_id, jobs: waiting.take(&mut room) });
             }
         }
-        groups.sort_unstable_by(|one, other| one.place.cmp(&other.place));
+        groups.sort_unstable_by(|one, other| one.scope_id.cmp(&other.scope_id));
         Some(Batch { line, groups })
     }
 }
@@ -150,25 +150,25 @@ mod tests {
         }
     }
 
-    fn place(scope: &str) -> Place {
+    fn scope_id(scope: &str) -> ScopeId {
         let scope = ScopeKey::new([("scope", scope)], None).unwrap();
-        Place { series: "counter".parse().unwrap(), scope }
+        ScopeId { series: "counter".parse().unwrap(), scope }
     }
 
     fn shown(batch: Option<&Batch<u32>>) -> Vec<(String, Vec<u32>)> {
         let groups = batch.into_iter().flat_map(|batch| &batch.groups);
-        groups.map(|group| (group.place.scope.to_string(), group.jobs.clone())).collect()
+        groups.map(|group| (group.scope_id.scope.to_string(), group.jobs.clone())).collect()
     }
 
     #[test]
     fn calls_that_come_while_their_scope_is_under_way_are_one_group_of_the_next_batch() {
         let mut queue = Queue::new(2);
-        let first = queue.push(place("a"), 1).unwrap();
-        assert!(queue.push(place("a"), 2).is_none() && queue.push(place("a"), 3).is_none());
-        let second = queue.push(place("b"), 4);
+        let first = queue.push(scope_id("a"), 1).unwrap();
+        assert!(queue.push(scope_id("a"), 2).is_none() && queue.push(scope_id("a"), 3).is_none());
+        let second = queue.push(scope_id("b"), 4);
         assert_eq!(shown(second.as_ref()), [("scope=b".to_owned(), vec![4])], "another line is free");
-        assert!(queue.push(place("d"), 5).is_none() && queue.push(place("c"), 6).is_none());
-        let third = queue.ended(first.line, &[place("a")]);
+        assert!(queue.push(scope_id("d"), 5).is_none() && queue.push(scope_id("c"), 6).is_none());
+        let third = queue.ended(first.line, &[scope_id("a")]);
         let expected = [("a", vec![2, 3]), ("c", vec![6]), ("d", vec![5])];
         assert_eq!(shown(third.as_ref()), expected.map(|(scope, jobs)| (format!("scope={scope}"), jobs)));
     }
@@ -176,12 +176,12 @@ mod tests {
     #[test]
     fn calls_board_the_batch_of_their_scope_and_are_in_no_other() {
         let mut queue = Queue::new(1);
-        let mut batch = queue.push(place("a"), 1).unwrap();
-        assert!(queue.push(place("b"), 2).is_none() && queue.push(place("a"), 3).is_none());
+        let mut batch = queue.push(scope_id("a"), 1).unwrap();
+        assert!(queue.push(scope_id("b"), 2).is_none() && queue.push(scope_id("a"), 3).is_none());
         queue.board(&mut batch.groups);
         assert_eq!(shown(Some(&batch)), [("scope=a".to_owned(), vec![1, 3])]);
-        assert!(queue.push(place("a"), 4).is_none(), "too late for this one");
-        let next = queue.ended(batch.line, &[place("a")]);
+        assert!(queue.push(scope_id("a"), 4).is_none(), "too late for this one");
+        let next = queue.ended(batch.line, &[scope_id("a")]);
         assert_eq!(
             shown(next.as_ref()),
             ["a", "b"].map(|scope| (format!("scope={scope}"), vec![if scope == "a" { 4 } else { 2 }]))
@@ -191,13 +191,13 @@ mod tests {
     #[test]
     fn who_may_not_board_keeps_its_turn_in_the_next_batch() {
         let mut queue = Queue::new(1);
-        let mut batch = queue.push(place("a"), 1).unwrap();
+        let mut batch = queue.push(scope_id("a"), 1).unwrap();
         for job in [2_000, 2, 3_000] {
-            assert!(queue.push(place("a"), job).is_none());
+            assert!(queue.push(scope_id("a"), job).is_none());
         }
         queue.board(&mut batch.groups);
         assert_eq!(shown(Some(&batch)), [("scope=a".to_owned(), vec![1, 2])]);
-        let next = queue.ended(batch.line, &[place("a")]);
+        let next = queue.ended(batch.line, &[scope_id("a")]);
         assert_eq!(shown(next.as_ref()), [("scope=a".to_owned(), vec![2_000, 3_000])]);
     }
 
@@ -205,34 +205,35 @@ mod tests {
     fn a_batch_ends_where_its_bytes_do_and_the_rest_comes_next() {
         let heavy = u32::try_from(BYTES_MAX).unwrap() / 2 + 1;
         let mut queue = Queue::new(1);
-        let first = queue.push(place("z"), 1).unwrap();
+        let first = queue.push(scope_id("z"), 1).unwrap();
         for (scope, job) in [("a", heavy), ("a", 4), ("a", heavy), ("a", heavy), ("b", 5)] {
-            assert!(queue.push(place(scope), job).is_none());
+            assert!(queue.push(scope_id(scope), job).is_none());
         }
-        let second = queue.ended(first.line, &[place("z")]);
+        let second = queue.ended(first.line, &[scope_id("z")]);
         assert_eq!(shown(second.as_ref()), [("scope=a".to_owned(), vec![heavy, 4, heavy])]);
-        let third = queue.ended(0, &[place("a")]);
+        let third = queue.ended(0, &[scope_id("a")]);
         let expected = [("scope=a".to_owned(), vec![heavy]), ("scope=b".to_owned(), vec![5])];
         assert_eq!(shown(third.as_ref()), expected);
-        assert!(queue.ended(0, &[place("a"), place("b")]).is_none() && queue.places.is_empty());
+        assert!(queue.ended(0, &[scope_id("a"), scope_id("b")]).is_none() && queue.places.is_empty());
     }
 
     #[test]
     fn what_is_served_leaves_nothing_behind() {
         let mut queue = Queue::new(1);
-        let batch = queue.push(place("a"), 1).unwrap();
-        assert!(queue.ended(batch.line, &[place("a")]).is_none());
+        let batch = queue.push(scope_id("a"), 1).unwrap();
+        assert!(queue.ended(batch.line, &[scope_id("a")]).is_none());
         assert!(queue.places.is_empty() && queue.ready.is_empty());
-        assert_eq!(queue.push(place("a"), 2).unwrap().line, batch.line);
+        assert_eq!(queue.push(scope_id("a"), 2).unwrap().line, batch.line);
     }
 
     #[test]
     fn a_line_that_is_given_up_is_replaced_by_one_that_never_was() {
         let mut queue = Queue::new(3);
-        let batch = queue.push(place("a"), 1).unwrap();
+        let batch = queue.push(scope_id("a"), 1).unwrap();
         let fresh = queue.fresh_line();
-        assert!(queue.ended(fresh, &[place("a")]).is_none());
-        let lines: Vec<i32> = ["a", "b", "c"].map(|scope| queue.push(place(scope), 1).unwrap().line).to_vec();
+        assert!(queue.ended(fresh, &[scope_id("a")]).is_none());
+        let lines: Vec<i32> =
+            ["a", "b", "c"].map(|scope| queue.push(scope_id(scope), 1).unwrap().line).to_vec();
         assert!(lines.contains(&fresh) && !lines.contains(&batch.line), "{lines:?}");
     }
 }

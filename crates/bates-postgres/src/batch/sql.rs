@@ -2,7 +2,7 @@
 //! commits or decides.
 
 use bates_core::ledger::SeriesBefore;
-use bates_core::{Cursor, Lease, Missing, Place, Position, Promise, ScopeKey};
+use bates_core::{Cursor, MissingRange, Position, PositionRange, Promise, ScopeId, ScopeKey};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
@@ -51,7 +51,7 @@ pub(crate) struct Locked {
 }
 
 /// Locks the cursors, in the order of their places.
-pub(crate) async fn lock_cursors(session: &Session, places: &[&Place]) -> Result<Vec<Locked>, Error> {
+pub(crate) async fn lock_cursors(session: &Session, places: &[&ScopeId]) -> Result<Vec<Locked>, Error> {
     // A change of a promise waits for this batch, so the promise is the one that it began with.
     let sql = "SELECT wanted.at, cursor.next, cursor.version, cursor.aside_to,
                    (SELECT promise FROM bates.series WHERE name = wanted.series)
@@ -68,11 +68,11 @@ pub(crate) async fn lock_cursors(session: &Session, places: &[&Place]) -> Result
 }
 
 /// Moves cursors, locked or new. One that goes back lowers `gapless_from`: what lies above was never handed out.
-pub(crate) async fn move_cursors(session: &Session, moved: &[(&Place, Cursor)]) -> Result<(), Error> {
+pub(crate) async fn move_cursors(session: &Session, moved: &[(&ScopeId, Cursor)]) -> Result<(), Error> {
     let sql = "INSERT INTO bates.cursor (series, scope, next, version) SELECT * FROM UNNEST($1, $2, $3, $4)
                ON CONFLICT (series, scope) DO UPDATE SET next = excluded.next, version = excluded.version,
                    gapless_from = least(cursor.gapless_from, excluded.next)";
-    let (series, scopes) = columns(moved.iter().map(|(place, _)| *place));
+    let (series, scopes) = columns(moved.iter().map(|(scope_id, _)| *scope_id));
     let (next, version): (Vec<i64>, Vec<i64>) =
         moved.iter().map(|(_, cursor)| (integer(cursor.next), integer(cursor.version))).unzip();
     session.query(sql, &[&series, &scopes, &next, &version]).await.map(drop)
@@ -129,32 +129,32 @@ pub(crate) struct By {
 pub(crate) async fn write_ranges(
     session: &Session,
     table: Table,
-    ranges: &[(&Place, Lease)],
+    ranges: &[(&ScopeId, PositionRange)],
     by: By,
 ) -> Result<(), Error> {
     if ranges.is_empty() {
         return Ok(());
     }
-    let (series, scopes) = columns(ranges.iter().map(|(place, _)| *place));
+    let (series, scopes) = columns(ranges.iter().map(|(scope_id, _)| *scope_id));
     let (first, last) = bounds(ranges.iter().map(|(_, range)| *range));
     let of: [&dyn Parameter; 6] = [&series, &scopes, &first, &last, &by.node, &by.batch];
     session.query(&table.insert(), &of).await.map(drop)
 }
 
 /// Deletes the leases of a node in these scopes that begin below a position.
-pub(crate) async fn let_go(session: &Session, places: &[(&Place, u64)], node: Uuid) -> Result<(), Error> {
+pub(crate) async fn let_go(session: &Session, places: &[(&ScopeId, u64)], node: Uuid) -> Result<(), Error> {
     if places.is_empty() {
         return Ok(());
     }
     let sql = "DELETE FROM bates.lease USING UNNEST($1, $2, $4) AS r (series, scope, past)
                WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $3 AND lease.first < r.past";
-    let (series, scopes) = columns(places.iter().map(|(place, _)| *place));
+    let (series, scopes) = columns(places.iter().map(|(scope_id, _)| *scope_id));
     let past: Vec<i64> = places.iter().map(|(_, to)| integer(*to)).collect();
     session.query(sql, &[&series, &scopes, &node, &past]).await.map(drop)
 }
 
 /// Deletes the leases and pooled ranges of a batch: no caller got them.
-pub(crate) async fn remove_batch(session: &Session, places: &[&Place], batch: Uuid) -> Result<(), Error> {
+pub(crate) async fn remove_batch(session: &Session, places: &[&ScopeId], batch: Uuid) -> Result<(), Error> {
     let (series, scopes) = columns(places.iter().copied());
     for table in ["lease", "pooled"] {
         let sql = format!(
@@ -169,7 +169,7 @@ pub(crate) async fn remove_batch(session: &Session, places: &[&Place], batch: Uu
 /// Shortens the leases of a node to what it has not handed out: to these positions and above.
 pub(crate) async fn shorten_leases(
     session: &Session,
-    used: &[(&Place, u64)],
+    used: &[(&ScopeId, u64)],
     node: Uuid,
 ) -> Result<(), Error> {
     if used.is_empty() {
@@ -181,7 +181,7 @@ pub(crate) async fn shorten_leases(
     let shorten = "UPDATE bates.lease SET first = r.begin FROM UNNEST($1, $2, $3) AS r (series, scope, begin)
                    WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $4
                    AND lease.first < r.begin AND lease.last >= r.begin";
-    let (series, scopes) = columns(used.iter().map(|(place, _)| *place));
+    let (series, scopes) = columns(used.iter().map(|(scope_id, _)| *scope_id));
     let begin: Vec<i64> = used.iter().map(|(_, to)| integer(*to)).collect();
     let of: [&dyn Parameter; 4] = [&series, &scopes, &begin, &node];
     let (removed, shortened) = (session.query(remove, &of), session.query(shorten, &of));
@@ -199,7 +199,7 @@ pub(crate) struct Holders {
 /// The scopes in which any node holds leases. Each is asked with the position below which this node has handed out all.
 pub(crate) async fn holders(
     session: &Session,
-    scopes: &[(&Place, u64)],
+    scopes: &[(&ScopeId, u64)],
     node: Uuid,
 ) -> Result<Vec<Holders>, Error> {
     let sql = "SELECT r.at, bool_or(lease.node = $4 AND lease.first < r.spent_to),
@@ -208,7 +208,7 @@ pub(crate) async fn holders(
                JOIN bates.lease ON lease.series = r.series AND lease.scope = r.scope
                LEFT JOIN bates.nodes ON nodes.id = lease.node
                GROUP BY r.at";
-    let (series, keys) = columns(scopes.iter().map(|(place, _)| *place));
+    let (series, keys) = columns(scopes.iter().map(|(scope_id, _)| *scope_id));
     let spent_to: Vec<i64> = scopes.iter().map(|(_, to)| integer(*to)).collect();
     let rows = session.query(sql, &[&series, &keys, &spent_to, &node, &CRASHED_AFTER_SECONDS]).await?;
     let read = |row: &Row| Holders {
@@ -219,14 +219,14 @@ pub(crate) async fn holders(
     Ok(rows.iter().map(read).collect())
 }
 
-pub(crate) async fn write_lost(session: &Session, lost: &[(&Place, Missing)]) -> Result<(), Error> {
+pub(crate) async fn write_lost(session: &Session, lost: &[(&ScopeId, MissingRange)]) -> Result<(), Error> {
     if lost.is_empty() {
         return Ok(());
     }
     let sql = "INSERT INTO bates.lost (series, scope, first, last, reason)
                SELECT * FROM UNNEST($1, $2, $3, $4, $5)
                ON CONFLICT (series, scope, first) DO UPDATE SET last = greatest(lost.last, excluded.last)";
-    let (series, scopes) = columns(lost.iter().map(|(place, _)| *place));
+    let (series, scopes) = columns(lost.iter().map(|(scope_id, _)| *scope_id));
     let (first, last) = bounds(lost.iter().map(|(_, missing)| missing.range));
     let reasons: Vec<&str> = lost.iter().map(|(_, missing)| missing.reason.name()).collect();
     session.query(sql, &[&series, &scopes, &first, &last, &reasons]).await.map(drop)
@@ -238,24 +238,24 @@ pub(crate) fn column<'p, T, V>(page: &'p [T], value: impl Fn(&'p T) -> V) -> Vec
 }
 
 /// The series and the scope of each place.
-pub(crate) fn columns<'p>(places: impl Iterator<Item = &'p Place>) -> (Vec<&'p str>, Vec<&'p str>) {
-    places.map(|place| (place.series.as_str(), place.scope.as_str())).unzip()
+pub(crate) fn columns<'p>(places: impl Iterator<Item = &'p ScopeId>) -> (Vec<&'p str>, Vec<&'p str>) {
+    places.map(|scope_id| (scope_id.series.as_str(), scope_id.scope.as_str())).unzip()
 }
 
 /// The range in the columns `first` and, after it, `last`.
-pub(crate) fn range(row: &Row, first: usize) -> Option<Lease> {
-    Lease::new(whole(row, first), whole(row, first + 1) + 1)
+pub(crate) fn range(row: &Row, first: usize) -> Option<PositionRange> {
+    PositionRange::new(whole(row, first), whole(row, first + 1) + 1)
 }
 
 /// The first and the last position of each range.
-pub(crate) fn bounds(ranges: impl Iterator<Item = Lease>) -> (Vec<i64>, Vec<i64>) {
+pub(crate) fn bounds(ranges: impl Iterator<Item = PositionRange>) -> (Vec<i64>, Vec<i64>) {
     ranges.map(|range| (integer(range.from()), integer(range.to() - 1))).unzip()
 }
 
 /// The place in the columns `column`, a name, and, after it, a scope; `None` if the name is none.
-pub(crate) fn place(row: &Row, column: usize) -> Option<Place> {
+pub(crate) fn scope_id(row: &Row, column: usize) -> Option<ScopeId> {
     let series = row.get::<_, &str>(column).parse().ok()?;
-    Some(Place { series, scope: ScopeKey::from_store(row.get(column + 1)) })
+    Some(ScopeId { series, scope: ScopeKey::from_store(row.get(column + 1)) })
 }
 
 /// Positions are below 2^53 and versions count writes, so both fit a signed integer.

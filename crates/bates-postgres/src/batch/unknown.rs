@@ -4,16 +4,16 @@
 use std::sync::{Arc, Weak};
 
 use bates_core::ledger::{Outcome, Request};
-use bates_core::{Lease, Place, Purpose, StoreError};
+use bates_core::{GrantPurpose, PositionRange, ScopeId, StoreError};
 
 use super::attempt::Decisions;
 use super::queue::Group;
 use super::sql::{self, By, Table};
 use super::{Job, Shared};
 use crate::error::Failed;
+use crate::lineage::Entry;
 use crate::retry::Patience;
 use crate::session::Session;
-use crate::truth::Entry;
 
 /// Whether a batch was committed; `None` if that cannot be learned in time.
 pub(super) async fn decide(shared: &Shared, entry: Entry, left: &mut Patience) -> Option<bool> {
@@ -49,19 +49,19 @@ pub(super) fn give_up(
         format!("{reason}; it is not known whether it was committed, and its numbers are not used").into(),
     );
     let mut patient = Vec::new();
-    let mut burned: Vec<(Place, Lease)> = Vec::new();
+    let mut burned: Vec<(ScopeId, PositionRange)> = Vec::new();
     for (group, decision) in groups.into_iter().zip(decisions) {
         let outcomes = decision.map(|decision| decision.outcomes).unwrap_or_default();
         let mut outcomes = outcomes.into_iter();
         for job in group.jobs {
             match (&job.request, outcomes.next()) {
-                (Request::Grant(want), Some(outcome)) if want.purpose == Purpose::Issue => {
+                (Request::Grant(request), Some(outcome)) if request.purpose == GrantPurpose::Issue => {
                     patient.push((job, outcome));
                 }
                 (Request::Assign(_), Some(outcome)) => patient.push((job, outcome)),
                 (_, outcome) => {
                     if let Some(Outcome::Grant(Ok(grant))) = outcome {
-                        burned.push((group.place.clone(), grant.lease));
+                        burned.push((group.scope_id.clone(), grant.range));
                     }
                     job.fail(error.clone());
                 }
@@ -76,7 +76,7 @@ async fn learn_late(
     shared: Weak<Shared>,
     entry: Entry,
     patient: Vec<(Job, Outcome)>,
-    burned: Vec<(Place, Lease)>,
+    burned: Vec<(ScopeId, PositionRange)>,
     error: StoreError,
 ) {
     let mut left = Patience::new(std::time::Duration::ZERO);
@@ -99,9 +99,14 @@ async fn learn_late(
     }
 }
 
-async fn write_burned(shared: &Shared, entry: Entry, burned: &[(Place, Lease)]) -> Result<(), Failed> {
-    let ranges: Vec<(&Place, Lease)> = burned.iter().map(|(place, lease)| (place, *lease)).collect();
-    let places: Vec<&Place> = ranges.iter().map(|(place, _)| *place).collect();
+async fn write_burned(
+    shared: &Shared,
+    entry: Entry,
+    burned: &[(ScopeId, PositionRange)],
+) -> Result<(), Failed> {
+    let ranges: Vec<(&ScopeId, PositionRange)> =
+        burned.iter().map(|(scope_id, lease)| (scope_id, *lease)).collect();
+    let places: Vec<&ScopeId> = ranges.iter().map(|(scope_id, _)| *scope_id).collect();
     let by = By { node: shared.truth.node, batch: entry.batch };
     let session = Session::take(&shared.pool, shared.settings).await?;
     session.begin().await?;

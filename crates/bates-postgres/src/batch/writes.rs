@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::ledger::{Decision, Key, KeyUse, Keys};
-use bates_core::{Cursor, Lease, Missing, Numbered, Place};
+use bates_core::ledger::{Decision, IdempotencyKey, IdempotencyKeys, KeyUse};
+use bates_core::{Cursor, MissingRange, NewDocument, PositionRange, ScopeId};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -14,8 +14,8 @@ use super::queue::Group;
 use super::sql::{self, By, Table};
 use super::{Job, Shared};
 use crate::error::{Failed, OpenError, told};
+use crate::lineage::Entry;
 use crate::session::Session;
-use crate::truth::Entry;
 
 pub(super) const GRANTED_BEFORE: &str = "a cursor stands below positions that were granted before: somebody moved it back, or \
     restored a part of the database. Nothing is issued, because numbers would come again. Raise the cursors above all \
@@ -23,17 +23,17 @@ pub(super) const GRANTED_BEFORE: &str = "a cursor stands below positions that we
 
 #[derive(Default)]
 pub(super) struct Writes<'b> {
-    moved: Vec<(&'b Place, Cursor)>,
+    moved: Vec<(&'b ScopeId, Cursor)>,
     made: Vec<(&'b str, u64)>,
-    issued: Vec<(&'b Place, Lease)>,
-    leased: Vec<(&'b Place, Lease)>,
-    pooled: Vec<(&'b Place, Lease)>,
-    let_go: Vec<(&'b Place, u64)>,
-    used: Vec<(&'b Place, u64)>,
-    lost: Vec<(&'b Place, Missing)>,
-    numbered: Vec<Numbered<'b>>,
-    untaken: Vec<&'b Key>,
-    retaken: Vec<(&'b Key, KeyUse)>,
+    issued: Vec<(&'b ScopeId, PositionRange)>,
+    leased: Vec<(&'b ScopeId, PositionRange)>,
+    pooled: Vec<(&'b ScopeId, PositionRange)>,
+    let_go: Vec<(&'b ScopeId, u64)>,
+    used: Vec<(&'b ScopeId, u64)>,
+    lost: Vec<(&'b ScopeId, MissingRange)>,
+    numbered: Vec<NewDocument<'b>>,
+    untaken: Vec<&'b IdempotencyKey>,
+    retaken: Vec<(&'b IdempotencyKey, KeyUse)>,
 }
 
 pub(super) enum Uncommitted {
@@ -42,21 +42,21 @@ pub(super) enum Uncommitted {
 }
 
 impl<'b> Writes<'b> {
-    pub(super) fn of(groups: &'b [Group<Job>], keys: &'b Keys, decisions: &'b Decisions) -> Self {
+    pub(super) fn of(groups: &'b [Group<Job>], keys: &'b IdempotencyKeys, decisions: &'b Decisions) -> Self {
         let mut made: BTreeMap<&str, u64> = BTreeMap::new();
         let mut writes = Self { untaken: keys.unused(), retaken: keys.reused(), ..Self::default() };
-        for (Group { place, jobs }, decision) in groups.iter().zip(decisions) {
+        for (Group { scope_id, jobs }, decision) in groups.iter().zip(decisions) {
             let Some(Decision { outcomes, change }) = decision else { continue };
-            writes.let_go.extend(change.released_to.map(|to| (place, to)));
-            writes.lost.extend(change.lost.iter().map(|missing| (place, *missing)));
-            writes.used.extend(change.used_to.map(|to| (place, to)));
-            writes.moved.extend(change.cursor.map(|cursor| (place, cursor)));
+            writes.let_go.extend(change.released_to.map(|to| (scope_id, to)));
+            writes.lost.extend(change.lost.iter().map(|missing| (scope_id, *missing)));
+            writes.used.extend(change.used_to.map(|to| (scope_id, to)));
+            writes.moved.extend(change.cursor.map(|cursor| (scope_id, cursor)));
             if change.is_new {
-                *made.entry(place.series.as_str()).or_default() += 1;
+                *made.entry(scope_id.series.as_str()).or_default() += 1;
             }
-            writes.issued.extend(change.issued.iter().map(|range| (place, *range)));
-            writes.leased.extend(change.leased.iter().map(|range| (place, *range)));
-            writes.pooled.extend(change.pooled.iter().map(|range| (place, *range)));
+            writes.issued.extend(change.issued.iter().map(|range| (scope_id, *range)));
+            writes.leased.extend(change.held.iter().map(|range| (scope_id, *range)));
+            writes.pooled.extend(change.pooled.iter().map(|range| (scope_id, *range)));
             let outcomes = jobs.iter().zip(outcomes);
             writes.numbered.extend(outcomes.filter_map(|(job, outcome)| job.request.new_document(outcome)));
         }

@@ -5,8 +5,8 @@ mod read;
 mod write;
 
 use bates_core::{
-    Kept, Mark, MarkChange, Move, MoveStore, Page, Pinning, Position, Request, ScopeKey, SeriesName,
-    SetAside, StoreError, StoreResult,
+    MarkChange, Move, MoveMark, MovePage, MoveStore, MovedAdoptions, MovedDocument, MovedKey, PinnedSeries,
+    Position, ScopeKey, SeriesName, StoreError, StoreResult,
 };
 use uuid::Uuid;
 
@@ -15,30 +15,35 @@ use crate::error::{Failed, OpenError};
 use crate::session::Session;
 
 impl MoveStore for PostgresStore {
-    async fn definitions(&self) -> StoreResult<Vec<Pinning>> {
+    async fn definitions(&self) -> StoreResult<Vec<PinnedSeries>> {
         self.done(|session| async move { definitions(&session).await }).await
     }
 
-    async fn all_aside(
+    async fn moved_adoptions(
         &self,
         series: SeriesName,
         after: Option<(ScopeKey, Position)>,
         limit: usize,
-    ) -> StoreResult<Vec<SetAside>> {
+    ) -> StoreResult<Vec<MovedAdoptions>> {
         let (series, after) = (&series, after.as_ref());
         self.done(|session| async move { read::all_aside(&session, series, after, limit).await }).await
     }
 
-    async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> StoreResult<Vec<Kept>> {
+    async fn moved_documents(
+        &self,
+        after: Option<Uuid>,
+        limit: usize,
+        bytes: usize,
+    ) -> StoreResult<Vec<MovedDocument>> {
         self.done(|session| async move { read::kept(&session, after, limit, bytes).await }).await
     }
 
-    async fn requests(&self, after: Option<Request>, limit: usize) -> StoreResult<Vec<Request>> {
+    async fn moved_keys(&self, after: Option<MovedKey>, limit: usize) -> StoreResult<Vec<MovedKey>> {
         let after = after.as_ref();
         self.done(|session| async move { read::requests(&session, after, limit).await }).await
     }
 
-    async fn adopt(&self, run: Uuid, page: Page) -> StoreResult<bool> {
+    async fn import_page(&self, run: Uuid, page: MovePage) -> StoreResult<bool> {
         let (page, node) = (&page, self.node());
         self.done(|session| async move {
             session.begin().await?;
@@ -53,7 +58,7 @@ impl MoveStore for PostgresStore {
         .await
     }
 
-    async fn marked(&self) -> StoreResult<Option<Mark>> {
+    async fn mark(&self) -> StoreResult<Option<MoveMark>> {
         self.done(|session| async move {
             let mark = marked(&session).await?;
             // A store that has stopped for another reason is not moved: commits may be missing.
@@ -65,7 +70,7 @@ impl MoveStore for PostgresStore {
         .await
     }
 
-    async fn mark(&self, expected: Option<Mark>, mark: Option<Mark>) -> StoreResult<bool> {
+    async fn change_mark(&self, expected: Option<MoveMark>, mark: Option<MoveMark>) -> StoreResult<bool> {
         let (expected, mark) = (expected.as_ref(), mark.as_ref());
         self.done(|session| async move {
             session.begin().await?;
@@ -79,7 +84,7 @@ impl MoveStore for PostgresStore {
     }
 }
 
-async fn definitions(session: &Session) -> Result<Vec<Pinning>, Failed> {
+async fn definitions(session: &Session) -> Result<Vec<PinnedSeries>, Failed> {
     let rows = session.query("SELECT name FROM bates.series ORDER BY name", &[]).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in rows {
@@ -89,7 +94,7 @@ async fn definitions(session: &Session) -> Result<Vec<Pinning>, Failed> {
     Ok(found)
 }
 
-async fn marked(session: &Session) -> Result<Option<Mark>, Failed> {
+async fn marked(session: &Session) -> Result<Option<MoveMark>, Failed> {
     let sql = "SELECT mark, mark_store, mark_move, mark_run FROM bates.store";
     let rows = session.query(sql, &[]).await?;
     let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
@@ -99,7 +104,7 @@ async fn marked(session: &Session) -> Result<Option<Mark>, Failed> {
         run: row.get::<_, Option<Uuid>>(3).unwrap_or_default(),
         other: row.get::<_, Option<&str>>(1).unwrap_or_default().into(),
     };
-    Ok(Some(Mark::new(kind, of)))
+    Ok(Some(MoveMark::new(kind, of)))
 }
 
 /// Whether the store takes pages of a run. Locked until the transaction ends, so that it is not served before.
@@ -137,13 +142,17 @@ pub(crate) async fn lock_unmarked(session: &Session) -> Result<(), Failed> {
 /// Invariant: when the mark is committed, no batch is under way that did not see it. Each batch enters itself into
 /// `last_commit` with the statement that reads whether the store is stopped, so the lock on that table waits for all that
 /// read too early. So do the locks for documents, pools, records and leases of clients.
-async fn put_mark(session: &Session, expected: Option<&Mark>, mark: Option<&Mark>) -> Result<bool, Failed> {
+async fn put_mark(
+    session: &Session,
+    expected: Option<&MoveMark>,
+    mark: Option<&MoveMark>,
+) -> Result<bool, Failed> {
     let lock = "LOCK TABLE bates.last_commit, bates.document, bates.pool, bates.audit, bates.client_lease
                 IN EXCLUSIVE MODE";
     session.batch_execute(lock).await?;
     let found = marked(session).await?;
     let has_series = !session.query("SELECT FROM bates.series LIMIT 1", &[]).await?.is_empty();
-    let change = Mark::change(found.as_ref(), expected, mark, has_series);
+    let change = MoveMark::change(found.as_ref(), expected, mark, has_series);
     if change == MarkChange::Write {
         write_mark(session, mark).await?;
     }
@@ -151,20 +160,20 @@ async fn put_mark(session: &Session, expected: Option<&Mark>, mark: Option<&Mark
     Ok(change != MarkChange::Refused)
 }
 
-pub(crate) async fn write_mark(session: &Session, mark: Option<&Mark>) -> Result<(), Failed> {
+pub(crate) async fn write_mark(session: &Session, mark: Option<&MoveMark>) -> Result<(), Failed> {
     let sql = "UPDATE bates.store SET mark = $1, mark_store = $2, mark_move = $3, mark_run = $4, stopped = $5
                RETURNING true";
     let stopped = mark.map(|mark| match mark {
-        Mark::Left(Move { other, .. }) => {
+        MoveMark::Left(Move { other, .. }) => {
             format!("this store was left for {other}, and numbering goes on there: it is not served again")
         }
-        Mark::Arriving(Move { other, .. }) => {
+        MoveMark::Arriving(Move { other, .. }) => {
             format!(
                 "this store is being filled from {other}: run `bates move-store` again, which finishes it"
             )
         }
     });
-    let (kind, of, stopped) = (mark.map(Mark::kind), mark.map(Mark::of), stopped.as_deref());
+    let (kind, of, stopped) = (mark.map(MoveMark::kind), mark.map(MoveMark::details), stopped.as_deref());
     let (store, id, run) = (of.map(|of| &*of.other), of.map(|of| of.id), of.map(|of| of.run));
     let rows = session.query(sql, &[&kind, &store, &id, &run, &stopped]).await?;
     if rows.is_empty() { Err(Failed::Refused(OpenError::Emptied)) } else { Ok(()) }

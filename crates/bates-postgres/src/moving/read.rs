@@ -1,7 +1,8 @@
 //! Pages of the store as another one adopts them, one statement each. An index finds where the page before ended.
 
 use bates_core::{
-    Idempotency, Kept, Place, Position, Request, ScopeKey, SeriesName, SetAside, State, StoreError,
+    DocumentState, Idempotency, MovedAdoptions, MovedDocument, MovedKey, Position, ScopeId, ScopeKey,
+    SeriesName, StoreError,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -30,7 +31,7 @@ pub(super) async fn all_aside(
     series: &SeriesName,
     after: Option<&(ScopeKey, Position)>,
     limit: usize,
-) -> Result<Vec<SetAside>, Failed> {
+) -> Result<Vec<MovedAdoptions>, Failed> {
     let sql = "SELECT scope, position FROM bates.aside WHERE series = $1 AND (scope, position) > ($2, $3)
                ORDER BY scope, position LIMIT $4";
     // No scope is smaller than the empty one, and no position than 0.
@@ -38,7 +39,7 @@ pub(super) async fn all_aside(
         after.map_or(("", -1), |(scope, position)| (scope.as_str(), integer(position.value())));
     let mut page = Vec::new();
     for row in session.query(sql, &[&series.as_str(), &scope, &behind, &bounded(limit)]).await? {
-        SetAside::add(&mut page, row.get(0), position(&row, 1));
+        MovedAdoptions::add(&mut page, row.get(0), position(&row, 1));
     }
     Ok(page)
 }
@@ -48,7 +49,7 @@ pub(super) async fn kept(
     after: Option<Uuid>,
     limit: usize,
     bytes: usize,
-) -> Result<Vec<Kept>, Failed> {
+) -> Result<Vec<MovedDocument>, Failed> {
     let sql = format!(
         "SELECT {}, body, is_claimed FROM (
              SELECT *, sum(coalesce(octet_length(body), 0)) OVER (ORDER BY event)
@@ -62,39 +63,40 @@ pub(super) async fn kept(
     let rows = session.query(&sql, &[&after, &bounded(limit), &bounded(bytes.max(1))]).await?;
     let read = |row: &Row| {
         let body = row.get::<_, Option<&str>>("body").map(Into::into);
-        Kept::leaving(list::read(row), body, row.get("is_claimed"))
+        MovedDocument::new(list::read(row), body, row.get("is_claimed"))
     };
     Ok(rows.iter().map(read).collect())
 }
 
 pub(super) async fn requests(
     session: &Session,
-    after: Option<&Request>,
+    after: Option<&MovedKey>,
     limit: usize,
-) -> Result<Vec<Request>, Failed> {
+) -> Result<Vec<MovedKey>, Failed> {
     let caller = after.map(|after| &*after.idempotency.caller);
-    let series = after.map(|after| after.place.series.as_str());
+    let series = after.map(|after| after.scope_id.series.as_str());
     let key = after.map(|after| &*after.idempotency.key);
     session.query(REQUESTS, &[&caller, &series, &key, &bounded(limit)]).await?.iter().map(request).collect()
 }
 
 /// A key whose document was removed by hand is an error: without the key, the same request would get a second number.
-fn request(row: &Row) -> Result<Request, Failed> {
+fn request(row: &Row) -> Result<MovedKey, Failed> {
     let text = |column: usize| row.get::<_, &str>(column).into();
     let (scope, number) = (row.get::<_, Option<&str>>(1), row.get::<_, Option<&str>>(7));
     let digest = row.get::<_, &[u8]>(4).try_into().ok();
-    let pruned_as = row.get::<_, Option<&str>>(8).and_then(State::named).map(State::pruned_as);
+    let pruned_as =
+        row.get::<_, Option<&str>>(8).and_then(DocumentState::from_name).map(DocumentState::pruned_as);
     let (Some(scope), Some(number), Some(digest), Some(pruned_as)) = (scope, number, digest, pruned_as)
     else {
         return Err(StoreError::KeyLost { series: text(0), key: text(3) }.into());
     };
-    Ok(Request {
-        place: Place {
+    Ok(MovedKey {
+        scope_id: ScopeId {
             series: row.get::<_, &str>(0).parse().expect("only names were written"),
             scope: ScopeKey::from_store(scope),
         },
         idempotency: Idempotency { caller: text(2), key: text(3), digest },
-        event: row.get(5),
+        document_id: row.get(5),
         position: position(row, 6),
         number: number.into(),
         pruned_as,

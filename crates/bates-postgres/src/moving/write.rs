@@ -1,7 +1,8 @@
 //! Pages of another store, written as they were there: arrays in, one statement a table. An existing cursor never falls.
 
 use bates_core::{
-    Adopted, Definition, Gap, Kept, Lease, Page, Record, Request, ScopeKey, SeriesName, SetAside, StoreError,
+    AuditRecord, Definition, Gap, MovePage, MovedAdoptions, MovedDocument, MovedKey, MovedScope,
+    PositionRange, ScopeKey, SeriesName, StoreError,
 };
 use uuid::Uuid;
 
@@ -64,28 +65,28 @@ const LOST: &str = "
     SELECT $1, lost.* FROM UNNEST($2, $3, $4, $5) AS lost
     ON CONFLICT (series, scope, first) DO NOTHING";
 
-pub(super) async fn page(session: &Session, node: Uuid, page: &Page) -> Result<(), Failed> {
+pub(super) async fn page(session: &Session, node: Uuid, page: &MovePage) -> Result<(), Failed> {
     match page {
-        Page::Identity(id) => {
+        MovePage::Identity(id) => {
             session.execute("UPDATE bates.store SET id = $1", &[id]).await?;
         }
-        Page::Definition(pinned, key) => definition(session, pinned, key.as_deref()).await?,
-        Page::Scopes(series, page) => scopes(session, node, series, page).await?,
-        Page::Aside(series, page) => aside(session, series, page).await?,
-        Page::Pools(series, page) => pools(session, series, page).await?,
-        Page::Documents(page) => documents(session, page).await?,
-        Page::Requests(page) => requests(session, page).await?,
-        Page::Gaps(page) => gaps(session, page).await?,
-        Page::Records(page) => {
-            let records: Vec<&Record> = page.iter().collect();
+        MovePage::Definition(pinned, key) => definition(session, pinned, key.as_deref()).await?,
+        MovePage::Scopes(series, page) => scopes(session, node, series, page).await?,
+        MovePage::Adopted(series, page) => adopted(session, series, page).await?,
+        MovePage::Pools(series, page) => pools(session, series, page).await?,
+        MovePage::Documents(page) => documents(session, page).await?,
+        MovePage::Keys(page) => requests(session, page).await?,
+        MovePage::Gaps(page) => gaps(session, page).await?,
+        MovePage::Records(page) => {
+            let records: Vec<&AuditRecord> = page.iter().collect();
             audit::insert(session, &records).await?;
         }
-        Page::ClientLeases(page) => {
+        MovePage::ClientLeases(page) => {
             for lease in page {
                 client_lease::put(session, lease).await?;
             }
         }
-        Page::Descriptions(page) => {
+        MovePage::Descriptions(page) => {
             for (series, description) in page {
                 crate::write::put_description(session, series, Some(description)).await?;
             }
@@ -106,7 +107,7 @@ async fn scopes(
     session: &Session,
     node: Uuid,
     series: &SeriesName,
-    scopes: &[Adopted],
+    scopes: &[MovedScope],
 ) -> Result<(), Failed> {
     let series = series.as_str();
     if sql::lock_series(session, &[series]).await?.is_empty() {
@@ -134,16 +135,16 @@ async fn scopes(
 }
 
 /// Invariant: the cursor knows in the same commit where the adopted positions end.
-async fn aside(session: &Session, series: &SeriesName, scopes: &[SetAside]) -> Result<(), Failed> {
+async fn adopted(session: &Session, series: &SeriesName, scopes: &[MovedAdoptions]) -> Result<(), Failed> {
     let raise = "UPDATE bates.cursor SET aside_to = greatest(aside_to, ends.past)
                  FROM UNNEST($2, $3) AS ends (scope, past) WHERE series = $1 AND cursor.scope = ends.scope";
     let insert = "INSERT INTO bates.aside (series, scope, position) SELECT $1, * FROM UNNEST($2, $3)
                   ON CONFLICT DO NOTHING";
     let series = series.as_str();
-    let keys = column(scopes, |aside| aside.scope.as_str());
-    let ends = column(scopes, |aside| aside.positions.last().map_or(0, |last| integer(last.value() + 1)));
+    let keys = column(scopes, |adopted| adopted.scope.as_str());
+    let ends = column(scopes, |adopted| adopted.positions.last().map_or(0, |last| integer(last.value() + 1)));
     session.execute(raise, &[&series, &keys, &ends]).await?;
-    let each = scopes.iter().flat_map(|SetAside { scope, positions }| {
+    let each = scopes.iter().flat_map(|MovedAdoptions { scope, positions }| {
         positions.iter().map(|position| (scope.as_str(), integer(position.value())))
     });
     let (at, positions): (Vec<&str>, Vec<i64>) = each.unzip();
@@ -158,14 +159,14 @@ async fn pools(session: &Session, series: &SeriesName, pools: &[(ScopeKey, u64)]
     Ok(())
 }
 
-async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Failed> {
-    let (series, scopes) = sql::columns(kept.iter().map(|kept| &kept.document.place));
-    let events = column(kept, |kept| kept.document.event);
+async fn documents(session: &Session, kept: &[MovedDocument]) -> Result<(), Failed> {
+    let (series, scopes) = sql::columns(kept.iter().map(|kept| &kept.document.scope_id));
+    let events = column(kept, |kept| kept.document.id);
     let positions = column(kept, |kept| integer(kept.document.position.value()));
     let numbers = column(kept, |kept| &*kept.document.number);
     let states = column(kept, |kept| kept.document.state.name());
     let bodies = column(kept, |kept| kept.body.as_deref().map(escaped));
-    let tries = column(kept, |kept| i32::try_from(kept.document.tries).unwrap_or(i32::MAX));
+    let tries = column(kept, |kept| i32::try_from(kept.document.attempts).unwrap_or(i32::MAX));
     let errors = column(kept, |kept| kept.document.last_error.as_deref().map(printable));
     let created = column(kept, |kept| micros(kept.document.created));
     let updated = column(kept, |kept| micros(kept.document.updated));
@@ -179,12 +180,12 @@ async fn documents(session: &Session, kept: &[Kept]) -> Result<(), Failed> {
     Ok(())
 }
 
-async fn requests(session: &Session, requests: &[Request]) -> Result<(), Failed> {
-    let (series, scopes) = sql::columns(requests.iter().map(|request| &request.place));
+async fn requests(session: &Session, requests: &[MovedKey]) -> Result<(), Failed> {
+    let (series, scopes) = sql::columns(requests.iter().map(|request| &request.scope_id));
     let callers = column(requests, |request| &*request.idempotency.caller);
     let keys = column(requests, |request| &*request.idempotency.key);
     let digests = column(requests, |request| &request.idempotency.digest[..]);
-    let events = column(requests, |request| request.event);
+    let events = column(requests, |request| request.document_id);
     let positions = column(requests, |request| integer(request.position.value()));
     let numbers = column(requests, |request| &*request.number);
     let pruned = column(requests, |request| request.pruned_as.name());
@@ -196,16 +197,18 @@ async fn requests(session: &Session, requests: &[Request]) -> Result<(), Failed>
 }
 
 async fn gaps(session: &Session, gaps: &[Gap]) -> Result<(), Failed> {
-    let (series, scopes) = sql::columns(gaps.iter().map(|gap| &gap.place));
+    let (series, scopes) = sql::columns(gaps.iter().map(|gap| &gap.scope_id));
     let (firsts, lasts) = sql::bounds(gaps.iter().map(|gap| gap.missing.range));
     let reasons = column(gaps, |gap| gap.missing.reason.name());
-    let seen = column(gaps, |gap| micros(gap.seen));
+    let seen = column(gaps, |gap| micros(gap.first_seen));
     session.execute(GAPS, &[&series, &scopes, &firsts, &lasts, &reasons, &seen]).await?;
     Ok(())
 }
 
-fn ranges<'s>(ranges: impl Iterator<Item = (&'s ScopeKey, Lease)>) -> (Vec<&'s str>, Vec<i64>, Vec<i64>) {
-    let row = |(scope, range): (&'s ScopeKey, Lease)| {
+fn ranges<'s>(
+    ranges: impl Iterator<Item = (&'s ScopeKey, PositionRange)>,
+) -> (Vec<&'s str>, Vec<i64>, Vec<i64>) {
+    let row = |(scope, range): (&'s ScopeKey, PositionRange)| {
         (scope.as_str(), integer(range.from()), integer(range.to() - 1))
     };
     ranges.map(row).collect()

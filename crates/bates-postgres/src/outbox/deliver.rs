@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use bates_core::{
-    Claim, Claimed, Decided, Decision, DecisionRule, DecisionTime, Filter, Place, ScopeKey, Settled,
-    Settlement,
+    ActionCondition, ActionOutcome, ActionRule, ClaimRequest, Claimed, DocumentAction, DocumentFilter,
+    ScopeId, ScopeKey, Settlement, VerdictChange,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -65,9 +65,9 @@ const PRUNE: &str = "WITH old AS MATERIALIZED (
     )
     DELETE FROM bates.document AS removed USING old WHERE removed.event = old.event RETURNING true";
 
-pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
+pub(super) async fn claim(session: &Session, claim: &ClaimRequest) -> Result<Vec<Claimed>, Failed> {
     let (series, limit, bytes) = (claim.series.as_str(), bounded(claim.limit), bounded(claim.bytes.max(1)));
-    let (lasts, is_here) = (millis(claim.lasts), check_not_left(session));
+    let (lasts, is_here) = (millis(claim.ttl), check_not_left(session));
     let of: [&dyn Parameter; 4] = [&series, &limit, &lasts, &bytes];
     let (began, rows, here) = tokio::join!(biased; session.begin(), session.query(CLAIM, &of), is_here);
     began?;
@@ -75,8 +75,8 @@ pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claime
     here?;
     session.commit().await?;
     let read = |row: &Row| Claimed {
-        event: row.get(0),
-        place: Place { series: claim.series.clone(), scope: ScopeKey::from_store(row.get(1)) },
+        document_id: row.get(0),
+        scope_id: ScopeId { series: claim.series.clone(), scope: ScopeKey::from_store(row.get(1)) },
         position: position(row, 2),
         number: row.get::<_, &str>(3).into(),
         body: row.get::<_, Option<&str>>(4).unwrap_or_default().into(),
@@ -87,8 +87,8 @@ pub(super) async fn claim(session: &Session, claim: &Claim) -> Result<Vec<Claime
 }
 
 pub(super) async fn settle(session: &Session, settlements: &[Settlement]) -> Result<u64, Failed> {
-    let settled: Vec<Settled<'_>> = settlements.iter().map(|each| each.verdict.settled()).collect();
-    let events: Vec<Uuid> = settlements.iter().map(|each| each.event).collect();
+    let settled: Vec<VerdictChange<'_>> = settlements.iter().map(|each| each.verdict.change()).collect();
+    let events: Vec<Uuid> = settlements.iter().map(|each| each.document_id).collect();
     // A try that does not fit was never made.
     let attempts: Vec<i32> =
         settlements.iter().map(|each| i32::try_from(each.attempt).unwrap_or(i32::MAX)).collect();
@@ -105,25 +105,33 @@ pub(super) async fn settle(session: &Session, settlements: &[Settlement]) -> Res
     session.commit().await.map(|()| accepted)
 }
 
-pub(super) async fn decide(session: &Session, event: Uuid, decision: Decision) -> Result<Decided, Failed> {
-    let filter = Filter { event: Some(event), ..Filter::default() };
+pub(super) async fn decide(
+    session: &Session,
+    document_id: Uuid,
+    decision: DocumentAction,
+) -> Result<ActionOutcome, Failed> {
+    let filter = DocumentFilter { document_id: Some(document_id), ..DocumentFilter::default() };
     let decided = async {
         let changed = change(session, &filter, decision).await?;
         let found = list::documents(session, &filter, None, 1).await?.pop();
-        Ok(decision.decided(found, changed == 1))
+        Ok(decision.outcome(found, changed == 1))
     };
     session.transact(decided).await
 }
 
 /// Applies a decision to the documents whose state allows it; answers how many. Within a transaction.
-pub(super) async fn change(session: &Session, filter: &Filter, decision: Decision) -> Result<u64, Failed> {
-    let DecisionRule { from, to, when, tries_again } = decision.rule();
+pub(super) async fn change(
+    session: &Session,
+    filter: &DocumentFilter,
+    decision: DocumentAction,
+) -> Result<u64, Failed> {
+    let ActionRule { from, to, condition: when, restarts_attempts: tries_again } = decision.rule();
     let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
     // By the clock, not by the beginning of the transaction, which may have waited.
     let in_time = match when {
-        DecisionTime::Always => "",
-        DecisionTime::BeforeDue => " AND due_at > clock_timestamp()",
-        DecisionTime::Unclaimed => " AND NOT (is_claimed AND due_at > clock_timestamp())",
+        ActionCondition::Always => "",
+        ActionCondition::BeforeDue => " AND due_at > clock_timestamp()",
+        ActionCondition::Unclaimed => " AND NOT (is_claimed AND due_at > clock_timestamp())",
     };
     let begun = "CASE WHEN changed.is_claimed THEN changed.tries ELSE 0 END";
     let (due, tries) = if tries_again { ("to_timestamp(0)", begun) } else { ("NULL", "changed.tries") };

@@ -1,6 +1,6 @@
 //! Documents as they are: one, a page of them, or how many there are. Each is one statement and sees one moment.
 
-use bates_core::{Document, Filter, Place, ScopeKey, SeriesName, State};
+use bates_core::{Document, DocumentFilter, DocumentState, ScopeId, ScopeKey, SeriesName};
 use jiff::Timestamp;
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
@@ -22,9 +22,9 @@ pub(super) struct Condition<'f> {
 }
 
 impl<'f> Condition<'f> {
-    pub(super) fn of(filter: &'f Filter, after: Option<Uuid>) -> Self {
+    pub(super) fn of(filter: &'f DocumentFilter, after: Option<Uuid>) -> Self {
         let text = |text: &'f str| -> Box<dyn Parameter + Send + 'f> { Box::new(text) };
-        let id = |event: Uuid| -> Box<dyn Parameter + Send + 'f> { Box::new(event) };
+        let id = |document_id: Uuid| -> Box<dyn Parameter + Send + 'f> { Box::new(document_id) };
         // PostgreSQL keeps no NUL, so no number has one.
         let number = filter.number.as_deref().filter(|number| !number.contains('\0'));
         let conditions = [
@@ -32,7 +32,7 @@ impl<'f> Condition<'f> {
             ("scope =", filter.scope.as_ref().map(|scope| text(scope.as_str()))),
             ("state =", filter.state.map(|state| text(state.name()))),
             ("number =", number.map(text)),
-            ("event =", filter.event.map(id)),
+            ("event =", filter.document_id.map(id)),
             ("event >", after.map(id)),
         ];
         let is_possible = filter.number.is_some() == number.is_some();
@@ -54,7 +54,7 @@ impl<'f> Condition<'f> {
 
 pub(super) async fn documents(
     session: &Session,
-    filter: &Filter,
+    filter: &DocumentFilter,
     after: Option<Uuid>,
     limit: usize,
 ) -> Result<Vec<Document>, Error> {
@@ -70,12 +70,12 @@ pub(super) async fn documents(
 
 pub(crate) fn read(row: &Row) -> Document {
     Document {
-        event: row.get(0),
-        place: Place { series: name(row, 1), scope: ScopeKey::from_store(row.get(2)) },
+        id: row.get(0),
+        scope_id: ScopeId { series: name(row, 1), scope: ScopeKey::from_store(row.get(2)) },
         position: position(row, 3),
         number: row.get::<_, &str>(4).into(),
         state: state(row, 5),
-        tries: tries(row.get(6)),
+        attempts: tries(row.get(6)),
         last_error: row.get::<_, Option<&str>>(7).map(Into::into),
         created: moment(row.get(8)),
         updated: moment(row.get(9)),
@@ -84,7 +84,7 @@ pub(crate) fn read(row: &Row) -> Document {
     }
 }
 
-pub(super) async fn tally(session: &Session) -> Result<Vec<(SeriesName, State, u64)>, Error> {
+pub(super) async fn tally(session: &Session) -> Result<Vec<(SeriesName, DocumentState, u64)>, Error> {
     let sql = "SELECT series, state, count(*) FROM bates.document GROUP BY series, state";
     let rows = session.query(sql, &[]).await?;
     let mut tally: Vec<_> = rows.iter().map(|row| (name(row, 0), state(row, 1), whole(row, 2))).collect();
@@ -96,8 +96,8 @@ fn name(row: &Row, column: usize) -> SeriesName {
     row.get::<_, &str>(column).parse().expect("only names were written")
 }
 
-fn state(row: &Row, column: usize) -> State {
-    State::named(row.get(column)).expect("the table holds no other state")
+fn state(row: &Row, column: usize) -> DocumentState {
+    DocumentState::from_name(row.get(column)).expect("the table holds no other state")
 }
 
 pub(super) fn moment(micros: i64) -> Timestamp {

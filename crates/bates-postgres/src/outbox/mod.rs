@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bates_core::ledger::Request;
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, DocumentStore, Filter,
-    SeriesName, Settlement, State, StoreResult,
+    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Claimed, Document, DocumentAction,
+    DocumentFilter, DocumentState, DocumentStore, SeriesName, Settlement, StoreResult,
 };
 use uuid::Uuid;
 
@@ -23,20 +23,20 @@ const KEY_BYTES_MAX: usize = 2_048;
 const MILLIS_MAX: f64 = 1000.0 * 365.25 * 86_400_000.0;
 
 impl DocumentStore for PostgresStore {
-    async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
+    async fn assign(&self, assign: AssignRequest) -> Result<Assignment, AssignError> {
         check(&assign)?;
-        let series = assign.place.series.clone();
-        let asked = self.shared.ask(assign.place.clone(), Request::Assign(Box::new(assign))).await;
-        let assigned = asked?.into_assign()?;
-        if assigned.is_new && assigned.state == State::Pending {
+        let series = assign.scope_id.series.clone();
+        let asked = self.shared.ask(assign.scope_id.clone(), Request::Assign(Box::new(assign))).await;
+        let assignment = asked?.into_assign()?;
+        if assignment.is_new && assignment.state == DocumentState::Pending {
             self.notices.wrote(Some(&series));
         }
-        Ok(assigned)
+        Ok(assignment)
     }
 
     async fn documents(
         &self,
-        filter: Filter,
+        filter: DocumentFilter,
         after: Option<Uuid>,
         limit: usize,
     ) -> StoreResult<Vec<Document>> {
@@ -45,61 +45,66 @@ impl DocumentStore for PostgresStore {
     }
 
     /// A claim whose answer was lost ends by itself.
-    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
+    async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Claimed>> {
         let claim = &claim;
         self.done(|session| async move { deliver::claim(&session, claim).await }).await
     }
 
     /// A second try after a lost answer does not count what the first one settled.
-    async fn settle(&self, settled: Vec<Settlement>) -> StoreResult<u64> {
+    async fn settle_claims(&self, settled: Vec<Settlement>) -> StoreResult<u64> {
         let settled = &*settled;
         self.done(|session| async move { deliver::settle(&session, settled).await }).await
     }
 
-    async fn decide(&self, event: Uuid, decision: Decision) -> StoreResult<Decided> {
-        let decided =
-            self.done(|session| async move { deliver::decide(&session, event, decision).await }).await?;
-        if let (Decision::Retry, Decided::Done(document)) = (decision, &decided) {
-            self.notices.wrote(Some(&document.place.series));
+    async fn apply_action(&self, document_id: Uuid, decision: DocumentAction) -> StoreResult<ActionOutcome> {
+        let decided = self
+            .done(|session| async move { deliver::decide(&session, document_id, decision).await })
+            .await?;
+        if let (DocumentAction::Retry, ActionOutcome::Done(document)) = (decision, &decided) {
+            self.notices.wrote(Some(&document.scope_id.series));
         }
         Ok(decided)
     }
 
-    async fn decide_all(&self, filter: Filter, decision: Decision) -> StoreResult<u64> {
+    async fn apply_action_to_all(
+        &self,
+        filter: DocumentFilter,
+        decision: DocumentAction,
+    ) -> StoreResult<u64> {
         let filter = &filter;
         let decided = self.done(|session| async move {
             session.transact(deliver::change(&session, filter, decision)).await
         });
         let decided = decided.await?;
-        if decision == Decision::Retry && decided > 0 {
+        if decision == DocumentAction::Retry && decided > 0 {
             self.notices.wrote(filter.series.as_ref());
         }
         Ok(decided)
     }
 
-    async fn expire(&self, limit: usize) -> StoreResult<u64> {
+    async fn expire_reservations(&self, limit: usize) -> StoreResult<u64> {
         self.done(|session| async move { deliver::expire(&session, limit).await }).await
     }
 
-    async fn prune(&self, age: Duration, limit: usize) -> StoreResult<u64> {
+    async fn prune_documents(&self, age: Duration, limit: usize) -> StoreResult<u64> {
         self.done(|session| async move { deliver::prune(&session, age, limit).await }).await
     }
 
-    async fn woken(&self, series: &SeriesName) {
+    async fn document_notice(&self, series: &SeriesName) {
         self.notices.woken(series).await;
     }
 
-    fn is_told(&self) -> bool {
+    fn receives_notices(&self) -> bool {
         self.notices.is_told()
     }
 
-    async fn tally(&self) -> StoreResult<Vec<(SeriesName, State, u64)>> {
+    async fn count_documents(&self) -> StoreResult<Vec<(SeriesName, DocumentState, u64)>> {
         self.done(|session| async move { Ok(list::tally(&session).await?) }).await
     }
 }
 
 /// Refuses a key that would fail the whole batch.
-fn check(assign: &Assign) -> Result<(), AssignError> {
+fn check(assign: &AssignRequest) -> Result<(), AssignError> {
     let Some(idempotency) = &assign.idempotency else { return Ok(()) };
     let (caller, key) = (&idempotency.caller, &idempotency.key);
     if caller.len() + key.len() > KEY_BYTES_MAX {

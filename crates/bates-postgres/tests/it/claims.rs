@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::store::prelude::*;
-use bates_core::{Decided, Decision, Filter, Settlement, State, Verdict};
-use bates_postgres::{Opening, Settings};
+use bates_core::{ActionOutcome, DocumentAction, DocumentFilter, DocumentState, Settlement, Verdict};
+use bates_postgres::{OpenMode, Settings};
 
 use super::documents::{LONG, claimed, counted, document, started};
 use super::proxy::Cut;
@@ -17,7 +17,7 @@ use super::{connect, opened};
 async fn claims_of_two_nodes_share_no_document() {
     const DOCUMENTS: usize = 300;
     let (server, first) = started(Settings::default()).await;
-    let second = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
+    let second = opened(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     let stores = [Arc::new(first), Arc::new(second)];
     for _ in 1..DOCUMENTS {
         stores[0].assign(document("a")).await.unwrap();
@@ -32,7 +32,7 @@ async fn claims_of_two_nodes_share_no_document() {
                     if claims.is_empty() {
                         return events;
                     }
-                    events.extend(claims.into_iter().map(|claimed| claimed.event));
+                    events.extend(claims.into_iter().map(|claimed| claimed.document_id));
                 }
             })
         })
@@ -42,7 +42,7 @@ async fn claims_of_two_nodes_share_no_document() {
         events.extend(relay.await.unwrap());
     }
     // A relay that saw only what others were claiming stopped early: none of that is left over.
-    events.extend(claimed(&stores[0], DOCUMENTS, LONG).await.into_iter().map(|claimed| claimed.event));
+    events.extend(claimed(&stores[0], DOCUMENTS, LONG).await.into_iter().map(|claimed| claimed.document_id));
     assert_eq!((events.len(), events.iter().collect::<HashSet<_>>().len()), (DOCUMENTS, DOCUMENTS));
 }
 
@@ -64,22 +64,22 @@ async fn a_document_whose_claimer_is_gone_is_claimed_by_another_node() {
     let (server, store) = started(Settings::default()).await;
     let lost = claimed(&store, 1, Duration::from_millis(300)).await;
     drop(store);
-    let store = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
+    let store = opened(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     let again = loop {
         if let Some(claimed) = claimed(&store, 1, LONG).await.pop() {
             break claimed;
         }
     };
-    assert_eq!((again.event, lost[0].attempt, again.attempt), (lost[0].event, 1, 2));
-    let settled = |attempt, verdict| vec![Settlement { event: again.event, attempt, verdict }];
-    assert_eq!(store.settle(settled(1, Verdict::Dead("late".into()))).await, Ok(0));
-    assert_eq!(store.settle(settled(2, Verdict::Delivered)).await, Ok(1));
+    assert_eq!((again.document_id, lost[0].attempt, again.attempt), (lost[0].document_id, 1, 2));
+    let settled = |attempt, verdict| vec![Settlement { document_id: again.document_id, attempt, verdict }];
+    assert_eq!(store.settle_claims(settled(1, Verdict::Dead("late".into()))).await, Ok(0));
+    assert_eq!(store.settle_claims(settled(2, Verdict::Delivered)).await, Ok(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_or_verdict_whose_answer_is_lost_is_neither_lost_nor_done_twice() {
     let (server, proxy, store) = behind_proxy(Duration::from_secs(30)).await;
-    let event = store.assign(document("a")).await.unwrap().event;
+    let document_id = store.assign(document("a")).await.unwrap().document_id;
     proxy.cut(Cut::Before);
     // Until PostgreSQL has noticed that the first try is gone, it holds the document.
     let first = loop {
@@ -94,17 +94,21 @@ async fn a_claim_or_verdict_whose_answer_is_lost_is_neither_lost_nor_done_twice(
     // As if its time had come.
     client.batch_execute("UPDATE bates.document SET due_at = now()").await.unwrap();
     let claims = claimed(&store, 1, LONG).await;
-    assert_eq!((claims[0].event, claims[0].attempt), (event, 3));
+    assert_eq!((claims[0].document_id, claims[0].attempt), (document_id, 3));
     for cut in [Cut::Before, Cut::After] {
         proxy.cut(cut);
-        let verdict = Verdict::Again(Duration::ZERO, "down".into());
-        let settled = store.settle(vec![Settlement { event, attempt: 3, verdict }]).await.unwrap();
+        let verdict = Verdict::RetryAfter(Duration::ZERO, "down".into());
+        let settled =
+            store.settle_claims(vec![Settlement { document_id, attempt: 3, verdict }]).await.unwrap();
         assert_eq!(settled, u64::from(cut == Cut::Before), "{cut:?}");
     }
     proxy.cut(Cut::After);
-    assert!(matches!(store.decide(event, Decision::Abandon).await, Ok(Decided::Done(_))), "twice is once");
-    let kept = store.documents(Filter::default(), None, 10).await.unwrap();
-    assert_eq!((kept.len(), kept[0].state, kept[0].tries), (1, State::Abandoned, 3));
+    assert!(
+        matches!(store.apply_action(document_id, DocumentAction::Abandon).await, Ok(ActionOutcome::Done(_))),
+        "twice is once"
+    );
+    let kept = store.documents(DocumentFilter::default(), None, 10).await.unwrap();
+    assert_eq!((kept.len(), kept[0].state, kept[0].attempts), (1, DocumentState::Abandoned, 3));
 }
 
 /// Verdicts and decisions about the same documents, each in another order: none waits for one that waits for it.
@@ -112,7 +116,7 @@ async fn a_claim_or_verdict_whose_answer_is_lost_is_neither_lost_nor_done_twice(
 async fn verdicts_and_decisions_in_any_order_never_deadlock() {
     const DOCUMENTS: usize = 200;
     let (server, first) = started(Settings::default()).await;
-    let second = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
+    let second = opened(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     for _ in 1..DOCUMENTS {
         first.assign(document("a")).await.unwrap();
     }
@@ -122,20 +126,20 @@ async fn verdicts_and_decisions_in_any_order_never_deadlock() {
         let failed = |verdict: Verdict| {
             move |claimed: &bates_core::Claimed| {
                 let verdict = verdict.clone();
-                Settlement { event: claimed.event, attempt: claimed.attempt, verdict }
+                Settlement { document_id: claimed.document_id, attempt: claimed.attempt, verdict }
             }
         };
-        let again = failed(Verdict::Again(Duration::ZERO, "down".into()));
+        let again = failed(Verdict::RetryAfter(Duration::ZERO, "down".into()));
         let (forward, backward) =
             (claims.iter().map(&again).collect(), claims.iter().rev().map(&again).collect());
         let (one, other, retried) = tokio::join!(
-            first.settle(forward),
-            second.settle(backward),
-            second.decide_all(Filter::default(), Decision::Retry)
+            first.settle_claims(forward),
+            second.settle_claims(backward),
+            second.apply_action_to_all(DocumentFilter::default(), DocumentAction::Retry)
         );
         assert!(one.unwrap() + other.unwrap() <= DOCUMENTS as u64, "each try has one verdict");
         assert_eq!(retried, Ok(DOCUMENTS as u64));
-        first.decide_all(Filter::default(), Decision::Retry).await.unwrap();
+        first.apply_action_to_all(DocumentFilter::default(), DocumentAction::Retry).await.unwrap();
     }
     drop((first, second));
     super::keys::no_deadlock(&server).await;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bates_core::store::prelude::*;
-use bates_core::{Record, RecordFilter, Renewal, Server, Settling};
-use bates_postgres::{Address, Opening, PostgresStore, Settings};
+use bates_core::{AuditFilter, AuditRecord, PoolSettlement, RenewRequest, ServerIdentity};
+use bates_postgres::{Address, OpenMode, PostgresStore, Settings};
 use bates_testkit::{DataSet, PrivatePgBouncer, PrivatePostgres, conformance, exercise_move};
 
 /// A database of its own in a server that the claims share which are tested just now.
@@ -64,7 +64,7 @@ impl DataSet for InDatabase {
     async fn open(&self) -> PostgresStore {
         // Nothing is claimed of how fast it is.
         let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };
-        PostgresStore::open(&self.address, patient, Opening::New).await.unwrap()
+        PostgresStore::open(&self.address, patient, OpenMode::New).await.unwrap()
     }
 }
 
@@ -78,7 +78,7 @@ conformance!(super::fresh);
 
 #[test]
 fn random_histories_are_as_the_model_says() {
-    bates_testkit::histories_hold(fresh, 50);
+    bates_testkit::check_random_histories(fresh, 50);
 }
 
 /// Fault 10, in transaction mode: four connections to the server for all who ask, each transaction on another.
@@ -109,25 +109,25 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
     for name in ["first", "second"] {
         super::database(&server, name).await;
     }
-    let from = open("first", Opening::New).await.unwrap();
-    exercise_move(&from, open("second", Opening::New).await.unwrap()).await;
-    let left = open("first", Opening::Existing).await.err().unwrap().to_string();
+    let from = open("first", OpenMode::New).await.unwrap();
+    exercise_move(&from, open("second", OpenMode::New).await.unwrap()).await;
+    let left = open("first", OpenMode::Existing).await.err().unwrap().to_string();
     assert!(left.contains("was left for to"), "{left}");
     // A node that runs notices it with its next grant, and no operator can undo it by mistake.
     let refused = from.accept().await.unwrap_err().to_string();
     assert!(refused.contains("was left for to"), "{refused}");
-    let place = bates_core::Place {
+    let scope_id = bates_core::ScopeId {
         series: "short".parse().unwrap(),
         scope: bates_core::ScopeKey::new([], None).unwrap(),
     };
-    let want = bates_core::Want {
-        place,
+    let want = bates_core::GrantRequest {
+        scope_id,
         count: 1,
-        least: 1,
+        count_needed: 1,
         start: 0,
         end: 10_000,
         scopes_max: 10,
-        purpose: bates_core::Purpose::Lease,
+        purpose: bates_core::GrantPurpose::Hold,
         promise: None,
         held_from: None,
     };
@@ -139,28 +139,30 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
 
 /// Who still has numbers of a store that was left in memory is told that they cannot be given.
 async fn nothing_is_recorded(left: &PostgresStore) {
-    let before = left.records(RecordFilter::default(), None, 10_000).await.unwrap();
-    let record = Record { id: uuid::Uuid::now_v7(), ..before[0].clone() };
+    let before = left.records(AuditFilter::default(), None, 10_000).await.unwrap();
+    let record = AuditRecord { id: uuid::Uuid::now_v7(), ..before[0].clone() };
     let refused = left.record(vec![record]).await.unwrap_err().to_string();
     assert!(refused.contains("was left for to"), "{refused}");
-    assert_eq!(left.records(RecordFilter::default(), None, 10_000).await.unwrap(), before);
+    assert_eq!(left.records(AuditFilter::default(), None, 10_000).await.unwrap(), before);
 }
 
 /// Of a store that was left: nobody would hear of it where they are now.
 async fn nothing_is_written_about_pools(left: &PostgresStore) {
-    let place = |scope| bates_core::Place {
+    let scope_id = |scope| bates_core::ScopeId {
         series: "carried".parse().unwrap(),
         scope: bates_core::ScopeKey::new([("scope", scope)], None).unwrap(),
     };
-    let known = left.pool(place("pooled")).await.unwrap();
-    let server = Server { run: "run".into(), replication: "replication".into() };
-    let made = left.pool(place("new")).await.map(drop);
-    let renewed = left.renew_pool(place("pooled"), Renewal { seen: 42, server }).await.map(drop);
-    let settled = left.settle_pool(place("pooled"), Settling { epoch: 42, ..Settling::default() }).await;
+    let known = left.pool(scope_id("pooled")).await.unwrap();
+    let server = ServerIdentity { run: "run".into(), replication: "replication".into() };
+    let made = left.pool(scope_id("new")).await.map(drop);
+    let renewed =
+        left.renew_pool(scope_id("pooled"), RenewRequest { expected_epoch: 42, server }).await.map(drop);
+    let settled =
+        left.settle_pool(scope_id("pooled"), PoolSettlement { epoch: 42, ..PoolSettlement::default() }).await;
     for refused in [made, renewed, settled] {
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("was left for to"), "{refused}");
     }
-    assert_eq!(left.pool(place("pooled")).await, Ok(known));
+    assert_eq!(left.pool(scope_id("pooled")).await, Ok(known));
     assert_eq!(left.pools("carried".parse().unwrap(), None, 10).await.unwrap().len(), 2);
 }

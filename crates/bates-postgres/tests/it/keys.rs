@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bates_core::store::prelude::*;
-use bates_core::{AssignError, Assigned, Lease, Store};
-use bates_postgres::{Opening, Settings};
+use bates_core::{AssignError, Assignment, PositionRange, Store};
+use bates_postgres::{OpenMode, Settings};
 use bates_testkit::PrivatePostgres;
 use tokio_postgres::Client;
 
 use super::documents::{STRAYS, WAITING, counted, in_line, keyed, numbers, started};
 use super::proxy::Cut;
 use super::unknown::{SHORT, behind_proxy};
-use super::{connect, opened, place};
+use super::{connect, opened, scope_id};
 
 /// Reads how often PostgreSQL broke a deadlock, once all sessions have told.
 pub(crate) async fn no_deadlock(server: &PrivatePostgres) {
@@ -39,13 +39,13 @@ async fn a_commit_that_is_cut_numbers_its_document_once_and_its_key_tells_which(
             let given = store.assign(keyed(scope, &key)).await.unwrap();
             assert_eq!((&*given.number, given.is_new), (&*number, true), "{cut:?}: no gap");
             let again = store.assign(keyed(scope, &key)).await.unwrap();
-            assert_eq!(again, Assigned { is_new: false, ..given }, "{cut:?}");
+            assert_eq!(again, Assignment { is_new: false, ..given }, "{cut:?}");
             expected.push(number.into_boxed_str());
         }
     }
     expected.sort_unstable();
     assert_eq!(numbers(&store).await, expected, "one document each");
-    assert_eq!(store.ledger(place("a")).await, Ok(vec![Lease::new(1, 5).unwrap()]));
+    assert_eq!(store.issued_ranges(scope_id("a")).await, Ok(vec![PositionRange::new(1, 5).unwrap()]));
     assert_eq!(counted(&connect(&server.url()).await, "SELECT count(*) FROM bates.burned").await, 0);
 }
 
@@ -53,7 +53,7 @@ async fn a_commit_that_is_cut_numbers_its_document_once_and_its_key_tells_which(
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_node_cannot_look_up_another_tells_by_its_key() {
     let (server, proxy, cut_off) = behind_proxy(SHORT).await;
-    let other = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
+    let other = opened(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     let cut_off = Arc::new(cut_off);
     cut_off.assign(keyed("a", "before")).await.unwrap();
     for (cut, key, number) in [(Cut::After, "made", "a-2"), (Cut::Before, "not made", "a-3")] {
@@ -63,7 +63,7 @@ async fn what_a_node_cannot_look_up_another_tells_by_its_key() {
         proxy.has_cut().await;
         // Longer than patience: a document is neither burned nor given up.
         for _ in 0..3 {
-            assert!(cut_off.cursor(place("a")).await.is_err());
+            assert!(cut_off.cursor(scope_id("a")).await.is_err());
         }
         assert!(!waiting.is_finished(), "{cut:?}");
         let told = other.assign(keyed("a", key)).await.unwrap();
@@ -72,7 +72,7 @@ async fn what_a_node_cannot_look_up_another_tells_by_its_key() {
         let late = waiting.await.unwrap();
         assert_eq!(late.is_ok(), cut == Cut::After, "{late:?}");
         let again = cut_off.assign(keyed("a", key)).await.unwrap();
-        assert_eq!((again.event, &*again.number, again.is_new), (told.event, number, false));
+        assert_eq!((again.document_id, &*again.number, again.is_new), (told.document_id, number, false));
     }
     assert_eq!(numbers(&other).await, ["a-1", "a-2", "a-3"].map(Into::into));
 }
@@ -80,7 +80,7 @@ async fn what_a_node_cannot_look_up_another_tells_by_its_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_that_are_asked_the_same_at_once_give_one_number() {
     let (server, one) = started(Settings::default()).await;
-    let other = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
+    let other = opened(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     let mut expected: BTreeSet<Box<str>> = numbers(&one).await.into_iter().collect();
     for at in 0..100 {
         let key = format!("key {at}");
@@ -91,7 +91,7 @@ async fn two_nodes_that_are_asked_the_same_at_once_give_one_number() {
             theirs.idempotency.as_mut().unwrap().digest = [2; 32];
         }
         let (one, other) = tokio::join!(one.assign(keyed(&scope, &key)), other.assign(theirs));
-        let told: Vec<Assigned> = [&one, &other].into_iter().flatten().cloned().collect();
+        let told: Vec<Assignment> = [&one, &other].into_iter().flatten().cloned().collect();
         assert_eq!(told.iter().filter(|told| told.is_new).count(), 1, "{one:?} {other:?}");
         if at % 4 == 0 {
             assert!([one, other].contains(&Err(AssignError::KeyReused)));
@@ -119,7 +119,7 @@ async fn about_to_use(server: &PrivatePostgres, key: &str) -> Client {
 async fn who_waits_for_a_key_has_no_cursor_meanwhile() {
     let settings = Settings { patience: Duration::from_mins(1), ..Settings::default() };
     let (server, one) = started(settings).await;
-    let other = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
+    let other = opened(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     let (user, client) = (about_to_use(&server, "k").await, connect(&server.url()).await);
     let waits = in_line(&one, keyed("a", "k")).await;
     while counted(&client, WAITING).await == 0 {}
@@ -134,7 +134,7 @@ async fn who_waits_for_a_key_has_no_cursor_meanwhile() {
 async fn nodes_take_keys_in_one_order_however_they_are_asked() {
     let settings = Settings { connections: 1, patience: Duration::from_mins(1) };
     let (server, one) = started(settings).await;
-    let other = opened(&server.url(), settings, Opening::Existing).await.unwrap();
+    let other = opened(&server.url(), settings, OpenMode::Existing).await.unwrap();
     let (gate, middle) = (about_to_use(&server, "gate").await, about_to_use(&server, "m").await);
     let waiting = connect(&server.url()).await;
     let mut asked = vec![in_line(&one, keyed("b", "gate")).await, in_line(&other, keyed("c", "gate")).await];
@@ -166,7 +166,7 @@ const ROUNDS: usize = 5;
 
 /// What a writer is told, by key. All ask for the same keys at about the same time, pairs of them on two nodes in the
 /// same order, and each for another scope: so nothing but the key itself keeps them apart.
-async fn write(store: Arc<impl Store>, writer: usize) -> Vec<((usize, usize), Assigned)> {
+async fn write(store: Arc<impl Store>, writer: usize) -> Vec<((usize, usize), Assignment)> {
     let mut told = Vec::new();
     for round in 0..ROUNDS {
         for step in 0..KEYS {
@@ -195,7 +195,7 @@ async fn fifty_writers_whose_sessions_are_ended_get_one_number_a_key_without_gap
 async fn fifty_writers(are_ended: bool) -> PrivatePostgres {
     let settings = Settings { patience: Duration::from_mins(1), ..Settings::default() };
     let (server, first) = started(settings).await;
-    let second = opened(&server.url(), settings, Opening::Existing).await.unwrap();
+    let second = opened(&server.url(), settings, OpenMode::Existing).await.unwrap();
     let stores = [Arc::new(first), Arc::new(second)];
     let is_over = Arc::new(AtomicBool::new(!are_ended));
     let ending = tokio::spawn(end_sessions(server.url(), is_over.clone()));
@@ -206,7 +206,7 @@ async fn fifty_writers(are_ended: bool) -> PrivatePostgres {
     for writer in writers {
         for (key, told) in writer.await.unwrap() {
             firsts += usize::from(told.is_new);
-            by_key.entry(key).or_default().insert((told.number, told.event));
+            by_key.entry(key).or_default().insert((told.number, told.document_id));
         }
     }
     is_over.store(true, Ordering::SeqCst);
@@ -219,7 +219,7 @@ async fn fifty_writers(are_ended: bool) -> PrivatePostgres {
     assert_eq!(numbers(&stores[0]).await, all, "a document each, besides the one that began");
     let mut issued = 0;
     for scope in 0..7 {
-        let ledger = stores[0].ledger(place(&format!("s{scope}"))).await.unwrap();
+        let ledger = stores[0].issued_ranges(scope_id(&format!("s{scope}"))).await.unwrap();
         assert_eq!((ledger.len(), ledger[0].from()), (1, 1), "no gap");
         issued += ledger[0].to() - 1;
     }

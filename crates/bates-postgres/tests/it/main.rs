@@ -17,8 +17,8 @@ mod tls;
 mod unknown;
 
 use bates_core::store::prelude::*;
-use bates_core::{Definition, Place, Purpose, ScopeKey, Want};
-use bates_postgres::{Address, OpenError, Opening, PostgresStore, Settings};
+use bates_core::{Definition, GrantPurpose, GrantRequest, ScopeId, ScopeKey};
+use bates_postgres::{Address, OpenError, OpenMode, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 use tokio_postgres::{Client, NoTls};
 
@@ -38,21 +38,21 @@ pub(crate) async fn database(server: &PrivatePostgres, name: &str) -> String {
 pub(crate) async fn opened(
     url: &str,
     settings: Settings,
-    opening: Opening,
+    opening: OpenMode,
 ) -> Result<PostgresStore, OpenError> {
     PostgresStore::open(&Address::parse(url).unwrap(), settings, opening).await
 }
 
-pub(crate) fn place(scope: &str) -> Place {
+pub(crate) fn scope_id(scope: &str) -> ScopeId {
     let scope = ScopeKey::new([("scope", scope)], None).unwrap();
-    Place { series: "document".parse().unwrap(), scope }
+    ScopeId { series: "document".parse().unwrap(), scope }
 }
 
-pub(crate) fn want(scope: &str, count: u64, purpose: Purpose) -> Want {
-    Want {
-        place: place(scope),
+pub(crate) fn want(scope: &str, count: u64, purpose: GrantPurpose) -> GrantRequest {
+    GrantRequest {
+        scope_id: scope_id(scope),
         count,
-        least: count,
+        count_needed: count,
         start: 1,
         end: 1_000_000,
         scopes_max: 1_000,

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Definition, NamedStore, Place, Position, Promise, PromiseChange, ScopeKey, SeriesName, SystemRuntime,
-    leave_store,
+    Definition, NamedStore, Position, Promise, PromiseChange, ScopeId, ScopeKey, SeriesName, SystemRuntime,
+    mark_left,
 };
-use bates_postgres::{Address, Opening, PostgresStore, Settings};
+use bates_postgres::{Address, OpenMode, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
 fn name() -> SeriesName {
     "ticket".parse().unwrap()
 }
 
-fn place() -> Place {
-    Place { series: name(), scope: ScopeKey::new([], None).unwrap() }
+fn scope_id() -> ScopeId {
+    ScopeId { series: name(), scope: ScopeKey::new([], None).unwrap() }
 }
 
 fn definition(series: &str) -> Definition {
@@ -36,7 +36,7 @@ fn definition(series: &str) -> Definition {
 async fn open(address: &Address) -> PostgresStore {
     // Nothing is claimed of how fast it is.
     let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };
-    PostgresStore::open(address, patient, Opening::New).await.unwrap()
+    PostgresStore::open(address, patient, OpenMode::New).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,10 +44,10 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
     let server = PrivatePostgres::start().unwrap();
     let store = open(&Address::parse(&server.url()).unwrap()).await;
     store.pin(definition("ticket"), None).await.unwrap();
-    leave_store(&SystemRuntime, NamedStore::new(&store, "here"), "there").await.unwrap();
+    mark_left(&SystemRuntime, NamedStore::new(&store, "here"), "there").await.unwrap();
     let refusals = [
-        store.raise_floor(place(), 1_000).await.unwrap_err(),
-        store.set_aside(place(), vec![Position::MIN]).await.unwrap_err(),
+        store.raise_floor(scope_id(), 1_000).await.unwrap_err(),
+        store.adopt_positions(scope_id(), vec![Position::MIN]).await.unwrap_err(),
         store
             .change_promise(name(), PromiseChange { from: Promise::Unique, to: Promise::Gapless }, None)
             .await
@@ -59,7 +59,7 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
     for refused in refusals {
         assert!(refused.to_string().contains("was left for there"), "{refused}");
     }
-    assert_eq!(store.cursor(place()).await, Ok(None));
+    assert_eq!(store.cursor(scope_id()).await, Ok(None));
     assert_eq!(store.definitions().await.unwrap().len(), 1);
 }
 
@@ -74,8 +74,11 @@ async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with
         operator.pin(definition("ticket"), None).await.unwrap();
         let command = async {
             match round % 3 {
-                0 => operator.raise_floor(place(), 1_000).await.map(drop),
-                1 => operator.set_aside(place(), Position::new(999).into_iter().collect()).await.map(drop),
+                0 => operator.raise_floor(scope_id(), 1_000).await.map(drop),
+                1 => operator
+                    .adopt_positions(scope_id(), Position::new(999).into_iter().collect())
+                    .await
+                    .map(drop),
                 _ => {
                     let change = operator.change_promise(
                         name(),
@@ -91,11 +94,11 @@ async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with
             for _ in 0..round * 8 {
                 tokio::task::yield_now().await;
             }
-            leave_store(&SystemRuntime, NamedStore::new(&mover, "here"), "there").await.unwrap();
-            let cursor = mover.cursor(place()).await.unwrap().map_or(1, |cursor| cursor.next);
-            let aside = mover.all_aside(name(), None, 10).await.unwrap().len();
+            mark_left(&SystemRuntime, NamedStore::new(&mover, "here"), "there").await.unwrap();
+            let cursor = mover.cursor(scope_id()).await.unwrap().map_or(1, |cursor| cursor.next);
+            let adopted = mover.moved_adoptions(name(), None, 10).await.unwrap().len();
             let promise = mover.definitions().await.unwrap()[0].0.promise;
-            cursor == 1_000 || aside == 1 || promise == Some(Promise::Gapless)
+            cursor == 1_000 || adopted == 1 || promise == Some(Promise::Gapless)
         };
         let (answer, is_copied) = tokio::join!(command, leave);
         assert_eq!(answer.is_ok(), is_copied, "round {round}: {answer:?}");

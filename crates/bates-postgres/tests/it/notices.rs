@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Claimed, Content, Decision, Delivering, Delivery, Filter, Machine, Relay, RelaySettings, ScopeName,
-    SeriesSpec, Settlement, Sink, State, SystemRuntime, Undelivered, Verdict,
+    Claimed, DeliverFuture, Delivery, DeliveryError, DocumentAction, DocumentContent, DocumentFilter,
+    DocumentState, Machine, Relay, RelaySettings, ScopeParams, SeriesSpec, Settlement, Sink, SystemRuntime,
+    Verdict,
 };
-use bates_postgres::{Opening, PostgresStore, Settings};
+use bates_postgres::{OpenMode, PostgresStore, Settings};
 use bates_testkit::{PrivatePgBouncer, PrivatePostgres};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -22,10 +23,10 @@ use super::{connect, opened, pinned};
 struct Taking(mpsc::UnboundedSender<Box<str>>);
 
 impl Sink for Taking {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
         Box::pin(async {
             let taken = deliveries.iter().map(|delivery| self.0.send(delivery.number.clone()));
-            taken.map(|sent| sent.map_err(|_| Undelivered::Unavailable("nobody counts".into()))).collect()
+            taken.map(|sent| sent.map_err(|_| DeliveryError::Unavailable("nobody counts".into()))).collect()
         })
     }
 
@@ -46,21 +47,22 @@ struct Node {
 
 impl Node {
     async fn open(url: &str) -> Self {
-        let store = Arc::new(opened(url, Settings::default(), Opening::New).await.unwrap());
+        let store = Arc::new(opened(url, Settings::default(), OpenMode::New).await.unwrap());
         let spec = SeriesSpec { has_sink: true, ..SeriesSpec::new("letter".parse().unwrap(), "L{seq}") };
         let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemRuntime)).await.unwrap();
         Self { store, machine: Arc::new(machine) }
     }
 
     async fn number(&self) -> Box<str> {
-        let (entry, content) = (self.machine.named("letter").unwrap(), Content::Document("{}".into()));
-        self.machine.assign(&entry, ScopeName::default(), content, None, "test").await.unwrap().number
+        let (entry, content) =
+            (self.machine.series("letter").unwrap(), DocumentContent::Document("{}".into()));
+        self.machine.assign(&entry, ScopeParams::default(), content, None, "test").await.unwrap().number
     }
 
     fn deliver(&self, poll: Duration) -> Delivered {
         let ((sender, taken), (stop, stopped)) = (mpsc::unbounded_channel(), watch::channel(false));
         let settings = RelaySettings { poll, ..RelaySettings::default() };
-        let entry = self.machine.named("letter").unwrap();
+        let entry = self.machine.series("letter").unwrap();
         let relay = Relay::new(self.machine.clone(), entry, Box::new(Taking(sender)), settings);
         Delivered { taken, stop, running: tokio::spawn(relay.run(stopped)) }
     }
@@ -90,9 +92,9 @@ impl Delivered {
 
 /// Two nodes that hear each other.
 async fn two_nodes(server: &PrivatePostgres) -> [PostgresStore; 2] {
-    let first = opened(&server.url(), Settings::default(), Opening::New).await.unwrap();
+    let first = opened(&server.url(), Settings::default(), OpenMode::New).await.unwrap();
     pinned(&first).await;
-    let second = opened(&server.url(), Settings::default(), Opening::Existing).await.unwrap();
+    let second = opened(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     hears(&first).await;
     hears(&second).await;
     [first, second]
@@ -101,7 +103,7 @@ async fn two_nodes(server: &PrivatePostgres) -> [PostgresStore; 2] {
 /// Waits until a node hears others, and forgets what it may have missed before.
 async fn hears(store: &PostgresStore) {
     is_woken(store, "document");
-    while !store.is_told() {
+    while !store.receives_notices() {
         tokio::task::yield_now().await;
     }
     while is_woken(store, "document") {}
@@ -109,12 +111,12 @@ async fn hears(store: &PostgresStore) {
 
 fn is_woken(store: &PostgresStore, series: &str) -> bool {
     let series = series.parse().unwrap();
-    let woken = std::pin::pin!(store.woken(&series));
+    let woken = std::pin::pin!(store.document_notice(&series));
     woken.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
 }
 
 async fn woken(store: &PostgresStore, series: &str) {
-    store.woken(&series.parse().unwrap()).await;
+    store.document_notice(&series.parse().unwrap()).await;
 }
 
 /// Sessions of nodes that are apart, and did this last.
@@ -139,20 +141,20 @@ async fn what_one_node_numbers_another_delivers_because_it_is_told() {
 async fn a_node_hears_others_and_not_itself_and_of_decisions_as_of_documents() {
     let server = PrivatePostgres::start().unwrap();
     let [first, second] = two_nodes(&server).await;
-    let event = first.assign(document("a")).await.unwrap().event;
+    let document_id = first.assign(document("a")).await.unwrap().document_id;
     woken(&second, "document").await;
     first.assign(document("a")).await.unwrap();
     woken(&second, "document").await;
     let dead = |claimed: Claimed| {
         let verdict = Verdict::Dead("bad".into());
-        Settlement { event: claimed.event, attempt: claimed.attempt, verdict }
+        Settlement { document_id: claimed.document_id, attempt: claimed.attempt, verdict }
     };
     let settled = claimed(&first, 10, LONG).await.into_iter().map(dead).collect();
-    assert_eq!(first.settle(settled).await, Ok(2));
-    first.decide(event, Decision::Retry).await.unwrap();
+    assert_eq!(first.settle_claims(settled).await, Ok(2));
+    first.apply_action(document_id, DocumentAction::Retry).await.unwrap();
     woken(&second, "document").await;
-    let all = Filter { state: Some(State::Dead), ..Filter::default() };
-    assert_eq!(first.decide_all(all, Decision::Retry).await, Ok(1));
+    let all = DocumentFilter { state: Some(DocumentState::Dead), ..DocumentFilter::default() };
+    assert_eq!(first.apply_action_to_all(all, DocumentAction::Retry).await, Ok(1));
     woken(&second, "document").await;
     // Words arrive in order: this one behind all of its own.
     assert!(!is_woken(&first, "last"));
@@ -209,5 +211,5 @@ async fn behind_pgbouncer_nothing_is_heard_and_everything_delivered() {
     hears(&direct.store).await;
     delivered.all_of(&writer, 5).await;
     delivered.stop().await;
-    assert!(!writer.store.is_told() && !other.store.is_told());
+    assert!(!writer.store.receives_notices() && !other.store.receives_notices());
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use bates_postgres::{OpenError, Opening, PostgresStore, Settings};
+use bates_postgres::{OpenError, OpenMode, PostgresStore, Settings};
 use bates_testkit::{PrivatePostgres, certificates};
 
 use super::{connect, opened};
@@ -35,7 +35,7 @@ async fn open(server: &PrivatePostgres, host: &str, query: &str) -> Result<bool,
     let url =
         format!("postgres://postgres@{host}:{}/postgres?application_name={name}&{query}", server.port());
     let settings = Settings { patience: Duration::from_secs(2), ..Settings::default() };
-    let _store: PostgresStore = opened(&url, settings, Opening::New).await?;
+    let _store: PostgresStore = opened(&url, settings, OpenMode::New).await?;
     let sql =
         "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = $1";
     Ok(connect(&server.url()).await.query_one(sql, &[&name]).await.unwrap().get(0))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bates_prefetch::{CloseError, Empty, Prefetch, Prefetched};
+use bates_prefetch::{CloseError, Prefetch, Prefetched, TakeError};
 use tokio::time::{Instant, timeout};
 
 use super::filling::until;
@@ -11,26 +11,26 @@ use super::source::{Counting, REPORT_TIME};
 #[tokio::test]
 async fn closing_waits_until_all_is_given_back_and_ends_every_handle() {
     let source = Counting::new();
-    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
+    let numbers = source.prefetch(Prefetch::new(100).at_most(100));
     numbers.next().await.unwrap();
     let other = numbers.clone();
     assert_eq!(numbers.close().await.unwrap(), 99);
     assert_eq!(source.used(), [1]);
-    assert!(matches!(other.try_next(), Err(Empty::Closed)));
-    assert!(matches!(other.next().await, Err(Empty::Closed)));
+    assert!(matches!(other.try_next(), Err(TakeError::Closed)));
+    assert!(matches!(other.next().await, Err(TakeError::Closed)));
 }
 
 #[tokio::test]
 async fn closing_waits_also_for_what_is_on_its_way() {
     let source = Counting::new();
-    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
-    until(|| numbers.at_hand() == 100).await;
+    let numbers = source.prefetch(Prefetch::new(100).at_most(100));
+    until(|| numbers.cached() == 100).await;
     source.answers.forget_permits(usize::MAX);
     while source.books(|books| books.asked.len()) < 2 {
         numbers.try_next().unwrap();
         tokio::task::yield_now().await;
     }
-    let taken = 100 - numbers.at_hand();
+    let taken = 100 - numbers.cached();
     let (closed, ()) = tokio::join!(numbers.close(), async { source.answers.add_permits(1) });
     assert!(closed.as_ref().is_ok_and(|closed| *closed > 100 - taken), "{closed:?}");
     assert_eq!(source.used(), (1..=taken).collect::<Vec<_>>());
@@ -41,24 +41,24 @@ async fn closing_waits_also_for_what_is_on_its_way() {
 fn a_buffer_whose_runtime_has_ended_answers_errors_and_does_not_wait() {
     let source = Counting::new();
     let gone = tokio::runtime::Runtime::new().unwrap();
-    let numbers = gone.block_on(async { source.prefetch(Prefetch::of(10)) });
+    let numbers = gone.block_on(async { source.prefetch(Prefetch::new(10)) });
     gone.block_on(numbers.next()).unwrap();
     drop(gone);
     let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    assert!(matches!(other.block_on(numbers.take(1_000)), Err(Empty::Closed)));
+    assert!(matches!(other.block_on(numbers.take(1_000)), Err(TakeError::Closed)));
     assert!(matches!(other.block_on(numbers.close()), Err(CloseError::RuntimeEnded { numbers: 9 })));
     let handle = other.handle().clone();
     drop(other);
-    let never_ran = Prefetched::new(source, Prefetch::of(10), &handle);
+    let never_ran = Prefetched::new(source, Prefetch::new(10), &handle);
     let other = tokio::runtime::Runtime::new().unwrap();
-    assert!(matches!(other.block_on(never_ran.next()), Err(Empty::Closed)));
+    assert!(matches!(other.block_on(never_ran.next()), Err(TakeError::Closed)));
     assert!(matches!(other.block_on(never_ran.close()), Err(CloseError::RuntimeEnded { numbers: 0 })));
 }
 
 #[tokio::test]
 async fn closing_says_if_the_source_could_not_be_told() {
     let source = Counting::new();
-    let numbers = source.prefetch(Prefetch::of(10));
+    let numbers = source.prefetch(Prefetch::new(10));
     numbers.next().await.unwrap();
     source.books(|books| books.is_away = true);
     let error = numbers.close().await.unwrap_err();
@@ -72,7 +72,7 @@ async fn closing_says_if_the_source_could_not_be_told() {
 #[tokio::test]
 async fn a_close_that_was_cancelled_is_answered_to_the_next_caller() {
     let source = Counting::new();
-    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
+    let numbers = source.prefetch(Prefetch::new(100).at_most(100));
     numbers.next().await.unwrap();
     source.reports.forget_permits(usize::MAX);
     assert!(timeout(Duration::from_millis(1), numbers.close()).await.is_err(), "no report is answered");
@@ -86,7 +86,7 @@ async fn a_close_that_was_cancelled_is_answered_to_the_next_caller() {
 #[tokio::test]
 async fn two_callers_of_close_get_the_same_answer_when_everything_is_written() {
     let source = Counting::new();
-    let numbers = source.prefetch(Prefetch::of(100).at_most(100));
+    let numbers = source.prefetch(Prefetch::new(100).at_most(100));
     numbers.next().await.unwrap();
     source.reports.forget_permits(usize::MAX);
     let close = |numbers: Prefetched<Counting>, source: Counting| async move {
@@ -104,13 +104,13 @@ async fn two_callers_of_close_get_the_same_answer_when_everything_is_written() {
 #[tokio::test(start_paused = true)]
 async fn closing_takes_one_time_limit_for_all_leases() {
     let source = Counting::written(None);
-    let numbers = source.prefetch(Prefetch::of(10).at_most(10));
+    let numbers = source.prefetch(Prefetch::new(10).at_most(10));
     for _ in 0..5 {
         // Half of the buffer is left each time, so that leases pile up.
         numbers.take(3).await.unwrap();
-        until(|| numbers.at_hand() >= 6).await;
+        until(|| numbers.cached() >= 6).await;
     }
-    let (open, unused) = (source.books(|books| books.open.len()), numbers.at_hand());
+    let (open, unused) = (source.books(|books| books.open.len()), numbers.cached());
     assert!(open > 1, "several leases are open");
     source.reports.forget_permits(usize::MAX);
     let began = Instant::now();
@@ -126,8 +126,8 @@ async fn closing_takes_one_time_limit_for_all_leases() {
 #[tokio::test]
 async fn rejected_positions_are_not_counted_as_numbers() {
     let source = Counting::with_every_third();
-    let numbers = source.prefetch(Prefetch::of(10).at_most(10));
+    let numbers = source.prefetch(Prefetch::new(10).at_most(10));
     assert_eq!(numbers.next().await.unwrap().position().value(), 3);
-    let at_hand = numbers.at_hand();
+    let at_hand = numbers.cached();
     assert_eq!(numbers.close().await.unwrap(), at_hand);
 }

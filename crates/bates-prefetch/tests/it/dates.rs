@@ -10,7 +10,7 @@ use super::source::Counting;
 #[tokio::test(start_paused = true)]
 async fn numbers_of_a_day_that_is_over_are_given_back() {
     let source = Counting::written(Some(Duration::from_mins(1)));
-    let numbers = source.prefetch(Prefetch::of(10).at_most(10));
+    let numbers = source.prefetch(Prefetch::new(10).at_most(10));
     assert_eq!(numbers.next().await.unwrap().position().value(), 1);
     tokio::time::advance(Duration::from_secs(59)).await;
     assert_eq!(numbers.try_next().unwrap().position().value(), 2);
@@ -33,7 +33,7 @@ async fn numbers_of_a_day_that_has_not_begun_are_given_back_when_the_clock_is_se
 
 async fn after_the_clock_was_set(seconds: i64) {
     let source = Counting::written(Some(Duration::from_mins(1)));
-    let numbers = source.prefetch(Prefetch::of(10).at_most(10));
+    let numbers = source.prefetch(Prefetch::new(10).at_most(10));
     assert_eq!(numbers.next().await.expect("the source answers").position().value(), 1);
     source.books(|books| books.clock_offset = seconds);
     assert!(numbers.try_next().is_err(), "they are of another day");
@@ -44,7 +44,7 @@ async fn after_the_clock_was_set(seconds: i64) {
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_forward_within_the_day_costs_no_number() {
     let source = Counting::written(Some(Duration::from_mins(1)));
-    let numbers = source.prefetch(Prefetch::of(10).at_most(10));
+    let numbers = source.prefetch(Prefetch::new(10).at_most(10));
     assert_eq!(numbers.next().await.unwrap().position().value(), 1);
     source.books(|books| books.clock_offset = 59);
     assert_eq!(numbers.try_next().unwrap().position().value(), 2);

@@ -1,6 +1,6 @@
 //! A forked process holds none of its parent's numbers.
 
-use bates_prefetch::{CloseError, Empty, Prefetch};
+use bates_prefetch::{CloseError, Prefetch, TakeError};
 use fork::{Fork, WEXITSTATUS, WIFEXITED};
 use tokio::runtime::{Builder, Runtime};
 
@@ -10,18 +10,18 @@ use super::source::Counting;
 fn a_forked_process_gets_errors_and_takes_reports_and_locks_nothing() {
     for source in [Counting::new(), Counting::written(None)] {
         let runtime = Runtime::new().unwrap();
-        let numbers = runtime.block_on(async { source.prefetch(Prefetch::of(100).at_most(100)) });
+        let numbers = runtime.block_on(async { source.prefetch(Prefetch::new(100).at_most(100)) });
         assert_eq!(runtime.block_on(numbers.next()).unwrap().position().value(), 1);
         let child = match fork::fork().unwrap() {
             Fork::Parent(child) => child,
             Fork::Child => {
                 let own = Builder::new_current_thread().enable_all().build().unwrap();
                 let wrong = [
-                    !matches!(numbers.try_next(), Err(Empty::Forked)),
-                    !matches!(own.block_on(numbers.next()), Err(Empty::Forked)),
-                    !matches!(own.block_on(numbers.take(3)), Err(Empty::Forked)),
+                    !matches!(numbers.try_next(), Err(TakeError::Forked)),
+                    !matches!(own.block_on(numbers.next()), Err(TakeError::Forked)),
+                    !matches!(own.block_on(numbers.take(3)), Err(TakeError::Forked)),
                     !matches!(own.block_on(numbers.close()), Err(CloseError::Forked)),
-                    numbers.at_hand() != 0,
+                    numbers.cached() != 0,
                 ];
                 drop(numbers);
                 let unused = source.books(|books| books.unused.len());

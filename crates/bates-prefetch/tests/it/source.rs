@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use bates_pattern::{Options, Pattern, Position, Scope};
-use bates_prefetch::{Given, Numbers, Positions, Prefetch, Prefetched, Source};
+use bates_prefetch::{Lease, LeaseContent, Positions, Prefetch, Prefetched, Source};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -98,7 +98,7 @@ impl Counting {
 impl Source for Counting {
     type Error = Away;
 
-    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given, Away> {
+    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Lease, Away> {
         self.books(|books| {
             books.asked.push(count);
             books.under_way += 1;
@@ -124,7 +124,7 @@ impl Source for Counting {
         })?;
         let numbers = if self.is_written {
             let whole = vec![positions(&range)];
-            Numbers::Written(
+            LeaseContent::Numbers(
                 range
                     .filter(|value| value % self.every == 0)
                     .map(|value| (position(value), format!("W-{value}").into()))
@@ -132,9 +132,9 @@ impl Source for Counting {
                 whole,
             )
         } else {
-            Numbers::Positions(vec![positions(&range)], self.scope.clone())
+            LeaseContent::Ranges(vec![positions(&range)], self.scope.clone())
         };
-        Ok(Given { lease, numbers, good_for: self.good_for })
+        Ok(Lease { id: lease, content: numbers, valid_for: self.good_for })
     }
 
     async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<(), Away> {
@@ -158,7 +158,7 @@ impl Source for Counting {
         Ok(())
     }
 
-    fn report_time(&self) -> Duration {
+    fn report_timeout(&self) -> Duration {
         REPORT_TIME
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bates_prefetch::{Empty, Prefetch};
+use bates_prefetch::{Prefetch, TakeError};
 use tokio::runtime::Runtime;
 
 use super::source::Counting;
@@ -13,7 +13,7 @@ const EACH: usize = 40_000;
 /// More threads than shards, a buffer that is small for them, and one that gives up in between.
 #[test]
 fn no_position_comes_twice_and_what_was_not_taken_is_reported() {
-    for prefetch in [Prefetch::of(1).at_most(7), Prefetch::of(100), Prefetch::of(5_000)] {
+    for prefetch in [Prefetch::new(1).at_most(7), Prefetch::new(100), Prefetch::new(5_000)] {
         let runtime = Runtime::new().unwrap();
         let source = Counting::new();
         let numbers = runtime.block_on(async { source.prefetch(prefetch) });
@@ -22,7 +22,7 @@ fn no_position_comes_twice_and_what_was_not_taken_is_reported() {
             while taken.len() < EACH {
                 match numbers.try_next() {
                     Ok(number) => taken.push(number.position().value()),
-                    Err(Empty::OnItsWay) => std::thread::yield_now(),
+                    Err(TakeError::Refilling) => std::thread::yield_now(),
                     Err(error) => panic!("{error}"),
                 }
             }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use bates_core::{Lease, ListLook, Looked, Numbers, Push, Refusal, Server, SharedPool, Value};
+use bates_core::{
+    ListRefusal, ListStatus, ListValue, Numbers, PositionRange, PushRequest, ServerIdentity, ServerStatus,
+    SharedPool,
+};
 use bates_pattern::{Options, Pattern};
 use bates_redis::RedisPool;
 use bates_testkit::PrivateRedis;
@@ -38,35 +41,37 @@ impl Redis {
         redis::cmd(words[0]).arg(&words[1..]).query_async(&mut connection).await.unwrap()
     }
 
-    async fn looked(&self) -> Looked {
-        self.pool.look(&[KEY.into()]).await.unwrap()
+    async fn looked(&self) -> ServerStatus {
+        self.pool.status(&[KEY.into()]).await.unwrap()
     }
 
     async fn all(&self) -> Vec<String> {
         self.command(&["LRANGE", KEY, "0", "-1"]).await
     }
 
-    async fn server(&self) -> Server {
+    async fn server(&self) -> ServerIdentity {
         self.looked().await.server
     }
 
-    async fn push(&self, epoch: u64, fence: u64, from: u64, to: u64) -> Result<(), Refusal> {
+    async fn push(&self, epoch: u64, fence: u64, from: u64, to: u64) -> Result<(), ListRefusal> {
         let server = self.server().await;
         self.push_on(&server, epoch, fence, (from, to)).await.unwrap()
     }
 
     async fn push_on(
         &self,
-        server: &Server,
+        server: &ServerIdentity,
         epoch: u64,
         fence: u64,
         (from, to): (u64, u64),
-    ) -> Result<Result<(), Refusal>, Box<str>> {
+    ) -> Result<Result<(), ListRefusal>, Box<str>> {
         let numbers = numbers(from, to);
-        self.pool.push(KEY, Push { epoch, server, token: "filler", fence, from, to, numbers: &numbers }).await
+        self.pool
+            .push(KEY, PushRequest { epoch, server, token: "filler", fence, from, to, numbers: &numbers })
+            .await
     }
 
-    async fn renewed(&self, epoch: u64) -> Result<(), Refusal> {
+    async fn renewed(&self, epoch: u64) -> Result<(), ListRefusal> {
         let server = self.server().await;
         // Whoever begins an epoch has the lock.
         self.pool.lock(KEY, "filler", LASTS).await.unwrap();
@@ -77,7 +82,7 @@ impl Redis {
 fn numbers(from: u64, to: u64) -> Numbers {
     let pattern = Pattern::compile("P-{seq}", Options::default()).unwrap();
     let scope = pattern.scope(std::iter::empty::<(&str, &str)>(), None).unwrap();
-    Numbers::rendered(&scope, Lease::new(from, to).unwrap(), Value::Id)
+    Numbers::rendered(&scope, PositionRange::new(from, to).unwrap(), ListValue::Id)
 }
 
 fn texts(positions: std::ops::Range<u64>) -> Vec<String> {
@@ -112,15 +117,15 @@ async fn a_filler_that_slept_pushes_nothing() {
     redis.renewed(1).await.unwrap();
     assert_eq!(redis.push(1, 5, 1, 11).await, Ok(()));
     assert_eq!(redis.push(1, 6, 101, 111).await, Ok(()), "another one was granted later, and pushes");
-    assert_eq!(redis.push(1, 5, 11, 21).await, Err(Refusal::Fenced));
-    assert_eq!(redis.push(1, 5, 1, 11).await, Err(Refusal::Fenced), "not even what it pushed before");
+    assert_eq!(redis.push(1, 5, 11, 21).await, Err(ListRefusal::Fenced));
+    assert_eq!(redis.push(1, 5, 1, 11).await, Err(ListRefusal::Fenced), "not even what it pushed before");
     let _: u64 = redis.command(&["DEL", "{id-pool:PROJ:9012}:bates:lock"]).await;
-    assert_eq!(redis.push(1, 6, 111, 121).await, Err(Refusal::Fenced), "nobody pushes without the lock");
+    assert_eq!(redis.push(1, 6, 111, 121).await, Err(ListRefusal::Fenced), "nobody pushes without the lock");
     redis.renewed(2).await.unwrap();
-    assert_eq!(redis.push(1, 7, 201, 211).await, Err(Refusal::Epoch(Some(2))));
+    assert_eq!(redis.push(1, 7, 201, 211).await, Err(ListRefusal::Epoch(Some(2))));
     assert!(redis.all().await.is_empty(), "a new epoch begins empty");
-    assert_eq!(redis.renewed(2).await, Err(Refusal::Epoch(Some(2))), "an epoch begins once");
-    assert_eq!(redis.renewed(1).await, Err(Refusal::Epoch(Some(2))));
+    assert_eq!(redis.renewed(2).await, Err(ListRefusal::Epoch(Some(2))), "an epoch begins once");
+    assert_eq!(redis.renewed(1).await, Err(ListRefusal::Epoch(Some(2))));
 }
 
 #[tokio::test]
@@ -132,15 +137,15 @@ async fn a_server_with_another_memory_takes_nothing() {
     redis.server.restart().unwrap();
     let after = loop {
         // The connection finds out that it was cut.
-        if let Ok(looked) = redis.pool.look(&[KEY.into()]).await {
+        if let Ok(looked) = redis.pool.status(&[KEY.into()]).await {
             break looked;
         }
     };
     assert_ne!(before, after.server);
     assert_eq!((after.lists[0].level, after.lists[0].epoch), (10, Some(1)), "the list is there as it was");
     let refused = redis.push_on(&before, 1, 6, (11, 21)).await;
-    assert_eq!(refused, Ok(Err(Refusal::Server(after.server.clone()))));
-    assert_eq!(redis.pool.renew(KEY, 2, &before).await, Ok(Err(Refusal::Server(after.server))));
+    assert_eq!(refused, Ok(Err(ListRefusal::Server(after.server.clone()))));
+    assert_eq!(redis.pool.renew(KEY, 2, &before).await, Ok(Err(ListRefusal::Server(after.server))));
     assert_eq!(redis.all().await.len(), 10, "what is refused changes nothing");
 }
 
@@ -156,13 +161,13 @@ async fn what_redis_forgot_or_somebody_else_put_there_is_told_apart() {
     assert_eq!(redis.looked().await.lists[0].epoch, None);
     assert_eq!(
         redis.push(3, 6, 11, 21).await,
-        Err(Refusal::Epoch(None)),
+        Err(ListRefusal::Epoch(None)),
         "nothing goes into what has no marker"
     );
     redis.renewed(4).await.unwrap();
     let _: String = redis.command(&["SET", KEY, "something else"]).await;
-    assert_eq!(redis.push(4, 7, 21, 31).await, Err(Refusal::NotAList));
-    assert_eq!(redis.renewed(5).await, Err(Refusal::NotAList));
+    assert_eq!(redis.push(4, 7, 21, 31).await, Err(ListRefusal::NotAList));
+    assert_eq!(redis.renewed(5).await, Err(ListRefusal::NotAList));
     redis.pool.discard(&[(KEY.into(), 9)], &redis.server().await).await.unwrap();
     let kept: String = redis.command(&["GET", KEY]).await;
     assert_eq!(kept, "something else");
@@ -177,7 +182,7 @@ async fn a_redis_without_memory_pushes_all_of_a_chunk_or_nothing() {
     let server = redis.server().await;
     let refused = redis.push_on(&server, 1, 5, (11, 21)).await;
     let said = format!("{refused:?}");
-    assert!(matches!(refused, Ok(Err(Refusal::Unable(_)))) && said.contains("OOM"), "{said}");
+    assert!(matches!(refused, Ok(Err(ListRefusal::Unable(_)))) && said.contains("OOM"), "{said}");
     let _: String = redis.command(&["CONFIG", "SET", "maxmemory", "0"]).await;
     assert_eq!(redis.all().await, texts(1..11));
     assert_eq!(redis.push(1, 5, 11, 21).await, Ok(()), "the same chunk again");
@@ -223,16 +228,16 @@ async fn lists_are_looked_at_together_and_one_that_is_none_keeps_no_other_from_i
     let _: u64 = redis.command(&["RPUSH", "foreign", "a", "b"]).await;
     redis.renewed(1).await.unwrap();
     redis.push(1, 5, 7, 9).await.unwrap();
-    let looked = redis.pool.look(&["none".into(), "foreign".into(), KEY.into()]).await.unwrap();
-    let list = |level, head: Option<&str>, marker: Option<(u64, u64)>| ListLook {
+    let looked = redis.pool.status(&["none".into(), "foreign".into(), KEY.into()]).await.unwrap();
+    let list = |level, head: Option<&str>, marker: Option<(u64, u64)>| ListStatus {
         level,
         head: head.map(Into::into),
         epoch: marker.map(|(epoch, _)| epoch),
         pushed_to: marker.map(|(_, to)| to),
-        is_other: false,
+        is_not_a_list: false,
         is_foreign: false,
     };
-    let other = ListLook { is_other: true, ..ListLook::default() };
+    let other = ListStatus { is_not_a_list: true, ..ListStatus::default() };
     let expected = [other, list(2, Some("a"), None), list(2, Some("P-7"), Some((1, 9)))];
     assert_eq!(looked.lists, expected);
 }
@@ -244,14 +249,14 @@ async fn a_list_of_another_store_is_left_alone_whatever_its_epoch() {
     redis.renewed(1).await.unwrap();
     redis.push(1, 5, 7, 9).await.unwrap();
     let other = RedisPool::new(&redis.server.url(), Uuid::from_u128(2)).unwrap();
-    let looked = other.look(&[KEY.into()]).await.unwrap();
+    let looked = other.status(&[KEY.into()]).await.unwrap();
     assert!(looked.lists[0].is_foreign && !redis.looked().await.lists[0].is_foreign);
     for epoch in [1, 2] {
         let numbers = numbers(20, 22);
         let (server, token) = (&looked.server, "filler");
-        let push = Push { epoch, server, token, fence: 9, from: 20, to: 22, numbers: &numbers };
-        assert_eq!(other.push(KEY, push).await, Ok(Err(Refusal::Foreign)));
-        assert_eq!(other.renew(KEY, epoch, server).await, Ok(Err(Refusal::Foreign)));
+        let push = PushRequest { epoch, server, token, fence: 9, from: 20, to: 22, numbers: &numbers };
+        assert_eq!(other.push(KEY, push).await, Ok(Err(ListRefusal::Foreign)));
+        assert_eq!(other.renew(KEY, epoch, server).await, Ok(Err(ListRefusal::Foreign)));
         other.discard(&[(KEY.into(), epoch)], server).await.unwrap();
     }
     assert_eq!(redis.all().await, ["P-7", "P-8"]);

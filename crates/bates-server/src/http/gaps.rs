@@ -1,70 +1,73 @@
-//! `/v1/gaps` and `/v1/reconcile`: which numbers nobody has, and why.
+//! `/v1/gaps` and `/v1/reconcile`: which numbers are missing, and why.
 
 use axum::Json;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use bates_api::{Gap, GapPage, Reconciliation};
-use bates_core::{GapFilter, Place, ScopeKey, Store};
+use bates_core::{GapFilter, ScopeId, ScopeKey, Store};
 
-use super::problem::{Answer, Problem};
+use super::problem::{JsonResult, Problem};
 use super::query::{self, ListQuery};
 use super::routes::Context;
 
 /// List gaps
 ///
-/// As the last reconciliation found them. With `Accept: text/csv` as a table, which has as many rows as `limit` says and
-/// no word of those behind them. `GET /api/v1/ids/gaps` is the same.
+/// Lists the gaps that the last reconciliation found. With `Accept: text/csv` the response is a table with at most `limit`
+/// rows, which does not say whether there are more. `GET /api/v1/ids/gaps` is an alias.
 #[utoipa::path(get, path = "/v1/gaps", tag = "gaps",
-    params(("series" = Option<String>, Query, description = "Only those of this series; further parameters name a scope", example = "document"),
+    params(("series" = Option<String>, Query, description = "Only gaps of this series. Further query parameters name a scope", example = "document"),
         ("period" = Option<String>, Query, description = "The period of the scope"),
-        ("after" = Option<String>, Query, description = "The `after` of the page before"),
-        ("limit" = Option<usize>, Query, description = "How many; 1,000 unless said, at most 10,000")),
+        ("after" = Option<String>, Query, description = "The `after` of the previous page"),
+        ("limit" = Option<usize>, Query, description = "The maximum number of gaps: 1 to 10,000, by default 1,000")),
     responses((status = 200, content((GapPage = "application/json"), (String = "text/csv")), description = "The gaps"),
-        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(super) async fn gaps<S: Store>(
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
+pub(super) async fn list_gaps<S: Store>(
     context: Context<S>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let mut query = ListQuery::of(&uri, query::LARGE)?;
-    let of = GapFilter { series: query.take_series()?, scope: query.take_scope()? };
-    let found = context.machine.gaps(of, query.after(read_place)?, query.limit).await?;
-    let after = query.next(&found, |gap| {
-        format!("{}|{}|{}", gap.place.series.as_str(), gap.place.scope, gap.missing.range.from())
+    let mut query = ListQuery::parse(&uri, query::LARGE_PAGE)?;
+    let filter = GapFilter { series: query.take_series()?, scope: query.take_scope()? };
+    let gaps = context.machine.gaps(filter, query.after(parse_after)?, query.limit).await?;
+    let after = query.next_after(&gaps, |gap| {
+        format!("{}|{}|{}", gap.scope_id.series.as_str(), gap.scope_id.scope, gap.missing.range.from())
     });
-    let gaps: Vec<Gap> = found.iter().map(spell_gap).collect();
-    let csv = query::csv(&headers, Gap::CSV, &gaps, Gap::csv);
+    let gaps: Vec<Gap> = gaps.iter().map(to_api_gap).collect();
+    let csv = query::csv_response(&headers, Gap::CSV_HEADER, &gaps, Gap::csv_row);
     Ok(csv.unwrap_or_else(|| Json(GapPage { gaps, after }).into_response()))
 }
 
-fn read_place(text: &str) -> Option<(Place, u64)> {
+fn parse_after(text: &str) -> Option<(ScopeId, u64)> {
     let (rest, first) = text.rsplit_once('|')?;
     let (series, scope) = rest.split_once('|')?;
-    let place = Place { series: series.parse().ok()?, scope: ScopeKey::from_store(scope) };
-    Some((place, first.parse().ok()?))
+    let scope_id = ScopeId { series: series.parse().ok()?, scope: ScopeKey::from_store(scope) };
+    Some((scope_id, first.parse().ok()?))
 }
 
-fn spell_gap(gap: &bates_core::Gap) -> Gap {
-    let (scope, period) = query::spell_scope(&gap.place.scope);
+fn to_api_gap(gap: &bates_core::Gap) -> Gap {
+    let (scope, period) = query::to_api_scope(&gap.scope_id.scope);
     Gap {
-        series: gap.place.series.to_string(),
+        series: gap.scope_id.series.to_string(),
         scope,
         period,
         first: gap.missing.range.from(),
         last: gap.missing.range.to() - 1,
         reason: gap.missing.reason.name().to_owned(),
         uncertain: gap.missing.reason.is_uncertain(),
-        seen: gap.seen.to_string(),
+        seen: gap.first_seen.to_string(),
     }
 }
 
-/// Compare cursors with the ledger, the outbox and what is held, and write down what is missing
+/// Find gaps
+///
+/// Compares the cursors with the ledger of documents, the outbox and the ranges that are still held, and records every
+/// missing position as a gap with its reason.
 #[utoipa::path(post, path = "/v1/reconcile", tag = "gaps",
-    params(("series" = Option<String>, Query, description = "Only this series")),
-    responses((status = 200, body = Reconciliation), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or the store fails")))]
-pub(super) async fn reconcile<S: Store>(context: Context<S>, uri: Uri) -> Answer<Reconciliation> {
-    let only = context.only_series(&uri).await?;
-    let bates_core::Reconciled { scopes, gaps, missing, uncertain, strangers } =
-        context.machine.reconcile(only.as_ref()).await?;
-    Ok(Json(Reconciliation { scopes, gaps, missing, uncertain, strangers }))
+    params(("series" = Option<String>, Query, description = "Reconcile only this series")),
+    responses((status = 200, body = Reconciliation), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or the store failed")))]
+pub(super) async fn reconcile<S: Store>(context: Context<S>, uri: Uri) -> JsonResult<Reconciliation> {
+    let series = context.only_series(&uri).await?;
+    let bates_core::ReconcileReport { scopes, gaps, missing, uncertain, unreadable } =
+        context.machine.reconcile(series.as_ref()).await?;
+    Ok(Json(Reconciliation { scopes, gaps, missing, uncertain, strangers: unreadable }))
 }

@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`: whether the process lives, and whether it can issue numbers.
+//! `/healthz` and `/readyz`: whether the process is running, and whether it can issue numbers.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use tokio::time::{Instant, timeout};
 use super::problem::Problem;
 use super::routes::Context;
 
-/// How long a look at the store is valid, and how long it may take.
-const LOOK_LASTS: Duration = Duration::from_secs(1);
+/// How long the result of a check of the store is reused, and how long a check may take.
+const CHECK_TTL: Duration = Duration::from_secs(1);
 
-/// Whether the process lives
-#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, description = "It does", body = String)))]
-pub(super) async fn alive() -> &'static str {
+/// Check that the process is running
+#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, description = "The process is running", body = String)))]
+pub(super) async fn check_liveness() -> &'static str {
     "ok\n"
 }
 
-/// Whether numbers can be issued
+/// Check that the server can issue numbers
 ///
-/// An answer of 200 means that the store could be written within the last second.
+/// Status 200 means that a write to the store succeeded within the last second.
 #[utoipa::path(get, path = "/readyz", tag = "operations",
-    responses((status = 200, description = "They can", body = String),
-        (status = 503, body = bates_api::Problem, content_type = "application/problem+json", description = "The server stops, or its store fails")))]
-pub(super) async fn ready<S: Store>(context: Context<S>) -> Result<&'static str, Problem> {
+    responses((status = 200, description = "The server can issue numbers", body = String),
+        (status = 503, body = bates_api::Problem, content_type = "application/problem+json", description = "The server is stopping, or its store failed")))]
+pub(super) async fn check_readiness<S: Store>(context: Context<S>) -> Result<&'static str, Problem> {
     context.health.check(&context.machine).await?;
     Ok("ok\n")
 }
 
-/// The last look at the store. Looking costs a write, and any caller may ask.
+/// The result of the last check of the store. It is reused because a check costs a write, and any client may ask for one.
 #[derive(Default)]
 pub(super) struct Health(Mutex<Option<(Instant, Result<(), MachineError>)>>);
 
@@ -37,13 +37,13 @@ impl Health {
     pub(super) async fn check<S: Store>(&self, machine: &Machine<S>) -> Result<(), MachineError> {
         let mut last = self.0.lock().await;
         if let Some((at, outcome)) = &*last
-            && at.elapsed() < LOOK_LASTS
+            && at.elapsed() < CHECK_TTL
         {
             return outcome.clone();
         }
-        let late = || StoreError::Unavailable("it did not answer within a second".into());
-        let checked = timeout(LOOK_LASTS, machine.check()).await;
-        let outcome = checked.unwrap_or_else(|_| Err(late().into()));
+        let timed_out = || StoreError::Unavailable("it did not answer within a second".into());
+        let checked = timeout(CHECK_TTL, machine.check()).await;
+        let outcome = checked.unwrap_or_else(|_| Err(timed_out().into()));
         *last = Some((Instant::now(), outcome.clone()));
         outcome
     }

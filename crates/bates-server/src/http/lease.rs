@@ -1,140 +1,147 @@
-//! Numbers in advance, which clients hand out from their own memory: leased, returned, and who holds some.
+//! Leases: numbers that a client takes in advance and issues from its own memory.
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::Extension;
 use axum::http::Uri;
-use bates_api::{
-    HeldLease, LeaseGrant, LeasePage, LeaseRequest, LeasedNumber, PositionRange, ReturnOutcome, ReturnRequest,
+use bates_api as api;
+use bates_api::{HeldLease, LeasePage, LeasedNumber, ReturnOutcome, ReturnRequest};
+use bates_core::{
+    Actor, ClientLease, ClientLeaseFilter, ErrorCode, LeaseContent, LeaseGrant, LeaseRequest, PositionRange,
+    SeriesEntry, Store,
 };
-use bates_core::{Advance, By, ClientLease, ClientLeaseFilter, Code, Entry, Lease, LeaseAsk, Leased, Store};
 use bates_pattern::Reset;
 use uuid::Uuid;
 
-use super::ask::{self, Ask};
-use super::problem::{Answer, Problem};
-use super::query::{self, ListQuery, PageSize, cut};
+use super::problem::{JsonResult, Problem};
+use super::query::{self, ListQuery, PageSize, truncate};
+use super::request::{self, JsonBody};
 use super::routes::{Context, Path, Series};
 use crate::Caller;
 
 /// Positions in one lease; a crash of the client loses at most this many.
 const COUNT_MAX: u64 = 1_000_000;
-/// Numbers in one lease: written out, some megabytes.
+/// Numbers listed in one lease; the response then has some megabytes.
 const NUMBERS_MAX: u64 = 100_000;
 const USED_MAX: usize = 1_000;
 const UNUSED_MAX: usize = 10_000;
-/// With `USED_MAX` leases.
-const ASK_BYTES_MAX: usize = 128 * 1024;
+/// Enough for `USED_MAX` leases.
+const LEASE_BYTES_MAX: usize = 128 * 1024;
 const PAGE: PageSize = PageSize { default: 1_000, max: 1_000 };
-/// With `UNUSED_MAX` ranges.
+/// Enough for `UNUSED_MAX` ranges.
 const RETURN_BYTES_MAX: usize = 1024 * 1024;
 
 /// Take numbers in advance
 ///
-/// For clients that hand numbers out from their own memory, of `unique` series only. Where every position is a number and
-/// the client can render it, ranges of positions are given; otherwise the numbers. What is given is used or lost: what is
-/// returned is a gap and comes to nobody else. A lease that nothing was said of for a day counts as held by a client that
-/// crashed.
+/// For clients that issue numbers from their own memory; only for series with the promise `unique`. The lease has ranges
+/// of positions if every position is a number that the client can render, and otherwise the numbers themselves. Leased
+/// numbers are used or lost: returned numbers become gaps and are never issued to another client. After a day without a
+/// report about a lease, its client counts as crashed.
 #[utoipa::path(post, path = "/v1/series/{series}/lease", tag = "numbers",
-    params(("series" = String, Path, description = "The name of a series", example = "document")),
-    request_body = LeaseRequest,
-    responses((status = 200, description = "As many as were asked for; fewer where the scope ends", body = LeaseGrant),
-        (status = "default", description = "Nothing was given", body = bates_api::Problem, content_type = "application/problem+json")))]
-pub(super) async fn lease<S: Store>(
+    params(("series" = String, Path, description = "The name of the series", example = "document")),
+    request_body = api::LeaseRequest,
+    responses((status = 200, description = "The lease, with as many numbers as requested, or fewer if the scope ends", body = api::LeaseGrant),
+        (status = "default", description = "No number was leased", body = bates_api::Problem, content_type = "application/problem+json")))]
+pub(super) async fn take_lease<S: Store>(
     context: Context<S>,
     Extension(caller): Extension<Caller>,
     Series(entry): Series,
-    Ask(LeaseRequest { scope, count, date, numbers, used }): Ask<LeaseRequest, ASK_BYTES_MAX>,
-) -> Answer<LeaseGrant> {
-    ask::check_count(count, COUNT_MAX)?;
-    check_length(used.len(), USED_MAX, "leases are used")?;
-    // A text that is no id names no open lease.
+    JsonBody(api::LeaseRequest { scope, count, date, numbers, used }): JsonBody<
+        api::LeaseRequest,
+        LEASE_BYTES_MAX,
+    >,
+) -> JsonResult<api::LeaseGrant> {
+    request::check_count(count, COUNT_MAX)?;
+    check_length(used.len(), USED_MAX, "used leases")?;
+    // A text that is not an id cannot name an open lease.
     let used = used.iter().filter_map(|id| id.parse().ok()).collect();
     let parameters: Vec<_> = scope.iter().collect();
-    let ask = LeaseAsk { count, numbers_max: NUMBERS_MAX, as_numbers: numbers, used };
-    let by = By::http(caller.who());
-    let leased = context.machine.lease(&entry, ask::name(&parameters, date), ask, by).await?;
-    Ok(Json(spell_grant(&entry, leased)))
+    let request = LeaseRequest { count, numbers_max: NUMBERS_MAX, as_numbers: numbers, used };
+    let (params, actor) = (request::scope_params(&parameters, date), Actor::http(caller.name()));
+    let grant = context.machine.lease(&entry, params, request, actor).await?;
+    Ok(Json(to_api_grant(&entry, grant)))
 }
 
 /// End a lease
 ///
-/// What was not used of it is a gap from now on; all else was used. A range that is not wholly within the lease is refused,
-/// and the lease stays open.
+/// The unused positions become gaps; all other positions count as used. If a range does not lie within the lease, the
+/// request is refused and the lease stays open.
 #[utoipa::path(post, path = "/v1/leases/{lease}/return", tag = "numbers",
-    params(("lease" = String, Path, description = "The `lease` that was answered")),
+    params(("lease" = String, Path, description = "The `lease` of the grant")),
     request_body = ReturnRequest,
     responses((status = 200, body = ReturnOutcome),
-        (status = "default", description = "Nothing was written", body = bates_api::Problem, content_type = "application/problem+json")))]
-pub(super) async fn give_back<S: Store>(
+        (status = "default", description = "Nothing changed", body = bates_api::Problem, content_type = "application/problem+json")))]
+pub(super) async fn return_lease<S: Store>(
     context: Context<S>,
     Path(lease): Path<String>,
     body: Body,
-) -> Answer<ReturnOutcome> {
-    let unknown = |_| Problem::new(Code::UNKNOWN_LEASE, format!("there is no lease {:?}", cut(&lease)));
+) -> JsonResult<ReturnOutcome> {
+    let unknown =
+        |_| Problem::new(ErrorCode::UNKNOWN_LEASE, format!("there is no lease {:?}", truncate(&lease)));
     let id: Uuid = lease.parse().map_err(unknown)?;
-    let body = ask::bytes(body, RETURN_BYTES_MAX, context.body_timeout).await?;
-    let ReturnRequest { unused } = ask::json(&body)?;
-    check_length(unused.len(), UNUSED_MAX, "ranges are unused")?;
-    let positions = |range: PositionRange| Lease::new(range.first, range.last.checked_add(1)?);
-    let unused: Option<Vec<Lease>> = unused.into_iter().map(positions).collect();
-    let unused = unused.ok_or_else(|| Problem::new(Code::BAD_BODY, "a range ends before it begins"))?;
+    let body = request::read_body(body, RETURN_BYTES_MAX, context.body_timeout).await?;
+    let ReturnRequest { unused } = request::parse_json(&body)?;
+    check_length(unused.len(), UNUSED_MAX, "unused ranges")?;
+    let to_range = |range: api::PositionRange| PositionRange::new(range.first, range.last.checked_add(1)?);
+    let unused: Option<Vec<PositionRange>> = unused.into_iter().map(to_range).collect();
+    let unused = unused.ok_or_else(|| Problem::new(ErrorCode::BAD_BODY, "a range ends before it begins"))?;
     Ok(Json(ReturnOutcome { gaps: context.machine.end_lease(id, unused).await? }))
 }
 
-/// List what clients hold in advance
+/// List the leases that clients hold
 #[utoipa::path(get, path = "/v1/leases", tag = "numbers",
-    params(("series" = Option<String>, Query, description = "Only those of this series", example = "document"),
-        ("after" = Option<String>, Query, description = "The `after` of the page before")),
+    params(("series" = Option<String>, Query, description = "Only leases of this series", example = "document"),
+        ("after" = Option<String>, Query, description = "The `after` of the previous page")),
     responses((status = 200, body = LeasePage),
-        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(super) async fn held<S: Store>(context: Context<S>, uri: Uri) -> Answer<LeasePage> {
-    let mut query = ListQuery::of(&uri, PAGE)?;
-    let of = ClientLeaseFilter { series: query.take_series()? };
-    query.check_rest(|name| format!("there is no parameter {:?}", cut(name)))?;
-    let found = context.machine.leases(of, query.after(|after| after.parse().ok())?, query.limit).await?;
-    let after = query.next(&found, |lease| lease.id.to_string());
-    Ok(Json(LeasePage { leases: found.into_iter().map(spell_lease).collect(), after }))
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
+pub(super) async fn list_leases<S: Store>(context: Context<S>, uri: Uri) -> JsonResult<LeasePage> {
+    let mut query = ListQuery::parse(&uri, PAGE)?;
+    let filter = ClientLeaseFilter { series: query.take_series()? };
+    query.check_rest(|name| query::unknown_parameter(name, "series and after"))?;
+    let leases =
+        context.machine.leases(filter, query.after(|after| after.parse().ok())?, query.limit).await?;
+    let after = query.next_after(&leases, |lease| lease.id.to_string());
+    Ok(Json(LeasePage { leases: leases.into_iter().map(to_api_lease).collect(), after }))
 }
 
 fn check_length(length: usize, length_max: usize, what: &str) -> Result<(), Problem> {
-    let told = || format!("{length} {what}; one request may name {length_max}");
-    if length <= length_max { Ok(()) } else { Err(Problem::new(Code::BAD_BODY, told())) }
+    let detail = || format!("the request has {length} {what}; the maximum is {length_max}");
+    if length <= length_max { Ok(()) } else { Err(Problem::new(ErrorCode::BAD_BODY, detail())) }
 }
 
-fn spell_ranges(leases: Vec<Lease>) -> Vec<PositionRange> {
-    leases.into_iter().map(|lease| PositionRange { first: lease.from(), last: lease.to() - 1 }).collect()
+fn to_api_ranges(ranges: Vec<PositionRange>) -> Vec<api::PositionRange> {
+    ranges.into_iter().map(|range| api::PositionRange { first: range.from(), last: range.to() - 1 }).collect()
 }
 
-fn spell_lease(ClientLease { id, place, ranges, who, at }: ClientLease) -> HeldLease {
-    let (scope, period) = query::spell_scope(&place.scope);
+fn to_api_lease(ClientLease { id, scope_id, ranges, caller, at }: ClientLease) -> HeldLease {
+    let (scope, period) = query::to_api_scope(&scope_id.scope);
     HeldLease {
         lease: id.to_string(),
-        series: place.series.to_string(),
+        series: scope_id.series.to_string(),
         scope,
         period,
-        ranges: spell_ranges(ranges),
-        who: who.into(),
+        ranges: to_api_ranges(ranges),
+        who: caller.into(),
         since: at.to_string(),
     }
 }
 
-fn spell_grant(entry: &Entry, Leased { id, what, good_for }: Leased) -> LeaseGrant {
+fn to_api_grant(entry: &SeriesEntry, LeaseGrant { id, content, valid_for }: LeaseGrant) -> api::LeaseGrant {
     let pattern = entry.series().pattern();
-    let good_for_ms = good_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-    let grant = LeaseGrant { lease: id.to_string(), good_for_ms, ..LeaseGrant::default() };
-    match what {
-        Advance::Ranges(ranges) => LeaseGrant {
-            ranges: Some(spell_ranges(ranges)),
+    let good_for_ms = valid_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    let grant = api::LeaseGrant { lease: id.to_string(), good_for_ms, ..api::LeaseGrant::default() };
+    match content {
+        LeaseContent::Ranges(ranges) => api::LeaseGrant {
+            ranges: Some(to_api_ranges(ranges)),
             template: Some(pattern.template().to_owned()),
             reset: (pattern.reset() != Reset::Never).then(|| pattern.reset().to_string()),
             construction: Some(pattern.construction().number()),
             ..grant
         },
-        Advance::Numbers(numbers, ranges) => {
+        LeaseContent::Numbers(numbers, ranges) => {
             let numbers =
                 numbers.iter().map(|(at, id)| LeasedNumber { position: at.value(), id: id.to_owned() });
-            LeaseGrant { numbers: Some(numbers.collect()), ranges: Some(spell_ranges(ranges)), ..grant }
+            api::LeaseGrant { numbers: Some(numbers.collect()), ranges: Some(to_api_ranges(ranges)), ..grant }
         }
     }
 }

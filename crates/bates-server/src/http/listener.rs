@@ -1,4 +1,4 @@
-//! The HTTP port: connections, and who of them is let in.
+//! The HTTP port: serves connections, and passes admitted requests to the router.
 
 use std::future::Future;
 use std::pin::pin;
@@ -16,13 +16,13 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::patient::Patient;
+use super::write_timeout::WriteTimeout;
 use super::{Settings, routes};
 use crate::{Caller, port};
 
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Serves connections until `stop` is done; then lets each finish the request that it has begun.
+/// Serves connections until `stop` completes, then lets each finish its current request.
 pub async fn serve<S: Store>(
     listener: TcpListener,
     machine: Arc<Machine<S>>,
@@ -31,27 +31,27 @@ pub async fn serve<S: Store>(
 ) {
     let router = TowerToHyperService::new(routes::router(machine, &settings));
     let settings = Arc::new(settings);
-    // No answer: it would cost the room that is missing.
+    // Closed without an answer, which would need memory when the connection limit is already reached.
     let refuse = async |stream| drop::<TcpStream>(stream);
-    let serving = |stream, stopped| connection(router.clone(), settings.clone(), stream, stopped);
-    port::serve(listener, stop, serving, refuse).await;
+    let serve = |stream, stop_signal| serve_connection(router.clone(), settings.clone(), stream, stop_signal);
+    port::serve(listener, stop, serve, refuse).await;
 }
 
-/// A client that goes away is the usual end of a connection, and no error.
-async fn connection(
+/// Ignores connection errors: a client that disconnects is the usual end of a connection.
+async fn serve_connection(
     router: TowerToHyperService<Router>,
     settings: Arc<Settings>,
     stream: TcpStream,
-    mut stopped: watch::Receiver<bool>,
+    mut stop_signal: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(settings.head_timeout).max_buf_size(HEAD_BYTES_MAX);
-    // By the address of the socket, never by a header.
-    let stranger = Caller::at(stream.peer_addr().ok());
-    let stream = TokioIo::new(Patient::new(stream, settings.write_timeout));
+    // The address of the socket: a header could be forged.
+    let peer = Caller::from_address(stream.peer_addr().ok());
+    let stream = TokioIo::new(WriteTimeout::new(stream, settings.write_timeout));
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let answer = settings.admit(&request, &stranger).map(|caller| {
+        let answer = settings.admit(&request, &peer).map(|caller| {
             request.extensions_mut().insert(caller);
             router.call(request)
         });
@@ -65,8 +65,8 @@ async fn connection(
     let mut connection = pin!(builder.serve_connection(stream, service));
     tokio::select! {
         _ = connection.as_mut() => return,
-        // It changes once, or its sender is dropped: both mean shutdown.
-        _ = stopped.changed() => {}
+        // The value changes once, or its sender is dropped: both mean shutdown.
+        _ = stop_signal.changed() => {}
     }
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;

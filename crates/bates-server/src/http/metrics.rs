@@ -1,140 +1,151 @@
-//! `/metrics`, as Prometheus reads it. A label for each series, never one for a scope.
+//! `/metrics`, in the text format of Prometheus. Must never use a scope as a label: there may be millions.
 
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 use axum::http::header;
 use axum::response::IntoResponse;
-use bates_core::{Counts, LATENCY_BOUNDS_MICROS, Level, Machine, MachineError, PoolTally, Store};
+use bates_core::{Counts, HeldLevel, LATENCY_BOUNDS_MICROS, Machine, MachineError, PoolCounts, Store};
 use tokio::time::timeout;
 
 use super::routes::Context;
 
-/// For the store to count documents: collectors of metrics do not wait long.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long counting documents may take: a scraper does not wait long.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
 const LATENCY: &str = "bates_store_grant_seconds";
 
-/// What happened, for Prometheus
+/// Metrics for Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "operations",
-    responses((status = 200, description = "Counters and gauges in the text format of Prometheus", body = String)))]
-pub(super) async fn metrics<S: Store>(context: Context<S>) -> impl IntoResponse {
+    responses((status = 200, description = "Counters, gauges and a histogram in the text format of Prometheus", body = String)))]
+pub(super) async fn export_metrics<S: Store>(context: Context<S>) -> impl IntoResponse {
     let machine = &context.machine;
-    let mut page = Page::default();
-    // A server that stops says nothing about its store.
+    let mut text = MetricsText::default();
+    // While the server is stopping, a failed check says nothing about the store.
     let is_up = matches!(context.health.check(machine).await, Ok(()) | Err(MachineError::Stopping));
-    page.head("bates_store_up", "Whether the store could be written when it was last asked.");
-    page.line("bates_store_up", "", u64::from(is_up));
-    write_series(&mut page, machine);
-    write_pools(&mut page, machine);
-    write_latency(&mut page, machine);
-    page.head("bates_build_info", "The version of the server.");
-    page.line("bates_build_info", concat!("{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1);
-    // If the store fails, all other metrics are reported all the same.
-    if let Ok(tally) = timeout(PATIENCE, machine.tally()).await.unwrap_or(Ok(Vec::new())) {
-        page.head("bates_documents", "Documents and reservations that are kept, by state.");
-        for (series, state, count) in tally {
-            page.line("bates_documents", &format!("{{series=\"{series}\",state=\"{state}\"}}"), count);
+    text.header("bates_store_up", "1 if the last write to the store succeeded, 0 otherwise.");
+    text.sample("bates_store_up", "", u64::from(is_up));
+    write_series(&mut text, machine);
+    write_pools(&mut text, machine);
+    write_latency(&mut text, machine);
+    text.header("bates_build_info", "The version of the server.");
+    text.sample("bates_build_info", concat!("{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1);
+    // A failing store must not hide the other metrics.
+    if let Ok(counts) = timeout(COUNT_TIMEOUT, machine.count_documents()).await.unwrap_or(Ok(Vec::new())) {
+        text.header("bates_documents", "Documents and reservations in the store, by state.");
+        for (series, state, count) in counts {
+            text.sample("bates_documents", &format!("{{series=\"{series}\",state=\"{state}\"}}"), count);
         }
     }
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.0)
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text.0)
 }
 
 #[derive(Default)]
-struct Page(String);
+struct MetricsText(String);
 
-impl Page {
-    fn head(&mut self, name: &str, help: &str) {
+impl MetricsText {
+    fn header(&mut self, name: &str, help: &str) {
         let kind = match name {
             LATENCY => "histogram",
             _ if name.ends_with("_total") => "counter",
             _ => "gauge",
         };
         writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}")
-            .expect("a text is written into memory");
+            .expect("writing to a String does not fail");
     }
 
-    /// A value, with its labels in braces if it has some.
-    fn line(&mut self, name: &str, labels: &str, value: impl Display) {
-        writeln!(self.0, "{name}{labels} {value}").expect("a text is written into memory");
+    /// Writes one sample. The labels include their braces, or are empty.
+    fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
+        writeln!(self.0, "{name}{labels} {value}").expect("writing to a String does not fail");
     }
 
+    /// Writes each metric with one sample per series.
     fn table<T>(&mut self, metrics: &[Metric<T>], series: &[(&str, T)]) {
-        for Metric(name, help, of) in metrics {
-            self.head(name, help);
-            for (series, seen) in series {
-                self.line(name, &format!("{{series=\"{series}\"}}"), of(seen));
+        for Metric { name, help, value } in metrics {
+            self.header(name, help);
+            for (series, state) in series {
+                self.sample(name, &format!("{{series=\"{series}\"}}"), value(state));
             }
         }
     }
 }
 
-/// Name, help, and the value for a series.
-struct Metric<T>(&'static str, &'static str, fn(&T) -> u64);
+struct Metric<T> {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&T) -> u64,
+}
 
-struct Seen<'a> {
+fn metric<T>(name: &'static str, help: &'static str, value: fn(&T) -> u64) -> Metric<T> {
+    Metric { name, help, value }
+}
+
+struct SeriesState<'a> {
     counts: &'a Counts,
     level: u64,
     scopes: u64,
     capacity: u64,
 }
 
-fn write_series<S: Store>(page: &mut Page, machine: &Machine<S>) {
-    const REMAINING: &str = "The fewest numbers left in any scope that this node knows of.";
-    let metrics: [Metric<Seen<'_>>; 7] = [
-        Metric("bates_issued_total", "Numbers that were issued.", |of| of.counts.issued()),
-        Metric("bates_waits_total", "Requests that had to wait for the store.", |of| of.counts.waits()),
-        Metric("bates_refills_total", "Grants of the store.", |of| of.counts.refills()),
-        Metric("bates_refill_errors_total", "Grants that the store refused or failed to make.", |of| {
-            of.counts.refill_errors()
-        }),
-        Metric("bates_level", "Numbers that are granted and held in memory.", |of| of.level),
-        Metric("bates_scopes_in_memory", "Scopes that are in memory.", |of| of.scopes),
-        Metric("bates_capacity", "Numbers that each scope of a series has in all.", |of| of.capacity),
+fn write_series<S: Store>(text: &mut MetricsText, machine: &Machine<S>) {
+    const REMAINING: &str = "The fewest numbers left in any scope that this node knows.";
+    const ERRORS: &str = "Grant requests that the store refused or failed.";
+    let metrics: [Metric<SeriesState<'_>>; 7] = [
+        metric("bates_issued_total", "Numbers issued.", |state| state.counts.issued()),
+        metric("bates_waits_total", "Requests that waited for the store.", |state| state.counts.waits()),
+        metric("bates_refills_total", "Grants made by the store.", |state| state.counts.refills()),
+        metric("bates_refill_errors_total", ERRORS, |state| state.counts.refill_errors()),
+        metric("bates_level", "Numbers granted and held in memory.", |state| state.level),
+        metric("bates_scopes_in_memory", "Scopes held in memory.", |state| state.scopes),
+        metric("bates_capacity", "Numbers in one scope of the series.", |state| state.capacity),
     ];
     let (registry, levels, now) = (machine.registry(), machine.levels(), machine.now());
-    let seen = registry.entries().map(|entry| {
+    let states = registry.entries().map(|entry| {
         let name = entry.series().name();
-        let Level { held, scopes } = levels.get(name).copied().unwrap_or_default();
+        let HeldLevel { held, scopes } = levels.get(name).copied().unwrap_or_default();
         let (counts, level, capacity) = (entry.counts(), entry.numbers_in(held), entry.capacity());
-        (name.as_str(), Seen { counts, level, scopes, capacity })
+        (name.as_str(), SeriesState { counts, level, scopes, capacity })
     });
-    page.table(&metrics, &seen.collect::<Vec<_>>());
-    let left =
+    text.table(&metrics, &states.collect::<Vec<_>>());
+    let remaining =
         registry.entries().filter_map(|entry| Some((entry.series().name().as_str(), entry.remaining(now)?)));
-    page.table(&[Metric("bates_remaining", REMAINING, |left| *left)], &left.collect::<Vec<_>>());
+    text.table(&[metric("bates_remaining", REMAINING, |count| *count)], &remaining.collect::<Vec<_>>());
 }
 
-fn write_pools<S: Store>(page: &mut Page, machine: &Machine<S>) {
-    const REDIS_UP: &str = "Whether the Redis server of the pools answered when it was last asked.";
-    let metrics: [Metric<PoolTally>; 7] = [
-        Metric("bates_pool_redis_up", REDIS_UP, |of| of.is_up.into()),
-        Metric("bates_pools", "Shared pools that are kept.", |of| of.pools),
-        Metric("bates_pool_level", "Numbers in all shared pools of a series.", |of| of.level),
-        Metric("bates_pools_low", "Shared pools that are at their watermark or below.", |of| of.low),
-        Metric("bates_pool_pushed_total", "Numbers that this node pushed into shared pools.", |of| of.pushed),
-        Metric("bates_pool_renewals_total", "Shared pools that this node began anew.", |of| of.renewed),
-        Metric("bates_pool_fill_errors_total", "Fillings of shared pools that failed.", |of| of.failed),
+fn write_pools<S: Store>(text: &mut MetricsText, machine: &Machine<S>) {
+    const REDIS_UP: &str = "1 if the Redis server of the pools answered the last request, 0 otherwise.";
+    const LOW: &str = "Shared pools at or below their watermark.";
+    const RENEWALS: &str = "Shared pools that this node emptied and started with a new epoch.";
+    let metrics: [Metric<PoolCounts>; 7] = [
+        metric("bates_pool_redis_up", REDIS_UP, |counts| counts.is_up.into()),
+        metric("bates_pools", "Shared pools.", |counts| counts.pools),
+        metric("bates_pool_level", "Numbers in all shared pools of the series.", |counts| counts.level),
+        metric("bates_pools_low", LOW, |counts| counts.low),
+        metric("bates_pool_pushed_total", "Numbers pushed into shared pools by this node.", |counts| {
+            counts.pushed
+        }),
+        metric("bates_pool_renewals_total", RENEWALS, |counts| counts.renewed),
+        metric("bates_pool_fill_errors_total", "Failed fills of shared pools.", |counts| counts.failed),
     ];
     let registry = machine.registry();
     let names = registry.entries().map(|entry| entry.series().name());
-    let kept = names.filter_map(|name| machine.kept(name).map(|kept| (name.as_str(), kept.tally())));
-    let kept: Vec<_> = kept.collect();
-    if !kept.is_empty() {
-        page.table(&metrics, &kept);
+    let counts = names.filter_map(|name| machine.pool_set(name).map(|pools| (name.as_str(), pools.counts())));
+    let counts: Vec<_> = counts.collect();
+    if !counts.is_empty() {
+        text.table(&metrics, &counts);
     }
 }
 
-fn write_latency<S: Store>(page: &mut Page, machine: &Machine<S>) {
-    page.head(LATENCY, "How long the store took to grant numbers or to number a document.");
+fn write_latency<S: Store>(text: &mut MetricsText, machine: &Machine<S>) {
+    text.header(LATENCY, "Seconds that the store took to grant numbers or to number a document.");
     let latency = machine.latency();
     let cumulative = latency.cumulative();
-    let [.., all] = cumulative;
+    let [.., total] = cumulative;
     for (bound, count) in LATENCY_BOUNDS_MICROS.iter().zip(cumulative) {
-        let (whole, rest) = (bound / 1_000_000, bound % 1_000_000);
-        page.line(LATENCY, &format!("_bucket{{le=\"{whole}.{rest:06}\"}}"), count);
+        let (seconds, micros) = (bound / 1_000_000, bound % 1_000_000);
+        text.sample(LATENCY, &format!("_bucket{{le=\"{seconds}.{micros:06}\"}}"), count);
     }
-    page.line(LATENCY, "_bucket{le=\"+Inf\"}", all);
-    page.line(LATENCY, "_sum", latency.sum().as_secs_f64());
-    page.line(LATENCY, "_count", all);
+    text.sample(LATENCY, "_bucket{le=\"+Inf\"}", total);
+    text.sample(LATENCY, "_sum", latency.sum().as_secs_f64());
+    text.sample(LATENCY, "_count", total);
 }

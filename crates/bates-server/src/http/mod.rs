@@ -1,12 +1,11 @@
-//! HTTP: numbers as JSON or as lines, and what is known of series, scopes and identifiers.
+//! The HTTP API.
 //!
-//! A request comes through `listener`, `front` and `routes`, is read by `ask` and `query`, and answered by one file a
-//! family or by `problem`. Must never hold a body or an answer larger than its bound.
+//! A request passes `listener`, `admission` and `routes`; `request` and `query` parse it, and the file of its resource
+//! answers it. Errors are answered by `problem`. Must never hold a body or an answer larger than its limit.
 
-mod ask;
+mod admission;
 mod audit;
 mod documents;
-mod front;
 mod gaps;
 mod health;
 mod lease;
@@ -15,15 +14,16 @@ mod metrics;
 mod next;
 mod openapi;
 mod openg2p;
-mod patient;
 mod pools;
 mod problem;
 mod query;
+mod request;
 mod routes;
 mod scopes;
 mod series;
 mod trace;
+mod write_timeout;
 
-pub use front::Settings;
+pub use admission::Settings;
 pub use listener::serve;
 pub use openg2p::id_length;

@@ -1,118 +1,130 @@
-//! `POST /v1/series/{series}/next`: numbers, as one JSON object or as lines that are sent while they are made.
+//! `POST /v1/series/{series}/next`: numbers, as one JSON object or as a stream of lines.
 
 use std::sync::Arc;
 
 use axum::BoxError;
 use axum::body::{Body, Bytes};
-use axum::extract::Extension;
-use axum::http::{HeaderMap, Uri, header};
+use axum::extract::{Extension, Request};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bates_api::NumberRequest;
-use bates_core::{By, Code, Entry, NextError, Numbers, Store};
+use bates_core::{Actor, ErrorCode, NextError, Numbers, SeriesEntry, Store};
 use futures_util::stream;
 
-use super::ask;
 use super::problem::Problem;
+use super::request;
 use super::routes::{Context, Series};
 use crate::Caller;
 
-/// Some megabytes.
-const OBJECT_MAX: u64 = 100_000;
-const LINES_MAX: u64 = 1_000_000;
-const LINES_AT_ONCE: u64 = 4_096;
+/// The response then has some megabytes.
+const JSON_COUNT_MAX: u64 = 100_000;
+const LINE_COUNT_MAX: u64 = 1_000_000;
+/// Lines that are taken and sent together.
+const CHUNK_LINES: u64 = 4_096;
 
 /// Take the next numbers of a scope
 ///
-/// What is asked may also stand in the query: `?count=2&project=PROJ&type=9012`. With `Accept: text/plain` the
-/// numbers come one a line, up to 1,000,000, and are sent while they are made; as JSON up to 100,000.
+/// The request may be a JSON body or a query: `?count=2&project=PROJ&type=9012`. With
+/// `"positions": true` in the body the response has the position of each number, too. With `Accept: text/plain` it
+/// has one number per line, up to 1,000,000, and is sent while the numbers are taken; as JSON it has up to 100,000.
 #[utoipa::path(post, path = "/v1/series/{series}/next", tag = "numbers",
-    params(("series" = String, Path, description = "The name of a series", example = "document")),
+    params(("series" = String, Path, description = "The name of the series", example = "document")),
     request_body(content = Option<NumberRequest>),
     responses((status = 200, description = "The numbers", content((bates_api::Numbers = "application/json"), (String = "text/plain"))),
         (status = "default", description = "No number was issued", body = bates_api::Problem, content_type = "application/problem+json")))]
-pub(super) async fn next<S: Store>(
+pub(super) async fn next_numbers<S: Store>(
     context: Context<S>,
     Extension(caller): Extension<Caller>,
     Series(entry): Series,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Body,
+    incoming: Request,
 ) -> Result<Response, Problem> {
-    let ask = ask::read_numbers(&uri, body, context.body_timeout).await?;
-    let as_lines = wants_lines(&headers);
-    ask::check_count(ask.count, if as_lines { LINES_MAX } else { OBJECT_MAX })?;
+    let as_lines = accepts_only_text(incoming.headers());
+    let (parts, body) = incoming.into_parts();
+    let request = request::read_number_request(&parts.uri, body, context.body_timeout).await?;
+    request::check_count(request.count, if as_lines { LINE_COUNT_MAX } else { JSON_COUNT_MAX })?;
     if as_lines {
-        return Lines { context, entry, ask, caller }.answer().await;
+        return NumberLines { context, entry, request, caller }.into_response().await;
     }
-    let parameters: Vec<_> = ask.scope.iter().collect();
-    let by = By::http(caller.who());
-    let numbers = context.machine.next(&entry, ask::name(&parameters, ask.date), ask.count, by).await?;
-    Ok(object(&numbers))
+    let parameters: Vec<_> = request.scope.iter().collect();
+    let (params, actor) = (request::scope_params(&parameters, request.date), Actor::http(caller.name()));
+    let numbers = context.machine.next(&entry, params, request.count, actor).await?;
+    Ok(json_response(&numbers, request.positions))
 }
 
-fn wants_lines(headers: &HeaderMap) -> bool {
-    let accepted = ask::accepted_kinds(headers);
-    let mut kinds = accepted.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
-    // A client that accepts both gets JSON.
-    kinds.any(|kind| kind == "text/plain") && !accepted.contains("application/json")
+/// A client that accepts both formats gets JSON.
+fn accepts_only_text(headers: &HeaderMap) -> bool {
+    let accepted = request::accepted_types(headers);
+    let mut types = accepted.split(',').map(|entry| entry.split(';').next().unwrap_or_default().trim());
+    types.any(|media_type| media_type == "text/plain") && !accepted.contains("application/json")
 }
 
-fn object(numbers: &Numbers) -> Response {
+fn json_response(numbers: &Numbers, with_positions: bool) -> Response {
     let mut body = Vec::with_capacity(16 + numbers.len() * 20);
     body.extend_from_slice(b"{\"ids\":[");
-    for (at, (_, number)) in numbers.iter().enumerate() {
-        if at > 0 {
+    for (index, (_, number)) in numbers.iter().enumerate() {
+        if index > 0 {
             body.push(b',');
         }
-        serde_json::to_writer(&mut body, number).expect("a text is written into memory");
+        serde_json::to_writer(&mut body, number).expect("writing to a Vec does not fail");
     }
-    body.extend_from_slice(b"]}");
-    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+    body.push(b']');
+    if with_positions {
+        body.extend_from_slice(b",\"positions\":");
+        let positions: Vec<u64> = numbers.iter().map(|(position, _)| position.value()).collect();
+        serde_json::to_writer(&mut body, &positions).expect("integers are written into memory");
+    }
+    body.push(b'}');
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
-/// Numbers that are sent as lines; `ask.count` is how many are still to come.
-struct Lines<S> {
+/// Numbers that are sent as lines; `request.count` is how many are still to be sent.
+struct NumberLines<S> {
     context: Context<S>,
-    entry: Arc<Entry>,
-    ask: NumberRequest,
+    entry: Arc<SeriesEntry>,
+    request: NumberRequest,
     caller: Caller,
 }
 
-impl<S: Store> Lines<S> {
-    /// The first lines are made before the answer begins, so that an error has its status. A later one breaks the
-    /// connection off: what was sent was issued, and the client sees that it is not all.
-    async fn answer(mut self) -> Result<Response, Problem> {
-        let first = self.some().await?;
+impl<S: Store> NumberLines<S> {
+    /// The first chunk is taken before the response begins, so that an error has its HTTP status. A later error aborts the
+    /// connection: the numbers sent so far are issued, and the client sees that the response is incomplete.
+    async fn into_response(mut self) -> Result<Response, Problem> {
+        let first = self.next_chunk().await?;
         let rest = stream::try_unfold(self, |mut lines| async move {
-            if lines.ask.count == 0 {
+            if lines.request.count == 0 {
                 return Ok(None);
             }
-            // Looked up anew: a retired series issues nothing more.
+            // Looked up for each chunk: the series may have been retired.
             let name = lines.entry.series().name().as_str();
-            lines.entry = lines.context.machine.named(name).ok_or("the series was retired")?;
-            match lines.some().await {
-                Ok(some) => Ok(Some((some, lines))),
-                Err(error) if [Code::EXHAUSTED, Code::HELD_ELSEWHERE].contains(&error.code()) => Ok(None),
+            lines.entry = lines.context.machine.series(name).ok_or("the series was retired")?;
+            match lines.next_chunk().await {
+                Ok(chunk) => Ok(Some((chunk, lines))),
+                Err(error) if [ErrorCode::EXHAUSTED, ErrorCode::HELD_ELSEWHERE].contains(&error.code()) => {
+                    Ok(None)
+                }
                 Err(error) => Err(error.into()),
             }
         });
-        let all = futures_util::StreamExt::chain(stream::iter([Ok::<_, BoxError>(first)]), rest);
-        let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-        Ok((kind, Body::from_stream(all)).into_response())
+        let chunks = futures_util::StreamExt::chain(stream::iter([Ok::<_, BoxError>(first)]), rest);
+        let content_type = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+        Ok((content_type, Body::from_stream(chunks)).into_response())
     }
 
-    /// Up to [`LINES_AT_ONCE`] lines. Where the space ends there are fewer, and the next call fails.
-    async fn some(&mut self) -> Result<Bytes, NextError> {
-        let Self { context, entry, ask, caller } = self;
-        let parameters: Vec<_> = ask.scope.iter().collect();
-        let (name, count) = (ask::name(&parameters, ask.date), ask.count.min(LINES_AT_ONCE));
-        let numbers = context.machine.next(entry, name, count, By::http(caller.who())).await?;
+    /// Up to [`CHUNK_LINES`] lines. At the end of the scope there are fewer, and the next call fails.
+    async fn next_chunk(&mut self) -> Result<Bytes, NextError> {
+        let Self { context, entry, request, caller } = self;
+        let parameters: Vec<_> = request.scope.iter().collect();
+        let params = request::scope_params(&parameters, request.date);
+        let (count, actor) = (request.count.min(CHUNK_LINES), Actor::http(caller.name()));
+        let numbers = context.machine.next(entry, params, count, actor).await?;
         let mut text = Vec::with_capacity(numbers.len() * 20);
         for (_, number) in numbers.iter() {
             text.extend_from_slice(number.as_bytes());
             text.push(b'\n');
         }
-        ask.count -= numbers.len() as u64;
+        request.count -= numbers.len() as u64;
         Ok(text.into())
     }
 }

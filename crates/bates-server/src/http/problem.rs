@@ -1,21 +1,21 @@
-//! What went wrong, as an answer: the status that its code has, and when to ask again.
+//! Errors as HTTP responses. Every error code has one status.
 
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{
-    AssignRefused, Code, EndRefused, LeaseRefused, MachineError, NextError, PoolRefused, StoreError,
+    DocumentError, EndLeaseError, ErrorCode, LeaseError, MachineError, NextError, PoolError, StoreError,
 };
 
 use crate::series::FieldErrors;
 
-pub(super) type Answer<T> = Result<Json<T>, Problem>;
+pub(super) type JsonResult<T> = Result<Json<T>, Problem>;
 
 #[derive(Debug)]
 pub(super) struct Problem(pub(super) bates_api::Problem);
 
 impl Problem {
-    pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
+    pub(super) fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
         Self(bates_api::Problem {
             r#type: format!("urn:bates:error:{code}"),
             title: code.meaning().to_owned(),
@@ -29,19 +29,19 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = serde_json::to_vec(&self.0).expect("a problem has no keys that are not texts");
+        let body = serde_json::to_vec(&self.0).expect("all keys of a problem are strings");
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let more = match self.0.status {
+        let extra_header = match self.0.status {
             401 => Some([(header::WWW_AUTHENTICATE, "Bearer")]),
             429 | 503 => Some([(header::RETRY_AFTER, "1")]),
             _ => None,
         };
-        (status, [(header::CONTENT_TYPE, "application/problem+json")], more, body).into_response()
+        (status, [(header::CONTENT_TYPE, "application/problem+json")], extra_header, body).into_response()
     }
 }
 
-/// Errors of the core that know their code.
-macro_rules! coded {
+/// Converts errors of the core, which have a code.
+macro_rules! from_coded_errors {
     ($($error:ty),*) => {
         $(impl From<$error> for Problem {
             fn from(error: $error) -> Self {
@@ -51,11 +51,11 @@ macro_rules! coded {
     };
 }
 
-coded!(AssignRefused, EndRefused, LeaseRefused, MachineError, NextError, PoolRefused);
+from_coded_errors!(DocumentError, EndLeaseError, LeaseError, MachineError, NextError, PoolError);
 
 impl From<FieldErrors> for Problem {
     fn from(error: FieldErrors) -> Self {
-        Self::new(Code::BAD_SERIES, error.to_string())
+        Self::new(ErrorCode::BAD_SERIES, error.to_string())
     }
 }
 

@@ -1,14 +1,14 @@
-//! Queries of lists: which page, and of what. Owns `after` and `limit`, for every list alike.
+//! Query strings of lists. Owns `after` and `limit`, which work the same for every list.
 
 use std::collections::BTreeMap;
 
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
-use bates_core::{Code, ScopeKey, SeriesName};
+use bates_core::{ErrorCode, ScopeKey, SeriesName};
 
 use super::problem::Problem;
-use super::{ask, routes};
-pub(super) use crate::series::cut;
+use super::{request, routes};
+pub(super) use crate::series::truncate;
 
 #[derive(Clone, Copy)]
 pub(super) struct PageSize {
@@ -16,13 +16,15 @@ pub(super) struct PageSize {
     pub(super) max: usize,
 }
 
-pub(super) const SMALL: PageSize = PageSize { default: 100, max: 1_000 };
-pub(super) const LARGE: PageSize = PageSize { default: 1_000, max: 10_000 };
+pub(super) const SMALL_PAGE: PageSize = PageSize { default: 100, max: 1_000 };
+pub(super) const LARGE_PAGE: PageSize = PageSize { default: 1_000, max: 10_000 };
+
+const PRINTABLE_BYTES_MAX: usize = 256;
 
 pub(super) struct ListQuery {
     after: Option<String>,
     pub(super) limit: usize,
-    /// Pairs that were not taken yet, in their order.
+    /// Parameters that were not taken yet, in their order.
     rest: Vec<(String, String)>,
 }
 
@@ -31,32 +33,32 @@ fn pairs(uri: &Uri) -> impl Iterator<Item = (String, String)> {
     form_urlencoded::parse(query.as_bytes()).map(|(name, value)| (name.into_owned(), value.into_owned()))
 }
 
-pub(super) fn refuse(detail: impl Into<String>) -> Problem {
-    Problem::new(Code::BAD_ARGUMENTS, detail)
+pub(super) fn bad_query(detail: impl Into<String>) -> Problem {
+    Problem::new(ErrorCode::BAD_ARGUMENTS, detail)
 }
 
-pub(super) fn wrong(field: &str, value: &str, problem: &str) -> Problem {
-    refuse(format!("{field}: {:?} {problem}", cut(value)))
+pub(super) fn bad_value(field: &str, value: &str, problem: &str) -> Problem {
+    bad_query(format!("{field}: {:?} {problem}", truncate(value)))
 }
 
-/// A text that every store accepts.
-pub(super) fn printable(field: &str, value: &str) -> Result<String, Problem> {
-    let is_fine = value.len() <= 256 && !value.chars().any(char::is_control);
-    let bad = || wrong(field, value, "has characters that none has, or is too long");
-    is_fine.then(|| value.to_owned()).ok_or_else(bad)
+/// A text that every store accepts: short, and without control characters.
+pub(super) fn parse_printable(field: &str, value: &str) -> Result<String, Problem> {
+    let is_valid = value.len() <= PRINTABLE_BYTES_MAX && !value.chars().any(char::is_control);
+    let problem = || format!("has control characters or more than {PRINTABLE_BYTES_MAX} bytes");
+    is_valid.then(|| value.to_owned()).ok_or_else(|| bad_value(field, value, &problem()))
 }
 
 impl ListQuery {
-    pub(super) fn of(uri: &Uri, page: PageSize) -> Result<Self, Problem> {
+    pub(super) fn parse(uri: &Uri, page: PageSize) -> Result<Self, Problem> {
         let mut query = Self { after: None, limit: page.default, rest: Vec::new() };
         for (name, value) in pairs(uri) {
             match &*name {
                 "after" => query.after = Some(value),
-                // A page of one size takes no limit.
+                // A list with pages of one size has no limit parameter.
                 "limit" if page.default < page.max => {
-                    let given = value.parse().ok().filter(|given| (1..=page.max).contains(given));
-                    let bad = || Problem::new(Code::BAD_COUNT, format!("limit is 1 to {}", page.max));
-                    query.limit = given.ok_or_else(bad)?;
+                    let limit = value.parse().ok().filter(|limit| (1..=page.max).contains(limit));
+                    let detail = || format!("limit is {:?}; expected 1 to {}", truncate(&value), page.max);
+                    query.limit = limit.ok_or_else(|| Problem::new(ErrorCode::BAD_COUNT, detail()))?;
                 }
                 _ => query.rest.push((name, value)),
             }
@@ -64,73 +66,78 @@ impl ListQuery {
         Ok(query)
     }
 
-    /// The last value of that name; all of them have to be good.
+    /// The last value of a parameter. If it occurs more than once, every value must be valid.
     pub(super) fn take<T>(
         &mut self,
         name: &str,
-        read: impl Fn(&str) -> Result<T, Problem>,
+        parse: impl Fn(&str) -> Result<T, Problem>,
     ) -> Result<Option<T>, Problem> {
-        let given = self.rest.extract_if(.., |(given, _)| given == name);
-        let values = given.map(|(_, value)| read(&value)).collect::<Result<Vec<T>, Problem>>()?;
+        let pairs = self.rest.extract_if(.., |(given, _)| given == name);
+        let values = pairs.map(|(_, value)| parse(&value)).collect::<Result<Vec<T>, Problem>>()?;
         Ok(values.into_iter().last())
     }
 
     pub(super) fn take_series(&mut self) -> Result<Option<SeriesName>, Problem> {
-        self.take("series", routes::name)
+        self.take("series", routes::parse_series_name)
     }
 
-    /// From the period, and from all pairs that are left, which are its parameters.
+    /// The scope of the period and of all parameters that were not taken yet.
     pub(super) fn take_scope(&mut self) -> Result<Option<ScopeKey>, Problem> {
-        let period = self.take("period", |period| printable("period", period))?;
+        let period = self.take("period", |period| parse_printable("period", period))?;
         let parameters = self.rest.iter().map(|(name, value)| (&**name, &**value));
         if self.rest.is_empty() && period.is_none() {
             return Ok(None);
         }
         let key = ScopeKey::named(parameters, period.as_deref());
-        key.map(Some).map_err(|error| Problem::new(Code::BAD_SCOPE, error.to_string()))
+        key.map(Some).map_err(|error| Problem::new(ErrorCode::BAD_SCOPE, error.to_string()))
     }
 
-    pub(super) fn check_rest(&self, refusal: impl FnOnce(&str) -> String) -> Result<(), Problem> {
-        self.rest.first().map_or(Ok(()), |(name, _)| Err(refuse(refusal(name))))
+    /// Refuses parameters that were not taken; `describe` makes the message from the name of the first one.
+    pub(super) fn check_rest(&self, describe: impl FnOnce(&str) -> String) -> Result<(), Problem> {
+        self.rest.first().map_or(Ok(()), |(name, _)| Err(bad_query(describe(name))))
     }
 
-    /// The `after` of the page before, if one is given.
-    pub(super) fn after<T>(&self, read: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Problem> {
-        let unread = |after: &str| wrong("after", after, "is not the one of a page before");
-        self.after.as_deref().map(|after| read(after).ok_or_else(|| unread(after))).transpose()
+    /// Parses the `after` of the previous page, if there is one.
+    pub(super) fn after<T>(&self, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Problem> {
+        let invalid = |after: &str| bad_value("after", after, "is not the after of a previous page");
+        self.after.as_deref().map(|after| parse(after).ok_or_else(|| invalid(after))).transpose()
     }
 
-    /// The `after` of the page behind these items, unless they are the last.
-    pub(super) fn next<T>(&self, found: &[T], spell: impl FnOnce(&T) -> String) -> Option<String> {
-        found.last().filter(|_| found.len() == self.limit).map(spell)
+    /// The `after` of the next page, formatted from the last item; `None` if this page is the last.
+    pub(super) fn next_after<T>(&self, items: &[T], format: impl FnOnce(&T) -> String) -> Option<String> {
+        items.last().filter(|_| items.len() == self.limit).map(format)
     }
 }
 
-/// The series in a query that may have no other name.
-pub(super) fn only_series(uri: &Uri) -> Result<Option<SeriesName>, Problem> {
+/// The series in a query that has no other parameter.
+pub(super) fn parse_only_series(uri: &Uri) -> Result<Option<SeriesName>, Problem> {
     let mut query = ListQuery { after: None, limit: 0, rest: pairs(uri).collect() };
     let series = query.take_series()?;
-    query.check_rest(|_| "the query may have series".to_owned())?;
+    query.check_rest(|name| unknown_parameter(name, "series"))?;
     Ok(series)
 }
 
-pub(super) fn spell_scope(key: &ScopeKey) -> (BTreeMap<String, String>, Option<String>) {
+pub(super) fn unknown_parameter(name: &str, allowed: &str) -> String {
+    format!("unknown query parameter {:?}; this path allows {allowed}", truncate(name))
+}
+
+pub(super) fn to_api_scope(key: &ScopeKey) -> (BTreeMap<String, String>, Option<String>) {
     let (parameters, period) = key.parts();
     let scope = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     (scope, period.map(str::to_owned))
 }
 
-/// Rows of CSV, if the request accepts them.
-pub(super) fn csv<T>(
+/// The items as CSV, if the request accepts it.
+pub(super) fn csv_response<T>(
     headers: &HeaderMap,
-    columns: &str,
+    header_row: &str,
     items: &[T],
     row: impl Fn(&T) -> String,
 ) -> Option<Response> {
-    if !ask::accepted_kinds(headers).contains("text/csv") {
+    if !request::accepted_types(headers).contains("text/csv") {
         return None;
     }
-    let lines = std::iter::once(columns.to_owned()).chain(items.iter().map(row));
+    let lines = std::iter::once(header_row.to_owned()).chain(items.iter().map(row));
     let text: String = lines.map(|line| line + "\n").collect();
     Some(([(header::CONTENT_TYPE, "text/csv; charset=utf-8")], text).into_response())
 }

@@ -1,4 +1,4 @@
-//! Which handler answers which path, and what handlers are given: the context, the series and the parts of the path.
+//! Maps paths to handlers. Owns the state that handlers share, and the extractors for path segments.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,124 +9,132 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::routing::get;
-use bates_core::{Code, Entry, Machine, SeriesName, Store};
+use bates_core::{ErrorCode, Machine, SeriesEntry, SeriesName, Store};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::health::Health;
-use super::openg2p::{self, Ready};
+use super::openg2p::{self, ReadyIdTypes};
 use super::problem::Problem;
 use super::{
     Settings, audit, documents, gaps, health, lease, metrics, next, openapi, pools, query, scopes, series,
     trace,
 };
 
-pub(super) type Context<S> = State<Arc<Shared<S>>>;
+pub(super) type Context<S> = State<Arc<ServerState<S>>>;
 
-pub(super) struct Shared<S> {
+pub(super) struct ServerState<S> {
     pub(super) machine: Arc<Machine<S>>,
     pub(super) body_timeout: Duration,
     pub(super) health: Health,
-    pub(super) ready: Ready,
-    /// Lines that are being numbered, of all streams together.
-    pub(super) turns: Arc<Semaphore>,
-    pub(super) description: Bytes,
+    pub(super) ready_id_types: ReadyIdTypes,
+    /// One permit for each line that is being numbered, over all streams.
+    pub(super) line_permits: Arc<Semaphore>,
+    pub(super) openapi_json: Bytes,
 }
 
-impl<S: Store> Shared<S> {
-    pub(super) async fn series(&self, name: &str) -> Result<Arc<Entry>, Problem> {
-        let found = self.machine.named_anywhere(name).await;
-        found.ok_or_else(|| match self::name(name) {
-            Ok(name) => Problem::new(Code::UNKNOWN_SERIES, format!("there is no series {:?}", name.as_str())),
+impl<S: Store> ServerState<S> {
+    pub(super) async fn series(&self, name: &str) -> Result<Arc<SeriesEntry>, Problem> {
+        let entry = self.machine.series_or_sync(name).await;
+        entry.ok_or_else(|| match parse_series_name(name) {
+            Ok(name) => {
+                Problem::new(ErrorCode::UNKNOWN_SERIES, format!("there is no series {:?}", name.as_str()))
+            }
             Err(problem) => problem,
         })
     }
 
-    /// As [`query::only_series`], and the series must exist.
+    /// As [`query::parse_only_series`], and the series must exist.
     pub(super) async fn only_series(&self, uri: &Uri) -> Result<Option<SeriesName>, Problem> {
-        let only = query::only_series(uri)?;
-        if let Some(name) = &only {
+        let series = query::parse_only_series(uri)?;
+        if let Some(name) = &series {
             self.series(name.as_str()).await?;
         }
-        Ok(only)
+        Ok(series)
     }
 }
 
-pub(super) fn name(text: &str) -> Result<SeriesName, Problem> {
-    text.parse().map_err(|error: bates_core::NameError| Problem::new(Code::BAD_NAME, error.to_string()))
+pub(super) fn parse_series_name(text: &str) -> Result<SeriesName, Problem> {
+    text.parse()
+        .map_err(|error: bates_core::SeriesNameError| Problem::new(ErrorCode::BAD_NAME, error.to_string()))
 }
 
-fn of_series<S: Store>() -> OpenApiRouter<Arc<Shared<S>>> {
+fn series_routes<S: Store>() -> OpenApiRouter<Arc<ServerState<S>>> {
     OpenApiRouter::new()
-        .routes(routes!(series::all))
-        .routes(routes!(series::one, series::put, series::patch, series::retire))
-        .routes(routes!(scopes::list))
-        .routes(routes!(scopes::peek))
-        .routes(routes!(next::next))
-        .routes(routes!(lease::lease))
-        .routes(routes!(lease::held))
-        .routes(routes!(lease::give_back))
-        .routes(routes!(pools::all))
-        .routes(routes!(pools::ask_for))
-        .routes(routes!(pools::attach))
-        .routes(routes!(pools::next))
-        .routes(routes!(trace::validate))
-        .routes(routes!(trace::find))
-        .routes(routes!(gaps::gaps))
+        .routes(routes!(series::list_series))
+        .routes(routes!(
+            series::describe_series,
+            series::create_series,
+            series::change_series,
+            series::retire_series
+        ))
+        .routes(routes!(scopes::list_scopes))
+        .routes(routes!(scopes::peek_scope))
+        .routes(routes!(next::next_numbers))
+        .routes(routes!(lease::take_lease))
+        .routes(routes!(lease::list_leases))
+        .routes(routes!(lease::return_lease))
+        .routes(routes!(pools::list_pools))
+        .routes(routes!(pools::request_pool))
+        .routes(routes!(pools::attach_to_pool))
+        .routes(routes!(pools::next_pool_numbers))
+        .routes(routes!(trace::validate_identifier))
+        .routes(routes!(trace::trace_identifier))
+        .routes(routes!(gaps::list_gaps))
         .routes(routes!(gaps::reconcile))
-        .routes(routes!(audit::audit))
+        .routes(routes!(audit::list_audit_entries))
 }
 
-fn of_documents<S: Store>() -> OpenApiRouter<Arc<Shared<S>>> {
+fn document_routes<S: Store>() -> OpenApiRouter<Arc<ServerState<S>>> {
     OpenApiRouter::new()
-        .routes(routes!(documents::assign))
-        .routes(routes!(documents::reserve))
-        .routes(routes!(documents::confirm))
-        .routes(routes!(documents::void))
-        .routes(routes!(documents::document))
-        .routes(routes!(documents::outbox))
-        .routes(routes!(documents::counts))
-        .routes(routes!(documents::retry_all))
-        .routes(routes!(documents::abandon_all))
-        .routes(routes!(documents::retry))
-        .routes(routes!(documents::abandon))
+        .routes(routes!(documents::number_document))
+        .routes(routes!(documents::reserve_number))
+        .routes(routes!(documents::confirm_reservation))
+        .routes(routes!(documents::void_reservation))
+        .routes(routes!(documents::find_document))
+        .routes(routes!(documents::list_documents))
+        .routes(routes!(documents::count_documents))
+        .routes(routes!(documents::retry_dead_documents))
+        .routes(routes!(documents::abandon_dead_documents))
+        .routes(routes!(documents::retry_document))
+        .routes(routes!(documents::abandon_document))
 }
 
 pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
-    let (router, api) = OpenApiRouter::with_openapi(openapi::outline())
-        .merge(of_series())
-        .merge(of_documents())
-        .routes(routes!(health::alive))
-        .routes(routes!(health::ready))
-        .routes(routes!(metrics::metrics))
+    let (router, api) = OpenApiRouter::with_openapi(openapi::base_document())
+        .merge(series_routes())
+        .merge(document_routes())
+        .routes(routes!(health::check_liveness))
+        .routes(routes!(health::check_readiness))
+        .routes(routes!(metrics::export_metrics))
         .split_for_parts();
     let (contract, contract_api) = openg2p::routes();
-    let shared = Shared {
+    let state = ServerState {
         machine,
         body_timeout: settings.body_timeout,
         health: Health::default(),
-        ready: Ready::default(),
-        turns: Arc::new(Semaphore::new(documents::LINES_OF_ALL)),
-        description: openapi::text(&api.nest(openg2p::BASE, contract_api)),
+        ready_id_types: ReadyIdTypes::default(),
+        line_permits: Arc::new(Semaphore::new(documents::SERVER_LINES_MAX)),
+        openapi_json: openapi::to_json(&api.nest(openg2p::BASE, contract_api)),
     };
     router
         .nest(openg2p::BASE, contract)
-        .route("/api/v1/ids/gaps", get(gaps::gaps::<S>))
-        .route("/openapi.json", get(openapi::json::<S>))
-        .route("/", get(openapi::page))
-        .route("/docs", get(openapi::page))
-        .route("/docs/", get(openapi::index))
-        .route("/docs/{*file}", get(openapi::file))
-        .fallback(async || Problem::new(Code::NOT_FOUND, "nothing is at this path"))
+        .route("/api/v1/ids/gaps", get(gaps::list_gaps::<S>))
+        .route("/openapi.json", get(openapi::serve_document::<S>))
+        .route("/", get(openapi::redirect_to_ui))
+        .route("/docs", get(openapi::redirect_to_ui))
+        .route("/docs/", get(openapi::serve_ui_index))
+        .route("/docs/{*file}", get(openapi::serve_ui_file))
+        .fallback(async || Problem::new(ErrorCode::NOT_FOUND, "there is nothing at this path"))
         .method_not_allowed_fallback(async || {
-            Problem::new(Code::METHOD_NOT_ALLOWED, "the path does not know this method")
+            Problem::new(ErrorCode::METHOD_NOT_ALLOWED, "this path does not support this method")
         })
-        .with_state(Arc::new(shared))
+        .with_state(Arc::new(state))
 }
 
-/// Parts that are not UTF-8 are refused as bad names.
+/// Segments of the path. A segment that is not UTF-8 is refused as a bad name.
 pub(super) struct Path<T>(pub(super) T);
 
 impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T> {
@@ -135,18 +143,19 @@ impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T>
     async fn from_request_parts(parts: &mut Parts, context: &C) -> Result<Self, Problem> {
         match axum::extract::Path::from_request_parts(parts, context).await {
             Ok(axum::extract::Path(path)) => Ok(Self(path)),
-            Err(_) => Err(Problem::new(Code::BAD_NAME, "a part of the path is not UTF-8")),
+            Err(_) => Err(Problem::new(ErrorCode::BAD_NAME, "a segment of the path is not UTF-8")),
         }
     }
 }
 
-pub(super) struct Series(pub(super) Arc<Entry>);
+/// The series that the path names.
+pub(super) struct Series(pub(super) Arc<SeriesEntry>);
 
-impl<S: Store> FromRequestParts<Arc<Shared<S>>> for Series {
+impl<S: Store> FromRequestParts<Arc<ServerState<S>>> for Series {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, context: &Arc<Shared<S>>) -> Result<Self, Problem> {
-        let Path(series) = Path::<String>::from_request_parts(parts, context).await?;
-        context.series(&series).await.map(Self)
+    async fn from_request_parts(parts: &mut Parts, context: &Arc<ServerState<S>>) -> Result<Self, Problem> {
+        let Path(name) = Path::<String>::from_request_parts(parts, context).await?;
+        context.series(&name).await.map(Self)
     }
 }

@@ -1,46 +1,51 @@
-//! `…/scopes` and `…/peek`: what is known of scopes, without touching one.
+//! `…/scopes` and `…/peek`: the state of scopes. Must never change a scope.
 
 use axum::Json;
 use axum::http::Uri;
 use bates_api::{Peek, ScopeCursor, ScopePage};
 use bates_core::{Position, ScopeKey, Store};
 
-use super::ask;
-use super::problem::Answer;
+use super::problem::JsonResult;
 use super::query::{self, ListQuery};
+use super::request;
 use super::routes::{Context, Series};
 
 /// List the scopes of a series
 #[utoipa::path(get, path = "/v1/series/{series}/scopes", tag = "series",
-    params(("series" = String, Path, description = "The name of a series", example = "document"),
-        ("after" = Option<String>, Query, description = "The `after` of the page before"),
-        ("limit" = Option<usize>, Query, description = "How many; 100 unless said, at most 1,000")),
-    responses((status = 200, body = ScopePage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series")))]
-pub(super) async fn list<S: Store>(
+    params(("series" = String, Path, description = "The name of the series", example = "document"),
+        ("after" = Option<String>, Query, description = "The `after` of the previous page"),
+        ("limit" = Option<usize>, Query, description = "The maximum number of scopes: 1 to 1,000, by default 100")),
+    responses((status = 200, body = ScopePage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or the query is invalid")))]
+pub(super) async fn list_scopes<S: Store>(
     context: Context<S>,
     Series(entry): Series,
     uri: Uri,
-) -> Answer<ScopePage> {
-    let query = ListQuery::of(&uri, query::SMALL)?;
-    query.check_rest(|_| "the query may have after and limit".to_owned())?;
+) -> JsonResult<ScopePage> {
+    let query = ListQuery::parse(&uri, query::SMALL_PAGE)?;
+    query.check_rest(|name| query::unknown_parameter(name, "after and limit"))?;
     let after = query.after(|after| Some(ScopeKey::from_store(after)))?;
-    let found = context.machine.scopes(entry.series().name().clone(), after, query.limit).await?;
-    let scopes = found.iter().map(|(key, cursor)| {
-        let (scope, period) = query::spell_scope(key);
+    let cursors = context.machine.scopes(entry.series().name().clone(), after, query.limit).await?;
+    let after = query.next_after(&cursors, |(key, _)| key.to_string());
+    let scopes = cursors.iter().map(|(key, cursor)| {
+        let (scope, period) = query::to_api_scope(key);
         ScopeCursor { scope, period, cursor: cursor.next }
     });
-    Ok(Json(ScopePage { scopes: scopes.collect(), after: query.next(&found, |(key, _)| key.to_string()) }))
+    Ok(Json(ScopePage { scopes: scopes.collect(), after }))
 }
 
-/// Look at a scope without taking a number
+/// Show the state of a scope without taking a number
 #[utoipa::path(get, path = "/v1/series/{series}/peek", tag = "numbers",
-    params(("series" = String, Path, description = "The name of a series", example = "short"),
-        ("date" = Option<String>, Query, description = "The business date; further parameters name the scope")),
-    responses((status = 200, body = Peek), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such scope")))]
-pub(super) async fn peek<S: Store>(context: Context<S>, Series(entry): Series, uri: Uri) -> Answer<Peek> {
-    let ask = ask::read_numbers_query(uri.query().unwrap_or_default())?;
-    let parameters: Vec<_> = ask.scope.iter().collect();
-    let peek = context.machine.peek(&entry, ask::name(&parameters, ask.date)).await?;
+    params(("series" = String, Path, description = "The name of the series", example = "short"),
+        ("date" = Option<String>, Query, description = "The business date. Further query parameters name the scope")),
+    responses((status = 200, body = Peek), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or the parameters are not those of the series")))]
+pub(super) async fn peek_scope<S: Store>(
+    context: Context<S>,
+    Series(entry): Series,
+    uri: Uri,
+) -> JsonResult<Peek> {
+    let request = request::parse_number_query(uri.query().unwrap_or_default())?;
+    let parameters: Vec<_> = request.scope.iter().collect();
+    let peek = context.machine.peek(&entry, request::scope_params(&parameters, request.date)).await?;
     let left_is_estimate = !entry.series().pattern().reject().is_empty();
     let bates_core::Peek { last, next, left, exists } = peek;
     let [last, next] = [last, next].map(|position| position.map(Position::value));

@@ -1,27 +1,30 @@
-//! `/v1/series`: which series there are, and series made, changed and retired at run time.
+//! `/v1/series`: lists, creates, changes and retires series.
 
 use axum::Json;
 use axum::body::Body;
 use axum::http::StatusCode;
-use bates_api::{Amendment, Description, Retirement, Series, SeriesList};
-use bates_core::{ClientLeaseFilter, Code, Entry, Made, Origin, Promise, SeriesName, SeriesSpec, Store};
+use bates_api::{Retirement, Series, SeriesDescription, SeriesList, SeriesPatch};
+use bates_core::{
+    ClientLeaseFilter, CreateOutcome, ErrorCode, Promise, SeriesEntry, SeriesName, SeriesOrigin, SeriesSpec,
+    Store,
+};
 
-use super::ask::{self, Ask};
-use super::problem::{Answer, Problem};
-use super::routes::{self, Context, Path, name};
+use super::problem::{JsonResult, Problem};
+use super::request::{self, JsonBody};
+use super::routes::{self, Context, Path, parse_series_name};
 use crate::series;
 
-/// Ten thousand restricted words.
+/// Enough for ten thousand restricted words.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-fn spell_series(entry: &Entry) -> Result<Series, Problem> {
-    let mut description = read(entry.spec())?;
+fn to_api_series(entry: &SeriesEntry) -> Result<Series, Problem> {
+    let mut description = parse_description(entry.spec())?;
     description.start = Some(entry.series().start().value());
-    // The promise of a series of the file may have changed since.
+    // The promise may have changed since the configuration file was written.
     entry.series().promise().name().clone_into(&mut description.promise);
     let origin = match entry.origin() {
-        Origin::File => "file",
-        Origin::Api => "api",
+        SeriesOrigin::File => "file",
+        SeriesOrigin::Api => "api",
     };
     Ok(Series {
         name: entry.series().name().to_string(),
@@ -34,21 +37,22 @@ fn spell_series(entry: &Entry) -> Result<Series, Problem> {
     })
 }
 
-fn read(spec: &SeriesSpec) -> Result<Description, Problem> {
-    let unread = |error: serde_json::Error| {
-        Problem::new(Code::BAD_SERIES, format!("its description cannot be read: {error}"))
+fn parse_description(spec: &SeriesSpec) -> Result<SeriesDescription, Problem> {
+    let invalid = |error: serde_json::Error| {
+        let detail = format!("the stored description of series {:?} is invalid: {error}", spec.name.as_str());
+        Problem::new(ErrorCode::BAD_SERIES, detail)
     };
-    serde_json::from_str(&spec.description).map_err(unread)
+    serde_json::from_str(&spec.description).map_err(invalid)
 }
 
-fn apply(amendment: &Amendment, description: &Description) -> Result<Description, Problem> {
-    let unread = |error: serde_json::Error| Problem::new(Code::BAD_BODY, error.to_string());
-    let mut merged = serde_json::to_value(description).map_err(unread)?;
-    merge(&mut merged, serde_json::to_value(amendment).map_err(unread)?);
-    serde_json::from_value(merged).map_err(unread)
+fn apply_patch(patch: &SeriesPatch, description: &SeriesDescription) -> Result<SeriesDescription, Problem> {
+    let invalid = |error: serde_json::Error| Problem::new(ErrorCode::BAD_BODY, error.to_string());
+    let mut merged = serde_json::to_value(description).map_err(invalid)?;
+    merge(&mut merged, serde_json::to_value(patch).map_err(invalid)?);
+    serde_json::from_value(merged).map_err(invalid)
 }
 
-/// RFC 7396: objects are merged, `null` removes, everything else replaces.
+/// A JSON merge patch (RFC 7396): objects are merged, `null` removes a field, any other value replaces it.
 fn merge(target: &mut serde_json::Value, patch: serde_json::Value) {
     let (Some(fields), serde_json::Value::Object(changes)) = (target.as_object_mut(), patch) else { return };
     for (name, change) in changes {
@@ -60,92 +64,101 @@ fn merge(target: &mut serde_json::Value, patch: serde_json::Value) {
     }
 }
 
-/// List the series
+/// List all series
 #[utoipa::path(get, path = "/v1/series", tag = "series", responses((status = 200, body = SeriesList)))]
-pub(super) async fn all<S: Store>(context: Context<S>) -> Answer<SeriesList> {
+pub(super) async fn list_series<S: Store>(context: Context<S>) -> JsonResult<SeriesList> {
     let registry = context.machine.registry();
-    let series = registry.entries().map(|entry| spell_series(entry)).collect::<Result<_, _>>()?;
+    let series = registry.entries().map(|entry| to_api_series(entry)).collect::<Result<_, _>>()?;
     Ok(Json(SeriesList { series }))
 }
 
 /// Describe a series
 #[utoipa::path(get, path = "/v1/series/{series}", tag = "series",
-    params(("series" = String, Path, description = "The name of a series", example = "document")),
+    params(("series" = String, Path, description = "The name of the series", example = "document")),
     responses((status = 200, body = Series), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series")))]
-pub(super) async fn one<S: Store>(_: Context<S>, routes::Series(entry): routes::Series) -> Answer<Series> {
-    spell_series(&entry).map(Json)
+pub(super) async fn describe_series<S: Store>(
+    _: Context<S>,
+    routes::Series(entry): routes::Series,
+) -> JsonResult<Series> {
+    to_api_series(&entry).map(Json)
 }
 
-/// Make a series
+/// Create a series
 ///
-/// Making the same series again changes nothing. A series that was retired goes on where it was; one of its
-/// name with another pattern, order, start, reset or time zone is refused for ever.
+/// Creating the same series again changes nothing. A series that was retired continues from its cursors. A series with
+/// the name of a retired one and another pattern, order, start, reset or time zone is refused forever.
 #[utoipa::path(put, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
-    request_body = Description,
-    responses((status = 201, body = Series, description = "It was made"), (status = 200, body = Series, description = "It was there"),
-        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "It was refused")))]
-pub(super) async fn put<S: Store>(
+    request_body = SeriesDescription,
+    responses((status = 201, body = Series, description = "The series was created"), (status = 200, body = Series, description = "The series already existed"),
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The series was refused")))]
+pub(super) async fn create_series<S: Store>(
     context: Context<S>,
     Path(series): Path<String>,
     body: Body,
 ) -> Result<(StatusCode, Json<Series>), Problem> {
-    let name = name(&series)?;
-    let body = ask::bytes(body, BODY_BYTES_MAX, context.body_timeout).await?;
-    let made = context.machine.create(series::spec(&ask::json(&body)?, name)?).await?;
-    let status = if made == Made::New { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(spell_series(&*context.series(&series).await?)?)))
+    let name = parse_series_name(&series)?;
+    let body = request::read_body(body, BODY_BYTES_MAX, context.body_timeout).await?;
+    let spec = series::build_spec(&request::parse_json(&body)?, name)?;
+    let outcome = context.machine.create_series(spec).await?;
+    let status = if outcome == CreateOutcome::Created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(to_api_series(&*context.series(&series).await?)?)))
 }
 
 /// Change the limits, the rejection rules, the audit or the promise of a series
 ///
-/// No identifier moves: rules only decide which positions are skipped from now on. What this server answers after that
-/// is recorded if `audit` says so; others follow within a second. A promise is changed once no node holds numbers in
-/// memory that were granted under the old one; a series that becomes gapless is so from its next number on.
+/// No identifier changes: rejection rules only decide which positions are skipped from now on. A new `audit` setting
+/// applies to this server as soon as it has answered, and to other nodes within a second. A promise changes once no node
+/// holds numbers that were granted under the old promise; a series that becomes gapless is gapless from its next number
+/// on.
 #[utoipa::path(patch, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
-    request_body = Amendment,
-    responses((status = 200, body = Series), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "It was refused")))]
-pub(super) async fn patch<S: Store>(
+    request_body = SeriesPatch,
+    responses((status = 200, body = Series), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The change was refused")))]
+pub(super) async fn change_series<S: Store>(
     context: Context<S>,
     routes::Series(entry): routes::Series,
-    Ask(amendment): Ask<Amendment, BODY_BYTES_MAX>,
-) -> Answer<Series> {
+    JsonBody(patch): JsonBody<SeriesPatch, BODY_BYTES_MAX>,
+) -> JsonResult<Series> {
     let name = entry.series().name();
-    check_clients(&context, name, &amendment).await?;
+    check_client_leases(&context, name, &patch).await?;
     let change = |spec: &SeriesSpec| {
-        let description = apply(&amendment, &read(spec)?)?;
-        Ok::<_, Problem>(series::spec(&description, spec.name.clone())?)
+        let description = apply_patch(&patch, &parse_description(spec)?)?;
+        Ok::<_, Problem>(series::build_spec(&description, spec.name.clone())?)
     };
-    context.machine.amend(name, change).await?;
-    spell_series(&*context.series(name.as_str()).await?).map(Json)
+    context.machine.change_series(name, change).await?;
+    to_api_series(&*context.series(name.as_str()).await?).map(Json)
 }
 
-/// Numbers that clients hold in advance would come out of order.
-async fn check_clients<S: Store>(
+/// Refuses an `ordered` or `gapless` promise while clients hold leases, whose numbers would come out of order.
+async fn check_client_leases<S: Store>(
     context: &Context<S>,
     name: &SeriesName,
-    amendment: &Amendment,
+    patch: &SeriesPatch,
 ) -> Result<(), Problem> {
-    let keeps_order = amendment.promise.as_deref().is_some_and(|promise| promise != Promise::Unique.name());
-    let of = ClientLeaseFilter { series: Some(name.clone()) };
-    if !keeps_order || context.machine.leases(of, None, 1).await?.is_empty() {
+    let needs_order = patch.promise.as_deref().is_some_and(|promise| promise != Promise::Unique.name());
+    let filter = ClientLeaseFilter { series: Some(name.clone()) };
+    if !needs_order || context.machine.leases(filter, None, 1).await?.is_empty() {
         return Ok(());
     }
-    let told = format!(
-        "clients hold numbers of series \"{name}\" in advance, which would come out of order: have them close \
-         (GET /v1/leases lists them), and change its promise then"
+    let detail = format!(
+        "clients hold leases of series \"{name}\", whose numbers would come out of order: close these clients \
+         (GET /v1/leases lists them), then change the promise"
     );
-    Err(Problem::new(Code::SERIES_EXISTS, told))
+    Err(Problem::new(ErrorCode::SERIES_EXISTS, detail))
 }
 
 /// Retire a series
 ///
-/// It issues nothing more. Its cursors stay for ever, and a series made again under its name goes on from them.
+/// A retired series issues no more numbers. Its cursors are kept forever, and a series created again under its name
+/// continues from them.
 #[utoipa::path(delete, path = "/v1/series/{series}", tag = "series",
     params(("series" = String, Path, description = "The name of the series", example = "invoice-acme")),
-    responses((status = 200, body = Retirement), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "It was refused")))]
-pub(super) async fn retire<S: Store>(context: Context<S>, Path(series): Path<String>) -> Answer<Retirement> {
-    let closed = context.machine.retire(&name(&series)?).await?;
+    responses((status = 200, body = Retirement), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The series was not retired")))]
+pub(super) async fn retire_series<S: Store>(
+    context: Context<S>,
+    Path(series): Path<String>,
+) -> JsonResult<Retirement> {
+    let closed = context.machine.retire_series(&parse_series_name(&series)?).await?;
     Ok(Json(Retirement { returned: closed.returned, gaps: closed.gaps }))
 }

@@ -34,7 +34,7 @@ pub(super) async fn serve<S: Store>(
     stream.set_nodelay(true)?;
     let peer = stream.peer_addr().ok();
     let seat = front.clients.enter(peer, stream.local_addr().ok());
-    let session = Session::new(front, seat, Caller::at(peer));
+    let session = Session::new(front, seat, Caller::from_address(peer));
     // Made once: a new wait for each read would take a lock each time.
     let mut watched = stopping.clone();
     let mut stopped = pin!(watched.changed());

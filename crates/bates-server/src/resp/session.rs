@@ -48,7 +48,7 @@ impl Session {
     /// for the user `default`, which is what clients send that know no other.
     pub(super) fn show_secret(&mut self, user: &[u8], secret: &[u8]) -> bool {
         // The digest is computed for any user, so that time does not tell which one is right.
-        let caller = self.front.settings.access.admits(secret, &self.stranger);
+        let caller = self.front.settings.access.authenticate(secret, &self.stranger);
         let caller = caller.filter(|it| user == b"default" || Some(user) == it.token().map(str::as_bytes));
         let is_right = caller.is_some();
         self.caller = caller.or(self.caller.take());

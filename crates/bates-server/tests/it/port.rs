@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use bates_core::store::prelude::*;
-use bates_core::{KeyTemplate, Machine, Place, Promise, ScopeKey, SeriesSpec};
+use bates_core::{KeyTemplate, Machine, Promise, ScopeId, ScopeKey, SeriesSpec};
 use bates_server::{Access, resp};
 use bates_testkit::{FakeClock, MemoryStore};
 use tokio::sync::oneshot;
@@ -76,8 +76,8 @@ impl Drop for Port {
 }
 
 /// A scope of the series `counter`.
-pub(crate) fn counter(name: &str) -> Place {
-    Place { series: "counter".parse().unwrap(), scope: ScopeKey::new([("name", name)], None).unwrap() }
+pub(crate) fn counter(name: &str) -> ScopeId {
+    ScopeId { series: "counter".parse().unwrap(), scope: ScopeKey::new([("name", name)], None).unwrap() }
 }
 
 /// A store in which `counter:a` has `left` numbers left.

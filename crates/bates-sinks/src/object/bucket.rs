@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use bates_connect::{Trust, client_config, root_certificates};
-use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered, deliver_by_each};
+use bates_core::{
+    DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes, Sink, deliver_through_each,
+};
 use futures_util::{StreamExt as _, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::client::{
@@ -51,23 +53,27 @@ impl Bucket {
         Ok(Self { store, name: bucket.to_owned(), prefix: prefix.to_string() })
     }
 
-    async fn put(&self, delivery: &Delivery) -> Result<(), Undelivered> {
+    async fn put(&self, delivery: &Delivery) -> Result<(), DeliveryError> {
         let content = payload::data(delivery)?;
         let key = format!("{}/{}/{}", self.prefix, path::folder(delivery), path::file(delivery));
-        let key = Path::parse(key).map_err(|error| Undelivered::Refused(error.to_string().into()))?;
+        let key = Path::parse(key).map_err(|error| DeliveryError::Refused(error.to_string().into()))?;
         self.store.put(&key, content.into()).await.map(drop).map_err(|error| undelivered(&error))
     }
 }
 
 impl Sink for Bucket {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
-        deliver_by_each(self, deliveries)
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
+        deliver_through_each(self, deliveries)
     }
 
-    fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
+    fn deliver_each<'a>(
+        &'a self,
+        deliveries: &'a [Delivery],
+        outcomes: &'a DeliveryOutcomes,
+    ) -> DeliverEachFuture<'a> {
         let each = stream::iter(deliveries.iter().enumerate());
         Box::pin(each.for_each_concurrent(CONCURRENCY, async |(at, delivery)| {
-            outcomes.tell(at, self.put(delivery).await);
+            outcomes.report(at, self.put(delivery).await);
         }))
     }
 
@@ -81,11 +87,11 @@ impl Sink for Bucket {
 }
 
 /// What a bucket refuses for one object it refuses for all: it is missing, not ours, or full.
-fn undelivered(error: &Error) -> Undelivered {
+fn undelivered(error: &Error) -> DeliveryError {
     match error {
-        Error::InvalidPath { .. } => Undelivered::Refused(error.to_string().into()),
-        _ if is_unanswered(error) => Undelivered::Unanswered(error.to_string().into()),
-        _ => Undelivered::Unavailable(error.to_string().into()),
+        Error::InvalidPath { .. } => DeliveryError::Refused(error.to_string().into()),
+        _ if is_unanswered(error) => DeliveryError::Unanswered(error.to_string().into()),
+        _ => DeliveryError::Unavailable(error.to_string().into()),
     }
 }
 
@@ -170,14 +176,14 @@ mod tests {
         };
         let sink = bucket("s3://archive/some/prefix");
         let answers = sink.deliver(&[delivery("{}"), delivery("{")]).await;
-        assert!(answers[0].is_ok() && matches!(answers[1], Err(Undelivered::Refused(_))), "{answers:?}");
+        assert!(answers[0].is_ok() && matches!(answers[1], Err(DeliveryError::Refused(_))), "{answers:?}");
         let (path, body) = objects.lock().pop().unwrap();
         assert_eq!(path, "/archive/some/prefix/document/project%3Da%252Fb/N-1.json");
         assert_eq!(body, payload::data(&delivery("{}")).unwrap());
         assert_eq!(sink.describe(), "bucket s3://archive/some/prefix");
 
         let answers = bucket("s3://full").deliver(&[delivery("{}")]).await;
-        assert!(matches!(answers[0], Err(Undelivered::Unavailable(_))), "{answers:?}");
+        assert!(matches!(answers[0], Err(DeliveryError::Unavailable(_))), "{answers:?}");
         assert!(!format!("{answers:?}").contains("hunter2"));
     }
 }

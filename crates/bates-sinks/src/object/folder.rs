@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use bates_core::{Delivering, Delivery, Sink, Undelivered};
+use bates_core::{DeliverFuture, Delivery, DeliveryError, Sink};
 
 use super::staging::{Staging, sync_all};
 use super::{FIELD, path};
@@ -40,7 +40,7 @@ struct Staged {
     target: PathBuf,
 }
 
-type Answer<T> = Result<T, Undelivered>;
+type Answer<T> = Result<T, DeliveryError>;
 
 impl Folder {
     /// The folder must exist: a missing one may be a disk that is not mounted.
@@ -57,12 +57,12 @@ impl Folder {
 }
 
 impl Sink for Folder {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
         Box::pin(async move {
             let (inner, batch) = (Arc::clone(&self.0), deliveries.to_vec());
             let delivered = tokio::task::spawn_blocking(move || inner.deliver(&batch)).await;
             delivered.unwrap_or_else(|error| {
-                vec![Err(Undelivered::Unavailable(error.to_string().into())); deliveries.len()]
+                vec![Err(DeliveryError::Unavailable(error.to_string().into())); deliveries.len()]
             })
         })
     }
@@ -91,7 +91,7 @@ impl Inner {
             Ok(()) => named,
             // The files have their names, and may keep them after a crash.
             Err(undelivered) => {
-                vec![Err(Undelivered::Unanswered(undelivered.to_string().into())); deliveries.len()]
+                vec![Err(DeliveryError::Unanswered(undelivered.to_string().into())); deliveries.len()]
             }
         }
     }
@@ -140,12 +140,12 @@ fn discard(written: &Path) {
 }
 
 /// A full or missing disk fails every document; a path that is taken fails only its own.
-fn undelivered(error: &io::Error) -> Undelivered {
+fn undelivered(error: &io::Error) -> DeliveryError {
     use io::ErrorKind::{AlreadyExists, InvalidFilename, IsADirectory, NotADirectory};
     let reason = error.to_string().into();
     match error.kind() {
-        AlreadyExists | InvalidFilename | IsADirectory | NotADirectory => Undelivered::Refused(reason),
-        _ => Undelivered::Unavailable(reason),
+        AlreadyExists | InvalidFilename | IsADirectory | NotADirectory => DeliveryError::Refused(reason),
+        _ => DeliveryError::Unavailable(reason),
     }
 }
 

@@ -19,10 +19,10 @@ const IN_FOLDER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(
 const IN_NUMBER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 pub(super) fn folder(delivery: &Delivery) -> String {
-    let series = delivery.place.series.as_str();
-    match delivery.place.scope.as_str() {
+    let series = delivery.scope_id.series.as_str();
+    match delivery.scope_id.scope.as_str() {
         "" => series.to_owned(),
-        _ => format!("{series}/{}", scope(&delivery.place.scope)),
+        _ => format!("{series}/{}", scope(&delivery.scope_id.scope)),
     }
 }
 

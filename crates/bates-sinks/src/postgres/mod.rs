@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bates_connect::{Address, AddressError, client_config, root_certificates};
-use bates_core::{Delivering, DeliveringEach, Delivery, Outcomes, Sink, Undelivered, deliver_by_each};
+use bates_core::{
+    DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes, Sink, deliver_through_each,
+};
 use deadpool_postgres::{Object, Pool};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
@@ -94,9 +96,9 @@ struct Postgres {
 
 impl Postgres {
     /// Halves a batch that fails because of one document, until every other document is inserted.
-    async fn insert_each(&self, deliveries: &[Delivery], outcomes: &Outcomes) {
-        let tell = |part: Range<usize>, outcome: Result<(), Undelivered>| {
-            part.for_each(|at| outcomes.tell(at, outcome.clone()));
+    async fn insert_each(&self, deliveries: &[Delivery], outcomes: &DeliveryOutcomes) {
+        let tell = |part: Range<usize>, outcome: Result<(), DeliveryError>| {
+            part.for_each(|at| outcomes.report(at, outcome.clone()));
         };
         let whole = 0..deliveries.len();
         let mut left = vec![whole];
@@ -107,15 +109,15 @@ impl Postgres {
                     let middle = part.start + part.len() / 2;
                     left.extend([middle..part.end, part.start..middle]);
                 }
-                Err(Failed::Document(reason)) => tell(part, Err(Undelivered::Refused(reason))),
+                Err(Failed::Document(reason)) => tell(part, Err(DeliveryError::Refused(reason))),
                 // The rest is not tried: each part would wait for a timeout of its own.
                 Err(Failed::Sink(reason)) => {
-                    let away = Err(Undelivered::Unavailable(reason));
+                    let away = Err(DeliveryError::Unavailable(reason));
                     left.drain(..).chain([part]).for_each(|part| tell(part, away.clone()));
                 }
                 Err(Failed::Commit(reason)) => {
-                    tell(part, Err(Undelivered::Unanswered(reason.clone())));
-                    let away = Err(Undelivered::Unavailable(reason));
+                    tell(part, Err(DeliveryError::Unanswered(reason.clone())));
+                    let away = Err(DeliveryError::Unavailable(reason));
                     left.drain(..).for_each(|part| tell(part, away.clone()));
                 }
             }
@@ -139,11 +141,15 @@ impl Postgres {
 }
 
 impl Sink for Postgres {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
-        deliver_by_each(self, deliveries)
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
+        deliver_through_each(self, deliveries)
     }
 
-    fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
+    fn deliver_each<'a>(
+        &'a self,
+        deliveries: &'a [Delivery],
+        outcomes: &'a DeliveryOutcomes,
+    ) -> DeliverEachFuture<'a> {
         Box::pin(self.insert_each(deliveries, outcomes))
     }
 

@@ -69,9 +69,9 @@ impl Insert {
         client: &'c mut Client,
         deliveries: &[Delivery],
     ) -> Result<Transaction<'c>, tokio_postgres::Error> {
-        let events: Vec<_> = deliveries.iter().map(|delivery| delivery.event).collect();
-        let series: Vec<_> = deliveries.iter().map(|delivery| delivery.place.series.as_str()).collect();
-        let scopes: Vec<_> = deliveries.iter().map(|delivery| delivery.place.scope.as_str()).collect();
+        let events: Vec<_> = deliveries.iter().map(|delivery| delivery.document_id).collect();
+        let series: Vec<_> = deliveries.iter().map(|delivery| delivery.scope_id.series.as_str()).collect();
+        let scopes: Vec<_> = deliveries.iter().map(|delivery| delivery.scope_id.scope.as_str()).collect();
         let positions: Vec<_> =
             deliveries.iter().map(|delivery| delivery.position.value().cast_signed()).collect();
         let numbers: Vec<_> = deliveries.iter().map(|delivery| &*delivery.number).collect();

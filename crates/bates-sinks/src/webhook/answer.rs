@@ -3,14 +3,14 @@
 
 use std::error::Error as _;
 
-use bates_core::Undelivered;
+use bates_core::DeliveryError;
 use reqwest::{Response, StatusCode};
 
 /// Enough for any message to a person; the rest of the body is not read.
 const BODY_BYTES_MAX: usize = 4_096;
 const SHOWN_CHARS_MAX: usize = 200;
 
-pub(super) async fn judge(mut response: Response) -> Result<(), Undelivered> {
+pub(super) async fn judge(mut response: Response) -> Result<(), DeliveryError> {
     let status = response.status();
     // The status decides. The body is read all the same, so that the connection can be used again.
     let body = opening(&mut response).await;
@@ -23,18 +23,18 @@ pub(super) async fn judge(mut response: Response) -> Result<(), Undelivered> {
     };
     let undelivered = match status {
         // From a gateway that got no answer: the receiver may have taken the document.
-        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => Undelivered::Unanswered,
-        status if is_final(status) => Undelivered::Refused,
-        _ => Undelivered::Unavailable,
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => DeliveryError::Unanswered,
+        status if is_final(status) => DeliveryError::Refused,
+        _ => DeliveryError::Unavailable,
     };
     Err(undelivered(reason.into()))
 }
 
-pub(super) fn unreached(error: reqwest::Error) -> Undelivered {
+pub(super) fn unreached(error: reqwest::Error) -> DeliveryError {
     let error = error.without_url();
     // Without a connection the receiver got nothing.
     let is_sent = !error.is_connect() && !error.is_builder();
-    let undelivered = if is_sent { Undelivered::Unanswered } else { Undelivered::Unavailable };
+    let undelivered = if is_sent { DeliveryError::Unanswered } else { DeliveryError::Unavailable };
     if error.is_timeout() {
         return undelivered("it did not answer in time".into());
     }

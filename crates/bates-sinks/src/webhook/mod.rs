@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bates_connect::{Trust, client_config, root_certificates};
 use bates_core::{
-    Delivering, DeliveringEach, Delivery, Outcomes, Runtime as _, Sink, SystemRuntime, Undelivered,
-    deliver_by_each,
+    DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes, Runtime as _, Sink,
+    SystemRuntime, deliver_through_each,
 };
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::CONTENT_TYPE;
@@ -110,9 +110,9 @@ struct Webhook {
 }
 
 impl Webhook {
-    async fn post(&self, delivery: &Delivery) -> Result<(), Undelivered> {
+    async fn post(&self, delivery: &Delivery) -> Result<(), DeliveryError> {
         let body = payload::event(delivery)?;
-        let id = delivery.event.to_string();
+        let id = delivery.document_id.to_string();
         let timestamp = SystemRuntime.now().as_second();
         let signature = self.signer.sign(&id, timestamp, &body);
         let request = self
@@ -131,14 +131,18 @@ impl Webhook {
 }
 
 impl Sink for Webhook {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
-        deliver_by_each(self, deliveries)
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
+        deliver_through_each(self, deliveries)
     }
 
-    fn deliver_each<'a>(&'a self, deliveries: &'a [Delivery], outcomes: &'a Outcomes) -> DeliveringEach<'a> {
+    fn deliver_each<'a>(
+        &'a self,
+        deliveries: &'a [Delivery],
+        outcomes: &'a DeliveryOutcomes,
+    ) -> DeliverEachFuture<'a> {
         let each = stream::iter(deliveries.iter().enumerate());
         Box::pin(each.for_each_concurrent(self.concurrency, async |(at, delivery)| {
-            outcomes.tell(at, self.post(delivery).await);
+            outcomes.report(at, self.post(delivery).await);
         }))
     }
 

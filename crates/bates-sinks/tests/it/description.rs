@@ -1,7 +1,7 @@
 //! Descriptions: what is read, what is refused, and that no secret is shown.
 
 use bates_core::Sink;
-use bates_sinks::Description;
+use bates_sinks::SinkDescription;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -11,7 +11,7 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// The field and the problem of a description that is read but makes no sink.
 fn refused(description: &Value) -> String {
-    let description: Description = serde_saphyr::from_str(&description.to_string()).unwrap();
+    let description: SinkDescription = serde_saphyr::from_str(&description.to_string()).unwrap();
     let error = description.open().map(drop).unwrap_err();
     let shown = format!("{error} {error:?} {description:?}");
     assert!(!shown.contains("hunter2") && !shown.contains("MfKQ9r8G"), "{shown}");
@@ -26,7 +26,7 @@ fn every_sink_of_the_documentation_is_read() {
     assert_eq!(blocks.len(), 3);
     for block in blocks {
         let described: Value = serde_saphyr::from_str(block).unwrap();
-        serde_json::from_value::<Description>(described["sink"].clone()).expect(block);
+        serde_json::from_value::<SinkDescription>(described["sink"].clone()).expect(block);
     }
 }
 
@@ -42,7 +42,7 @@ fn there_is_exactly_one_sink_and_no_unknown_field() {
         "{postgres: {url: 'postgres://a:hunter2@b/c'}}",
         "{pigeon: {url: hunter2}}",
     ] {
-        let error = serde_saphyr::from_str::<Value>(wrong).map(serde_json::from_value::<Description>);
+        let error = serde_saphyr::from_str::<Value>(wrong).map(serde_json::from_value::<SinkDescription>);
         let error = error.unwrap().expect_err(wrong).to_string();
         assert!(!error.contains("hunter2") && !error.contains("1234567"), "{error}");
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bates_core::{Place, ScopeKey, Sink};
+use bates_core::{ScopeId, ScopeKey, Sink};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ async fn a_document_lies_where_its_number_says_and_a_second_delivery_changes_not
     let sink = sink(folder.path());
     let first = delivery(1001, r#"{"title":"é"}"#);
     let mut second = delivery(1, "2");
-    second.place = Place { scope: ScopeKey::new([], None).unwrap(), ..second.place };
+    second.scope_id = ScopeId { scope: ScopeKey::new([], None).unwrap(), ..second.scope_id };
     second.number = "../../etc/passwd".into();
     let mut batch = [first.clone(), second];
     assert_eq!(sink.deliver(&batch).await, [Ok(()), Ok(())]);

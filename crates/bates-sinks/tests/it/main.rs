@@ -7,20 +7,20 @@ mod receiver;
 mod table;
 mod webhook;
 
-use bates_core::{Delivery, Place, Position, ScopeKey, Sink, Undelivered};
-use bates_sinks::{Description, SinkError};
+use bates_core::{Delivery, DeliveryError, Position, ScopeId, ScopeKey, Sink};
+use bates_sinks::{SinkDescription, SinkError};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 /// A sink described in JSON, which is YAML.
 pub(crate) fn opened(description: &Value) -> Result<Box<dyn Sink>, SinkError> {
-    serde_saphyr::from_str::<Description>(&description.to_string()).unwrap().open()
+    serde_saphyr::from_str::<SinkDescription>(&description.to_string()).unwrap().open()
 }
 
 pub(crate) fn delivery(position: u64, body: &str) -> Delivery {
     Delivery {
-        event: Uuid::now_v7(),
-        place: Place {
+        document_id: Uuid::now_v7(),
+        scope_id: ScopeId {
             series: "document".parse().unwrap(),
             scope: ScopeKey::new([("project", "PROJ"), ("type", "9012")], None).unwrap(),
         },
@@ -35,7 +35,7 @@ pub(crate) fn delivery(position: u64, body: &str) -> Delivery {
 /// What every sink makes of a document.
 pub(crate) fn expected(delivery: &Delivery) -> Value {
     json!({
-        "event": delivery.event.to_string(),
+        "event": delivery.document_id.to_string(),
         "series": "document",
         "scope": {"project": "PROJ", "type": "9012"},
         "position": delivery.position.value(),
@@ -45,15 +45,15 @@ pub(crate) fn expected(delivery: &Delivery) -> Value {
     })
 }
 
-pub(crate) fn is_refused(answer: &Result<(), Undelivered>) -> bool {
-    matches!(answer, Err(Undelivered::Refused(_)))
+pub(crate) fn is_refused(answer: &Result<(), DeliveryError>) -> bool {
+    matches!(answer, Err(DeliveryError::Refused(_)))
 }
 
 /// It may have been taken.
-pub(crate) fn is_unanswered(answer: &Result<(), Undelivered>) -> bool {
-    matches!(answer, Err(Undelivered::Unanswered(_)))
+pub(crate) fn is_unanswered(answer: &Result<(), DeliveryError>) -> bool {
+    matches!(answer, Err(DeliveryError::Unanswered(_)))
 }
 
-pub(crate) fn is_unavailable(answer: &Result<(), Undelivered>) -> bool {
-    matches!(answer, Err(Undelivered::Unavailable(_)))
+pub(crate) fn is_unavailable(answer: &Result<(), DeliveryError>) -> bool {
+    matches!(answer, Err(DeliveryError::Unavailable(_)))
 }

@@ -46,7 +46,7 @@ async fn a_document_is_a_row_however_often_it_is_delivered() {
     }
     let sql = "SELECT series, scope, position, number, document::text, created_at = '2026-11-15T10:00:00Z' \
                FROM archive.documents WHERE event = $1";
-    let row = client.query_one(sql, &[&batch[7].event]).await.unwrap();
+    let row = client.query_one(sql, &[&batch[7].document_id]).await.unwrap();
     let texts: [&str; 4] = [row.get(0), row.get(1), row.get(3), row.get(4)];
     assert_eq!(texts, ["document", "project=PROJ type=9012", "PROJ-9012-7", r#"{"at": 7}"#]);
     assert_eq!((row.get::<_, i64>(2), row.get::<_, bool>(5)), (7, true));

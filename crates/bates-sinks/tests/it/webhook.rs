@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bates_core::{Delivery, Outcomes, Sink, Undelivered};
+use bates_core::{Delivery, DeliveryError, DeliveryOutcomes, Sink};
 use bates_testkit::programs;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
@@ -53,12 +53,12 @@ async fn a_receiver_can_verify_what_it_gets_with_every_secret_that_is_valid() {
     assert_eq!(sink.deliver(std::slice::from_ref(&sent)).await, [Ok(())]);
     let (headers, body) = receiver.seen.requests.lock().pop().unwrap();
     let header = |name: &str| headers[name].to_str().unwrap().to_owned();
-    assert_eq!(header("webhook-id"), sent.event.to_string());
+    assert_eq!(header("webhook-id"), sent.document_id.to_string());
     assert_eq!(header("content-type"), "application/json");
     let timestamp = header("webhook-timestamp");
     let age = jiff::Timestamp::now().as_second() - timestamp.parse::<i64>().unwrap();
     assert!((0..60).contains(&age), "{age}");
-    let mut signed = format!("{}.{timestamp}.", sent.event).into_bytes();
+    let mut signed = format!("{}.{timestamp}.", sent.document_id).into_bytes();
     signed.extend_from_slice(&body);
     let signatures = [SECRET, NEXT_SECRET].map(|secret| format!("v1,{}", hmac_by_openssl(secret, &signed)));
     assert_eq!(header("webhook-signature"), signatures.join(" "));
@@ -97,7 +97,7 @@ async fn one_that_hangs_costs_its_timeout_and_holds_up_no_other() {
     let hang = json!("hang");
     let started = Instant::now();
     let answers = sink.deliver(&wishing(&[hang, json!(200), json!(200), json!(200)])).await;
-    assert_eq!(answers[0], Err(Undelivered::Unanswered("it did not answer in time".into())));
+    assert_eq!(answers[0], Err(DeliveryError::Unanswered("it did not answer in time".into())));
     assert_eq!(answers[1..], [Ok(()), Ok(()), Ok(())]);
     assert!(started.elapsed() < Duration::from_secs(10));
 }
@@ -107,16 +107,16 @@ async fn what_is_answered_is_told_while_another_one_hangs() {
     let receiver = Receiver::start(1).await;
     let sink = webhook(&receiver.url(), &json!({"timeout_ms": 25_000}));
     let documents = wishing(&[json!(200), json!("hang"), json!(400), json!(200)]);
-    let outcomes = Outcomes::unknown(documents.len());
+    let outcomes = DeliveryOutcomes::unknown(documents.len());
     let mut delivering = sink.deliver_each(&documents, &outcomes);
     // Until all but the one that hangs have been answered.
-    while receiver.seen.requests.lock().len() < 4 || outcomes.told() < 3 {
+    while receiver.seen.requests.lock().len() < 4 || outcomes.reported_count() < 3 {
         assert!((&mut delivering).now_or_never().is_none(), "one of them hangs");
         tokio::task::yield_now().await;
     }
     drop(delivering);
-    let answers = outcomes.known("cut off");
-    assert_eq!(answers[1], Err(Undelivered::Unanswered("cut off".into())));
+    let answers = outcomes.into_results("cut off");
+    assert_eq!(answers[1], Err(DeliveryError::Unanswered("cut off".into())));
     assert!(answers[0].is_ok() && is_refused(&answers[2]) && answers[3].is_ok(), "{answers:?}");
 }
 

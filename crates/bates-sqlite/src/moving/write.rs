@@ -1,37 +1,37 @@
 //! Pages of another store, written as they were there. Pure SQL: nothing here commits or answers.
 
 use bates_core::{
-    Adopted, Cursor, Document, Gap, Idempotency, Kept, Missing, Page, Request, ScopeKey, SeriesName, SetAside,
+    Cursor, Document, Gap, Idempotency, MissingRange, MovePage, MovedAdoptions, MovedDocument, MovedKey,
+    MovedScope, ScopeKey, SeriesName,
 };
 use jiff::Timestamp;
 use rusqlite::{Result, Transaction, params};
 
-use crate::scope::{self, put_cursor};
+use crate::scope::{self, add_scopes, put_cursor};
 use crate::write::{self, Refusable, ScopeRef, execute, integer};
 use crate::{audit, client_lease, held, pin};
 
-pub(super) fn adopt(transaction: &Transaction<'_>, page: &Page) -> Refusable<()> {
+pub(super) fn adopt(transaction: &Transaction<'_>, page: &MovePage) -> Refusable<()> {
     match page {
-        Page::Identity(id) => {
+        MovePage::Identity(id) => {
             execute(transaction, "UPDATE identity SET id = ?", [id.as_bytes()])?;
             Ok(Ok(()))
         }
-        Page::Definition(definition, key) => {
-            Ok(pin::pin(transaction, definition, key.as_deref())?.and_then(|pinned| {
+        MovePage::Definition(definition, key) => Ok(pin::pin(transaction, definition, key.as_deref())?
+            .and_then(|pinned| {
                 if pinned.permutation_key == *key { Ok(()) } else { Err(write::unknown(&definition.series)) }
-            }))
-        }
-        Page::Descriptions(descriptions) => all(descriptions, |(series, description)| {
+            })),
+        MovePage::Descriptions(descriptions) => all(descriptions, |(series, description)| {
             write::put_description(transaction, series, Some(description))
         }),
-        Page::Scopes(series, scopes) => each(transaction, scopes, |_| series, scope),
-        Page::Aside(series, scopes) => each(transaction, scopes, |_| series, set_aside),
-        Page::Pools(series, pools) => each(transaction, pools, |_| series, pool),
-        Page::Documents(kept) => each(transaction, kept, |kept| &kept.document.place.series, document),
-        Page::Requests(requests) => each(transaction, requests, |request| &request.place.series, request),
-        Page::Gaps(gaps) => each(transaction, gaps, |gap| &gap.place.series, gap),
-        Page::Records(records) => audit::record(transaction, records),
-        Page::ClientLeases(leases) => all(leases, |lease| client_lease::put(transaction, lease, &[])),
+        MovePage::Scopes(series, scopes) => each(transaction, scopes, |_| series, scope),
+        MovePage::Adopted(series, scopes) => each(transaction, scopes, |_| series, set_aside),
+        MovePage::Pools(series, pools) => each(transaction, pools, |_| series, pool),
+        MovePage::Documents(kept) => each(transaction, kept, |kept| &kept.document.scope_id.series, document),
+        MovePage::Keys(requests) => each(transaction, requests, |request| &request.scope_id.series, request),
+        MovePage::Gaps(gaps) => each(transaction, gaps, |gap| &gap.scope_id.series, gap),
+        MovePage::Records(records) => audit::record(transaction, records),
+        MovePage::ClientLeases(leases) => all(leases, |lease| client_lease::put(transaction, lease, &[])),
     }
 }
 
@@ -61,13 +61,16 @@ fn each<'p, T>(
     })
 }
 
-fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &Adopted) -> Result<()> {
-    let Adopted { scope, cursor, ledger, lost, gapless_from } = adopted;
+fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &MovedScope) -> Result<()> {
+    let MovedScope { scope, cursor, ledger, lost, gapless_from } = adopted;
     let at @ ScopeRef { scope, .. } = ScopeRef::new(series_id, scope.as_str());
     let here = write::cursor(transaction, series_id, scope)?;
     let Cursor { next, version } = here.unwrap_or(Cursor { next: 0, version: 0 });
     let cursor = Cursor { next: cursor.next.max(next), version: cursor.version.max(version) };
     put_cursor(transaction, at, cursor, None, here.is_none())?;
+    if here.is_none() {
+        add_scopes(transaction, series_id, 1)?;
+    }
     let sql = "UPDATE cursor SET gapless_from = ? WHERE series_id = ? AND scope = ?";
     execute(transaction, sql, params![integer(*gapless_from), series_id, scope])?;
     let enter = "INSERT OR REPLACE INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)";
@@ -83,7 +86,7 @@ fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &Adopted) -> Re
 fn set_aside(
     transaction: &Transaction<'_>,
     series_id: i64,
-    SetAside { scope, positions }: &SetAside,
+    MovedAdoptions { scope, positions }: &MovedAdoptions,
 ) -> Result<()> {
     scope::adopt(transaction, ScopeRef::new(series_id, scope.as_str()), positions)
 }
@@ -93,39 +96,70 @@ fn pool(transaction: &Transaction<'_>, series_id: i64, (scope, epoch): &(ScopeKe
     execute(transaction, sql, params![series_id, scope.as_str(), integer(*epoch)]).map(drop)
 }
 
-fn document(transaction: &Transaction<'_>, series_id: i64, Kept { document, body }: &Kept) -> Result<()> {
+fn document(
+    transaction: &Transaction<'_>,
+    series_id: i64,
+    MovedDocument { document, body }: &MovedDocument,
+) -> Result<()> {
     let sql = "INSERT INTO document (event, series_id, scope, position, number, state, body, tries, last_error,
                    created_at, updated_at, due_at, in_doubt)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (event) DO UPDATE SET state = excluded.state, body = excluded.body, tries = excluded.tries,
                    last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
                    in_doubt = excluded.in_doubt";
-    let Document { event, place, position, number, state, tries, last_error, in_doubt, .. } = document;
-    let (event, scope, position) = (event.as_bytes(), place.scope.as_str(), integer(position.value()));
+    let Document {
+        id: document_id,
+        scope_id,
+        position,
+        number,
+        state,
+        attempts: tries,
+        last_error,
+        in_doubt,
+        ..
+    } = document;
+    let (document_id, scope, position) =
+        (document_id.as_bytes(), scope_id.scope.as_str(), integer(position.value()));
     let [created, updated] = [document.created, document.updated].map(Timestamp::as_millisecond);
     let (state, due) = (state.name(), document.due.map(Timestamp::as_millisecond));
     let of = params![
-        event, series_id, scope, position, number, state, body, tries, last_error, created, updated, due,
+        document_id,
+        series_id,
+        scope,
+        position,
+        number,
+        state,
+        body,
+        tries,
+        last_error,
+        created,
+        updated,
+        due,
         in_doubt
     ];
     execute(transaction, sql, of).map(drop)
 }
 
-fn request(transaction: &Transaction<'_>, series_id: i64, request: &Request) -> Result<()> {
-    let Request { place, idempotency: Idempotency { caller, key, digest }, event, number, .. } = request;
+fn request(transaction: &Transaction<'_>, series_id: i64, request: &MovedKey) -> Result<()> {
+    let MovedKey { scope_id, idempotency: Idempotency { caller, key, digest }, document_id, number, .. } =
+        request;
     let sql = "INSERT OR REPLACE INTO idempotency
                    (series_id, caller, key, digest, event, scope, position, number, pruned_as)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
-    let (event, scope) = (event.as_bytes(), place.scope.as_str());
+    let (document_id, scope) = (document_id.as_bytes(), scope_id.scope.as_str());
     let (position, pruned_as) = (integer(request.position.value()), request.pruned_as.name());
-    let of = params![series_id, caller, key, digest, event, scope, position, number, pruned_as];
+    let of = params![series_id, caller, key, digest, document_id, scope, position, number, pruned_as];
     execute(transaction, sql, of).map(drop)
 }
 
-fn gap(transaction: &Transaction<'_>, series_id: i64, Gap { place, missing, seen }: &Gap) -> Result<()> {
+fn gap(
+    transaction: &Transaction<'_>,
+    series_id: i64,
+    Gap { scope_id, missing, first_seen: seen }: &Gap,
+) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO gap (series_id, scope, first, last, reason, seen_at) VALUES (?, ?, ?, ?, ?, ?)";
-    let Missing { range, reason } = missing;
+    let MissingRange { range, reason } = missing;
     let (first, last, seen) = (integer(range.from()), integer(range.to() - 1), seen.as_millisecond());
-    let of = params![series_id, place.scope.as_str(), first, last, reason.name(), seen];
+    let of = params![series_id, scope_id.scope.as_str(), first, last, reason.name(), seen];
     execute(transaction, sql, of).map(drop)
 }

@@ -1,7 +1,7 @@
 //! Documents that are numbered, and their keys.
 
-use bates_core::ledger::{Key, KeyState, KeyUse, Keys};
-use bates_core::{Assigned, Content, Idempotency, Numbered, State};
+use bates_core::ledger::{IdempotencyKey, IdempotencyKeys, KeyState, KeyUse};
+use bates_core::{Assignment, DocumentContent, DocumentState, Idempotency, NewDocument};
 use rusqlite::{Result, Row, Transaction, params};
 use uuid::Uuid;
 
@@ -12,11 +12,11 @@ use crate::write::{execute, integer, position, row, strange};
 pub(crate) fn write(
     transaction: &Transaction<'_>,
     series_id: i64,
-    numbered: Numbered<'_>,
+    numbered: NewDocument<'_>,
     now: i64,
 ) -> Result<()> {
     insert(transaction, series_id, numbered, now)?;
-    if let Some(idempotency) = &numbered.assign.idempotency {
+    if let Some(idempotency) = &numbered.request.idempotency {
         remember(transaction, series_id, numbered, idempotency)?;
     }
     match numbered.record() {
@@ -25,21 +25,21 @@ pub(crate) fn write(
     }
 }
 
-pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &Keys) -> Result<Vec<KeyState>> {
+pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &IdempotencyKeys) -> Result<Vec<KeyState>> {
     let sql = "SELECT k.digest, k.event, k.position, k.number, coalesce(d.state, k.pruned_as)
                FROM idempotency AS k LEFT JOIN document AS d ON d.event = k.event
                WHERE k.series_id = (SELECT id FROM series WHERE name = ?) AND k.caller = ? AND k.key = ?";
     let read = |row: &Row<'_>| {
-        let assigned = Assigned {
-            event: Uuid::from_bytes(row.get(1)?),
+        let assignment = Assignment {
+            document_id: Uuid::from_bytes(row.get(1)?),
             position: position(row.get(2)?),
             number: row.get::<_, String>(3)?.into(),
-            state: State::named(row.get_ref(4)?.as_str()?).ok_or_else(|| strange(4))?,
+            state: DocumentState::from_name(row.get_ref(4)?.as_str()?).ok_or_else(|| strange(4))?,
             is_new: false,
         };
-        Ok(KeyState::Used(row.get(0)?, assigned))
+        Ok(KeyState::Used(row.get(0)?, assignment))
     };
-    let state = |(key, _): (&Key, KeyUse)| {
+    let state = |(key, _): (&IdempotencyKey, KeyUse)| {
         let of = params![key.series.as_str(), key.caller, key.text];
         Ok(row(transaction, sql, of, read)?.unwrap_or(KeyState::New))
     };
@@ -49,35 +49,35 @@ pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &Keys) -> Result<V
 fn insert(
     transaction: &Transaction<'_>,
     series_id: i64,
-    Numbered { assign, assigned }: Numbered<'_>,
+    NewDocument { request: assign, assignment }: NewDocument<'_>,
     now: i64,
 ) -> Result<()> {
     let (body, due) = match &assign.content {
-        Content::Document(body) => (Some(body), now),
-        Content::Reservation(lasts) => (None, now.saturating_add(millis(*lasts))),
+        DocumentContent::Document(body) => (Some(body), now),
+        DocumentContent::Reservation(lasts) => (None, now.saturating_add(millis(*lasts))),
     };
     let sql = "INSERT INTO document
                    (event, series_id, scope, position, number, state, body, created_at, updated_at, due_at)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-    let (event, scope) = (assigned.event.as_bytes(), assign.place.scope.as_str());
+    let (document_id, scope) = (assignment.document_id.as_bytes(), assign.scope_id.scope.as_str());
     let (position, number, state) =
-        (integer(assigned.position.value()), &assigned.number, assigned.state.name());
-    let of = params![event, series_id, scope, position, number, state, body, now, now, due];
+        (integer(assignment.position.value()), &assignment.number, assignment.state.name());
+    let of = params![document_id, series_id, scope, position, number, state, body, now, now, due];
     execute(transaction, sql, of).map(drop)
 }
 
 fn remember(
     transaction: &Transaction<'_>,
     series_id: i64,
-    Numbered { assign, assigned }: Numbered<'_>,
+    NewDocument { request: assign, assignment }: NewDocument<'_>,
     Idempotency { caller, key, digest }: &Idempotency,
 ) -> Result<()> {
     let sql =
         "INSERT INTO idempotency (series_id, caller, key, digest, event, scope, position, number, pruned_as)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
-    let (event, scope) = (assigned.event.as_bytes(), assign.place.scope.as_str());
-    let (position, number) = (integer(assigned.position.value()), &assigned.number);
-    let pruned_as = assigned.state.pruned_as().name();
-    let of = params![series_id, caller, key, digest, event, scope, position, number, pruned_as];
+    let (document_id, scope) = (assignment.document_id.as_bytes(), assign.scope_id.scope.as_str());
+    let (position, number) = (integer(assignment.position.value()), &assignment.number);
+    let pruned_as = assignment.state.pruned_as().name();
+    let of = params![series_id, caller, key, digest, document_id, scope, position, number, pruned_as];
     execute(transaction, sql, of).map(drop)
 }

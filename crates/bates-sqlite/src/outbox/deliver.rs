@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use bates_core::{
-    Claim, Claimed, Decision, DecisionRule, DecisionTime, Filter, Place, ScopeKey, Settled, Settlement,
+    ActionCondition, ActionRule, ClaimRequest, Claimed, DocumentAction, DocumentFilter, ScopeId, ScopeKey,
+    Settlement, VerdictChange,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
@@ -29,7 +30,7 @@ pub(crate) fn postpone(connection: &Connection, closed_ms: i64) -> Result<()> {
     connection.execute(sql, [closed_ms]).map(drop)
 }
 
-pub(super) fn claim(transaction: &Transaction<'_>, claim: &Claim, now: i64) -> Result<Vec<Claimed>> {
+pub(super) fn claim(transaction: &Transaction<'_>, claim: &ClaimRequest, now: i64) -> Result<Vec<Claimed>> {
     let mut due = transaction.prepare_cached(
         "SELECT event, scope, position, number, body, created_at, tries + 1, id FROM document
          WHERE state = 'pending' AND due_at <= ?2 AND series_id = (SELECT id FROM series WHERE name = ?1)
@@ -38,8 +39,8 @@ pub(super) fn claim(transaction: &Transaction<'_>, claim: &Claim, now: i64) -> R
     let read = |row: &Row<'_>| {
         let scope = ScopeKey::from_store(row.get_ref(1)?.as_str()?);
         let claimed = Claimed {
-            event: Uuid::from_bytes(row.get(0)?),
-            place: Place { series: claim.series.clone(), scope },
+            document_id: Uuid::from_bytes(row.get(0)?),
+            scope_id: ScopeId { series: claim.series.clone(), scope },
             position: position(row.get(2)?),
             number: row.get::<_, String>(3)?.into(),
             body: row.get::<_, Option<String>>(4)?.unwrap_or_default().into(),
@@ -53,7 +54,7 @@ pub(super) fn claim(transaction: &Transaction<'_>, claim: &Claim, now: i64) -> R
     let take =
         "UPDATE document SET tries = tries + 1, due_at = ?, in_doubt = in_doubt OR is_claimed, is_claimed = 1
          WHERE id = ?";
-    let until = now.saturating_add(millis(claim.lasts));
+    let until = now.saturating_add(millis(claim.ttl));
     let due = fitting(rows, claim.bytes, |(claimed, _)| claimed.body.len())?;
     let take =
         |(claimed, id): (Claimed, i64)| execute(transaction, take, params![until, id]).map(|_| claimed);
@@ -83,10 +84,10 @@ pub(super) fn settle(transaction: &Transaction<'_>, settlements: &[Settlement], 
                    in_doubt = in_doubt OR ?7, body = CASE ?3 WHEN 'delivered' THEN NULL ELSE body END
                WHERE event = ?1 AND tries = ?2 AND state = 'pending' AND is_claimed = 1";
     let mut accepted = 0;
-    for Settlement { event, attempt, verdict } in settlements {
-        let Settled { state, after, error, in_doubt } = verdict.settled();
+    for Settlement { document_id, attempt, verdict } in settlements {
+        let VerdictChange { state, after, error, in_doubt } = verdict.change();
         let due = after.map(|after| now.saturating_add(millis(after)));
-        let of = params![event.as_bytes(), attempt, state.name(), due, error, now, in_doubt];
+        let of = params![document_id.as_bytes(), attempt, state.name(), due, error, now, in_doubt];
         accepted += execute(transaction, sql, of)? as u64;
     }
     Ok(accepted)
@@ -95,16 +96,16 @@ pub(super) fn settle(transaction: &Transaction<'_>, settlements: &[Settlement], 
 /// Applies a decision to the documents whose state allows it; answers how many.
 pub(super) fn change(
     transaction: &Transaction<'_>,
-    filter: &Filter,
-    decision: Decision,
+    filter: &DocumentFilter,
+    decision: DocumentAction,
     now: i64,
 ) -> Result<u64> {
-    let DecisionRule { from, to, when, tries_again } = decision.rule();
+    let ActionRule { from, to, condition: when, restarts_attempts: tries_again } = decision.rule();
     let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
     let in_time = match when {
-        DecisionTime::Always => String::new(),
-        DecisionTime::BeforeDue => format!(" AND due_at > {now}"),
-        DecisionTime::Unclaimed => format!(" AND NOT (is_claimed AND due_at > {now})"),
+        ActionCondition::Always => String::new(),
+        ActionCondition::BeforeDue => format!(" AND due_at > {now}"),
+        ActionCondition::Unclaimed => format!(" AND NOT (is_claimed AND due_at > {now})"),
     };
     let begun = "CASE is_claimed WHEN 1 THEN tries ELSE 0 END";
     let (due, tries) = if tries_again { ("0", begun) } else { ("NULL", "tries") };

@@ -1,12 +1,12 @@
 //! Documents as they are: one, a page of them, or how many there are.
 
-use bates_core::{Document, Filter, SeriesName, State};
+use bates_core::{Document, DocumentFilter, DocumentState, SeriesName};
 use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, params_from_iter};
 use uuid::Uuid;
 
-use crate::write::{bounded, place, position, rows, strange, whole};
+use crate::write::{bounded, position, rows, scope_id, strange, whole};
 
 /// What [`read`] reads of a document.
 pub(crate) const COLUMNS: &str =
@@ -19,8 +19,8 @@ pub(super) struct Condition {
 }
 
 impl Condition {
-    pub(super) fn of(filter: &Filter, after: Option<Uuid>) -> Self {
-        let blob = |event: Uuid| Value::Blob(event.as_bytes().to_vec());
+    pub(super) fn of(filter: &DocumentFilter, after: Option<Uuid>) -> Self {
+        let blob = |document_id: Uuid| Value::Blob(document_id.as_bytes().to_vec());
         let text = |text: &str| Value::Text(text.to_owned());
         let conditions = [
             (
@@ -30,7 +30,7 @@ impl Condition {
             ("scope = ?", filter.scope.as_ref().map(|scope| text(scope.as_str()))),
             ("state = ?", filter.state.map(|state| text(state.name()))),
             ("number = ?", filter.number.as_deref().map(text)),
-            ("event = ?", filter.event.map(blob)),
+            ("event = ?", filter.document_id.map(blob)),
             ("event > ?", after.map(blob)),
         ];
         let mut condition = Self { text: "true".to_owned(), values: Vec::new() };
@@ -46,7 +46,7 @@ impl Condition {
 
 pub(crate) fn documents(
     connection: &Connection,
-    filter: &Filter,
+    filter: &DocumentFilter,
     after: Option<Uuid>,
     limit: usize,
 ) -> Result<Vec<Document>> {
@@ -59,12 +59,12 @@ pub(crate) fn documents(
 pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
     let moment = |millis: i64| Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
     Ok(Document {
-        event: Uuid::from_bytes(row.get(0)?),
-        place: place(row, 1)?,
+        id: Uuid::from_bytes(row.get(0)?),
+        scope_id: scope_id(row, 1)?,
         position: position(row.get(3)?),
         number: row.get::<_, String>(4)?.into(),
-        state: State::named(row.get_ref(5)?.as_str()?).ok_or_else(|| strange(5))?,
-        tries: row.get(6)?,
+        state: DocumentState::from_name(row.get_ref(5)?.as_str()?).ok_or_else(|| strange(5))?,
+        attempts: row.get(6)?,
         last_error: row.get::<_, Option<String>>(7)?.map(Into::into),
         created: moment(row.get(8)?),
         updated: moment(row.get(9)?),
@@ -73,12 +73,16 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
     })
 }
 
-pub(crate) fn tally(connection: &Connection) -> Result<Vec<(SeriesName, State, u64)>> {
+pub(crate) fn tally(connection: &Connection) -> Result<Vec<(SeriesName, DocumentState, u64)>> {
     let sql = "SELECT series.name, document.state, count(*) FROM document JOIN series ON series.id = document.series_id
                GROUP BY series.name, document.state";
     let read = |row: &Row<'_>| {
         let series = row.get_ref(0)?.as_str()?.parse().map_err(|_| strange(0))?;
-        Ok((series, State::named(row.get_ref(1)?.as_str()?).ok_or_else(|| strange(1))?, whole(row.get(2)?)))
+        Ok((
+            series,
+            DocumentState::from_name(row.get_ref(1)?.as_str()?).ok_or_else(|| strange(1))?,
+            whole(row.get(2)?),
+        ))
     };
     let mut tally = rows(connection, sql, [], read)?;
     tally.sort();

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use bates_core::ledger::Request;
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Decided, Decision, Document, DocumentStore, Filter,
-    Runtime as _, SeriesName, Settlement, State, StoreResult, SystemRuntime,
+    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Claimed, Document, DocumentAction,
+    DocumentFilter, DocumentState, DocumentStore, Runtime as _, SeriesName, Settlement, StoreResult,
+    SystemRuntime,
 };
 use rusqlite::Transaction;
 use uuid::Uuid;
@@ -52,52 +53,56 @@ impl SqliteStore {
 }
 
 impl DocumentStore for SqliteStore {
-    async fn assign(&self, ask: Assign) -> Result<Assigned, AssignError> {
+    async fn assign(&self, ask: AssignRequest) -> Result<Assignment, AssignError> {
         self.check_complete()?;
-        self.ask(ask.place.clone(), Request::Assign(Box::new(ask))).await?.into_assign()
+        self.ask(ask.scope_id.clone(), Request::Assign(Box::new(ask))).await?.into_assign()
     }
 
     async fn documents(
         &self,
-        filter: Filter,
+        filter: DocumentFilter,
         after: Option<Uuid>,
         limit: usize,
     ) -> StoreResult<Vec<Document>> {
         self.read(|connection| list::documents(connection, &filter, after, limit))
     }
 
-    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
+    async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Claimed>> {
         self.write_now(move |transaction, now| Ok(Ok(deliver::claim(transaction, &claim, now)?))).await
     }
 
-    async fn settle(&self, settled: Vec<Settlement>) -> StoreResult<u64> {
+    async fn settle_claims(&self, settled: Vec<Settlement>) -> StoreResult<u64> {
         self.write_now(move |transaction, now| Ok(Ok(deliver::settle(transaction, &settled, now)?))).await
     }
 
-    async fn decide(&self, event: Uuid, decision: Decision) -> StoreResult<Decided> {
-        let filter = Filter { event: Some(event), ..Filter::default() };
+    async fn apply_action(&self, document_id: Uuid, decision: DocumentAction) -> StoreResult<ActionOutcome> {
+        let filter = DocumentFilter { document_id: Some(document_id), ..DocumentFilter::default() };
         self.write_now(move |transaction, now| {
             let changed = deliver::change(transaction, &filter, decision, now)?;
             let found = list::documents(transaction, &filter, None, 1)?.pop();
-            Ok(Ok(decision.decided(found, changed == 1)))
+            Ok(Ok(decision.outcome(found, changed == 1)))
         })
         .await
     }
 
-    async fn decide_all(&self, filter: Filter, decision: Decision) -> StoreResult<u64> {
+    async fn apply_action_to_all(
+        &self,
+        filter: DocumentFilter,
+        decision: DocumentAction,
+    ) -> StoreResult<u64> {
         self.write_now(move |transaction, now| Ok(Ok(deliver::change(transaction, &filter, decision, now)?)))
             .await
     }
 
-    async fn expire(&self, limit: usize) -> StoreResult<u64> {
+    async fn expire_reservations(&self, limit: usize) -> StoreResult<u64> {
         self.write_now(move |transaction, now| Ok(Ok(deliver::expire(transaction, limit, now)?))).await
     }
 
-    async fn prune(&self, age: Duration, limit: usize) -> StoreResult<u64> {
+    async fn prune_documents(&self, age: Duration, limit: usize) -> StoreResult<u64> {
         self.write_now(move |transaction, now| Ok(Ok(deliver::prune(transaction, age, limit, now)?))).await
     }
 
-    async fn tally(&self) -> StoreResult<Vec<(SeriesName, State, u64)>> {
+    async fn count_documents(&self) -> StoreResult<Vec<(SeriesName, DocumentState, u64)>> {
         self.read(list::tally)
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    By, Content, Limits, Machine, MachineError, Promise, ScopeName, SeriesName, SeriesSpec, SystemRuntime,
+    Actor, DocumentContent, Limits, Machine, MachineError, Promise, ScopeParams, SeriesName, SeriesSpec,
+    SystemRuntime,
 };
-use bates_sqlite::{Opening, SqliteStore};
+use bates_sqlite::{OpenMode, SqliteStore};
 use tempfile::TempDir;
 
 type Numbering = Machine<SqliteStore>;
@@ -21,9 +22,9 @@ fn ordered() -> SeriesSpec {
 
 async fn open() -> (TempDir, Numbering) {
     let folder = TempDir::new().unwrap();
-    let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
+    let store = SqliteStore::open(folder.path(), OpenMode::First).unwrap();
     let machine = Machine::open(Arc::new(store), vec![], Arc::new(SystemRuntime)).await.unwrap();
-    machine.create(ordered()).await.unwrap();
+    machine.create_series(ordered()).await.unwrap();
     (folder, machine)
 }
 
@@ -33,17 +34,17 @@ async fn amend(machine: &Numbering) {
         let limits = Limits { lease_max: spec.limits.lease_max + 1, ..spec.limits };
         Ok::<_, MachineError>(SeriesSpec { limits, ..spec.clone() })
     };
-    machine.amend(&name, more).await.unwrap();
+    machine.change_series(&name, more).await.unwrap();
 }
 
 async fn next(machine: &Numbering) -> u64 {
-    let entry = machine.named("ordered").unwrap();
-    machine.take(&entry, ScopeName::default(), 1, By::resp("test")).await.unwrap().last()
+    let entry = machine.series("ordered").unwrap();
+    machine.take(&entry, ScopeParams::default(), 1, Actor::resp("test")).await.unwrap().last()
 }
 
-async fn reserve(machine: &Numbering, entry: &bates_core::Entry) -> u64 {
-    let content = Content::Reservation(Duration::from_hours(1));
-    machine.assign(entry, ScopeName::default(), content, None, "test").await.unwrap().position.value()
+async fn reserve(machine: &Numbering, entry: &bates_core::SeriesEntry) -> u64 {
+    let content = DocumentContent::Reservation(Duration::from_hours(1));
+    machine.assign(entry, ScopeParams::default(), content, None, "test").await.unwrap().position.value()
 }
 
 fn held(machine: &Numbering) -> u64 {
@@ -55,7 +56,7 @@ async fn an_ordered_series_that_has_left_memory_stays_out_of_it_when_it_is_chang
     let (_folder, machine) = open().await;
     assert_eq!(next(&machine).await, 1);
     assert_eq!(held(&machine), 31);
-    let entry = machine.named("ordered").unwrap();
+    let entry = machine.series("ordered").unwrap();
     assert_eq!(reserve(&machine, &entry).await, 2, "what was in memory went back");
     for expected in 3..10 {
         amend(&machine).await;
@@ -63,8 +64,8 @@ async fn an_ordered_series_that_has_left_memory_stays_out_of_it_when_it_is_chang
         assert_eq!(held(&machine), 0, "a call that found the series before may still take a number");
     }
     let name = "ordered".parse().unwrap();
-    machine.retire(&name).await.unwrap();
-    machine.create(ordered()).await.unwrap();
+    machine.retire_series(&name).await.unwrap();
+    machine.create_series(ordered()).await.unwrap();
     assert_eq!(next(&machine).await, 10);
     assert_eq!(held(&machine), 0, "nor when it is retired and made again");
 }
@@ -73,14 +74,14 @@ async fn an_ordered_series_that_has_left_memory_stays_out_of_it_when_it_is_chang
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reservation_that_found_its_series_before_a_change_is_numbered_after_it() {
     let (_folder, machine) = open().await;
-    let before = machine.named("ordered").unwrap();
+    let before = machine.series("ordered").unwrap();
     amend(&machine).await;
     assert_eq!(reserve(&machine, &before).await, 1);
     amend(&machine).await;
     assert_eq!(reserve(&machine, &before).await, 2, "also when there were two changes");
     assert_eq!(next(&machine).await, 3);
-    machine.retire(&"ordered".parse().unwrap()).await.unwrap();
-    let content = Content::Reservation(Duration::from_hours(1));
-    let refused = machine.assign(&before, ScopeName::default(), content, None, "test").await.unwrap_err();
+    machine.retire_series(&"ordered".parse().unwrap()).await.unwrap();
+    let content = DocumentContent::Reservation(Duration::from_hours(1));
+    let refused = machine.assign(&before, ScopeParams::default(), content, None, "test").await.unwrap_err();
     assert_eq!(refused.code().name(), "unknown_series");
 }

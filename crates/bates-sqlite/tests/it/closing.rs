@@ -6,11 +6,11 @@ use std::fs;
 use std::path::Path;
 
 use bates_core::store::prelude::*;
-use bates_sqlite::{Damage, OpenError, Opening, SqliteStore};
+use bates_sqlite::{Damage, OpenError, OpenMode, SqliteStore};
 use tempfile::TempDir;
 
 use super::damage::{Fault, LOG, copy};
-use super::granting::{Answered, Granting, place, repeated};
+use super::granting::{Answered, Granting, repeated, scope_id};
 
 /// What a process that was killed leaves, at one call after the other, until it ends by itself: on a store that was
 /// closed before, and on a folder that becomes one.
@@ -37,7 +37,7 @@ async fn kill_at_every(calls: &str, check: impl AsyncFn(&Path, &Answered, &str))
 
 async fn opens_whole(folder: &Path, answered: &Answered, killed_at: &str) {
     for _ in 0..2 {
-        let opened = SqliteStore::open(folder, Opening::First);
+        let opened = SqliteStore::open(folder, OpenMode::First);
         let store = opened.unwrap_or_else(|error| panic!("killed at {killed_at}: {error}"));
         assert_eq!(repeated(&store, answered).await, [0_usize; 0], "killed at {killed_at}");
     }
@@ -72,7 +72,7 @@ async fn a_damaged_log_of_a_process_that_was_killed_at_any_write_is_refused_or_n
             if !fault.befall(&copy.path().join(LOG)) {
                 continue;
             }
-            match SqliteStore::open(copy.path(), Opening::First) {
+            match SqliteStore::open(copy.path(), OpenMode::First) {
                 Ok(store) => {
                     let again = repeated(&store, answered).await;
                     assert_eq!(again, [0_usize; 0], "killed at {killed_at}, {fault:?}");
@@ -98,22 +98,22 @@ async fn a_database_that_is_a_mixture_is_not_repaired_but_replaced() {
         let (answered, is_over) = Granting::start_once(folder.path(), &strace).wait();
         assert!(!is_over, "the log is written into the database at some time");
         let is_damaged = Fault::CutAt(0).befall(&folder.path().join(LOG));
-        let refused = SqliteStore::open(folder.path(), Opening::First).err();
+        let refused = SqliteStore::open(folder.path(), OpenMode::First).err();
         let is_mixed = matches!(refused, Some(OpenError::Damaged { damage: Damage::Mixed, .. }));
         (is_damaged && is_mixed).then_some((folder, answered))
     });
     let (folder, answered) = mixed.unwrap();
     let path = |name: &str| folder.path().join(name);
-    assert!(SqliteStore::open(folder.path(), Opening::Stopped).is_err());
+    assert!(SqliteStore::open(folder.path(), OpenMode::Stopped).is_err());
     fs::copy(backup.path().join("bates.db"), path("bates.db")).unwrap();
     for name in [LOG, "bates.state"] {
         fs::remove_file(path(name)).unwrap();
     }
-    let refused = SqliteStore::open(folder.path(), Opening::First).err().unwrap();
+    let refused = SqliteStore::open(folder.path(), OpenMode::First).err().unwrap();
     assert!(matches!(refused, OpenError::Damaged { damage: Damage::StateMissing, .. }), "{refused}");
-    let store = SqliteStore::open(folder.path(), Opening::Stopped).unwrap();
+    let store = SqliteStore::open(folder.path(), OpenMode::Stopped).unwrap();
     for (scope, to) in &answered {
-        store.raise_floor(place(*scope), *to).await.unwrap();
+        store.raise_floor(scope_id(*scope), *to).await.unwrap();
     }
     assert_eq!(store.accept_loss(), Ok(true));
     drop(store);

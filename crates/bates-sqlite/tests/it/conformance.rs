@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use bates_core::{Mark, Move};
-use bates_sqlite::{Opening, SqliteStore};
-use bates_testkit::{DataSet, conformance, exercise_move, histories_hold};
+use bates_core::{Move, MoveMark};
+use bates_sqlite::{OpenMode, SqliteStore};
+use bates_testkit::{DataSet, check_random_histories, conformance, exercise_move};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ impl DataSet for InFolder {
     type Store = SqliteStore;
 
     async fn open(&self) -> SqliteStore {
-        SqliteStore::open(self.0.path(), Opening::First).unwrap()
+        SqliteStore::open(self.0.path(), OpenMode::First).unwrap()
     }
 }
 
@@ -26,18 +26,18 @@ conformance!(super::fresh);
 
 #[test]
 fn random_histories_are_as_the_model_says() {
-    histories_hold(fresh, 100);
+    check_random_histories(fresh, 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_store_can_be_moved_and_is_served_in_one_place_only() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let open = |folder: &TempDir| SqliteStore::open(folder.path(), Opening::First);
+    let open = |folder: &TempDir| SqliteStore::open(folder.path(), OpenMode::First);
     drop(exercise_move(&open(&from).unwrap(), open(&to).unwrap()).await);
     let left = open(&from).err().unwrap().to_string();
     assert!(left.contains("was left for to"), "{left}");
     let new = TempDir::new().unwrap();
-    let mark = Mark::Arriving(Move { id: Uuid::now_v7(), run: Uuid::now_v7(), other: "from".into() });
+    let mark = MoveMark::Arriving(Move { id: Uuid::now_v7(), run: Uuid::now_v7(), other: "from".into() });
     drop(SqliteStore::open_arriving(new.path(), &mark).unwrap());
     let arriving = open(&new).err().unwrap().to_string();
     assert!(

@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use bates_core::store::prelude::*;
-use bates_core::{Assign, Content};
-use bates_sqlite::{OpenError, Opening, SqliteStore};
+use bates_core::{AssignRequest, DocumentContent};
+use bates_sqlite::{OpenError, OpenMode, SqliteStore};
 use tempfile::TempDir;
 
 use super::documents;
@@ -72,7 +72,7 @@ async fn open_damaged(crashed: &Path, answered: &Answered, faults: Vec<Fault>) -
         if !fault.befall(&copy.path().join(LOG)) {
             continue;
         }
-        match SqliteStore::open(copy.path(), Opening::First) {
+        match SqliteStore::open(copy.path(), OpenMode::First) {
             Ok(store) => match &*repeated(&store, answered).await {
                 [] => opened += 1,
                 scopes => wrong.push(format!("{fault:?}: {scopes:?} come again")),
@@ -110,8 +110,8 @@ async fn a_log_that_began_again_and_is_damaged_is_refused_or_holds_all_that_was_
     let (begun, megabyte) = (database(), format!("\"{}\"", "x".repeat(1 << 20)));
     while database() == begun {
         grant_all(&mut answered).await;
-        let content = Content::Document(megabyte.as_str().into());
-        store.assign(Assign { content, ..documents::document(None) }).await.unwrap();
+        let content = DocumentContent::Document(megabyte.as_str().into());
+        store.assign(AssignRequest { content, ..documents::document(None) }).await.unwrap();
     }
     // What comes next waits until all of the log is in the database.
     store.probe().await.unwrap();
@@ -136,7 +136,7 @@ async fn a_store_that_was_killed_opens_whole_and_copied() {
     for _ in 0..3 {
         let answered = Granting::start(folder.path()).kill_after(50);
         for folder in [copy(folder.path()).path(), folder.path()] {
-            let store = SqliteStore::open(folder, Opening::First).unwrap();
+            let store = SqliteStore::open(folder, OpenMode::First).unwrap();
             assert_eq!(repeated(&store, &answered).await, [0_usize; 0]);
         }
     }

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Assign, Claim, Content, Decided, Decision, Definition, Filter, Idempotency, Place, ScopeKey, Settlement,
-    Verdict,
+    ActionOutcome, AssignRequest, ClaimRequest, Definition, DocumentAction, DocumentContent, DocumentFilter,
+    Idempotency, ScopeId, ScopeKey, Settlement, Verdict,
 };
 use bates_pattern::{Options, Pattern};
-use bates_sqlite::{Opening, SqliteStore};
+use bates_sqlite::{OpenMode, SqliteStore};
 use tempfile::TempDir;
 use uuid::Uuid;
 
 const YEAR_MS: i64 = 365 * 86_400_000;
 
 fn open(folder: &Path) -> SqliteStore {
-    SqliteStore::open(folder, Opening::First).unwrap()
+    SqliteStore::open(folder, OpenMode::First).unwrap()
 }
 
 pub(crate) async fn opened(folder: &Path) -> SqliteStore {
@@ -39,25 +39,30 @@ pub(crate) async fn opened(folder: &Path) -> SqliteStore {
     store
 }
 
-pub(crate) fn document(key: Option<&str>) -> Assign {
+pub(crate) fn document(key: Option<&str>) -> AssignRequest {
     let pattern = Pattern::compile("{seq}", Options::default()).unwrap();
     let idempotency = key.map(|key| Idempotency { caller: "".into(), key: key.into(), digest: [1; 32] });
-    Assign {
-        place: Place { series: "document".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() },
+    AssignRequest {
+        scope_id: ScopeId { series: "document".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() },
         start: 1,
         end: 1_000,
         scopes_max: 10,
         promise: None,
         scope: Arc::new(pattern.scope::<&str, &str>([], None).unwrap()),
-        event: Uuid::now_v7(),
+        document_id: Uuid::now_v7(),
         idempotency,
-        content: Content::Document("{}".into()),
-        audit: None,
+        content: DocumentContent::Document("{}".into()),
+        audit_stamp: None,
     }
 }
 
-fn claim() -> Claim {
-    Claim { series: "document".parse().unwrap(), limit: 10, bytes: 1 << 30, lasts: Duration::from_mins(1) }
+fn claim() -> ClaimRequest {
+    ClaimRequest {
+        series: "document".parse().unwrap(),
+        limit: 10,
+        bytes: 1 << 30,
+        ttl: Duration::from_mins(1),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,10 +72,10 @@ async fn a_clock_that_was_set_back_while_nobody_served_holds_up_no_document() {
     for _ in 0..2 {
         store.assign(document(None)).await.unwrap();
     }
-    let one = store.claim(Claim { limit: 1, ..claim() }).await.unwrap();
-    let again = Verdict::Again(Duration::from_secs(2), "down".into());
-    let failed = Settlement { event: one[0].event, attempt: one[0].attempt, verdict: again };
-    store.settle(vec![failed]).await.unwrap();
+    let one = store.claim(ClaimRequest { limit: 1, ..claim() }).await.unwrap();
+    let again = Verdict::RetryAfter(Duration::from_secs(2), "down".into());
+    let failed = Settlement { document_id: one[0].document_id, attempt: one[0].attempt, verdict: again };
+    store.settle_claims(vec![failed]).await.unwrap();
     drop(store);
     // As if all of it had been written a year later.
     let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
@@ -86,9 +91,13 @@ async fn a_document_that_waits_for_its_next_try_still_waits_after_a_restart() {
     store.assign(document(None)).await.unwrap();
     let one = store.claim(claim()).await.unwrap();
     // The longest that a first try is answered with.
-    let again = Verdict::Again(Duration::from_millis(2_500), "down".into());
+    let again = Verdict::RetryAfter(Duration::from_millis(2_500), "down".into());
     store
-        .settle(vec![Settlement { event: one[0].event, attempt: one[0].attempt, verdict: again }])
+        .settle_claims(vec![Settlement {
+            document_id: one[0].document_id,
+            attempt: one[0].attempt,
+            verdict: again,
+        }])
         .await
         .unwrap();
     drop(store);
@@ -102,8 +111,8 @@ async fn a_reservation_lasts_as_long_as_before_after_a_restart_in_another_year()
         let folder = TempDir::new().unwrap();
         let store = opened(folder.path()).await;
         let lasts = Duration::from_mins(15);
-        let reserved = Assign { content: Content::Reservation(lasts), ..document(None) };
-        let token = store.assign(reserved).await.unwrap().event;
+        let reserved = AssignRequest { content: DocumentContent::Reservation(lasts), ..document(None) };
+        let token = store.assign(reserved).await.unwrap().document_id;
         drop(store);
         // As if all of it had been written that much earlier.
         let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
@@ -112,12 +121,19 @@ async fn a_reservation_lasts_as_long_as_before_after_a_restart_in_another_year()
         }
         drop(database);
         let store = open(folder.path());
-        assert_eq!(store.expire(10).await, Ok(0), "the time in which it was closed does not count");
-        let filter = Filter { event: Some(token), ..Filter::default() };
+        assert_eq!(
+            store.expire_reservations(10).await,
+            Ok(0),
+            "the time in which it was closed does not count"
+        );
+        let filter = DocumentFilter { document_id: Some(token), ..DocumentFilter::default() };
         let due = store.documents(filter, None, 1).await.unwrap()[0].due.unwrap();
         let left = due.duration_since(jiff::Timestamp::now());
         assert!(left <= lasts.try_into().unwrap() && left.as_secs() > 800, "{left:?}");
-        assert!(matches!(store.decide(token, Decision::Confirm).await, Ok(Decided::Done(_))));
+        assert!(matches!(
+            store.apply_action(token, DocumentAction::Confirm).await,
+            Ok(ActionOutcome::Done(_))
+        ));
     }
 }
 
@@ -133,13 +149,16 @@ async fn a_store_with_open_reservations_writes_down_when_it_was_last_seen() {
     let forget = || database.execute("UPDATE progress SET seen_at = seen_at - 61000", []).unwrap();
     let looked = async || {
         let before = commits();
-        store.expire(10).await.unwrap();
+        store.expire_reservations(10).await.unwrap();
         commits() - before
     };
     forget();
     assert_eq!(looked().await, 0);
     let lasts = Duration::from_mins(15);
-    store.assign(Assign { content: Content::Reservation(lasts), ..document(None) }).await.unwrap();
+    store
+        .assign(AssignRequest { content: DocumentContent::Reservation(lasts), ..document(None) })
+        .await
+        .unwrap();
     assert_eq!(looked().await, 0);
     forget();
     assert_eq!((looked().await, looked().await), (1, 0));

@@ -3,21 +3,21 @@
 use std::fs;
 
 use bates_core::store::prelude::*;
-use bates_core::{Definition, Mark, Move, Place, Purpose, ScopeKey, Want};
-use bates_sqlite::{Damage, OpenError, Opening, SqliteStore};
+use bates_core::{Definition, GrantPurpose, GrantRequest, Move, MoveMark, ScopeId, ScopeKey};
+use bates_sqlite::{Damage, OpenError, OpenMode, SqliteStore};
 use tempfile::TempDir;
 
-fn open(folder: &TempDir, opening: Opening) -> Result<SqliteStore, OpenError> {
+fn open(folder: &TempDir, opening: OpenMode) -> Result<SqliteStore, OpenError> {
     SqliteStore::open(folder.path(), opening)
 }
 
-fn place() -> Place {
-    Place { series: "counter".parse().unwrap(), scope: ScopeKey::new([("name", "a")], None).unwrap() }
+fn scope_id() -> ScopeId {
+    ScopeId { series: "counter".parse().unwrap(), scope: ScopeKey::new([("name", "a")], None).unwrap() }
 }
 
 async fn grant(store: &SqliteStore) -> u64 {
     let definition = Definition {
-        series: place().series,
+        series: scope_id().series,
         template: "{seq}".into(),
         parameters: "name".into(),
         shuffled: false,
@@ -29,18 +29,18 @@ async fn grant(store: &SqliteStore) -> u64 {
         rules: None,
     };
     store.pin(definition, None).await.unwrap();
-    store.grant(want()).await.unwrap().lease.from()
+    store.grant(want()).await.unwrap().range.from()
 }
 
-fn want() -> Want {
-    Want {
-        place: place(),
+fn want() -> GrantRequest {
+    GrantRequest {
+        scope_id: scope_id(),
         count: 10,
-        least: 10,
+        count_needed: 10,
         start: 1,
         end: 1000,
         scopes_max: 9,
-        purpose: Purpose::Lease,
+        purpose: GrantPurpose::Hold,
         promise: None,
         held_from: None,
     }
@@ -54,7 +54,7 @@ fn copy_all(from: &TempDir, to: &TempDir) {
 }
 
 /// Why a folder is refused.
-fn damage(folder: &TempDir, opening: Opening) -> Damage {
+fn damage(folder: &TempDir, opening: OpenMode) -> Damage {
     match open(folder, opening) {
         Err(OpenError::Damaged { damage, .. }) => damage,
         Err(error) => panic!("{error}"),
@@ -65,61 +65,61 @@ fn damage(folder: &TempDir, opening: Opening) -> Damage {
 #[test]
 fn a_folder_is_opened_once_at_a_time() {
     let folder = TempDir::new().unwrap();
-    let first = open(&folder, Opening::First).unwrap();
-    assert!(matches!(open(&folder, Opening::First), Err(OpenError::InUseHere(_))));
-    assert!(matches!(open(&folder, Opening::New), Err(OpenError::InUseHere(_))), "not even on purpose");
+    let first = open(&folder, OpenMode::First).unwrap();
+    assert!(matches!(open(&folder, OpenMode::First), Err(OpenError::InUseHere(_))));
+    assert!(matches!(open(&folder, OpenMode::New), Err(OpenError::InUseHere(_))), "not even on purpose");
     drop(first);
-    assert!(open(&folder, Opening::First).is_ok());
+    assert!(open(&folder, OpenMode::First).is_ok());
 }
 
 #[tokio::test]
 async fn a_database_that_went_missing_is_not_made_again_unless_asked() {
     let folder = TempDir::new().unwrap();
-    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 1);
+    assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 1);
     for file in fs::read_dir(folder.path()).unwrap() {
         let path = file.unwrap().path();
         if path.file_name().is_some_and(|name| name != "bates.state") {
             fs::remove_file(path).unwrap();
         }
     }
-    let refused = open(&folder, Opening::First).err().unwrap();
+    let refused = open(&folder, OpenMode::First).err().unwrap();
     assert!(matches!(refused, OpenError::Gone(_)), "{refused}");
     assert!(refused.to_string().contains("--new"));
-    assert_eq!(grant(&open(&folder, Opening::New).unwrap()).await, 1);
+    assert_eq!(grant(&open(&folder, OpenMode::New).unwrap()).await, 1);
 }
 
 #[tokio::test]
 async fn an_emptied_database_is_not_taken_for_a_first_start() {
     let folder = TempDir::new().unwrap();
-    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 1);
+    assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 1);
     fs::write(folder.path().join("bates.db"), b"").unwrap();
-    assert!(matches!(open(&folder, Opening::First), Err(OpenError::Gone(_))));
+    assert!(matches!(open(&folder, OpenMode::First), Err(OpenError::Gone(_))));
 }
 
 #[tokio::test]
 async fn a_database_that_lost_its_log_is_refused() {
     let (folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let store = open(&folder, Opening::First).unwrap();
+    let store = open(&folder, OpenMode::First).unwrap();
     assert_eq!(grant(&store).await, 1);
     // What a crash leaves, copied without the log: the newest commits are not in it.
     for name in ["bates.db", "bates.state"] {
         fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
     }
     for _ in 0..2 {
-        assert_eq!(damage(&copy, Opening::First), Damage::LogMissing, "a refused start changes nothing");
+        assert_eq!(damage(&copy, OpenMode::First), Damage::LogMissing, "a refused start changes nothing");
     }
     // With its log it is whole, as after a crash.
     fs::copy(folder.path().join("bates.db-wal"), copy.path().join("bates.db-wal")).unwrap();
-    assert_eq!(grant(&open(&copy, Opening::First).unwrap()).await, 11);
+    assert_eq!(grant(&open(&copy, OpenMode::First).unwrap()).await, 11);
     drop(store);
-    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 11, "closed cleanly, no log is needed");
+    assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 11, "closed cleanly, no log is needed");
 }
 
 /// Whether the folder was closed cleanly or not.
 #[tokio::test]
 async fn a_store_without_a_readable_state_file_is_refused() {
     let (folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let store = open(&folder, Opening::First).unwrap();
+    let store = open(&folder, OpenMode::First).unwrap();
     assert_eq!(grant(&store).await, 1);
     copy_all(&folder, &copy);
     drop(store);
@@ -127,46 +127,46 @@ async fn a_store_without_a_readable_state_file_is_refused() {
         let state = folder.path().join("bates.state");
         let whole = fs::read(&state).unwrap();
         fs::remove_file(&state).unwrap();
-        for opening in [Opening::First, Opening::New, Opening::Existing] {
+        for opening in [OpenMode::First, OpenMode::New, OpenMode::Existing] {
             assert_eq!(damage(&folder, opening), Damage::StateMissing);
         }
         fs::write(&state, "garbage").unwrap();
-        assert_eq!(damage(&folder, Opening::First), Damage::StateUnreadable);
+        assert_eq!(damage(&folder, OpenMode::First), Damage::StateUnreadable);
         fs::write(&state, whole).unwrap();
-        assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 11);
+        assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 11);
     }
 }
 
 #[tokio::test]
 async fn an_older_copy_of_the_database_is_refused_until_the_loss_is_accepted() {
     let (folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 1);
+    assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 1);
     copy_all(&folder, &copy);
-    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 11);
+    assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 11);
     fs::copy(copy.path().join("bates.db"), folder.path().join("bates.db")).unwrap();
-    let Damage::CommitsMissing { found, answered } = damage(&folder, Opening::First) else { panic!() };
+    let Damage::CommitsMissing { found, answered } = damage(&folder, OpenMode::First) else { panic!() };
     assert!(found < answered, "{found} of {answered}");
     for _ in 0..2 {
         // Opened to be repaired it issues nothing, and stays refused.
-        let store = open(&folder, Opening::Stopped).unwrap();
+        let store = open(&folder, OpenMode::Stopped).unwrap();
         assert!(store.grant(want()).await.unwrap_err().to_string().contains("--accept-loss"));
-        store.raise_floor(place(), 21).await.unwrap();
+        store.raise_floor(scope_id(), 21).await.unwrap();
         drop(store);
-        assert_eq!(damage(&folder, Opening::First), Damage::NotAccepted);
+        assert_eq!(damage(&folder, OpenMode::First), Damage::NotAccepted);
     }
-    assert_eq!(open(&folder, Opening::Stopped).unwrap().accept_loss(), Ok(true));
-    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 21);
+    assert_eq!(open(&folder, OpenMode::Stopped).unwrap().accept_loss(), Ok(true));
+    assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 21);
 }
 
 #[tokio::test]
 async fn a_store_without_damage_that_is_opened_to_be_repaired_issues_as_ever() {
     let folder = TempDir::new().unwrap();
-    assert!(matches!(open(&folder, Opening::Stopped), Err(OpenError::NoStore(_))));
-    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 1);
-    let store = open(&folder, Opening::Stopped).unwrap();
+    assert!(matches!(open(&folder, OpenMode::Stopped), Err(OpenError::NoStore(_))));
+    assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 1);
+    let store = open(&folder, OpenMode::Stopped).unwrap();
     assert_eq!((store.accept_loss(), grant(&store).await), (Ok(false), 11));
     drop(store);
-    assert_eq!(grant(&open(&folder, Opening::First).unwrap()).await, 21);
+    assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 21);
 }
 
 /// The state file of a running store that is removed or replaced is there again after a clean stop.
@@ -175,14 +175,14 @@ async fn a_state_file_that_is_removed_while_the_store_is_open_comes_back() {
     let (folder, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let state = folder.path().join("bates.state");
     for round in 0..2 {
-        let store = open(&folder, Opening::First).unwrap();
+        let store = open(&folder, OpenMode::First).unwrap();
         assert_eq!(grant(&store).await, 1 + round * 20);
         copy_all(&folder, &elsewhere);
         fs::remove_file(&state).unwrap();
         if round == 1 {
             fs::copy(elsewhere.path().join("bates.state"), &state).unwrap();
         }
-        assert!(matches!(open(&folder, Opening::First), Err(OpenError::InUseHere(_))));
+        assert!(matches!(open(&folder, OpenMode::First), Err(OpenError::InUseHere(_))));
         assert_eq!(grant(&store).await, 11 + round * 20);
     }
 }
@@ -191,21 +191,21 @@ async fn a_state_file_that_is_removed_while_the_store_is_open_comes_back() {
 async fn a_missing_folder_is_made_and_opened_again_goes_on() {
     let parent = TempDir::new().unwrap();
     let path = parent.path().join("deep/bates-data");
-    let store = SqliteStore::open(&path, Opening::First).unwrap();
+    let store = SqliteStore::open(&path, OpenMode::First).unwrap();
     assert_eq!(grant(&store).await, 1);
     drop(store);
-    assert_eq!(grant(&SqliteStore::open(&path, Opening::First).unwrap()).await, 11);
+    assert_eq!(grant(&SqliteStore::open(&path, OpenMode::First).unwrap()).await, 11);
 }
 
 #[test]
 fn a_database_of_another_version_is_refused() {
     for version in [11, 999] {
         let folder = TempDir::new().unwrap();
-        drop(open(&folder, Opening::First).unwrap());
+        drop(open(&folder, OpenMode::First).unwrap());
         let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
         database.pragma_update(None, "user_version", version).unwrap();
         drop(database);
-        let refused = open(&folder, Opening::First).err().unwrap();
+        let refused = open(&folder, OpenMode::First).err().unwrap();
         assert!(matches!(refused, OpenError::OtherVersion { found, .. } if found == version), "{refused}");
         assert!(refused.to_string().contains("needs 12"), "{refused}");
     }
@@ -214,7 +214,7 @@ fn a_database_of_another_version_is_refused() {
 #[tokio::test]
 async fn the_tables_explain_themselves_and_every_commit_is_synced() {
     let folder = TempDir::new().unwrap();
-    let store = open(&folder, Opening::First).unwrap();
+    let store = open(&folder, OpenMode::First).unwrap();
     grant(&store).await;
     let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
     let row: (String, String, i64) = database
@@ -233,17 +233,17 @@ async fn a_reservation_that_is_taken_back_leaves_the_store_of_another_run_alone(
     let parent = TempDir::new().unwrap();
     let folder = parent.path().join("new");
     assert!(SqliteStore::reserve(&folder).unwrap());
-    assert!(SqliteStore::open(&folder, Opening::First).is_err(), "it is only for the move");
+    assert!(SqliteStore::open(&folder, OpenMode::First).is_err(), "it is only for the move");
     SqliteStore::unreserve(&folder).unwrap();
     assert!(!folder.exists());
     assert!(SqliteStore::reserve(&folder).unwrap());
     let (id, run) = (uuid::Uuid::now_v7(), uuid::Uuid::now_v7());
-    let mark = Mark::Arriving(Move { id, run, other: "old".into() });
+    let mark = MoveMark::Arriving(Move { id, run, other: "old".into() });
     let filled = SqliteStore::open_arriving(&folder, &mark).unwrap();
     SqliteStore::unreserve(&folder).unwrap();
     assert!(folder.join("bates.db").exists(), "another run fills it");
     drop(filled);
     SqliteStore::unreserve(&folder).unwrap();
     let filled = SqliteStore::open_arriving(&folder, &mark).unwrap();
-    assert_eq!(filled.marked().await, Ok(Some(mark)), "and it is still there when that run was interrupted");
+    assert_eq!(filled.mark().await, Ok(Some(mark)), "and it is still there when that run was interrupted");
 }

@@ -10,8 +10,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use bates_core::store::prelude::*;
-use bates_core::{Definition, Place, Purpose, ScopeKey, Want};
-use bates_sqlite::{Opening, SqliteStore};
+use bates_core::{Definition, GrantPurpose, GrantRequest, ScopeId, ScopeKey};
+use bates_sqlite::{OpenMode, SqliteStore};
 use bates_testkit::programs;
 
 /// Where the process keeps its store.
@@ -29,9 +29,9 @@ pub(crate) const SCOPES: usize = 64;
 /// Past the highest position that was answered, by scope.
 pub(crate) type Answered = BTreeMap<usize, u64>;
 
-pub(crate) fn place(scope: usize) -> Place {
+pub(crate) fn scope_id(scope: usize) -> ScopeId {
     let scope = ScopeKey::new([("name", &*format!("{scope:0>200}"))], None).unwrap();
-    Place { series: "counter".parse().unwrap(), scope }
+    ScopeId { series: "counter".parse().unwrap(), scope }
 }
 
 pub(crate) async fn pin(store: &SqliteStore) {
@@ -52,23 +52,23 @@ pub(crate) async fn pin(store: &SqliteStore) {
 
 /// Past the positions that are granted, unless that fails.
 pub(crate) async fn grant(store: &SqliteStore, scope: usize) -> Option<u64> {
-    let want = Want {
-        place: place(scope),
+    let want = GrantRequest {
+        scope_id: scope_id(scope),
         count: 3,
-        least: 3,
+        count_needed: 3,
         start: 1,
         end: 1 << 40,
         scopes_max: SCOPES as u64,
-        purpose: Purpose::HandOut,
+        purpose: GrantPurpose::HandOut,
         promise: None,
         held_from: None,
     };
-    store.grant(want).await.ok().map(|grant| grant.lease.to())
+    store.grant(want).await.ok().map(|grant| grant.range.to())
 }
 
 /// The callers ask until each has asked `rounds` times, or an answer is an error.
 async fn ask(folder: &Path, callers: usize, rounds: usize) {
-    let store = Arc::new(SqliteStore::open(folder, Opening::First).unwrap());
+    let store = Arc::new(SqliteStore::open(folder, OpenMode::First).unwrap());
     pin(&store).await;
     let callers = (0..callers).map(|caller| {
         let store = store.clone();
@@ -165,7 +165,7 @@ impl Granting {
 pub(crate) async fn repeated(store: &SqliteStore, answered: &Answered) -> Vec<usize> {
     let mut repeated = Vec::new();
     for (scope, to) in answered {
-        let cursor = store.cursor(place(*scope)).await.unwrap();
+        let cursor = store.cursor(scope_id(*scope)).await.unwrap();
         if cursor.is_none_or(|cursor| cursor.next < *to) {
             repeated.push(*scope);
         }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use bates_sqlite::{OpenError, Opening, SqliteStore};
+use bates_sqlite::{OpenError, OpenMode, SqliteStore};
 use tempfile::TempDir;
 
 use super::damage::{LOG, copy};
@@ -67,7 +67,7 @@ async fn what_a_failed_sync_left_in_memory_is_not_built_upon() {
         let whole = copy(folder.path());
         for folder in [whole.path(), folder.path()] {
             let store =
-                SqliteStore::open(folder, Opening::First).unwrap_or_else(|error| panic!("{nth}: {error}"));
+                SqliteStore::open(folder, OpenMode::First).unwrap_or_else(|error| panic!("{nth}: {error}"));
             assert_eq!(repeated(&store, &highest).await, [0_usize; 0], "syncs failed from {nth} on");
         }
     }
@@ -102,11 +102,11 @@ async fn a_crashed_store_that_another_program_has_open_is_refused_until_that_end
         .unwrap();
     let lines = BufReader::new(reading.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.take_while(|line| !line.starts_with("read ")).count() > 0);
-    let refused = SqliteStore::open(folder.path(), Opening::First).err().unwrap();
+    let refused = SqliteStore::open(folder.path(), OpenMode::First).err().unwrap();
     assert!(matches!(refused, OpenError::DatabaseInUse(_)), "{refused}");
     // A crash of its own: it neither writes the log into the database nor removes it.
     reading.kill().unwrap();
     reading.wait().unwrap();
-    let store = SqliteStore::open(folder.path(), Opening::First).unwrap();
+    let store = SqliteStore::open(folder.path(), OpenMode::First).unwrap();
     assert_eq!(repeated(&store, &answered).await, [0_usize; 0]);
 }

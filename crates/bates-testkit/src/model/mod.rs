@@ -6,11 +6,12 @@ mod steps;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bates_core::{
-    Account, AssignError, Assigned, Cursor, Grant, GrantError, Lease, Purpose, Ranges, Reason, Surrendered,
+    AssignError, Assignment, Cursor, GapReason, Grant, GrantError, GrantPurpose, PositionRange, RangeSet,
+    Reconciliation, ReleaseOutcome,
 };
 use uuid::Uuid;
 
-pub use steps::histories_hold;
+pub use steps::check_random_histories;
 
 /// What became of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ enum Fate {
     /// It was granted to a pool, and the process has not pushed it yet.
     Pooled,
     /// It is a gap.
-    Lost(Reason),
+    Lost(GapReason),
 }
 
 /// A scope, position by position.
@@ -43,7 +44,7 @@ pub(crate) struct ScopeModel {
 
 #[derive(Clone, Copy)]
 pub(crate) struct HeldRange {
-    pub(crate) range: Lease,
+    pub(crate) range: PositionRange,
     pub(crate) version: u64,
     /// The write that granted it.
     write: u64,
@@ -79,12 +80,12 @@ impl ScopeModel {
     }
 
     /// The positions that are granted next: the first that are free, up to one that is not unless all may be taken.
-    fn expected(&self, purpose: Purpose, count: u64, end: u64) -> Vec<u64> {
+    fn expected(&self, purpose: GrantPurpose, count: u64, end: u64) -> Vec<u64> {
         let free = (self.next..end).filter(|position| !self.adopted.contains(position));
         let mut expected: Vec<u64> = Vec::new();
         for position in free.take(usize::try_from(count).unwrap_or(usize::MAX)) {
             let follows = expected.last().is_none_or(|last| last + 1 == position);
-            if !follows && purpose != Purpose::Lease {
+            if !follows && purpose != GrantPurpose::Hold {
                 break;
             }
             expected.push(position);
@@ -94,7 +95,7 @@ impl ScopeModel {
 
     pub(crate) fn judge_grant(
         &mut self,
-        purpose: Purpose,
+        purpose: GrantPurpose,
         count: u64,
         end: u64,
         answer: &Result<Grant, GrantError>,
@@ -111,41 +112,41 @@ impl ScopeModel {
             }
             _ => return Err(format!("{purpose:?} of {count}: {answer:?}, expected {expected:?}")),
         };
-        let aside: BTreeSet<u64> = grant.aside.iter().map(|position| position.value()).collect();
-        let range = (grant.lease.from()..grant.lease.to()).filter(|at| !aside.contains(at));
+        let adopted: BTreeSet<u64> = grant.adopted.iter().map(|position| position.value()).collect();
+        let range = (grant.range.from()..grant.range.to()).filter(|at| !adopted.contains(at));
         demand(range.clone().eq(expected.iter().copied()), || format!("{grant:?}, expected {expected:?}"))?;
         demand(range.clone().all(|at| !self.fates.contains_key(&at)), || format!("{grant:?} came before"))?;
         let fate = match purpose {
-            Purpose::Lease => Fate::Held,
-            Purpose::Pool => Fate::Pooled,
-            Purpose::HandOut => Fate::HandedOut,
-            Purpose::Issue => Fate::Issued,
+            GrantPurpose::Hold => Fate::Held,
+            GrantPurpose::Pool => Fate::Pooled,
+            GrantPurpose::HandOut => Fate::HandedOut,
+            GrantPurpose::Issue => Fate::Issued,
         };
         self.fates.extend(range.map(|at| (at, fate)));
         self.move_to(last + 1);
-        if purpose == Purpose::Lease {
-            let held = HeldRange { range: grant.lease, version: grant.version, write: self.writes };
+        if purpose == GrantPurpose::Hold {
+            let held = HeldRange { range: grant.range, version: grant.version, write: self.writes };
             self.held.push(held);
         }
         Ok(())
     }
 
     /// Judges a release of the last range that is held: `tail` of it is unused, and so are all other ranges.
-    pub(crate) fn judge_release(&mut self, tail: Lease, answer: Surrendered) -> Verdict {
+    pub(crate) fn judge_release(&mut self, tail: PositionRange, answer: ReleaseOutcome) -> Verdict {
         let held = std::mem::take(&mut self.held);
         let Some((last, others)) = held.split_last() else { return Err("nothing was held".to_owned()) };
         let is_last_write = last.write == self.writes && tail.to() == self.next;
-        let expected = if is_last_write { Surrendered::Returned } else { Surrendered::Gap };
+        let expected = if is_last_write { ReleaseOutcome::Returned } else { ReleaseOutcome::Gap };
         demand(answer == expected, || format!("{tail} is {answer:?}, expected {expected:?}"))?;
         for other in others {
-            self.set(other.range, Fate::Lost(Reason::LeaseLost));
+            self.set(other.range, Fate::Lost(GapReason::LeaseLost));
         }
         for at in last.range.from()..tail.from() {
             self.fates.insert(at, Fate::HandedOut);
         }
         match answer {
-            Surrendered::Gap => self.set(tail, Fate::Lost(Reason::LeaseLost)),
-            Surrendered::Returned => {
+            ReleaseOutcome::Gap => self.set(tail, Fate::Lost(GapReason::LeaseLost)),
+            ReleaseOutcome::Returned => {
                 self.fates.retain(|at, _| *at < tail.from());
                 self.move_to(tail.from());
             }
@@ -153,7 +154,7 @@ impl ScopeModel {
         Ok(())
     }
 
-    fn set(&mut self, range: Lease, fate: Fate) {
+    fn set(&mut self, range: PositionRange, fate: Fate) {
         let free = (range.from()..range.to()).filter(|at| !self.adopted.contains(at));
         self.fates.extend(free.map(|at| (at, fate)));
     }
@@ -163,8 +164,8 @@ impl ScopeModel {
         demand(answer.next == expected, || {
             format!("a floor of {floor} left {}, expected {expected}", answer.next)
         })?;
-        if let Some(passed) = Lease::new(self.next, floor) {
-            self.set(passed, Fate::Lost(Reason::FloorRaised));
+        if let Some(passed) = PositionRange::new(self.next, floor) {
+            self.set(passed, Fate::Lost(GapReason::FloorRaised));
             self.move_to(floor);
         }
         Ok(())
@@ -179,7 +180,7 @@ impl ScopeModel {
     }
 
     fn judge_position(&mut self, position: u64, end: u64) -> Verdict {
-        let expected = self.expected(Purpose::Issue, 1, end);
+        let expected = self.expected(GrantPurpose::Issue, 1, end);
         demand(expected == [position], || format!("position {position}, expected {expected:?}"))?;
         demand(!self.fates.contains_key(&position), || format!("{position} came before"))?;
         self.fates.insert(position, Fate::Issued);
@@ -199,19 +200,20 @@ impl ScopeModel {
     }
 
     /// Judges what the store says of every position.
-    pub(crate) fn judge_account(&self, account: &Account) -> Verdict {
+    pub(crate) fn judge_account(&self, account: &Reconciliation) -> Verdict {
         demand(account.next == self.next, || {
             format!("the cursor is at {}, expected {}", account.next, self.next)
         })?;
-        let is_in =
-            |ranges: &[Lease], at: u64| ranges.iter().any(|range| (range.from()..range.to()).contains(&at));
+        let is_in = |ranges: &[PositionRange], at: u64| {
+            ranges.iter().any(|range| (range.from()..range.to()).contains(&at))
+        };
         for (at, fate) in &self.fates {
             let lost = account.lost.iter().filter(|lost| (lost.range.from()..lost.range.to()).contains(at));
-            let lost: Vec<Reason> = lost.map(|lost| lost.reason).collect();
+            let lost: Vec<GapReason> = lost.map(|lost| lost.reason).collect();
             let (is_held, is_issued) = (is_in(&account.held, *at), is_in(&account.issued, *at));
             let is_so = match fate {
                 Fate::Held | Fate::Pooled => is_held && lost.is_empty(),
-                Fate::Uncertain => is_held && lost.is_empty() || lost == [Reason::CrashSkip],
+                Fate::Uncertain => is_held && lost.is_empty() || lost == [GapReason::CrashSkip],
                 Fate::HandedOut => !is_held && lost.is_empty(),
                 Fate::Issued => !is_held && lost.is_empty() && is_issued,
                 Fate::Lost(reason) => !is_held && lost == [*reason],
@@ -221,8 +223,8 @@ impl ScopeModel {
             })?;
         }
         let issued = self.fates.iter().filter(|(_, fate)| **fate == Fate::Issued).map(|(at, _)| *at);
-        let issued = Ranges::of(issued.filter_map(|at| Lease::new(at, at + 1)));
-        let listed = Ranges::of(account.issued.iter().copied());
+        let issued = RangeSet::of(issued.filter_map(|at| PositionRange::new(at, at + 1)));
+        let listed = RangeSet::of(account.issued.iter().copied());
         demand(issued == listed, || format!("the ledger has {listed:?}, expected {issued:?}"))
     }
 }
@@ -232,14 +234,14 @@ impl KeyModel {
     pub(crate) fn judge(
         &mut self,
         key: Option<(u8, u8)>,
-        event: Uuid,
+        document_id: Uuid,
         scope: &mut ScopeModel,
         end: u64,
-        answer: &Result<Assigned, AssignError>,
+        answer: &Result<Assignment, AssignError>,
     ) -> Verdict {
         if let Some((known, digest)) = key.and_then(|(key, digest)| Some((self.0.get(&key)?, digest))) {
-            let expected = |answer: &Assigned| {
-                !answer.is_new && (answer.event, answer.position.value()) == (known.1, known.2)
+            let expected = |answer: &Assignment| {
+                !answer.is_new && (answer.document_id, answer.position.value()) == (known.1, known.2)
             };
             return match answer {
                 Err(AssignError::KeyReused) if known.0 != digest => Ok(()),
@@ -248,16 +250,18 @@ impl KeyModel {
             };
         }
         match answer {
-            Ok(assigned) => {
-                demand(assigned.is_new && assigned.event == event, || format!("{assigned:?} is not new"))?;
-                scope.judge_position(assigned.position.value(), end)?;
+            Ok(assignment) => {
+                demand(assignment.is_new && assignment.document_id == document_id, || {
+                    format!("{assignment:?} is not new")
+                })?;
+                scope.judge_position(assignment.position.value(), end)?;
                 if let Some((key, digest)) = key {
-                    self.0.insert(key, (digest, event, assigned.position.value()));
+                    self.0.insert(key, (digest, document_id, assignment.position.value()));
                 }
                 Ok(())
             }
             Err(AssignError::Grant(GrantError::Exhausted { .. })) => {
-                let expected = scope.expected(Purpose::Issue, 1, end);
+                let expected = scope.expected(GrantPurpose::Issue, 1, end);
                 demand(expected.is_empty(), || format!("exhausted, expected {expected:?}"))
             }
             Err(error) => Err(error.to_string()),

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Account, Assign, Content, Definition, Idempotency, Lease, Place, Purpose, ScopeKey, SeriesName, Tail,
-    Want,
+    AssignRequest, Definition, DocumentContent, GrantPurpose, GrantRequest, Idempotency, PositionRange,
+    Reconciliation, ReleaseRequest, ScopeId, ScopeKey, SeriesName,
 };
 use bates_pattern::{Options, Pattern};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ const END: u64 = 1_121;
 enum Step {
     Grant {
         scope: usize,
-        purpose: Purpose,
+        purpose: GrantPurpose,
         count: u64,
     },
     /// Gives back what it holds, but for the first positions of the last range, which it has used.
@@ -57,10 +57,10 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let purpose = prop_oneof![
-        4 => Just(Purpose::Lease),
-        1 => Just(Purpose::Pool),
-        1 => Just(Purpose::HandOut),
-        1 => Just(Purpose::Issue),
+        4 => Just(GrantPurpose::Hold),
+        1 => Just(GrantPurpose::Pool),
+        1 => Just(GrantPurpose::HandOut),
+        1 => Just(GrantPurpose::Issue),
     ];
     prop_oneof![
         6 => (0..SCOPES, purpose, 1..20_u64).prop_map(|(scope, purpose, count)| Step::Grant { scope, purpose, count }),
@@ -74,7 +74,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Runs random histories on a store, each in scopes of its own, and panics with the shortest that the model refuses.
-pub fn histories_hold<D: DataSet>(fresh: impl AsyncFn() -> D, cases: u32) {
+pub fn check_random_histories<D: DataSet>(fresh: impl AsyncFn() -> D, cases: u32) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let (data, histories) = (runtime.block_on(fresh()), AtomicU32::new(0));
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
@@ -108,9 +108,9 @@ impl<'d, D: DataSet> History<'d, D> {
         history.judge_accounts().await
     }
 
-    fn place(&self, scope: usize) -> Place {
+    fn scope_id(&self, scope: usize) -> ScopeId {
         let scope = ScopeKey::new([("scope", &*self.name(scope))], None).expect("a good scope");
-        Place { series: series(), scope }
+        ScopeId { series: series(), scope }
     }
 
     fn name(&self, scope: usize) -> String {
@@ -124,7 +124,7 @@ impl<'d, D: DataSet> History<'d, D> {
             Step::Assign { scope, key } => self.assign(*scope, *key).await,
             Step::RaiseFloor { scope, ahead } => {
                 let floor = self.scopes[*scope].next() + ahead;
-                let raised = self.store().raise_floor(self.place(*scope), floor).await;
+                let raised = self.store().raise_floor(self.scope_id(*scope), floor).await;
                 self.scopes[*scope].judge_floor(floor, raised.map_err(|error| error.to_string())?)
             }
             Step::Adopt { scope, positions } => {
@@ -135,7 +135,10 @@ impl<'d, D: DataSet> History<'d, D> {
                 positions.retain(|position| *position >= self.scopes[*scope].next());
                 let granted = self
                     .store()
-                    .set_aside(self.place(*scope), crate::store::positions(positions.iter().copied()))
+                    .adopt_positions(
+                        self.scope_id(*scope),
+                        crate::store::positions(positions.iter().copied()),
+                    )
                     .await;
                 self.scopes[*scope].judge_adoption(&positions, granted.map_err(|error| error.to_string())?)
             }
@@ -149,12 +152,12 @@ impl<'d, D: DataSet> History<'d, D> {
         }
     }
 
-    async fn grant(&mut self, scope: usize, purpose: Purpose, count: u64) -> Verdict {
+    async fn grant(&mut self, scope: usize, purpose: GrantPurpose, count: u64) -> Verdict {
         let held_from = self.scopes[scope].held_from();
-        let want = Want {
-            place: self.place(scope),
+        let want = GrantRequest {
+            scope_id: self.scope_id(scope),
             count,
-            least: count,
+            count_needed: count,
             start: START,
             end: END,
             scopes_max: u64::MAX >> 1,
@@ -169,46 +172,47 @@ impl<'d, D: DataSet> History<'d, D> {
     async fn release(&mut self, scope: usize, used: u64) -> Verdict {
         let Some((last, others)) = self.scopes[scope].held().split_last() else { return Ok(()) };
         let from = last.range.from() + used.min(last.range.count() - 1);
-        let tail = Lease::new(from, last.range.to()).expect("one position is unused");
+        let tail = PositionRange::new(from, last.range.to()).expect("one position is unused");
         let lost = others.iter().map(|held| held.range).collect();
-        let release = Tail { place: self.place(scope), lease: tail, version: last.version, lost };
-        let answer = self.store().surrender(release).await.map_err(|error| error.to_string())?;
+        let release =
+            ReleaseRequest { scope_id: self.scope_id(scope), range: tail, version: last.version, lost };
+        let answer = self.store().release(release).await.map_err(|error| error.to_string())?;
         self.scopes[scope].judge_release(tail, answer)
     }
 
     async fn assign(&mut self, scope: usize, key: Option<(u8, u8)>) -> Verdict {
         let pattern = Pattern::compile("{scope}-{seq}", Options::default()).expect("a good pattern");
-        let (place, event) = (self.place(scope), Uuid::now_v7());
+        let (scope_id, document_id) = (self.scope_id(scope), Uuid::now_v7());
         let idempotency = key.map(|(key, digest)| Idempotency {
             caller: "a caller".into(),
             key: format!("{}-{key}", self.number).into(),
             digest: [digest; 32],
         });
-        let assign = Assign {
-            place,
+        let assign = AssignRequest {
+            scope_id,
             start: START,
             end: END,
             scopes_max: u64::MAX >> 1,
             promise: None,
             scope: Arc::new(pattern.scope([("scope", &*self.name(scope))], None).expect("a good scope")),
-            event,
+            document_id,
             idempotency,
-            content: Content::Document("{}".into()),
-            audit: None,
+            content: DocumentContent::Document("{}".into()),
+            audit_stamp: None,
         };
         let answer = self.store().assign(assign).await;
-        self.keys.judge(key, event, &mut self.scopes[scope], END, &answer)
+        self.keys.judge(key, document_id, &mut self.scopes[scope], END, &answer)
     }
 
     async fn judge_accounts(&self) -> Verdict {
         // Right before the first scope of the history.
         let before =
             ScopeKey::new([("scope", &*format!("{:06}_", self.number))], None).expect("a good scope");
-        let accounts = self.store().accounts(series(), Some(before), SCOPES).await;
-        let accounts: BTreeMap<ScopeKey, Account> =
+        let accounts = self.store().reconciliations(series(), Some(before), SCOPES).await;
+        let accounts: BTreeMap<ScopeKey, Reconciliation> =
             accounts.map_err(|error| error.to_string())?.into_iter().collect();
         for (at, scope) in self.scopes.iter().enumerate() {
-            match accounts.get(&self.place(at).scope) {
+            match accounts.get(&self.scope_id(at).scope) {
                 Some(account) => scope.judge_account(account).map_err(|why| format!("scope {at}: {why}"))?,
                 None if scope.next() == START => {}
                 None => return Err(format!("scope {at} has no account")),

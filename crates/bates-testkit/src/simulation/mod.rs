@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{By, Machine, Promise, Runtime as _, SeriesSpec};
+use bates_core::{Actor, Machine, Promise, Runtime as _, SeriesSpec};
 
 use crate::history::{Gaps, History, Rules};
 use crate::{Fault, MemoryStore};
@@ -86,10 +86,12 @@ impl Caller {
             }
             let (name, count) =
                 (["a", "b"][usize::from(self.runtime.below(2) == 0)], 1 + self.runtime.below(8));
-            let entry = self.machine.named("counter").expect("it is described");
+            let entry = self.machine.series("counter").expect("it is described");
             let asked = client.ask(self.history.scope(name));
-            let taken =
-                self.machine.take(&entry, (&[("scope", name)]).into(), count, By::library("a caller")).await;
+            let taken = self
+                .machine
+                .take(&entry, (&[("scope", name)]).into(), count, Actor::library("a caller"))
+                .await;
             let answer = match taken {
                 Ok(taken) => {
                     client.answered(asked, taken.last() + 1 - count, taken.last());

@@ -4,26 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bates_core::store::prelude::*;
-use bates_core::{By, How, Position, Record, RecordFilter, Store};
+use bates_core::{Actor, AuditFilter, AuditRecord, Channel, Position, Store};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::exercise::{DataSet, definition, lease, open_pinned, place, series};
+use super::exercise::{DataSet, definition, lease, open_pinned, scope_id, series};
 use super::outbox::{document, keyed};
 
 pub(super) fn moment(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(1_790_000_000_000_000 + micros).expect("a time")
 }
 
-pub(super) fn record(scope: &str, (from, to): (u64, u64), who: &str, micros: i64) -> Record {
-    Record {
+pub(super) fn record(scope: &str, (from, to): (u64, u64), who: &str, micros: i64) -> AuditRecord {
+    AuditRecord {
         id: Uuid::now_v7(),
-        place: place(scope),
+        scope_id: scope_id(scope),
         range: lease(from, to),
         first: format!("{scope}-{from}").into(),
         last: format!("{scope}-{}", to - 1).into(),
         count: to - from,
-        taking: By { who, how: How::Http }.at(moment(micros)),
+        stamp: Actor { caller: who, channel: Channel::Http }.stamp(moment(micros)),
     }
 }
 
@@ -37,26 +37,26 @@ pub(super) async fn fill_records<S: Store>(store: &S) {
 }
 
 /// All records, as they are.
-pub(super) async fn told_of_records<S: Store>(store: &S) -> Vec<Record> {
-    let told = all(store, RecordFilter::default()).await;
+pub(super) async fn told_of_records<S: Store>(store: &S) -> Vec<AuditRecord> {
+    let told = all(store, AuditFilter::default()).await;
     assert_eq!(told.len(), 2_345);
     told
 }
 
-async fn all<S: Store>(store: &S, of: RecordFilter) -> Vec<Record> {
+async fn all<S: Store>(store: &S, of: AuditFilter) -> Vec<AuditRecord> {
     store.records(of, None, 100_000).await.expect("a read")
 }
 
-fn ids(records: &[Record]) -> BTreeSet<Uuid> {
+fn ids(records: &[AuditRecord]) -> BTreeSet<Uuid> {
     records.iter().map(|record| record.id).collect()
 }
 
 pub async fn what_was_recorded_is_there_after_reopening_and_once<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let odd = Record {
+    let odd = AuditRecord {
         first: "é \"1\"".into(),
         count: 3,
-        taking: By { who: "pool id-pool:a:{b}", how: How::Pool }.at(moment(7)),
+        stamp: Actor { caller: "pool id-pool:a:{b}", channel: Channel::Pool }.stamp(moment(7)),
         ..record("", (5, 9), "x", 0)
     };
     let written = vec![record("a", (1001, 2001), "registry", 0), odd];
@@ -64,7 +64,7 @@ pub async fn what_was_recorded_is_there_after_reopening_and_once<D: DataSet>(dat
     store.record(written.clone()).await.expect("as after an answer that was lost");
     store.record(Vec::new()).await.expect("nothing is easily written");
     drop(store);
-    assert_eq!(all(&data.open().await, RecordFilter::default()).await, written);
+    assert_eq!(all(&data.open().await, AuditFilter::default()).await, written);
 }
 
 pub async fn what_callers_record_at_once_is_all_there<D: DataSet>(data: &D) {
@@ -76,10 +76,10 @@ pub async fn what_callers_record_at_once_is_all_there<D: DataSet>(data: &D) {
             let records = vec![record("a", (at, at + 5), "one", 1), record("b", (at, at + 9), "two", 2)];
             tokio::spawn(async move {
                 store.record(records.clone()).await.expect("a write");
-                let of = RecordFilter {
-                    who: Some("one".into()),
+                let of = AuditFilter {
+                    caller: Some("one".into()),
                     position: Position::new(at),
-                    ..RecordFilter::default()
+                    ..AuditFilter::default()
                 };
                 assert_eq!(all(&*store, of).await, records[..1], "it is there once that is answered");
                 records
@@ -90,14 +90,14 @@ pub async fn what_callers_record_at_once_is_all_there<D: DataSet>(data: &D) {
     for caller in callers {
         written.extend(caller.await.expect("a caller ends"));
     }
-    assert_eq!(ids(&all(&*store, RecordFilter::default()).await), ids(&written));
+    assert_eq!(ids(&all(&*store, AuditFilter::default()).await), ids(&written));
 }
 
 pub async fn records_are_found_by_series_scope_who_and_time<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     store.pin(definition("other"), None).await.expect("a pin");
     let mut other = record("a", (1, 2), "registry", 30);
-    other.place.series = series("other");
+    other.scope_id.series = series("other");
     let written = [
         record("a", (1, 2), "registry", 10),
         record("b", (1, 3), "10.0.0.7", 20),
@@ -105,18 +105,18 @@ pub async fn records_are_found_by_series_scope_who_and_time<D: DataSet>(data: &D
         record("a", (2, 4), "10.0.0.7", 40),
     ];
     store.record(written.to_vec()).await.expect("a write");
-    let none = RecordFilter::default;
+    let none = AuditFilter::default;
     for (of, expected) in [
         (none(), vec![0, 1, 2, 3]),
-        (RecordFilter { series: Some(series("document")), ..none() }, vec![0, 1, 3]),
-        (RecordFilter { series: Some(series("nobody")), ..none() }, vec![]),
-        (RecordFilter { scope: Some(place("a").scope), ..none() }, vec![0, 2, 3]),
-        (RecordFilter { who: Some("registry".into()), ..none() }, vec![0, 2]),
-        (RecordFilter { who: Some("10.0.0.7".into()), since: Some(moment(21)), ..none() }, vec![3]),
-        (RecordFilter { since: Some(moment(20)), until: Some(moment(40)), ..none() }, vec![1, 2]),
-        (RecordFilter { until: Some(moment(10)), ..none() }, vec![]),
+        (AuditFilter { series: Some(series("document")), ..none() }, vec![0, 1, 3]),
+        (AuditFilter { series: Some(series("nobody")), ..none() }, vec![]),
+        (AuditFilter { scope: Some(scope_id("a").scope), ..none() }, vec![0, 2, 3]),
+        (AuditFilter { caller: Some("registry".into()), ..none() }, vec![0, 2]),
+        (AuditFilter { caller: Some("10.0.0.7".into()), since: Some(moment(21)), ..none() }, vec![3]),
+        (AuditFilter { since: Some(moment(20)), until: Some(moment(40)), ..none() }, vec![1, 2]),
+        (AuditFilter { until: Some(moment(10)), ..none() }, vec![]),
     ] {
-        let expected: Vec<Record> = expected.into_iter().map(|at: usize| written[at].clone()).collect();
+        let expected: Vec<AuditRecord> = expected.into_iter().map(|at: usize| written[at].clone()).collect();
         assert_eq!(all(&store, of.clone()).await, expected, "{of:?}");
     }
 }
@@ -127,11 +127,11 @@ pub async fn the_record_that_covers_a_position_is_found<D: DataSet>(data: &D) {
         [record("a", (1, 5), "one", 3), record("a", (5, 6), "two", 1), record("a", (8, 20), "three", 2)];
     store.record(written.to_vec()).await.expect("a write");
     store.record(vec![record("b", (0, 100), "four", 9)]).await.expect("a write");
-    let of_a = |position| RecordFilter {
+    let of_a = |position| AuditFilter {
         series: Some(series("document")),
-        scope: Some(place("a").scope),
+        scope: Some(scope_id("a").scope),
         position: Position::new(position),
-        ..RecordFilter::default()
+        ..AuditFilter::default()
     };
     for (position, expected) in [
         (0, None),
@@ -143,35 +143,35 @@ pub async fn the_record_that_covers_a_position_is_found<D: DataSet>(data: &D) {
         (19, Some(2)),
         (20, None),
     ] {
-        let expected: Vec<Record> = expected.map(|at: usize| written[at].clone()).into_iter().collect();
+        let expected: Vec<AuditRecord> = expected.map(|at: usize| written[at].clone()).into_iter().collect();
         assert_eq!(all(&store, of_a(position)).await, expected, "{position}");
     }
-    let of_any = RecordFilter { scope: None, ..of_a(5) };
-    let who: Vec<_> = all(&store, of_any).await.into_iter().map(|record| record.taking.who).collect();
+    let of_any = AuditFilter { scope: None, ..of_a(5) };
+    let who: Vec<_> = all(&store, of_any).await.into_iter().map(|record| record.stamp.caller).collect();
     assert_eq!(who, ["two".into(), "four".into()], "where the scope is not known, in each");
 }
 
 pub async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let written: Vec<Record> =
+    let written: Vec<AuditRecord> =
         (0..100).map(|at: u64| record("a", (at, at + 1), "one", i64::from(at > 50))).collect();
     store.record(written.clone()).await.expect("a write");
     for limit in [1, 7, 100, 101] {
-        let (mut seen, mut after): (Vec<Record>, _) = (Vec::new(), None);
+        let (mut seen, mut after): (Vec<AuditRecord>, _) = (Vec::new(), None);
         loop {
-            let page = store.records(RecordFilter::default(), after, limit).await.expect("a page");
+            let page = store.records(AuditFilter::default(), after, limit).await.expect("a page");
             let Some(last) = page.last() else { break };
-            after = Some((last.taking.at, last.id));
+            after = Some((last.stamp.at, last.id));
             assert!(page.len() <= limit);
             // What comes later stands behind, and moves nothing.
             let at = i64::try_from(seen.len()).expect("it is small") + 10;
             store.record(vec![record("a", (500, 501), "late", at)]).await.expect("a write");
-            seen.extend(page.into_iter().filter(|record| &*record.taking.who == "one"));
+            seen.extend(page.into_iter().filter(|record| &*record.stamp.caller == "one"));
             if seen.len() == 100 {
                 break;
             }
         }
-        assert!(seen.is_sorted_by_key(|record| (record.taking.at, record.id)), "by pages of {limit}");
+        assert!(seen.is_sorted_by_key(|record| (record.stamp.at, record.id)), "by pages of {limit}");
         assert_eq!((seen.len(), ids(&seen)), (100, ids(&written)), "by pages of {limit}");
     }
 }
@@ -180,8 +180,8 @@ pub async fn old_records_of_a_series_are_removed_and_no_others<D: DataSet>(data:
     let store = open_pinned(data).await;
     store.pin(definition("other"), None).await.expect("a pin");
     let mut other = record("a", (1, 2), "one", 0);
-    other.place.series = series("other");
-    let written: Vec<Record> = (0..10)
+    other.scope_id.series = series("other");
+    let written: Vec<AuditRecord> = (0..10)
         .map(|at: u64| record("a", (at, at + 1), "one", i64::try_from(at).expect("it is small")))
         .collect();
     store.record(written.clone()).await.expect("a write");
@@ -192,17 +192,18 @@ pub async fn old_records_of_a_series_are_removed_and_no_others<D: DataSet>(data:
     assert_eq!((prune(0, 100).await, prune(4, 3).await, prune(4, 3).await), (0, 3, 1), "some at a time");
     let mut left = vec![other];
     left.extend_from_slice(&written[4..]);
-    assert_eq!(all(&store, RecordFilter::default()).await, left);
+    assert_eq!(all(&store, AuditFilter::default()).await, left);
 }
 
 pub async fn a_document_is_recorded_in_its_own_commit_and_once<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let audited = |mut ask: bates_core::Assign, micros| {
-        ask.audit = Some(By { who: "registry", how: How::Document }.at(moment(micros)));
+    let audited = |mut ask: bates_core::AssignRequest, micros| {
+        ask.audit_stamp =
+            Some(Actor { caller: "registry", channel: Channel::Document }.stamp(moment(micros)));
         ask
     };
     store.assign(document("a")).await.expect("a number");
-    assert_eq!(all(&store, RecordFilter::default()).await, [], "not asked for");
+    assert_eq!(all(&store, AuditFilter::default()).await, [], "not asked for");
     let first = store.assign(audited(keyed("a", "k", 1), 1)).await.expect("a number");
     let again = store.assign(audited(keyed("a", "k", 1), 2)).await.expect("a number");
     assert_eq!(
@@ -211,11 +212,14 @@ pub async fn a_document_is_recorded_in_its_own_commit_and_once<D: DataSet>(data:
     );
     drop(store);
     let store = data.open().await;
-    let found = all(&store, RecordFilter::default()).await;
-    let told: Vec<_> = found.iter().map(|record| (record.range, &*record.first, record.taking.at)).collect();
+    let found = all(&store, AuditFilter::default()).await;
+    let told: Vec<_> = found.iter().map(|record| (record.range, &*record.first, record.stamp.at)).collect();
     assert_eq!(told, [(lease(1002, 1003), &*first.number, moment(1))]);
-    assert_eq!((found[0].place.clone(), found[0].count, found[0].taking.how), (place("a"), 1, How::Document));
-    let never = store.assign(bates_core::Assign { end: 1003, ..audited(document("a"), 3) }).await;
+    assert_eq!(
+        (found[0].scope_id.clone(), found[0].count, found[0].stamp.channel),
+        (scope_id("a"), 1, Channel::Document)
+    );
+    let never = store.assign(bates_core::AssignRequest { end: 1003, ..audited(document("a"), 3) }).await;
     assert!(never.is_err(), "the space has ended");
-    assert_eq!(all(&store, RecordFilter::default()).await.len(), 1, "what was not numbered is not recorded");
+    assert_eq!(all(&store, AuditFilter::default()).await.len(), 1, "what was not numbered is not recorded");
 }

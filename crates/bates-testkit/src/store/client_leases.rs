@@ -2,13 +2,13 @@
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Account, CLIENT_LEASE_SPAN, ClientLease, ClientLeaseFilter, Lease, LeaseEnd, Missing, Place, Promise,
-    Ranges, Reason, Store, Want,
+    CLIENT_LEASE_TTL, ClientLease, ClientLeaseFilter, GapReason, GrantRequest, LeaseEnd, MissingRange,
+    PositionRange, Promise, RangeSet, Reconciliation, ScopeId, Store,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::exercise::{DataSet, definition, granted, lease, place, series, want};
+use super::exercise::{DataSet, definition, granted, lease, scope_id, series, want};
 
 async fn opened<D: DataSet>(data: &D) -> D::Store {
     let store = data.open().await;
@@ -19,48 +19,48 @@ async fn opened<D: DataSet>(data: &D) -> D::Store {
 fn held_by(scope: &str, ranges: &[(u64, u64)]) -> ClientLease {
     let now = Timestamp::from_millisecond(Timestamp::now().as_millisecond()).expect("a time");
     let ranges = ranges.iter().map(|(from, to)| lease(*from, *to)).collect();
-    ClientLease { id: Uuid::now_v7(), place: place(scope), ranges, who: "shop".into(), at: now }
+    ClientLease { id: Uuid::now_v7(), scope_id: scope_id(scope), ranges, caller: "shop".into(), at: now }
 }
 
 /// Puts a lease of a client onto a store, in two ranges: for a move.
 pub(super) async fn fill_client_leases<S: Store>(store: &S) -> ClientLease {
     store.pin(definition("leased"), None).await.expect("a first pin");
-    let place = Place { series: series("leased"), ..place("a") };
-    granted(store, want(place.clone(), 100)).await;
-    let held = ClientLease { place, ..held_by("a", &[(1011, 1021), (1031, 1041)]) };
+    let scope_id = ScopeId { series: series("leased"), ..scope_id("a") };
+    granted(store, want(scope_id.clone(), 100)).await;
+    let held = ClientLease { scope_id, ..held_by("a", &[(1011, 1021), (1031, 1041)]) };
     store.put_client_lease(held.clone(), vec![]).await.expect("a write");
     held
 }
 
 /// A lease has ended, and these positions are lost.
-fn ended(held: &ClientLease, lost: &[Lease]) -> LeaseEnd {
-    LeaseEnd::Ended { place: held.place.clone(), lost: Ranges::of(lost.iter().copied()) }
+fn ended(held: &ClientLease, lost: &[PositionRange]) -> LeaseEnd {
+    LeaseEnd::Ended { scope_id: held.scope_id.clone(), lost: RangeSet::of(lost.iter().copied()) }
 }
 
 /// After a move the client still holds its lease, and what it returns is accounted for.
 pub(super) async fn client_leases_go_on<S: Store>(store: &S, held: &ClientLease) {
     assert_eq!(&all(store).await, std::slice::from_ref(held));
-    let lost = async || -> Vec<Missing> {
-        let accounts = store.accounts(series("leased"), None, 10).await.expect("a read");
+    let lost = async || -> Vec<MissingRange> {
+        let accounts = store.reconciliations(series("leased"), None, 10).await.expect("a read");
         accounts.into_iter().flat_map(|(_, account)| account.missing(Promise::Unique, 1001, None)).collect()
     };
     let of_nodes = lost().await;
-    let with_client = Ranges::of(held.ranges.iter().copied());
-    let missing = Ranges::of(of_nodes.iter().map(|missing| missing.range));
-    assert_eq!(missing.without(&with_client), missing, "a client may still use what it holds");
+    let with_client = RangeSet::of(held.ranges.iter().copied());
+    let missing = RangeSet::of(of_nodes.iter().map(|missing| missing.range));
+    assert_eq!(missing.difference(&with_client), missing, "a client may still use what it holds");
     let returned = store.end_client_lease(held.id, vec![lease(1015, 1021)]).await;
     assert_eq!(returned, Ok(ended(held, &[lease(1015, 1021)])));
     let mut expected = of_nodes;
-    expected.push(Missing { range: lease(1015, 1021), reason: Reason::LeaseLost });
+    expected.push(MissingRange { range: lease(1015, 1021), reason: GapReason::LeaseLost });
     expected.sort_unstable();
     assert_eq!(lost().await, expected, "the others were used");
 }
 
-async fn account(store: &impl Store) -> Account {
-    let accounts = store.accounts(series("document"), None, 100).await.expect("a read");
+async fn account(store: &impl Store) -> Reconciliation {
+    let accounts = store.reconciliations(series("document"), None, 100).await.expect("a read");
     accounts
         .into_iter()
-        .find(|(key, _)| *key == place("a").scope)
+        .find(|(key, _)| *key == scope_id("a").scope)
         .map(|(_, account)| account)
         .expect("it is there")
 }
@@ -69,13 +69,13 @@ async fn all(store: &impl Store) -> Vec<ClientLease> {
     store.client_leases(ClientLeaseFilter::default(), None, 100).await.expect("a read")
 }
 
-fn lost(from: u64, to: u64) -> Missing {
-    Missing { range: lease(from, to), reason: Reason::LeaseLost }
+fn lost(from: u64, to: u64) -> MissingRange {
+    MissingRange { range: lease(from, to), reason: GapReason::LeaseLost }
 }
 
 pub async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_lost<D: DataSet>(data: &D) {
     let store = opened(data).await;
-    granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
+    granted(&store, GrantRequest { held_from: Some(1041), ..want(scope_id("a"), 40) }).await;
     let held = held_by("a", &[(1001, 1011), (1021, 1031)]);
     store.put_client_lease(held.clone(), vec![]).await.expect("a write");
     store.put_client_lease(held.clone(), vec![]).await.expect("as after an answer that was lost");
@@ -92,7 +92,7 @@ pub async fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_l
 
 pub async fn what_was_used_to_the_last_leaves_nothing<D: DataSet>(data: &D) {
     let store = opened(data).await;
-    granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
+    granted(&store, GrantRequest { held_from: Some(1041), ..want(scope_id("a"), 40) }).await;
     let (first, second) = (held_by("a", &[(1001, 1011)]), held_by("a", &[(1011, 1021)]));
     store.put_client_lease(first.clone(), vec![]).await.expect("a write");
     let elsewhere = held_by("b", &[(1001, 1011)]);
@@ -107,7 +107,7 @@ pub async fn what_was_used_to_the_last_leaves_nothing<D: DataSet>(data: &D) {
 
 pub async fn a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_open<D: DataSet>(data: &D) {
     let store = opened(data).await;
-    granted(&store, Want { held_from: Some(1061), ..want(place("a"), 60) }).await;
+    granted(&store, GrantRequest { held_from: Some(1061), ..want(scope_id("a"), 60) }).await;
     let held = held_by("a", &[(1011, 1021), (1021, 1031), (1041, 1051)]);
     let another = held_by("a", &[(1031, 1041)]);
     for lease in [&held, &another] {
@@ -137,7 +137,7 @@ pub async fn a_range_that_is_not_of_the_lease_is_refused_and_the_lease_stays_ope
 
 pub async fn a_lease_ends_once<D: DataSet>(data: &D) {
     let store = opened(data).await;
-    granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
+    granted(&store, GrantRequest { held_from: Some(1041), ..want(scope_id("a"), 40) }).await;
     let held = held_by("a", &[(1001, 1011)]);
     assert_eq!(
         store.end_client_lease(held.id, held.ranges.clone()).await,
@@ -152,13 +152,13 @@ pub async fn a_lease_ends_once<D: DataSet>(data: &D) {
 
 pub async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<D: DataSet>(data: &D) {
     let store = opened(data).await;
-    granted(&store, Want { held_from: Some(1041), ..want(place("a"), 40) }).await;
+    granted(&store, GrantRequest { held_from: Some(1041), ..want(scope_id("a"), 40) }).await;
     let (mut old, new) = (held_by("a", &[(1001, 1011)]), held_by("a", &[(1011, 1021)]));
-    old.at = old.at.checked_sub(CLIENT_LEASE_SPAN).expect("a time");
+    old.at = old.at.checked_sub(CLIENT_LEASE_TTL).expect("a time");
     for lease in [&old, &new] {
         store.put_client_lease(lease.clone(), vec![]).await.expect("a write");
     }
-    let uncertain = Missing { range: lease(1001, 1011), reason: Reason::CrashSkip };
+    let uncertain = MissingRange { range: lease(1001, 1011), reason: GapReason::CrashSkip };
     assert_eq!(account(&store).await.missing(Promise::Unique, 1001, None), [uncertain]);
     let unused = vec![lease(1010, 1011)];
     assert_eq!(store.end_client_lease(old.id, unused.clone()).await, Ok(ended(&old, &unused)));
@@ -167,18 +167,18 @@ pub async fn what_was_not_heard_of_for_too_long_is_uncertain_until_it_ends<D: Da
 
 pub async fn a_crash_of_the_node_leaves_what_clients_have<D: DataSet>(data: &D) {
     let store = opened(data).await;
-    granted(&store, want(place("a"), 40)).await;
+    granted(&store, want(scope_id("a"), 40)).await;
     let held = held_by("a", &[(1001, 1021)]);
     store.put_client_lease(held.clone(), vec![]).await.expect("a write");
     drop(store);
     let store = data.open().await;
-    granted(&store, want(place("a"), 10)).await;
+    granted(&store, want(scope_id("a"), 10)).await;
     let after = account(&store).await;
     assert_eq!(after.with_clients, held.ranges);
     let missing = after.missing(Promise::Unique, 1001, None);
-    let missing = Ranges::of(missing.iter().map(|missing| missing.range));
-    let client = Ranges::of(held.ranges.iter().copied());
-    assert_eq!(missing.without(&client), missing, "nothing of what the client has is missing");
+    let missing = RangeSet::of(missing.iter().map(|missing| missing.range));
+    let client = RangeSet::of(held.ranges.iter().copied());
+    assert_eq!(missing.difference(&client), missing, "nothing of what the client has is missing");
     let unused = vec![lease(1011, 1021)];
     assert_eq!(store.end_client_lease(held.id, unused.clone()).await, Ok(ended(&held, &unused)));
     let missing = account(&store).await.missing(Promise::Unique, 1001, None);

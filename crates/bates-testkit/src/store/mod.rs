@@ -2,7 +2,7 @@
 
 #![expect(missing_docs, reason = "the name of a claim says what is claimed")]
 
-mod aside;
+mod adopted;
 mod audit;
 mod books;
 mod carried;
@@ -28,7 +28,7 @@ pub use moving::exercise_move;
 /// The claims of the conformance suite, by the part of the port that they are about.
 pub mod claims {
     pub mod store {
-        pub use super::super::aside::{
+        pub use super::super::adopted::{
             setting_aside_again_changes_nothing_and_tells_what_was_granted,
             what_was_set_aside_is_never_granted_and_all_else_is,
         };
@@ -51,7 +51,7 @@ pub mod claims {
         };
     }
     pub mod documents {
-        pub use super::super::aside::documents_pass_over_what_was_set_aside;
+        pub use super::super::adopted::documents_pass_over_what_was_set_aside;
         pub use super::super::delivery::{
             a_claim_is_bounded_by_the_bytes_of_its_documents,
             a_claim_is_for_one_and_its_verdict_for_the_try_that_claimed_it,

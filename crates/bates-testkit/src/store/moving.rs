@@ -2,8 +2,9 @@
 //! interrupted is finished by doing it again.
 
 use bates_core::{
-    Definition, Departure, Mark, MoveError, Moved, NamedStore, Page, Place, Promise, Purpose, ScopeKey,
-    SeriesName, Store, SystemRuntime, Want, leave_store, move_store, stay_in_store,
+    Definition, Departure, GrantPurpose, GrantRequest, MoveError, MoveMark, MovePage, MoveProgress,
+    NamedStore, Promise, ScopeId, ScopeKey, SeriesName, Store, SystemRuntime, cancel_departure, mark_left,
+    move_store,
 };
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -30,10 +31,10 @@ pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
     assert_eq!(told_of_carried(&to).await, expected[2], "and what was set aside");
     assert_eq!(told_of_records(&to).await, recorded, "and who took what");
     client_leases_go_on(&to, &held).await;
-    assert_eq!(from.marked().await, Ok(Some(Mark::Left(departure.toward("to")))));
-    assert_eq!(to.marked().await, Ok(None));
-    let next = to.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease)).await;
-    assert_eq!(next.expect("a grant").lease.from(), 5, "it goes on where the old one was");
+    assert_eq!(from.mark().await, Ok(Some(MoveMark::Left(departure.to_move("to")))));
+    assert_eq!(to.mark().await, Ok(None));
+    let next = to.grant(want("short", ScopeKey::new([], None).expect("a scope"), GrantPurpose::Hold)).await;
+    assert_eq!(next.expect("a grant").range.from(), 5, "it goes on where the old one was");
     documents_go_on(&to, answered).await;
     carried_goes_on(&to).await;
     is_over(from, &to, &departure).await;
@@ -43,21 +44,18 @@ pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
 /// Marks a store as left, by a run that is taken over by another.
 async fn departed<A: Store>(from: &A) -> Departure {
     let departure =
-        leave_store(&SystemRuntime, NamedStore::new(from, "from"), "to").await.expect("a departure");
-    let elsewhere = leave_store(&SystemRuntime, NamedStore::new(from, "from"), "elsewhere").await;
+        mark_left(&SystemRuntime, NamedStore::new(from, "from"), "to").await.expect("a departure");
+    let elsewhere = mark_left(&SystemRuntime, NamedStore::new(from, "from"), "elsewhere").await;
     assert!(matches!(elsewhere, Err(MoveError::LeftBefore { .. })), "one move at a time: {elsewhere:?}");
     let late = departure;
     let departure =
-        leave_store(&SystemRuntime, NamedStore::new(from, "from"), "to").await.expect("a departure");
+        mark_left(&SystemRuntime, NamedStore::new(from, "from"), "to").await.expect("a departure");
     assert!(
         late.id == departure.id && late.run != departure.run && !departure.is_new,
         "the same move, another run"
     );
-    stay_in_store(from, "to", &late).await.expect("a read");
-    assert!(
-        from.marked().await.expect("a read").is_some(),
-        "a run that was taken over does not end the move"
-    );
+    cancel_departure(from, "to", &late).await.expect("a read");
+    assert!(from.mark().await.expect("a read").is_some(), "a run that was taken over does not end the move");
     departure
 }
 
@@ -68,25 +66,25 @@ async fn is_over<A: Store, B: Store>(from: &A, to: &B, departure: &Departure) {
         matches!(again, Err(MoveError::LeftBefore { .. })),
         "what was issued since is not written over: {again:?}"
     );
-    let late = to.adopt(departure.run, Page::Documents(Vec::new())).await;
+    let late = to.import_page(departure.run, MovePage::Documents(Vec::new())).await;
     assert_eq!(late, Ok(false), "a run that is late writes no page into a store that serves");
-    let leaving = leave_store(&SystemRuntime, NamedStore::new(to, "to"), "from").await.expect("a departure");
+    let leaving = mark_left(&SystemRuntime, NamedStore::new(to, "to"), "from").await.expect("a departure");
     let back = move_store(NamedStore::new(to, "to"), NamedStore::new(from, "from"), &leaving, |_| {}).await;
     assert!(
         matches!(back, Err(MoveError::NotEmpty(_))),
         "a store that was left is not written over: {back:?}"
     );
-    stay_in_store(to, "from", &leaving).await.expect("a mark");
-    assert_eq!(to.marked().await, Ok(None), "a move that was refused leaves the old store as it was");
+    cancel_departure(to, "from", &leaving).await.expect("a mark");
+    assert_eq!(to.mark().await, Ok(None), "a move that was refused leaves the old store as it was");
 }
 
 /// Moves a store, interrupted after each page that is written, and begun again.
 async fn arrived<A: Store, B: Store>(from: &A, to: B, departure: &Departure) -> B {
-    let arriving = Mark::Arriving(departure.toward("from"));
-    assert_eq!(to.mark(None, Some(arriving)).await, Ok(true), "as if it was interrupted");
-    let mut all = Moved::default();
+    let arriving = MoveMark::Arriving(departure.to_move("from"));
+    assert_eq!(to.change_mark(None, Some(arriving)).await, Ok(true), "as if it was interrupted");
+    let mut all = MoveProgress::default();
     for pages in 0.. {
-        let (mut last, mut written) = (Moved::default(), 0);
+        let (mut last, mut written) = (MoveProgress::default(), 0);
         let (interrupt, is_interrupted) = oneshot::channel();
         let mut interrupt = Some(interrupt);
         let moving =
@@ -103,17 +101,20 @@ async fn arrived<A: Store, B: Store>(from: &A, to: B, departure: &Departure) -> 
             Ok(()) = is_interrupted => None,
             ended = moving => Some(ended),
         };
-        let mark = to.marked().await.expect("a read");
+        let mark = to.mark().await.expect("a read");
         // The last write of a move that was interrupted may have come through.
         if let (Some(Ok(_) | Err(MoveError::LeftBefore { .. })), None) = (&ended, &mark) {
             all = ended.and_then(Result::ok).unwrap_or(all);
-            assert_eq!(all, Moved { series: 5, scopes: 1_111, documents: 14, keys: 11, records: 2_345 });
+            assert_eq!(
+                all,
+                MoveProgress { series: 5, scopes: 1_111, documents: 14, keys: 11, records: 2_345 }
+            );
             assert!(pages > 12, "interrupted at {pages} pages");
             return to;
         }
         assert!(ended.is_none(), "{ended:?}");
         all = last;
-        let other = to.adopt(Uuid::now_v7(), Page::Documents(Vec::new())).await;
+        let other = to.import_page(Uuid::now_v7(), MovePage::Documents(Vec::new())).await;
         assert_eq!(other, Ok(false), "no page of another run is taken");
     }
     unreachable!("there is no end of numbers")
@@ -123,12 +124,12 @@ fn series(name: &str) -> SeriesName {
     name.parse().expect("a good name")
 }
 
-fn want(name: &str, scope: ScopeKey, purpose: Purpose) -> Want {
-    let place = Place { series: series(name), scope };
-    Want {
-        place,
+fn want(name: &str, scope: ScopeKey, purpose: GrantPurpose) -> GrantRequest {
+    let scope_id = ScopeId { series: series(name), scope };
+    GrantRequest {
+        scope_id,
         count: 5,
-        least: 5,
+        count_needed: 5,
         start: 0,
         end: 10_000,
         scopes_max: 10_000,
@@ -154,12 +155,12 @@ async fn fill<A: Store>(from: &A) {
     from.pin(definition("short", true), Some(vec![7; 32])).await.expect("a pin");
     from.pin(definition("invoice", false), None).await.expect("a pin");
     assert_eq!(from.describe(series("invoice"), None, Some("{}".into())).await, Ok(true));
-    from.grant(want("short", ScopeKey::new([], None).expect("a scope"), Purpose::Lease))
+    from.grant(want("short", ScopeKey::new([], None).expect("a scope"), GrantPurpose::Hold))
         .await
         .expect("a grant");
     for scope in 0..1_101 {
         let scope = ScopeKey::new([("scope", &*scope.to_string())], None).expect("a scope");
-        for purpose in [Purpose::Issue, Purpose::Lease] {
+        for purpose in [GrantPurpose::Issue, GrantPurpose::Hold] {
             from.grant(want("invoice", scope.clone(), purpose)).await.expect("a grant");
         }
     }
@@ -169,10 +170,10 @@ async fn fill<A: Store>(from: &A) {
 async fn told<S: Store>(store: &S) -> Vec<String> {
     let mut told = vec![format!("{:?}", store.descriptions().await.expect("a read"))];
     for (definition, key) in store.definitions().await.expect("a read") {
-        let scopes = store.leaving(definition.series.clone(), None, 10_000).await.expect("a read");
+        let scopes = store.moved_scopes(definition.series.clone(), None, 10_000).await.expect("a read");
         for adopted in scopes {
-            let place = Place { series: definition.series.clone(), scope: adopted.scope.clone() };
-            let ledger = store.ledger(place).await.expect("a read");
+            let scope_id = ScopeId { series: definition.series.clone(), scope: adopted.scope.clone() };
+            let ledger = store.issued_ranges(scope_id).await.expect("a read");
             assert_eq!(ledger, adopted.ledger);
             told.push(format!("{} {adopted:?}", definition.series.as_str()));
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    By, Content, KeyTemplate, Limits, Machine, Place, Promise, ScopeKey, ScopeName, SeriesSpec, Store,
-    SystemRuntime,
+    Actor, DocumentContent, KeyTemplate, Limits, Machine, Promise, ScopeId, ScopeKey, ScopeParams,
+    SeriesSpec, Store, SystemRuntime,
 };
 
 use super::exercise::{DataSet, positions, series};
@@ -57,8 +57,8 @@ async fn numbers_and_runs<D: DataSet>(data: &D, promise: Promise, adopted: &[u64
         highest = last;
     }
     machine.close().await;
-    let place = Place { series: series("run"), scope };
-    check_account(&*store, &place, (promise, adopted), &owners.keys().copied().collect()).await;
+    let scope_id = ScopeId { series: series("run"), scope };
+    check_account(&*store, &scope_id, (promise, adopted), &owners.keys().copied().collect()).await;
 }
 
 /// A machine on a store in which positions were adopted before it was opened.
@@ -74,16 +74,16 @@ async fn adopted_by<S: Store>(
     let open =
         async |specs| Machine::open(store.clone(), specs, Arc::new(SystemRuntime)).await.expect("a machine");
     let before = open(vec![spec.clone()]).await;
-    let entry = before.named("run").expect("it is there");
-    before.set_aside(&entry, scope, positions(adopted.iter().copied())).await.expect("a write");
-    let _ = before.follow().await;
+    let entry = before.series("run").expect("it is there");
+    before.adopt_positions(&entry, scope, positions(adopted.iter().copied())).await.expect("a write");
+    let _ = before.sync_series().await;
     open(vec![spec]).await
 }
 
 /// The run that a caller believes to have; `None` if a gapless series had to refuse it.
 async fn taken<S: Store>(machine: &Machine<S>, promise: Promise, count: u64) -> Option<(u64, u64)> {
-    let entry = machine.named("run").expect("it is there");
-    match machine.take(&entry, (&PARAMETERS).into(), count, By::resp("test")).await {
+    let entry = machine.series("run").expect("it is there");
+    match machine.take(&entry, (&PARAMETERS).into(), count, Actor::resp("test")).await {
         Ok(taken) => Some((taken.last() + 1 - count, taken.last())),
         Err(error) => {
             assert_eq!((promise, error.code().name()), (Promise::Gapless, "exhausted"), "{error}");
@@ -93,9 +93,9 @@ async fn taken<S: Store>(machine: &Machine<S>, promise: Promise, count: u64) -> 
 }
 
 async fn reserved<S: Store>(machine: &Machine<S>) -> (u64, u64) {
-    let entry = machine.named("run").expect("it is there");
-    let content = Content::Reservation(Duration::from_hours(1));
-    let name = ScopeName::from(&PARAMETERS);
+    let entry = machine.series("run").expect("it is there");
+    let content = DocumentContent::Reservation(Duration::from_hours(1));
+    let name = ScopeParams::from(&PARAMETERS);
     let reserved = machine.assign(&entry, name, content, None, "test").await.expect("a number");
     (reserved.position.value(), reserved.position.value())
 }
@@ -103,12 +103,12 @@ async fn reserved<S: Store>(machine: &Machine<S>) -> (u64, u64) {
 /// Each position below the cursor is in the hands of a caller, adopted, or lost for a reason, and never two of them.
 async fn check_account(
     store: &impl Store,
-    place: &Place,
+    scope_id: &ScopeId,
     (promise, adopted): (Promise, &[u64]),
     owned: &BTreeSet<u64>,
 ) {
-    let accounts = store.accounts(place.series.clone(), None, 10).await.expect("a read");
-    let (_, account) = accounts.into_iter().find(|(key, _)| *key == place.scope).expect("it is there");
+    let accounts = store.reconciliations(scope_id.series.clone(), None, 10).await.expect("a read");
+    let (_, account) = accounts.into_iter().find(|(key, _)| *key == scope_id.scope).expect("it is there");
     assert_eq!(account.held, [], "it was closed");
     let lost = account.lost.iter().flat_map(|lost| lost.range.from()..lost.range.to());
     let lost: BTreeSet<u64> = lost.filter(|position| !adopted.contains(position)).collect();

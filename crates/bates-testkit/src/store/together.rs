@@ -5,23 +5,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bates_core::store::prelude::*;
-use bates_core::{GrantError, Lease, Place, Purpose, Want};
+use bates_core::{GrantError, GrantPurpose, GrantRequest, PositionRange, ScopeId};
 
-use super::exercise::{DataSet, granted, next, open_pinned, place, want};
+use super::exercise::{DataSet, granted, next, open_pinned, scope_id, want};
 
 pub async fn grants_of_concurrent_callers_are_disjoint_and_without_holes<D: DataSet>(data: &D) {
     let store = Arc::new(open_pinned(data).await);
     let callers: Vec<_> = (1..=50)
         .map(|count| {
             let store = store.clone();
-            tokio::spawn(async move { granted(&*store, want(place("a"), count)).await })
+            tokio::spawn(async move { granted(&*store, want(scope_id("a"), count)).await })
         })
         .collect();
     let mut leases = Vec::new();
     let mut versions = Vec::new();
     for caller in callers {
         let grant = caller.await.expect("a caller ends");
-        leases.push(grant.lease);
+        leases.push(grant.range);
         versions.push(grant.version);
     }
     leases.sort();
@@ -35,20 +35,20 @@ pub async fn grants_of_concurrent_callers_are_disjoint_and_without_holes<D: Data
 /// Callers that wait together are served together, and still each as if it were alone.
 pub async fn callers_of_many_scopes_at_once_get_each_its_own<D: DataSet>(data: &D) {
     let store = Arc::new(open_pinned(data).await);
-    let purposes = [Purpose::Lease, Purpose::HandOut, Purpose::Issue];
+    let purposes = [GrantPurpose::Hold, GrantPurpose::HandOut, GrantPurpose::Issue];
     let callers: Vec<_> = (0..300)
         .map(|caller| {
-            let (store, at) = (store.clone(), place(&format!("s{}", caller % 20)));
+            let (store, at) = (store.clone(), scope_id(&format!("s{}", caller % 20)));
             let purpose = purposes[caller % 3];
             // Each scope has room for 100, and is asked for 15 times 7.
-            let want = Want { purpose, end: 1_101, ..want(at.clone(), 7) };
+            let want = GrantRequest { purpose, end: 1_101, ..want(at.clone(), 7) };
             tokio::spawn(async move { (at, store.grant(want).await) })
         })
         .collect();
-    let mut granted: BTreeMap<Place, Vec<Lease>> = BTreeMap::new();
+    let mut granted: BTreeMap<ScopeId, Vec<PositionRange>> = BTreeMap::new();
     for caller in callers {
         match caller.await.expect("a caller ends") {
-            (at, Ok(grant)) => granted.entry(at).or_default().push(grant.lease),
+            (at, Ok(grant)) => granted.entry(at).or_default().push(grant.range),
             (_, Err(error)) => assert!(matches!(error, GrantError::Exhausted { left: 0..=2, .. }), "{error}"),
         }
     }

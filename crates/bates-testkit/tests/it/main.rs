@@ -13,7 +13,7 @@ use std::{
     process::Command,
 };
 
-use bates_testkit::{PrivatePgBouncer, PrivatePostgres, PrivateRedis, programs, shared};
+use bates_testkit::{PrivatePgBouncer, PrivatePostgres, PrivateRedis, programs, shared_servers};
 
 /// Runs SQL and returns what it prints, bare.
 fn query(url: &str, sql: &str) -> String {
@@ -135,10 +135,10 @@ fn dropping_a_server_ends_its_process() {
 /// Under a plain `cargo test` there are none, and each test that needs a server starts its own.
 #[test]
 fn the_shared_servers_answer_where_there_are_any() {
-    if let Some(url) = shared::postgres_url() {
+    if let Some(url) = shared_servers::postgres_url() {
         assert_eq!(query(&url, "SELECT 6 * 7"), "42");
     }
-    if let Some(url) = shared::redis_url() {
+    if let Some(url) = shared_servers::redis_url() {
         let port =
             url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("the URL ends with a port");
         assert_eq!(ask(port, "PING"), "+PONG");

@@ -1,6 +1,6 @@
 //! The store in memory keeps what every store must keep, for one process and for several.
 
-use bates_testkit::{DataSet, MemoryStore, conformance, exercise_move, histories_hold};
+use bates_testkit::{DataSet, MemoryStore, check_random_histories, conformance, exercise_move};
 
 /// Data that lasts as long as the value. Each opening is another process.
 struct InMemory(MemoryStore);
@@ -40,6 +40,6 @@ async fn everything_arrives_and_goes_on_where_it_was() {
 
 #[test]
 fn random_histories_are_as_the_model_says() {
-    histories_hold(async || InMemory(MemoryStore::default()), 500);
-    histories_hold(async || InMemory(MemoryStore::shared()), 500);
+    check_random_histories(async || InMemory(MemoryStore::default()), 500);
+    check_random_histories(async || InMemory(MemoryStore::shared()), 500);
 }

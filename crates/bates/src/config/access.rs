@@ -7,25 +7,25 @@ use super::tree::Node;
 
 const TOKEN_KEYS: [&str; 2] = ["secret", "secret_file"];
 
-/// Reserved: a user without a name, and a client without an address.
-const TAKEN: [&str; 2] = ["default", "unknown"];
+/// Reserved: `default` is the Redis user without a name, `unknown` a client without an address.
+const RESERVED_NAMES: [&str; 2] = ["default", "unknown"];
 
 /// `None` if there is a mistake.
-pub(super) fn access(reader: &mut Reader<'_, '_>) -> Option<Access> {
+pub(super) fn read_access(reader: &mut Reader<'_, '_>) -> Option<Access> {
     let before = reader.mistakes.count();
-    let shared = secret(reader, "");
+    let shared = read_secret(reader, "");
     let mut access = Access::new(shared.as_deref());
-    let mut known: Vec<(&str, String)> = shared.into_iter().map(|one| ("the shared secret", one)).collect();
-    for (name, node) in tokens(reader) {
+    let mut known: Vec<(&str, String)> = shared.into_iter().map(|one| ("the shared one", one)).collect();
+    for (name, node) in read_tokens(reader) {
         let (of, before) = (format!("tokens: {name}: "), reader.mistakes.count());
-        let Some(secret) = secret(&mut Reader { tree: node, mistakes: reader.mistakes }, &of) else {
+        let Some(secret) = read_secret(&mut Reader { tree: node, mistakes: reader.mistakes }, &of) else {
             if reader.mistakes.count() == before {
-                reader.mistakes.add(&node.origin, format!("{of}it has neither secret nor secret_file"));
+                reader.mistakes.add(&node.origin, format!("{of}expected secret or secret_file"));
             }
             continue;
         };
         if let Some((other, _)) = known.iter().find(|(_, known)| *known == secret) {
-            let problem = format!("{of}its secret is that of {other}: nobody could tell them apart");
+            let problem = format!("{of}same secret as {other}: each token needs its own");
             reader.mistakes.add(&node.origin, problem);
         }
         access = access.with_token(name, &secret);
@@ -34,7 +34,7 @@ pub(super) fn access(reader: &mut Reader<'_, '_>) -> Option<Access> {
     (reader.mistakes.count() == before).then_some(access)
 }
 
-fn tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t str, &'t Node)> {
+fn read_tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t str, &'t Node)> {
     let Some(node) = tree.get("tokens") else { return Vec::new() };
     let Some(entries) = node.entries() else {
         mistakes.add(&node.origin, "tokens: expected a map of names, each with a secret or a secret_file");
@@ -42,10 +42,10 @@ fn tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t str, &
     };
     let mut named = Vec::new();
     for (name, token) in entries {
-        if name.parse::<bates_core::SeriesName>().is_err() || TAKEN.contains(&&**name) {
+        if name.parse::<bates_core::SeriesName>().is_err() || RESERVED_NAMES.contains(&&**name) {
             let rule =
-                "a lower-case letter, then up to 63 of a-z, 0-9, _ and -, and neither default nor unknown";
-            mistakes.add(&token.origin, format!("tokens: {name:?} is no name for a token: {rule}"));
+                "a lower-case letter, then up to 63 of a-z, 0-9, _ and -; default and unknown are reserved";
+            mistakes.add(&token.origin, format!("tokens: invalid name {name:?}: expected {rule}"));
         } else if let Some(keys) = token.entries()
             && keys.iter().all(|(key, _)| TOKEN_KEYS.contains(&&**key))
         {
@@ -57,24 +57,24 @@ fn tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t str, &
     named
 }
 
-fn secret(reader: &mut Reader<'_, '_>, of: &str) -> Option<String> {
+fn read_secret(reader: &mut Reader<'_, '_>, of: &str) -> Option<String> {
     let (key, secret) = match (reader.text("secret"), reader.text("secret_file")) {
         (Some(_), Some(_)) => {
-            reader.wrong("secret_file", format!("{of}secret and secret_file are both given"));
+            reader.add_mistake("secret_file", format!("{of}expected secret or secret_file, not both"));
             return None;
         }
         (Some(secret), None) => ("secret", secret.to_owned()),
-        (None, Some(file)) => ("secret_file", reader.secret_in(file, "secret_file", of)?),
+        (None, Some(file)) => ("secret_file", reader.read_secret_file(file, "secret_file", of)?),
         (None, None) => return None,
     };
     let is_visible = secret.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
     let problem = if secret.is_empty() {
-        format!("{of}{key} is empty: give it a secret, or leave it out")
+        format!("{of}{key} is empty: set a secret, or remove the key")
     } else if !is_visible || secret.trim() != secret {
-        format!("{of}{key} has spaces around it, or what is not visible ASCII: a header could not hold it")
+        format!("{of}{key} must be visible ASCII without spaces around it: it is sent in a header")
     } else {
         return Some(secret);
     };
-    reader.wrong(key, problem);
+    reader.add_mistake(key, problem);
     None
 }

@@ -1,6 +1,6 @@
-//! Values from the environment, laid over those of the file.
-//! `BATES_HTTP` is `http`; two underscores lead inwards: `BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX` is
-//! `series: document: limits: lease_max`. A series or token whose name has a dash is meant with an underscore.
+//! Values from the environment, which override those of the file. `BATES_HTTP` is `http`; two underscores separate
+//! the levels: `BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX` is `series: document: limits: lease_max`. A dash in the
+//! name of a series or token is an underscore in the variable.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use crate::output;
 
 const PREFIX: &str = "BATES_";
 
-/// Read by other commands, or set by an orchestrator: Kubernetes sets some for a service called bates.
-const NOT_OURS: [&str; 8] =
+/// Prefixes of variables that other commands read, or that Kubernetes sets for a service called bates.
+const OTHER_VARIABLES: [&str; 8] =
     ["CONFIG", "URL", "REDIS", "PATTERN_KEY", "TEST_", "PLANTED_", "PORT", "SERVICE_"];
 
 pub(super) fn overlay(tree: &mut Node, mistakes: &mut Mistakes) {
     for (name, value) in std::env::vars().collect::<BTreeMap<_, _>>() {
         let Some(rest) = name.strip_prefix(PREFIX) else { continue };
-        if NOT_OURS.iter().any(|other| rest.starts_with(other)) {
+        if OTHER_VARIABLES.iter().any(|other| rest.starts_with(other)) {
             continue;
         }
-        let path = path(tree, rest);
+        let path = key_path(tree, rest);
         if !KEYS.contains(&&*path[0]) {
-            output::print_note(&format!("{name} means nothing to Bates"));
+            output::print_note(&format!("unknown variable {name}"));
             continue;
         }
         let origin = Origin::Variable(name);
-        match read(&path[0], &value, &origin) {
-            Ok(node) => *tree.at(&path, &origin) = node,
+        match read_value(&path[0], &value, &origin) {
+            Ok(node) => *tree.get_or_insert(&path, &origin) = node,
             Err(problem) => mistakes.add(&origin, problem),
         }
     }
 }
 
-fn path(tree: &Node, name: &str) -> Vec<String> {
+fn key_path(tree: &Node, name: &str) -> Vec<String> {
     let mut path: Vec<String> = name.split("__").map(str::to_lowercase).collect();
     if let [first, named, ..] = &mut *path
         && ["series", "tokens"].contains(&&**first)
@@ -45,12 +45,12 @@ fn path(tree: &Node, name: &str) -> Vec<String> {
     path
 }
 
-/// A value inside a series is YAML, for numbers and lists; others are plain texts, above all secrets.
-fn read(first: &str, value: &str, origin: &Origin) -> Result<Node, String> {
+/// A value inside a series is YAML, for numbers and lists; all other values are plain text.
+fn read_value(first: &str, value: &str, origin: &Origin) -> Result<Node, String> {
     if first != "series" {
         return Ok(Node::text(value, origin.clone()));
     }
-    let mut node: Node = serde_saphyr::from_str(value).map_err(|_| "it is no YAML".to_owned())?;
+    let mut node: Node = serde_saphyr::from_str(value).map_err(|_| "invalid YAML".to_owned())?;
     relocate(&mut node, origin);
     Ok(node)
 }

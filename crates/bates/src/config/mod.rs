@@ -1,4 +1,4 @@
-//! The configuration: a file, the environment, flags, and defaults. Read as a whole, so that every mistake is reported
+//! The configuration: a file, the environment, flags and defaults. Read as a whole, so that every mistake is reported
 //! at once, with its origin.
 
 mod access;
@@ -23,8 +23,8 @@ use clap::Args;
 use crate::output;
 use reader::Reader;
 pub(crate) use reader::address_or_off;
-pub(crate) use series::PoolOf;
-pub(crate) use store::{OpenStore, StoreAt};
+pub(crate) use series::SeriesPool;
+pub(crate) use store::{OpenStore, StoreLocation};
 use tree::{Node, Origin};
 pub(crate) use write::{ConvertArgs, InitArgs};
 
@@ -38,13 +38,13 @@ const KEYS: [&str; 14] = [
     "store",
     "store_password_file",
     "store_connections",
-    "store_patience_ms",
+    "store_timeout_ms",
     "http",
     "resp",
     "secret",
     "secret_file",
     "tokens",
-    "openg2p_open",
+    "openg2p_without_secret",
     "outbox_tries",
     "outbox_retention_hours",
     "reconcile_minutes",
@@ -57,41 +57,41 @@ pub(crate) struct ConfigArgs {
     #[arg(
         long,
         value_name = "FILE",
-        help = "The configuration file; without it bates.yaml, if it is there [env: BATES_CONFIG]"
+        help = "The configuration file [env: BATES_CONFIG] [default: bates.yaml, if it exists]"
     )]
     config: Option<PathBuf>,
 
     #[arg(
         long,
         value_name = "FILE",
-        help = "The configuration of an OpenG2P id-generator: its ID types, with what ID_GENERATOR__… and DB_HOST and so on say"
+        help = "The configuration file of an OpenG2P id-generator; its variables ID_GENERATOR__…, DB_HOST, … apply as well"
     )]
     openg2p_config: Option<PathBuf>,
 
-    /// The folder of the embedded store; made if it is not there [default: bates-data]
+    /// The folder of the embedded store; created if missing [default: bates-data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
 
 pub(crate) struct Config {
-    pub(crate) store: StoreAt,
+    pub(crate) store: StoreLocation,
     /// `None`: off.
     pub(crate) http: Option<SocketAddr>,
     pub(crate) resp: Option<SocketAddr>,
     pub(crate) access: Access,
     pub(crate) series: Vec<SeriesSpec>,
-    pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::Description>,
-    pub(crate) pools: Vec<PoolOf>,
-    pub(crate) documents: BTreeMap<SeriesName, bates_sinks::DocumentsDescription>,
-    pub(crate) tries_max: u32,
-    /// After it, delivered documents are removed.
+    pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::SinkDescription>,
+    pub(crate) pools: Vec<SeriesPool>,
+    pub(crate) document_sources: BTreeMap<SeriesName, bates_sinks::DocumentSourceDescription>,
+    pub(crate) attempts_max: u32,
+    /// Delivered documents are removed after this time.
     pub(crate) retention: Duration,
     /// Serve the contract of the OpenG2P id-generator without a secret.
-    pub(crate) openg2p_is_open: bool,
-    /// The database of an id-generator by its variables, whatever the store is.
-    pub(crate) id_generator: Option<bates_postgres::Address>,
-    /// `None`: only on request.
-    pub(crate) reconcile_every: Option<Duration>,
+    pub(crate) openg2p_without_secret: bool,
+    /// The database that the variables of an id-generator name; the store may be another one.
+    pub(crate) id_generator_database: Option<bates_postgres::Address>,
+    /// `None`: gaps are found only on request.
+    pub(crate) reconcile_period: Option<Duration>,
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -107,19 +107,19 @@ impl Mistakes {
         self.0.push((origin.clone(), problem.into()));
     }
 
-    fn at(&mut self, tree: &Node, key: &str, problem: impl Into<String>) {
+    fn add_at(&mut self, tree: &Node, key: &str, problem: impl Into<String>) {
         self.add(tree.origin_of([key]), problem);
     }
 
     /// Sorted by line.
-    fn tell(mut self, file: &Path) -> String {
+    fn report(mut self, file: &Path) -> String {
         self.0.sort_by_key(|(origin, _)| if let Origin::Line(line) = origin { *line } else { u64::MAX });
         let lines = self.0.iter().map(|(origin, problem)| match origin {
             Origin::Line(line) => format!("\n  {}, line {line}: {problem}", file.display()),
             Origin::Variable(name) => format!("\n  {name}: {problem}"),
             Origin::Flag(flag) => format!("\n  {flag}: {problem}"),
         });
-        let count = output::counted(self.0.len() as u64, "mistake");
+        let count = output::count_of(self.0.len() as u64, "mistake");
         format!("{count} in the configuration{}", lines.collect::<String>())
     }
 }
@@ -133,18 +133,19 @@ impl ConfigArgs {
         let mut tree: Node = tree.map_err(|error| anyhow!("{}: {error}", shown.display()))?;
         let mut mistakes = Mistakes::default();
         let id_generator = match &self.openg2p_config {
-            Some(openg2p) => lay_openg2p(&mut tree, openg2p, &mut mistakes)?,
+            Some(openg2p) => add_openg2p_series(&mut tree, openg2p, &mut mistakes)?,
             None => {
-                lay_built_in(&mut tree)?;
+                add_built_in_series(&mut tree)?;
                 None
             }
         };
         environment::overlay(&mut tree, &mut mistakes);
-        self.lay_flags(&mut tree, http, resp)?;
-        let config = read(&tree, file.clone(), &mut mistakes).map(|config| Config { id_generator, ..config });
+        self.overlay_flags(&mut tree, http, resp)?;
+        let config = read(&tree, file.clone(), &mut mistakes)
+            .map(|config| Config { id_generator_database: id_generator, ..config });
         match config {
             Some(config) if mistakes.count() == 0 => Ok(config),
-            _ => bail!("{}", mistakes.tell(shown)),
+            _ => bail!("{}", mistakes.report(shown)),
         }
     }
 
@@ -164,16 +165,16 @@ impl ConfigArgs {
         }
     }
 
-    fn lay_flags(&self, tree: &mut Node, http: Option<&str>, resp: Option<&str>) -> Result<()> {
+    fn overlay_flags(&self, tree: &mut Node, http: Option<&str>, resp: Option<&str>) -> Result<()> {
         let folder =
-            self.data.as_ref().map(|data| data.to_str().context("--data is not UTF-8")).transpose()?;
+            self.data.as_ref().map(|data| data.to_str().context("--data must be UTF-8")).transpose()?;
         let data = folder.map(|folder| format!("sqlite:{folder}"));
         for (flag, key, value) in
             [("--data", "store", data.as_deref()), ("--http", "http", http), ("--resp", "resp", resp)]
         {
             if let Some(value) = value {
                 let origin = Origin::Flag(flag);
-                *tree.at(&[key.to_owned()], &origin) = Node::text(value, origin.clone());
+                *tree.get_or_insert(&[key.to_owned()], &origin) = Node::text(value, origin.clone());
             }
         }
         Ok(())
@@ -181,17 +182,17 @@ impl ConfigArgs {
 }
 
 /// A file without `series` keeps the built-in ones.
-fn lay_built_in(tree: &mut Node) -> Result<()> {
+fn add_built_in_series(tree: &mut Node) -> Result<()> {
     if tree.entries().is_some() && tree.get("series").is_none() {
         let built_in: Node = serde_saphyr::from_str(BUILT_IN)?;
         let series = built_in.get("series").context("the built-in configuration has series")?;
-        *tree.at(&["series".to_owned()], &Origin::Flag("built in")) = series.clone();
+        *tree.get_or_insert(&["series".to_owned()], &Origin::Flag("built in")) = series.clone();
     }
     Ok(())
 }
 
 /// Adds the ID types of an OpenG2P id-generator; its database is the store unless another one is named.
-fn lay_openg2p(
+fn add_openg2p_series(
     tree: &mut Node,
     file: &Path,
     mistakes: &mut Mistakes,
@@ -201,20 +202,21 @@ fn lay_openg2p(
     let described: Node = serde_saphyr::from_str(&openg2p::series(file, &variables)?)?;
     for (name, node) in described.get("series").and_then(Node::entries).unwrap_or_default() {
         if tree.get("series").is_some_and(|series| series.get(name).is_some()) {
-            let problem = "is an ID type there, and also in the configuration of Bates";
-            mistakes.add(&origin, format!("series {name:?} {problem}"));
+            let problem =
+                format!("series {name:?} is an ID type here and also in the configuration of Bates");
+            mistakes.add(&origin, problem);
         }
         let mut node = node.clone();
         environment::relocate(&mut node, &origin);
-        *tree.at(&["series".to_owned(), name.clone()], &origin) = node;
+        *tree.get_or_insert(&["series".to_owned(), name.clone()], &origin) = node;
     }
-    let Some(store) = openg2p::store(&variables) else { return Ok(None) };
-    let origin = Origin::Variable("DB_HOST and so on".to_owned());
+    let Some(store) = openg2p::database_url(&variables) else { return Ok(None) };
+    let origin = Origin::Variable("DB_HOST, DB_PORT, …".to_owned());
     if tree.get("store").is_none() {
-        *tree.at(&["store".to_owned()], &origin) = Node::text(&store, origin.clone());
+        *tree.get_or_insert(&["store".to_owned()], &origin) = Node::text(&store, origin.clone());
     }
     let address = bates_postgres::Address::parse(&store).map_err(bates_postgres::OpenError::from);
-    Ok(Some(address.context("DB_HOST, DB_PORT, DB_NAME, DB_USER and DB_PASSWORD name no database")?))
+    Ok(Some(address.context("invalid database in DB_HOST, DB_PORT, DB_NAME, DB_USER or DB_PASSWORD")?))
 }
 
 fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<Config> {
@@ -223,18 +225,18 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         return None;
     };
     for (key, node) in entries.iter().filter(|(key, _)| !KEYS.contains(&&**key)) {
-        mistakes.add(&node.origin, format!("{key} is not known; there is {}", KEYS.join(", ")));
+        mistakes.add(&node.origin, format!("unknown key {key}; expected one of {}", KEYS.join(", ")));
     }
     let mut reader = Reader { tree, mistakes };
-    let store = store::store(&mut reader);
-    let access = access::access(&mut reader);
-    let http = reader.listen("http", "127.0.0.1:8080", access.as_ref());
-    let resp = reader.listen("resp", "127.0.0.1:6380", access.as_ref());
-    let tries = reader.number("outbox_tries", 5, 1..=100);
+    let store = store::read_store(&mut reader);
+    let access = access::read_access(&mut reader);
+    let http = reader.listen_address("http", "127.0.0.1:8080", access.as_ref());
+    let resp = reader.listen_address("resp", "127.0.0.1:6380", access.as_ref());
+    let attempts = reader.number("outbox_tries", 5, 1..=100);
     let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
-    let openg2p_is_open = reader.is_true("openg2p_open");
-    let series::Described { specs: series, sinks, documents, pools } =
+    let openg2p_without_secret = reader.flag("openg2p_without_secret");
+    let series::SeriesConfig { specs: series, sinks, document_sources: documents, pools } =
         series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
@@ -244,12 +246,12 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         series,
         sinks,
         pools,
-        documents,
-        tries_max: u32::try_from(tries).unwrap_or(5),
+        document_sources: documents,
+        attempts_max: u32::try_from(attempts).unwrap_or(5),
         retention: Duration::from_hours(hours),
-        openg2p_is_open,
-        id_generator: None,
-        reconcile_every: (minutes > 0).then(|| Duration::from_mins(minutes)),
+        openg2p_without_secret,
+        id_generator_database: None,
+        reconcile_period: (minutes > 0).then(|| Duration::from_mins(minutes)),
         file,
     })
 }

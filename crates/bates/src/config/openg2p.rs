@@ -1,5 +1,5 @@
-//! The configuration of the OpenG2P id-generator: its file, variables and database. ID types become series; its pool
-//! settings have no use here.
+//! Reads the configuration of the OpenG2P id-generator: its file, variables and database. ID types become series;
+//! settings of its pools are ignored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use super::tree::{Node, Origin};
 use crate::output;
 
-/// Prefix of its variables, in any case; two underscores lead inwards.
+/// Prefix of its variables, in any case; two underscores separate the levels.
 const PREFIX: &str = "id_generator";
 
 /// Its names of the limits, in the order of a rule set.
@@ -34,7 +34,7 @@ struct IdGenerator {
 }
 
 /// Settings of its pools, which Bates ignores.
-const OF_POOLS: [&str; 5] = [
+const POOL_SETTINGS: [&str; 5] = [
     "pool_min_threshold",
     "pool_generation_batch_size",
     "pool_check_interval_seconds",
@@ -54,24 +54,24 @@ impl Default for IdGenerator {
     }
 }
 
-/// The file, with its variables laid over it, as series in YAML.
+/// Its ID types as series in YAML. Variables override the file.
 pub(crate) fn series(file: &Path, variables: &BTreeMap<String, String>) -> Result<String> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let shown = file.display();
     let mut tree: Node = serde_saphyr::from_str(&text).map_err(|error| anyhow!("{shown}: {error}"))?;
     for (name, value) in variables {
-        lay_over(&mut tree, name, value);
+        overlay_variable(&mut tree, name, value);
     }
-    let described = tree.get(PREFIX).map_or(Json::Null, Node::plain);
+    let described = tree.get(PREFIX).map_or(Json::Null, Node::to_json);
     let (id_generator, unknown) =
         read(&described).map_err(|problem| anyhow!("{shown}: id_generator: {problem}"))?;
     for name in unknown {
-        output::print_note(&format!("{shown}: id_generator: {name} means nothing to Bates"));
+        output::print_note(&format!("{shown}: id_generator: unknown key {name} is ignored"));
     }
     if id_generator.id_types.is_empty() {
         bail!("{shown} has no ID types: expected id_generator: id_types: with a name and an id_length each");
     }
-    Ok(written(&id_generator))
+    Ok(to_yaml(&id_generator))
 }
 
 /// The values, and unknown names.
@@ -86,26 +86,26 @@ fn read(described: &Json) -> Result<(IdGenerator, Vec<String>), String> {
     for (name, value) in entries {
         let wrong = |problem: String| format!("{name}: {problem}");
         match &**name {
-            "not_start_with" => read.not_start_with = texts(value).map_err(wrong)?,
-            "restricted_numbers" => read.restricted_numbers = texts(value).map_err(wrong)?,
+            "not_start_with" => read.not_start_with = parse_texts(value).map_err(wrong)?,
+            "restricted_numbers" => read.restricted_numbers = parse_texts(value).map_err(wrong)?,
             // Called namespaces by its first releases.
-            "id_types" | "namespaces" => read.id_types = id_types(value).map_err(wrong)?,
+            "id_types" | "namespaces" => read.id_types = parse_id_types(value).map_err(wrong)?,
             name => match LIMITS.iter().position(|limit| *limit == name) {
-                Some(at) => read.limits[at] = whole(value).map_err(wrong)?,
-                None => unknown.extend((!OF_POOLS.contains(&name)).then(|| name.to_owned())),
+                Some(at) => read.limits[at] = parse_whole_number(value).map_err(wrong)?,
+                None => unknown.extend((!POOL_SETTINGS.contains(&name)).then(|| name.to_owned())),
             },
         }
     }
     Ok((read, unknown))
 }
 
-fn whole(value: &Json) -> Result<usize, String> {
+fn parse_whole_number(value: &Json) -> Result<usize, String> {
     let whole = value.as_u64().and_then(|value| usize::try_from(value).ok());
     whole.ok_or_else(|| format!("expected a whole number, not {value}"))
 }
 
 /// Digits may be written as numbers.
-fn texts(value: &Json) -> Result<Vec<String>, String> {
+fn parse_texts(value: &Json) -> Result<Vec<String>, String> {
     let text = |value: &Json| match value {
         Json::String(text) => Ok(text.clone()),
         Json::Number(number) if number.is_u64() => Ok(number.to_string()),
@@ -118,21 +118,23 @@ fn texts(value: &Json) -> Result<Vec<String>, String> {
     }
 }
 
-fn id_types(value: &Json) -> Result<BTreeMap<String, usize>, String> {
+fn parse_id_types(value: &Json) -> Result<BTreeMap<String, usize>, String> {
     let Json::Object(entries) = value else {
         return Err(format!("expected a map of names, each with an id_length, not {value}"));
     };
     let one = |(name, described): (&String, &Json)| {
-        let length = described.get("id_length").ok_or_else(|| format!("{name}: it has no id_length"))?;
-        let length = whole(length).map_err(|problem| format!("{name}: id_length: {problem}"))?;
+        let length = described.get("id_length").ok_or_else(|| format!("{name}: missing id_length"))?;
+        let length = parse_whole_number(length).map_err(|problem| format!("{name}: id_length: {problem}"))?;
         if length < 2 {
-            return Err(format!("{name}: id_length: an ID has at least one digit and its check digit"));
+            return Err(format!("{name}: id_length: expected at least 2, a digit and the check digit"));
         }
         let is_name = (2..=64).contains(&name.len())
             && name.starts_with(|first: char| first.is_ascii_lowercase())
             && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
         if !is_name {
-            return Err(format!("{name:?} is no ID type: a lower-case letter and 1 to 63 of a-z, 0-9 and _"));
+            return Err(format!(
+                "invalid ID type {name:?}: expected a lower-case letter and 1 to 63 of a-z, 0-9 and _"
+            ));
         }
         Ok((name.clone(), length))
     };
@@ -140,23 +142,23 @@ fn id_types(value: &Json) -> Result<BTreeMap<String, usize>, String> {
 }
 
 /// `ID_GENERATOR__NOT_START_WITH=["0"]`: the value is JSON or YAML, as the id-generator reads it.
-fn lay_over(tree: &mut Node, name: &str, value: &str) {
+fn overlay_variable(tree: &mut Node, name: &str, value: &str) {
     let path: Vec<String> = name.to_ascii_lowercase().split("__").map(str::to_owned).collect();
     if path[0] == PREFIX {
         let origin = Origin::Variable(name.to_owned());
         let read = serde_saphyr::from_str(value).unwrap_or_else(|_| Node::text(value, origin.clone()));
-        *tree.at(&path, &origin) = read;
+        *tree.get_or_insert(&path, &origin) = read;
     }
 }
 
-/// A JSON text is a YAML text.
-fn written(id_generator: &IdGenerator) -> String {
+/// JSON text is valid YAML.
+fn to_yaml(id_generator: &IdGenerator) -> String {
     let quoted = |text: &str| Json::from(text).to_string();
     let restrict = Json::from(id_generator.restricted_numbers.clone()).to_string();
     let mut text = String::from("series:\n");
     for (name, id_length) in &id_generator.id_types {
         let pattern = quoted(&format!("{{seq:{}}}{{check:verhoeff}}", id_length - 1));
-        let reject = quoted(&rules(id_generator));
+        let reject = quoted(&rule_set(id_generator));
         let _ = write!(
             text,
             "  {}:\n    pattern: {pattern}\n    order: shuffled\n    reject: {reject}\n",
@@ -170,7 +172,7 @@ fn written(id_generator: &IdGenerator) -> String {
 }
 
 /// The rule set, with the settings that differ from its defaults.
-fn rules(given: &IdGenerator) -> String {
+fn rule_set(given: &IdGenerator) -> String {
     let default = IdGenerator::default();
     let limits = LIMITS.iter().zip(given.limits).zip(default.limits);
     let changed = limits.filter(|((_, given), default)| given != default);
@@ -181,8 +183,8 @@ fn rules(given: &IdGenerator) -> String {
     if settings.is_empty() { "openg2p".to_owned() } else { format!("openg2p:{}", settings.join(",")) }
 }
 
-/// The address of its database. It holds the password: it must never be shown.
-pub(crate) fn store(variables: &BTreeMap<String, String>) -> Option<String> {
+/// The address of its database. It holds the password and must never be shown.
+pub(crate) fn database_url(variables: &BTreeMap<String, String>) -> Option<String> {
     const DEFAULTS: [(&str, &str); 5] = [
         ("DB_USER", "postgres"),
         ("DB_PASSWORD", "postgres"),
@@ -193,12 +195,12 @@ pub(crate) fn store(variables: &BTreeMap<String, String>) -> Option<String> {
     if !DEFAULTS.iter().any(|(name, _)| variables.contains_key(*name)) {
         return None;
     }
-    let value = |(name, default)| escaped(variables.get(name).map_or(default, String::as_str));
+    let value = |(name, default)| percent_encode(variables.get(name).map_or(default, String::as_str));
     let [user, password, host, port, name] = DEFAULTS.map(value);
     Some(format!("postgres://{user}:{password}@{host}:{port}/{name}"))
 }
 
-fn escaped(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     text.bytes().fold(String::new(), |mut escaped, byte| {
         if plain(byte) {
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_lie_over_the_file_in_any_case_and_depth() {
+    fn variables_override_the_file_in_any_case_and_depth() {
         let given = [
             ("ID_GENERATOR__SEQUENCE_LIMIT", "3"),
             ("id_generator__not_start_with", r#"["0", "1"]"#),
@@ -257,24 +259,27 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_are_what_id_types_were_called_before() {
+    fn namespaces_is_an_old_name_of_id_types() {
         assert!(read("id_generator: {namespaces: {ns: {id_length: 5}}}", []).unwrap().contains("\"ns\""));
     }
 
     #[test]
-    fn what_is_no_such_file_is_refused_by_name() {
-        for (text, said) in [
+    fn mistakes_in_the_file_are_reported_with_their_key() {
+        for (text, expected) in [
             ("id_generator: {id_types: {}}", "has no ID types"),
             ("series: {}", "has no ID types"),
-            ("id_generator: {id_types: {xy: {id_length: 1}}}", "id_types: xy: id_length: an ID has at least"),
-            ("id_generator: {id_types: {xy: {length: 5}}}", "id_types: xy: it has no id_length"),
+            (
+                "id_generator: {id_types: {xy: {id_length: 1}}}",
+                "id_types: xy: id_length: expected at least 2",
+            ),
+            ("id_generator: {id_types: {xy: {length: 5}}}", "id_types: xy: missing id_length"),
             (
                 "id_generator: {id_types: {xy: {id_length: six}}}",
                 "xy: id_length: expected a whole number, not \"six\"",
             ),
-            ("id_generator: {id_types: {xy: 6}}", "xy: it has no id_length"),
-            ("id_generator: {id_types: {x: {id_length: 6}}}", "\"x\" is no ID type"),
-            ("id_generator: {id_types: {farmer-x: {id_length: 6}}}", "\"farmer-x\" is no ID type"),
+            ("id_generator: {id_types: {xy: 6}}", "xy: missing id_length"),
+            ("id_generator: {id_types: {x: {id_length: 6}}}", "invalid ID type \"x\""),
+            ("id_generator: {id_types: {farmer-x: {id_length: 6}}}", "invalid ID type \"farmer-x\""),
             (
                 "id_generator: {sequence_limit: many, id_types: {xy: {id_length: 5}}}",
                 "sequence_limit: expected a whole",
@@ -286,14 +291,14 @@ mod tests {
             ("id_generator: [", ":"),
         ] {
             let refused = format!("{:#}", read(text, []).unwrap_err());
-            assert!(refused.contains(said), "{text}: {refused}");
+            assert!(refused.contains(expected), "{text}: {refused}");
         }
     }
 
     #[test]
-    fn the_database_is_named_by_its_variables_or_not_at_all() {
-        assert_eq!(store(&BTreeMap::new()), None);
-        let one = store(&variables([("DB_HOST", "db.example")])).unwrap();
+    fn variables_name_the_database() {
+        assert_eq!(database_url(&BTreeMap::new()), None);
+        let one = database_url(&variables([("DB_HOST", "db.example")])).unwrap();
         assert_eq!(one, "postgres://postgres:postgres@db.example:5432/idgenerator");
         let all = [
             ("DB_HOST", "h"),
@@ -302,6 +307,6 @@ mod tests {
             ("DB_USER", "u"),
             ("DB_PASSWORD", "p@ss/w:rd %"),
         ];
-        assert_eq!(store(&variables(all)).unwrap(), "postgres://u:p%40ss%2Fw%3Ard%20%25@h:6432/ids");
+        assert_eq!(database_url(&variables(all)).unwrap(), "postgres://u:p%40ss%2Fw%3Ard%20%25@h:6432/ids");
     }
 }

@@ -1,4 +1,4 @@
-//! Single values of a configuration: texts, numbers, secrets in files, and where the server listens.
+//! Reads single values of a configuration: texts, numbers, secrets in files, and listen addresses.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -13,25 +13,25 @@ pub(crate) fn address_or_off(address: Option<SocketAddr>) -> String {
     address.map_or("off".to_owned(), |address| address.to_string())
 }
 
-/// A mistaken value is recorded, and read as if it were missing.
+/// A wrong value is recorded as a mistake, and read as if it were missing.
 pub(super) struct Reader<'t, 'm> {
     pub(super) tree: &'t Node,
     pub(super) mistakes: &'m mut Mistakes,
 }
 
 impl<'t> Reader<'t, '_> {
-    pub(super) fn wrong(&mut self, key: &str, problem: impl Into<String>) {
-        self.mistakes.at(self.tree, key, problem);
+    pub(super) fn add_mistake(&mut self, key: &str, problem: impl Into<String>) {
+        self.mistakes.add_at(self.tree, key, problem);
     }
 
     pub(super) fn text(&mut self, key: &str) -> Option<&'t str> {
         match &self.tree.get(key)?.value {
             Value::Scalar(Json::String(text)) => Some(text),
-            // YAML reads `off` and a bare number as other than texts.
+            // YAML reads `off` as false.
             Value::Scalar(Json::Bool(false)) => Some("off"),
             Value::Scalar(Json::Null) => None,
             _ => {
-                self.wrong(key, format!("{key} is a text: put it between quotation marks"));
+                self.add_mistake(key, format!("{key} must be text: put it in quotation marks"));
                 None
             }
         }
@@ -46,48 +46,53 @@ impl<'t> Reader<'t, '_> {
             Some(_) => None,
         };
         given.filter(|number| bounds.contains(number)).unwrap_or_else(|| {
-            let (least, most) = bounds.into_inner();
-            self.wrong(key, format!("{key} is a whole number from {least} to {most}"));
+            let (min, max) = bounds.into_inner();
+            self.add_mistake(key, format!("{key} must be a whole number from {min} to {max}"));
             default
         })
     }
 
-    pub(super) fn is_true(&mut self, key: &str) -> bool {
+    pub(super) fn flag(&mut self, key: &str) -> bool {
         match self.tree.get(key).map(|node| &node.value) {
             None => false,
             Some(Value::Scalar(Json::Bool(is_true))) => *is_true,
             Some(Value::Scalar(Json::String(text))) if text == "true" || text == "false" => text == "true",
             Some(_) => {
-                self.wrong(key, format!("{key} is true or false"));
+                self.add_mistake(key, format!("{key} must be true or false"));
                 false
             }
         }
     }
 
-    pub(super) fn secret_in(&mut self, file: &str, key: &str, of: &str) -> Option<String> {
+    pub(super) fn read_secret_file(&mut self, file: &str, key: &str, of: &str) -> Option<String> {
         match std::fs::read_to_string(file) {
             Ok(secret) => Some(secret.trim_end_matches(['\r', '\n']).to_owned()),
             Err(error) => {
-                self.wrong(key, format!("{of}{key}: cannot read {file}: {error}"));
+                self.add_mistake(key, format!("{of}{key}: cannot read {file}: {error}"));
                 None
             }
         }
     }
 
-    /// `None` if it is off. Without a secret only loopback is safe: others could take numbers.
-    pub(super) fn listen(&mut self, key: &str, default: &str, access: Option<&Access>) -> Option<SocketAddr> {
+    /// `None` if it is off. Without a secret only loopback is accepted, because any client could take numbers.
+    pub(super) fn listen_address(
+        &mut self,
+        key: &str,
+        default: &str,
+        access: Option<&Access>,
+    ) -> Option<SocketAddr> {
         let given = self.text(key).unwrap_or(default);
         if given == "off" {
             return None;
         }
         let Ok(address) = given.parse::<SocketAddr>() else {
             let expected = format!("expected one such as {default}, or off");
-            self.wrong(key, format!("{key}: {given:?} is no address: {expected}"));
+            self.add_mistake(key, format!("{key}: invalid address {given:?}: {expected}"));
             return None;
         };
         if !address.ip().is_loopback() && access.is_some_and(Access::is_open) {
-            let remedy = "Set a secret (BATES_SECRET), or listen on loopback";
-            self.wrong(key, format!("{key}: anybody could take numbers at {address}. {remedy}"));
+            let remedy = "set a secret (BATES_SECRET), or listen on loopback";
+            self.add_mistake(key, format!("{key}: any client could take numbers at {address}: {remedy}"));
         }
         Some(address)
     }

@@ -1,5 +1,5 @@
-//! Where cursors are kept: a folder, or a PostgreSQL that nodes share; and where its password comes from.
-//! Must never show a password, nor an address that may hold one.
+//! Where the store is: a folder, or a PostgreSQL database that nodes share; and where its password comes from. Must
+//! never show a password, nor an address that may hold one.
 
 use std::fmt;
 use std::mem::take;
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use bates_core::{Machine, Store, SystemRuntime};
 use bates_postgres::{Address, OpenError, PostgresStore, Settings};
-use bates_sqlite::{Opening, SqliteStore};
+use bates_sqlite::{OpenMode, SqliteStore};
 
 use super::{Config, reader::Reader};
-use crate::serve::know_pools;
+use crate::serve::open_pools;
 
 #[derive(Clone, Debug)]
-pub(crate) enum StoreAt {
+pub(crate) enum StoreLocation {
     Folder(PathBuf),
     Postgres(Box<Address>, Settings),
 }
@@ -26,19 +26,19 @@ pub(crate) enum OpenStore {
     Postgres(PostgresStore),
 }
 
-impl StoreAt {
-    /// Only [`Opening::New`] makes a database a store.
-    pub(crate) async fn open(&self, opening: Opening) -> anyhow::Result<OpenStore> {
+impl StoreLocation {
+    /// Only [`OpenMode::New`] creates a store in a database.
+    pub(crate) async fn open(&self, mode: OpenMode) -> anyhow::Result<OpenStore> {
         let (address, settings) = match self {
-            Self::Folder(path) => return Ok(OpenStore::Folder(SqliteStore::open(path, opening)?)),
+            Self::Folder(path) => return Ok(OpenStore::Folder(SqliteStore::open(path, mode)?)),
             Self::Postgres(address, settings) => (address, *settings),
         };
-        let opening = match opening {
-            Opening::First | Opening::Existing => bates_postgres::Opening::Existing,
-            Opening::New => bates_postgres::Opening::New,
-            Opening::Stopped => bates_postgres::Opening::Stopped,
+        let mode = match mode {
+            OpenMode::First | OpenMode::Existing => bates_postgres::OpenMode::Existing,
+            OpenMode::New => bates_postgres::OpenMode::New,
+            OpenMode::Stopped => bates_postgres::OpenMode::Stopped,
         };
-        Ok(OpenStore::Postgres(PostgresStore::open(address, settings, opening).await?))
+        Ok(OpenStore::Postgres(PostgresStore::open(address, settings, mode).await?))
     }
 
     pub(crate) fn address(&self) -> Option<&Address> {
@@ -51,15 +51,15 @@ impl StoreAt {
 
 impl Config {
     /// Takes the series out of the configuration; adds those created at run time, and the pools.
-    pub(crate) async fn machine<S: Store>(&mut self, store: S) -> anyhow::Result<Arc<Machine<S>>> {
+    pub(crate) async fn open_machine<S: Store>(&mut self, store: S) -> anyhow::Result<Arc<Machine<S>>> {
         let machine = Machine::open(Arc::new(store), take(&mut self.series), Arc::new(SystemRuntime)).await?;
-        machine.restore(bates_server::series::read_spec).await?;
-        know_pools(&machine, &self.pools)?;
+        machine.load_series(bates_server::series::parse_spec).await?;
+        open_pools(&machine, &self.pools)?;
         Ok(Arc::new(machine))
     }
 }
 
-impl fmt::Display for StoreAt {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) => path.display().fmt(f),
@@ -69,7 +69,7 @@ impl fmt::Display for StoreAt {
 }
 
 /// A store named on the command line, with the password that `psql` would take.
-impl FromStr for StoreAt {
+impl FromStr for StoreLocation {
     type Err = String;
 
     fn from_str(given: &str) -> Result<Self, String> {
@@ -77,65 +77,64 @@ impl FromStr for StoreAt {
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Folder(PathBuf::from(path))),
             Some(("postgres" | "postgresql", _)) => {
                 let address = Address::parse(given).map_err(|error| OpenError::from(error).to_string())?;
-                Ok(Self::Postgres(Box::new(with_variable(address)), Settings::default()))
+                Ok(Self::Postgres(Box::new(with_password_variable(address)), Settings::default()))
             }
-            _ => Err("expected sqlite: and the path of a folder, or an address such as postgres://user@host/database".to_owned()),
+            _ => Err("expected sqlite:FOLDER or postgres://user@host/database".to_owned()),
         }
     }
 }
 
-fn with_variable(address: Address) -> Address {
+fn with_password_variable(address: Address) -> Address {
     match std::env::var("PGPASSWORD") {
         Ok(password) if !address.has_password() => address.with_password(&password),
         _ => address,
     }
 }
 
-const SHARED_KEYS: [&str; 3] = ["store_password_file", "store_connections", "store_patience_ms"];
+const POSTGRES_KEYS: [&str; 3] = ["store_password_file", "store_connections", "store_timeout_ms"];
 
-pub(super) fn store(reader: &mut Reader<'_, '_>) -> Option<StoreAt> {
+pub(super) fn read_store(reader: &mut Reader<'_, '_>) -> Option<StoreLocation> {
     let given = reader.text("store").unwrap_or("sqlite:bates-data");
     match given.split_once(':') {
         Some(("sqlite", path)) if !path.is_empty() => {
-            for key in SHARED_KEYS.iter().filter(|key| reader.tree.get(key).is_some()) {
-                reader.wrong(key, format!("{key} is for a store on PostgreSQL"));
+            for key in POSTGRES_KEYS.iter().filter(|key| reader.tree.get(key).is_some()) {
+                reader.add_mistake(key, format!("{key} is only for a store on PostgreSQL"));
             }
-            Some(StoreAt::Folder(PathBuf::from(path)))
+            Some(StoreLocation::Folder(PathBuf::from(path)))
         }
-        Some(("postgres" | "postgresql", _)) => postgres(reader, given),
+        Some(("postgres" | "postgresql", _)) => read_postgres(reader, given),
         _ => {
             // The value is not shown: it may hold a password.
-            let problem = "store: expected sqlite: and the path of a folder, such as sqlite:/var/lib/bates, or an \
-                           address such as postgres://user@host/database";
-            reader.wrong("store", problem);
+            let problem = "store: expected sqlite:FOLDER or postgres://user@host/database";
+            reader.add_mistake("store", problem);
             None
         }
     }
 }
 
-fn postgres(reader: &mut Reader<'_, '_>, given: &str) -> Option<StoreAt> {
+fn read_postgres(reader: &mut Reader<'_, '_>, given: &str) -> Option<StoreLocation> {
     let (before, default) = (reader.mistakes.count(), Settings::default());
     let connections = reader.number("store_connections", default.connections as u64, 1..=1_000);
-    let patience = u64::try_from(default.patience.as_millis()).unwrap_or(u64::MAX);
-    let patience = reader.number("store_patience_ms", patience, 100..=600_000);
+    let timeout = u64::try_from(default.patience.as_millis()).unwrap_or(u64::MAX);
+    let timeout = reader.number("store_timeout_ms", timeout, 100..=600_000);
     let settings = Settings {
         connections: usize::try_from(connections).unwrap_or(default.connections),
-        patience: Duration::from_millis(patience),
+        patience: Duration::from_millis(timeout),
     };
     let address = Address::parse(given).map_err(OpenError::from);
-    let address = address.map_err(|error| reader.wrong("store", format!("store: {error}"))).ok()?;
-    let address = with_password(reader, address);
-    (reader.mistakes.count() == before).then(|| StoreAt::Postgres(Box::new(address), settings))
+    let address = address.map_err(|error| reader.add_mistake("store", format!("store: {error}"))).ok()?;
+    let address = with_configured_password(reader, address);
+    (reader.mistakes.count() == before).then(|| StoreLocation::Postgres(Box::new(address), settings))
 }
 
-fn with_password(reader: &mut Reader<'_, '_>, address: Address) -> Address {
+fn with_configured_password(reader: &mut Reader<'_, '_>, address: Address) -> Address {
     const KEY: &str = "store_password_file";
-    let Some(file) = reader.text(KEY) else { return with_variable(address) };
+    let Some(file) = reader.text(KEY) else { return with_password_variable(address) };
     if address.has_password() {
-        reader.wrong(KEY, format!("store holds a password, and {KEY} is given too"));
+        reader.add_mistake(KEY, format!("store already holds a password: remove it, or remove {KEY}"));
         return address;
     }
-    match reader.secret_in(file, KEY, "") {
+    match reader.read_secret_file(file, KEY, "") {
         Some(password) => address.with_password(&password),
         None => address,
     }

@@ -1,4 +1,4 @@
-//! A configuration as it was written: values, each with its origin. Must never know what a value means.
+//! The configuration as written: values, each with its origin. Must never interpret a value.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl Node {
         Self { value: Value::Map(Vec::new()), origin }
     }
 
-    /// A key without a value has no entries.
+    /// A key without a value counts as an empty map.
     pub(super) fn entries(&self) -> Option<&[(String, Self)]> {
         match &self.value {
             Value::Map(entries) => Some(entries),
@@ -56,8 +56,8 @@ impl Node {
         node
     }
 
-    /// Creates what is missing on the path, and replaces what is not a map.
-    pub(super) fn at(&mut self, path: &[String], origin: &Origin) -> &mut Self {
+    /// Creates missing maps on the path, and replaces values that are not maps.
+    pub(super) fn get_or_insert(&mut self, path: &[String], origin: &Origin) -> &mut Self {
         let Some((first, rest)) = path.split_first() else { return self };
         if !matches!(self.value, Value::Map(_)) {
             *self = Self::empty_map(origin.clone());
@@ -67,14 +67,16 @@ impl Node {
             entries.push((first.clone(), Self::empty_map(origin.clone())));
             entries.len() - 1
         });
-        entries[index].1.at(rest, origin)
+        entries[index].1.get_or_insert(rest, origin)
     }
 
-    pub(super) fn plain(&self) -> serde_json::Value {
+    pub(super) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Value::Scalar(scalar) => scalar.clone(),
-            Value::List(nodes) => nodes.iter().map(Self::plain).collect(),
-            Value::Map(entries) => entries.iter().map(|(name, node)| (name.clone(), node.plain())).collect(),
+            Value::List(nodes) => nodes.iter().map(Self::to_json).collect(),
+            Value::Map(entries) => {
+                entries.iter().map(|(name, node)| (name.clone(), node.to_json())).collect()
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! `bates init` and `bates convert`: configurations that are written.
+//! `bates init` and `bates convert`: write configuration files.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -12,7 +12,7 @@ use crate::output::Output;
 
 /// Write a commented configuration file
 ///
-/// It says what is the case without a file. A file that is there is never overwritten.
+/// The file holds the defaults. An existing file is never overwritten.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  bates init\n  bates init /etc/bates/bates.yaml")]
 pub(crate) struct InitArgs {
@@ -25,26 +25,26 @@ impl InitArgs {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         let shown = self.file.display();
         let mut file = match File::create_new(&self.file) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!("{shown} is there already"),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!("{shown} already exists"),
             file => file.with_context(|| format!("cannot write {shown}"))?,
         };
         file.write_all(BUILT_IN.as_bytes()).with_context(|| format!("cannot write {shown}"))?;
-        writeln!(out, "{shown} is written. Change it, then: bates check, bates serve")
+        writeln!(out, "wrote {shown}; edit it, then run: bates check, bates serve")
     }
 }
 
-/// Write the configuration of an OpenG2P id-generator as one of Bates
+/// Convert the configuration of an OpenG2P id-generator to one for Bates
 ///
-/// Its ID types become series with the same rules. Its variables are laid over the file, as the id-generator does. Settings
-/// of its pools have no meaning here: Bates keeps no pool of identifiers. Where the database is, is not written: name it as
-/// the store of Bates, or serve with --openg2p-config, which reads the variables of the id-generator.
+/// Its ID types become series with the same rules. Its variables override the file, as they do for the id-generator.
+/// Settings of its pools are ignored, because Bates keeps no pool of identifiers. The database is not written: name
+/// it as the store of Bates, or serve with --openg2p-config, which reads the variables of the id-generator.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates convert config/default.yaml > bates.yaml\n  \
     bates check --config bates.yaml\n  \
     bates serve --openg2p-config config/default.yaml")]
 pub(crate) struct ConvertArgs {
-    /// The file
+    /// The configuration file of the id-generator
     file: PathBuf,
 }
 

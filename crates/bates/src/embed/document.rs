@@ -1,10 +1,14 @@
 //! Documents and reservations of an embedded machine: number and document in one commit.
-//! Invariant: a request is known by the digest that a server would give it, so that a folder can move to a server and
-//! the same request still gets the same number.
+//!
+//! Invariant: a request has the same digest here as on a server. A folder that was moved to a server still answers a
+//! repeated request with the same number.
 
 use std::time::Duration;
 
-use bates_core::{Assigned, Content, Decided, Decision, Document, Filter, Idempotency, ScopeName};
+use bates_core::{
+    ActionOutcome, Assignment, Document, DocumentAction, DocumentContent, DocumentFilter, Idempotency,
+    ScopeParams,
+};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -20,101 +24,108 @@ const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
 impl Numbering {
     /// Numbers a document, which is JSON, and stores it for delivery to the sink of the series, in one commit.
-    pub async fn assign(&self, document: &str) -> Result<Assigned> {
-        self.assigned(Request::document(document)?, None).await
+    pub async fn assign(&self, document: &str) -> Result<Assignment> {
+        self.assign_request(Request::document(document)?, None).await
     }
 
     /// As [`Self::assign`], once: the same key and request get the same number forever; another request is refused.
-    pub async fn assign_once(&self, key: &str, document: &str) -> Result<Assigned> {
-        self.assigned(Request::document(document)?, Some(key)).await
+    pub async fn assign_once(&self, key: &str, document: &str) -> Result<Assignment> {
+        self.assign_request(Request::document(document)?, Some(key)).await
     }
 
-    /// Reserves a number for this time, in whole seconds. Without [`Bates::confirm`] in time it is voided, and the number is a gap.
-    pub async fn reserve(&self, lasts: Duration) -> Result<Assigned> {
-        self.assigned(Request::reservation(lasts)?, None).await
+    /// Reserves a number for this time, in whole seconds. A reservation that is not confirmed in time is voided, and its
+    /// number is a gap: see [`Bates::confirm`].
+    pub async fn reserve(&self, time: Duration) -> Result<Assignment> {
+        self.assign_request(Request::reservation(time)?, None).await
     }
 
     /// As [`Self::reserve`], once: the same key with the same time, scope and date gets the same number.
-    pub async fn reserve_once(&self, key: &str, lasts: Duration) -> Result<Assigned> {
-        self.assigned(Request::reservation(lasts)?, Some(key)).await
+    pub async fn reserve_once(&self, key: &str, time: Duration) -> Result<Assignment> {
+        self.assign_request(Request::reservation(time)?, Some(key)).await
     }
 
-    async fn assigned(&self, Request { content, asked }: Request, key: Option<&str>) -> Result<Assigned> {
-        let idempotency = key.map(|key| self.idempotency(key, &asked)).transpose()?;
+    async fn assign_request(
+        &self,
+        Request { content, json }: Request,
+        key: Option<&str>,
+    ) -> Result<Assignment> {
+        let idempotency = key.map(|key| self.idempotency(key, &json)).transpose()?;
         let parameters = self.parameters();
-        let name = ScopeName { parameters: &parameters, date: self.date };
-        Ok(self.machine.assign(&self.entry, name, content, idempotency, &self.who).await?)
+        let scope = ScopeParams { parameters: &parameters, date: self.date };
+        Ok(self.machine.assign(&self.entry, scope, content, idempotency, &self.caller).await?)
     }
 
-    fn idempotency(&self, key: &str, asked: &Value) -> Result<Idempotency> {
+    fn idempotency(&self, key: &str, request: &Value) -> Result<Idempotency> {
         let is_visible = key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         if key.is_empty() || key.len() > KEY_BYTES_MAX || !is_visible {
-            return Err(Error::Key);
+            return Err(Error::BadKey);
         }
         let mut parameters = self.parameters();
         parameters.sort_unstable();
-        let asked = json!([parameters, self.date.map(|date| date.to_string()), asked]);
-        let digest = Sha256::digest(asked.to_string()).into();
+        let request = json!([parameters, self.date.map(|date| date.to_string()), request]);
+        let digest = Sha256::digest(request.to_string()).into();
         Ok(Idempotency { caller: "".into(), key: key.into(), digest })
     }
 }
 
 impl Bates {
-    /// The document of a reservation is saved.
-    pub async fn confirm(&self, event: Uuid) -> Result<Document> {
-        self.decide(event, Decision::Confirm).await
+    /// Confirms a reservation: its document is saved.
+    pub async fn confirm(&self, document_id: Uuid) -> Result<Document> {
+        self.apply_action(document_id, DocumentAction::Confirm).await
     }
 
-    /// It is not, and will not be. Its number is a gap, and is never given again.
-    pub async fn void(&self, event: Uuid) -> Result<Document> {
-        self.decide(event, Decision::Void).await
+    /// Voids a reservation: its document will not be saved. The number is a gap and is never issued again.
+    pub async fn void(&self, document_id: Uuid) -> Result<Document> {
+        self.apply_action(document_id, DocumentAction::Void).await
     }
 
-    /// Decides about a document or a reservation.
-    pub async fn decide(&self, event: Uuid, decision: Decision) -> Result<Document> {
-        match self.machine.decide(event, decision).await? {
-            Decided::Done(document) => Ok(document),
-            Decided::Refused(document) => Err(Error::WrongState(Box::new(document))),
-            Decided::UnderWay(document) => Err(Error::UnderWay(Box::new(document))),
-            Decided::Unknown => Err(Error::UnknownDocument(event)),
+    /// Confirms, voids, retries or abandons a document or a reservation.
+    pub async fn apply_action(&self, document_id: Uuid, action: DocumentAction) -> Result<Document> {
+        match self.open_machine()?.apply_action(document_id, action).await? {
+            ActionOutcome::Done(document) => Ok(document),
+            ActionOutcome::Refused(document) => Err(Error::WrongState(Box::new(document))),
+            ActionOutcome::UnderWay(document) => Err(Error::BeingDelivered(Box::new(document))),
+            ActionOutcome::Unknown => Err(Error::UnknownDocument(document_id)),
         }
     }
 
     /// Documents and reservations by their ids, ascending, after `after`, at most `limit`.
     pub async fn documents(
         &self,
-        filter: Filter,
+        filter: DocumentFilter,
         after: Option<Uuid>,
         limit: usize,
     ) -> Result<Vec<Document>> {
-        Ok(self.machine.documents(filter, after, limit).await?)
+        Ok(self.open_machine()?.documents(filter, after, limit).await?)
     }
 }
 
-/// The content, and the JSON that a server would be sent for it.
+/// The content, and the JSON of the same request to a server.
 struct Request {
-    content: Content,
-    asked: Value,
+    content: DocumentContent,
+    json: Value,
 }
 
 impl Request {
     fn document(text: &str) -> Result<Self> {
         if text.len() > DOCUMENT_BYTES_MAX {
-            return Err(Error::Document(format!("it has more than {DOCUMENT_BYTES_MAX} bytes").into()));
+            return Err(Error::Document(
+                format!("it has {} bytes; the limit is {DOCUMENT_BYTES_MAX}", text.len()).into(),
+            ));
         }
         match serde_json::from_str(text) {
             Ok(Value::Null) => Err(Error::Document("it is null".into())),
-            Ok(asked) => Ok(Self { content: Content::Document(text.into()), asked }),
+            Ok(json) => Ok(Self { content: DocumentContent::Document(text.into()), json }),
             Err(error) => Err(Error::Document(error.to_string().into())),
         }
     }
 
-    fn reservation(lasts: Duration) -> Result<Self> {
-        let seconds = lasts.as_secs();
+    fn reservation(time: Duration) -> Result<Self> {
+        let seconds = time.as_secs();
         if !(1..=SECONDS_MAX).contains(&seconds) {
-            return Err(Error::Lasts { seconds, max: SECONDS_MAX });
+            return Err(Error::BadDuration { seconds, max: SECONDS_MAX });
         }
-        let content = Content::Reservation(Duration::from_secs(seconds));
-        Ok(Self { content, asked: json!({ "reservation": seconds }) })
+        let content = DocumentContent::Reservation(Duration::from_secs(seconds));
+        Ok(Self { content, json: json!({ "reservation": seconds }) })
     }
 }

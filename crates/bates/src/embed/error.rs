@@ -1,6 +1,6 @@
-//! Why a call failed: one enum for all of them, with the codes that servers answer.
+//! The error of every call of the library, with the codes that a server answers.
 
-use bates_core::{AssignRefused, Code, Document, EndRefused, IssueError, LeaseRefused};
+use bates_core::{Document, DocumentError, EndLeaseError, ErrorCode, IssueError, LeaseError};
 use bates_core::{MachineError, NextError, StoreError};
 use bates_sqlite::OpenError;
 use uuid::Uuid;
@@ -14,90 +14,94 @@ pub enum Error {
     /// The folder could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A word in the description of a series that cannot be read.
+    /// The description of a series is invalid.
     #[error("series {series:?}: {field}: {problem}")]
-    Described {
+    BadSeries {
         /// The series.
         series: Box<str>,
-        /// Which word.
+        /// The part of the description.
         field: &'static str,
         /// What is wrong with it.
         problem: Box<str>,
     },
-    /// A series that could not be opened.
+    /// A series could not be opened.
     #[error(transparent)]
     Series(#[from] MachineError),
-    /// There is no series of that name.
-    #[error("there is no series {0:?}")]
+    /// The folder was not opened with a series of this name.
+    #[error("unknown series {0:?}")]
     UnknownSeries(Box<str>),
-    /// No number was given.
+    /// No number was issued.
     #[error(transparent)]
     Next(#[from] NextError),
-    /// Nothing was given in advance.
+    /// No lease was granted.
     #[error(transparent)]
-    Lease(#[from] LeaseRefused),
-    /// What was given in advance could not be given back.
+    Lease(#[from] LeaseError),
+    /// A lease could not be ended.
     #[error(transparent)]
-    EndLease(#[from] EndRefused),
+    EndLease(#[from] EndLeaseError),
     /// A document was not numbered, or no number reserved.
     #[error(transparent)]
-    Assign(#[from] AssignRefused),
-    /// A text that is no document.
-    #[error("the document cannot be taken: {0}")]
+    Assign(#[from] DocumentError),
+    /// The document is not JSON, is `null`, or is too large.
+    #[error("invalid document: {0}")]
     Document(Box<str>),
-    /// A text that is no idempotency key.
-    #[error("an idempotency key has 1 to 255 visible characters of ASCII")]
-    Key,
-    /// A time that no reservation lasts.
-    #[error("a reservation lasts {seconds} seconds; it may be 1 to {max}")]
-    Lasts {
-        /// What was asked for.
+    /// The idempotency key is invalid.
+    #[error("invalid idempotency key: expected 1 to 255 visible ASCII characters")]
+    BadKey,
+    /// The time of a reservation is outside its limits.
+    #[error("a reservation cannot last {seconds} seconds: the limit is 1 to {max}")]
+    BadDuration {
+        /// The requested time.
         seconds: u64,
-        /// What may be.
+        /// The longest time.
         max: u64,
     },
-    /// There is no document or reservation of that id.
-    #[error("there is no document or reservation {0}")]
+    /// No document or reservation has this id.
+    #[error("unknown document or reservation {0}")]
     UnknownDocument(Uuid),
-    /// It is in a state in which this cannot be decided.
-    #[error("{} is {}", .0.number, .0.state)]
+    /// The state of the document does not allow the action.
+    #[error("{} is {}, which does not allow this action", .0.number, .0.state)]
     WrongState(Box<Document>),
-    /// It is being delivered and may arrive, so it cannot be abandoned before that has ended.
-    #[error("{} is being delivered; its claim ends at {}", .0.number, .0.due.unwrap_or_default())]
-    UnderWay(Box<Document>),
-    /// The store refused.
+    /// The document is being delivered, so it cannot be abandoned now.
+    #[error("{} is being delivered: try again when its claim has ended, at {}", .0.number, .0.due.unwrap_or_default())]
+    BeingDelivered(Box<Document>),
+    /// The store failed or refused the call.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// [`Bates::close`](crate::Bates::close) was called.
+    #[error("the numbering machine is closed")]
+    Closed,
 }
 
 impl Error {
     /// The stable code of the error, as in `docs/errors.md`.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> ErrorCode {
         match self {
             Self::Open(error) => code_of_opening(error),
-            Self::Described { field: "name", .. } => Code::BAD_NAME,
-            Self::Described { .. } => Code::BAD_SERIES,
+            Self::BadSeries { field: "name", .. } => ErrorCode::BAD_NAME,
+            Self::BadSeries { .. } => ErrorCode::BAD_SERIES,
             Self::Series(error) => error.code(),
-            Self::UnknownSeries(_) => Code::UNKNOWN_SERIES,
+            Self::UnknownSeries(_) => ErrorCode::UNKNOWN_SERIES,
             Self::Next(error) => error.code(),
             Self::Lease(error) => error.code(),
             Self::EndLease(error) => error.code(),
             Self::Assign(error) => error.code(),
-            Self::Document(_) => Code::BAD_DOCUMENT,
-            Self::Key => Code::BAD_ARGUMENTS,
-            Self::Lasts { .. } => Code::BAD_COUNT,
-            Self::UnknownDocument(_) => Code::UNKNOWN_DOCUMENT,
-            Self::WrongState(_) => Code::WRONG_STATE,
-            Self::UnderWay(_) => Code::DELIVERY_UNDER_WAY,
+            Self::Document(_) => ErrorCode::BAD_DOCUMENT,
+            Self::BadKey => ErrorCode::BAD_ARGUMENTS,
+            Self::BadDuration { .. } => ErrorCode::BAD_COUNT,
+            Self::UnknownDocument(_) => ErrorCode::UNKNOWN_DOCUMENT,
+            Self::WrongState(_) => ErrorCode::WRONG_STATE,
+            Self::BeingDelivered(_) => ErrorCode::DELIVERY_UNDER_WAY,
             Self::Store(error) => error.code(),
+            Self::Closed => ErrorCode::STOPPING,
         }
     }
 
-    /// Whether a number may have been taken that nobody was given. It is then a gap, and never comes again.
+    /// Whether a number may have been taken that no caller got. It is then a gap and is never issued again.
     pub fn may_burn(&self) -> bool {
         let (Self::Next(NextError::Issue(issue))
-        | Self::Lease(LeaseRefused::Next(NextError::Issue(issue)))
-        | Self::Assign(AssignRefused::Issue(issue))) = self
+        | Self::Lease(LeaseError::Next(NextError::Issue(issue)))
+        | Self::Assign(DocumentError::Issue(issue))) = self
         else {
             return false;
         };
@@ -107,10 +111,10 @@ impl Error {
 }
 
 /// A folder that is in use, or that the operating system refuses, may be available later; others need repair.
-fn code_of_opening(error: &OpenError) -> Code {
+fn code_of_opening(error: &OpenError) -> ErrorCode {
     use OpenError::{Arriving, Damaged, Gone, Left, OtherVersion};
     match error {
-        Gone(_) | Damaged { .. } | Left(_) | Arriving(_) | OtherVersion { .. } => Code::STORE_POISONED,
-        _ => Code::STORE_UNAVAILABLE,
+        Gone(_) | Damaged { .. } | Left(_) | Arriving(_) | OtherVersion { .. } => ErrorCode::STORE_POISONED,
+        _ => ErrorCode::STORE_UNAVAILABLE,
     }
 }

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    Closed, Found, Gap, GapFilter, Machine, Place, Reconciled, Record, RecordFilter, Relay, RelaySettings,
-    Runtime, SystemRuntime,
+    AuditFilter, AuditRecord, Gap, GapFilter, IdentifierMatch, Machine, ProcessGuard, ReconcileReport, Relay,
+    RelaySettings, Runtime, ScopeId, SystemRuntime,
 };
-use bates_sqlite::{Opening, SqliteStore};
+use bates_prefetch::CloseError;
+use bates_sqlite::{OpenMode, SqliteStore};
+use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
@@ -22,7 +24,7 @@ use crate::background::Background;
 use error::Result;
 
 pub use error::Error;
-pub use numbering::{Number, Numbering};
+pub use numbering::Numbering;
 pub use prefetch::{Leases, Prefetched};
 pub use series::Series;
 
@@ -33,34 +35,36 @@ const STOP_LASTS: Duration = Duration::from_secs(1);
 ///
 /// Dropped without [`Bates::close`], numbers held in memory are skipped, as after a crash; none is repeated.
 pub struct Bates {
-    // Invariant: first, so that nothing runs any more when the machine goes.
-    tasks: Background,
-    machine: Arc<Machine<SqliteStore>>,
+    // Invariant: first, so that no task runs any more when the machine is dropped.
+    tasks: Mutex<Option<Background>>,
+    /// `None` once it was closed.
+    machine: RwLock<Option<Arc<Machine<SqliteStore>>>>,
     runtime: Handle,
+    process: ProcessGuard,
 }
 
-/// What can be said besides the series.
+/// Settings besides the series.
 #[derive(Clone)]
 pub struct Settings {
-    /// What may be done with a folder that holds no store.
-    pub opening: Opening,
-    /// How long delivered documents and confirmed reservations can be looked at: a week.
+    /// Whether a store is made in a folder that holds none.
+    pub open_mode: OpenMode,
+    /// How long delivered documents and confirmed reservations are kept: a week.
     pub retention: Duration,
-    /// Scopes that nobody asked for in this time leave memory, and what they held is given back: five minutes.
+    /// A scope that was not used for this time leaves memory and gives back what it held: five minutes.
     pub idle: Duration,
-    /// A document whose delivery failed so often is dead: five times.
-    pub tries_max: u32,
-    /// Where today's date comes from.
+    /// How many failed deliveries make a document dead: five.
+    pub attempts_max: u32,
+    /// The source of today's date.
     pub clock: Arc<dyn Runtime>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            opening: Opening::First,
+            open_mode: OpenMode::First,
             retention: Duration::from_hours(7 * 24),
             idle: Duration::from_mins(5),
-            tries_max: RelaySettings::default().tries_max,
+            attempts_max: RelaySettings::default().attempts_max,
             clock: Arc::new(SystemRuntime),
         }
     }
@@ -91,68 +95,77 @@ impl Bates {
             sinks.extend(sink.map(|sink| (spec.name.clone(), sink)));
             specs.push(spec);
         }
-        let (folder, opening) = (folder.into(), settings.opening);
+        let (folder, opening) = (folder.into(), settings.open_mode);
         let store = spawn_blocking(move || SqliteStore::open(&folder, opening)).await;
         let store = store.expect("nothing panics while a folder is opened")?;
         let machine = Arc::new(Machine::open(Arc::new(store), specs, settings.clock.clone()).await?);
-        let Settings { tries_max, idle, retention, .. } = settings;
+        let Settings { attempts_max: tries_max, idle, retention, .. } = settings;
         let mut tasks = Background::start(&machine, idle, retention);
-        let settings = RelaySettings { tries_max, stop_lasts: STOP_LASTS, ..RelaySettings::default() };
+        let settings =
+            RelaySettings { attempts_max: tries_max, stop_timeout: STOP_LASTS, ..RelaySettings::default() };
         for (name, sink) in sinks {
-            let entry = machine.named(name.as_str()).expect("a series that was just opened is there");
+            let entry = machine.series(name.as_str()).expect("a series that was just opened is there");
             let stopped = tasks.stopped();
             tasks.finishing.spawn(Relay::new(machine.clone(), entry, sink, settings).run(stopped));
         }
-        Ok(Self { tasks, machine, runtime: Handle::current() })
+        let (tasks, machine) = (Mutex::new(Some(tasks)), RwLock::new(Some(machine)));
+        Ok(Self { tasks, machine, runtime: Handle::current(), process: ProcessGuard::current() })
     }
 
     /// A series by its name.
     pub fn series(&self, name: &str) -> Result<Numbering> {
-        let entry = self.machine.named(name).ok_or_else(|| Error::UnknownSeries(name.into()))?;
-        Ok(Numbering::new(self.machine.clone(), self.runtime.clone(), entry))
+        let machine = self.open_machine()?;
+        let entry = machine.series(name).ok_or_else(|| Error::UnknownSeries(name.into()))?;
+        Ok(Numbering::new(machine, self.runtime.clone(), entry))
     }
 
     /// Everything that a text could be, by the name of the series.
-    pub async fn find(&self, text: &str) -> Result<Vec<Found>> {
-        Ok(self.machine.find(text).await?)
+    pub async fn find(&self, text: &str) -> Result<Vec<IdentifierMatch>> {
+        Ok(self.open_machine()?.find(text).await?)
     }
 
     /// Compares the cursors with what was issued, numbered and held, and writes down what is missing.
-    pub async fn reconcile(&self) -> Result<Reconciled> {
-        Ok(self.machine.reconcile(None).await?)
+    pub async fn reconcile(&self) -> Result<ReconcileReport> {
+        Ok(self.open_machine()?.reconcile(None).await?)
     }
 
     /// The gaps of the last reconciliation by place and position, after `after`, at most `limit`.
-    pub async fn gaps(&self, of: GapFilter, after: Option<(Place, u64)>, limit: usize) -> Result<Vec<Gap>> {
-        Ok(self.machine.gaps(of, after, limit).await?)
+    pub async fn gaps(&self, of: GapFilter, after: Option<(ScopeId, u64)>, limit: usize) -> Result<Vec<Gap>> {
+        Ok(self.open_machine()?.gaps(of, after, limit).await?)
     }
 
     /// Who took which numbers of audited series, by time, after `after`, at most `limit`.
     pub async fn records(
         &self,
-        of: RecordFilter,
-        after: Option<&Record>,
+        of: AuditFilter,
+        after: Option<&AuditRecord>,
         limit: usize,
-    ) -> Result<Vec<Record>> {
-        let after = after.map(|record| (record.taking.at, record.id));
-        Ok(self.machine.records(of, after, limit).await?)
+    ) -> Result<Vec<AuditRecord>> {
+        let after = after.map(|record| (record.stamp.at, record.id));
+        Ok(self.open_machine()?.records(of, after, limit).await?)
     }
 
     /// The machine itself, for what is not offered here.
-    pub fn machine(&self) -> &Arc<Machine<SqliteStore>> {
-        &self.machine
+    pub fn machine(&self) -> Result<Arc<Machine<SqliteStore>>> {
+        self.open_machine()
     }
 
-    /// Refuses new calls, lets those under way end, and gives unused numbers back. The folder can be opened again when
-    /// the last [`Numbering`] is dropped.
-    pub async fn close(self) -> Closed {
-        self.tasks.stop().await;
-        let closed = self.machine.close().await;
-        // Dropping the last handle waits for the disk; in a fork there is nothing to write.
-        let machine = self.machine;
-        if !machine.is_forked() {
-            let _ = self.runtime.spawn_blocking(move || drop(machine)).await;
+    /// Refuses new calls, waits for those under way, gives unused numbers back, and returns how many became gaps. The
+    /// folder can be opened again when the last [`Numbering`] is dropped. A second call does nothing.
+    pub async fn close(&self) -> Result<u64, CloseError<Error>> {
+        if self.process.is_forked() {
+            return Err(CloseError::Forked);
         }
-        closed
+        let (tasks, machine) = (self.tasks.lock().take(), self.machine.write().take());
+        let (Some(tasks), Some(machine)) = (tasks, machine) else { return Ok(0) };
+        tasks.stop().await;
+        let report = machine.close().await;
+        // Dropping the last handle waits for the disk.
+        let _ = self.runtime.spawn_blocking(move || drop(machine)).await;
+        Ok(report.gaps)
+    }
+
+    fn open_machine(&self) -> Result<Arc<Machine<SqliteStore>>> {
+        self.machine.read().clone().ok_or(Error::Closed)
     }
 }

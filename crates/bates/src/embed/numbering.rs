@@ -1,10 +1,11 @@
 //! A series and one of its scopes: where numbers are taken.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use bates_core::{By, Entry, Found, Machine, NotAtHand, Numbers, Peek, ReadyScope, ScopeName, ScopeRefused};
-use bates_pattern::{Date, Position, Verdict};
+use bates_core::{
+    Actor, IdentifierMatch, Machine, NotCached, Peek, PreparedScope, ScopeError, ScopeParams, SeriesEntry,
+};
+use bates_pattern::{Date, Number, Verdict};
 use bates_sqlite::SqliteStore;
 use tokio::runtime::Handle;
 
@@ -18,18 +19,18 @@ pub struct Numbering {
     pub(super) machine: Arc<Machine<SqliteStore>>,
     /// Fetches numbers also for threads outside the runtime.
     pub(super) runtime: Handle,
-    pub(super) entry: Arc<Entry>,
+    pub(super) entry: Arc<SeriesEntry>,
     parameters: Vec<(Box<str>, Box<str>)>,
     pub(super) date: Option<Date>,
-    pub(super) who: Box<str>,
+    pub(super) caller: Box<str>,
     /// Set by the first call; unused where the scope changes with the day.
-    ready: OnceLock<Result<ReadyScope, ScopeRefused>>,
+    ready: OnceLock<Result<PreparedScope, ScopeError>>,
 }
 
 impl Numbering {
-    pub(super) fn new(machine: Arc<Machine<SqliteStore>>, runtime: Handle, entry: Arc<Entry>) -> Self {
+    pub(super) fn new(machine: Arc<Machine<SqliteStore>>, runtime: Handle, entry: Arc<SeriesEntry>) -> Self {
         let (parameters, ready) = (Vec::new(), OnceLock::new());
-        Self { machine, runtime, entry, parameters, date: None, who: "".into(), ready }
+        Self { machine, runtime, entry, parameters, date: None, caller: "".into(), ready }
     }
 
     /// In this scope: a value for each parameter of the series. Whether they are, the first call says.
@@ -44,9 +45,9 @@ impl Numbering {
         Self { date: Some(date), ready: OnceLock::new(), ..self }
     }
 
-    /// In the name of somebody, which an audited series records.
-    pub fn by(self, who: &str) -> Self {
-        Self { who: who.into(), ..self }
+    /// The name of the caller, which an audited series records.
+    pub fn caller(self, name: &str) -> Self {
+        Self { caller: name.into(), ..self }
     }
 
     /// The next number, usually from memory. A caller that stops waiting may leave a gap; no number is given twice.
@@ -54,41 +55,45 @@ impl Numbering {
         if let Ok(number) = self.try_next() {
             return Ok(number);
         }
-        let numbers = self.take(1).await?;
-        let Some((position, text)) = numbers.iter().next() else { unreachable!("no number is an error") };
-        Ok(Number { position, text: text.to_owned() })
+        Ok(self.take(1).await?.swap_remove(0))
     }
 
-    /// The next `count` numbers, or fewer where the space ends or the store fails. None is an error if `count` is above 0.
-    pub async fn take(&self, count: u64) -> Result<Numbers> {
+    /// The next `count` numbers, ascending by position: at least one, and fewer than `count` where the scope ends or the
+    /// store fails. The next call then says why.
+    pub async fn take(&self, count: usize) -> Result<Vec<Number>> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
         let parameters = self.parameters();
-        let name = ScopeName { parameters: &parameters, date: self.date };
-        Ok(self.machine.next(&self.entry, name, count, By::library(&self.who)).await?)
+        let scope = ScopeParams { parameters: &parameters, date: self.date };
+        let actor = Actor::library(&self.caller);
+        let numbers = self.machine.next(&self.entry, scope, count as u64, actor).await?;
+        Ok(numbers.iter().map(|(position, text)| Number::new(position, text)).collect())
     }
 
     /// The next number if it is in memory, without waiting: also on a thread outside the runtime.
     ///
-    /// [`NotAtHand::Now`] means that it is being fetched; only [`Numbering::next`] says whether the scope is exhausted or
+    /// [`NotCached::Now`] means that it is being fetched; only [`Numbering::next`] says whether the scope is exhausted or
     /// the store fails. A current-thread runtime fetches while it is driven.
-    pub fn try_next(&self) -> Result<Number, NotAtHand> {
+    pub fn try_next(&self) -> Result<Number, NotCached> {
         if self.date.is_none() && self.entry.series().pattern().needs_date() {
-            return Err(NotAtHand::Never);
+            return Err(NotCached::Never);
         }
         let ready = self.ready.get_or_init(|| {
             let parameters = self.parameters();
-            let name = ScopeName { parameters: &parameters, date: self.date };
-            self.entry.ready(name, self.machine.now())
+            let name = ScopeParams { parameters: &parameters, date: self.date };
+            self.entry.prepare(name, self.machine.now())
         });
         let ready = ready.as_ref().map_err(Clone::clone)?;
         let _inside = self.runtime.enter();
         let (position, text) = self.machine.try_next(&self.entry, ready)?;
-        Ok(Number { position, text })
+        Ok(Number::new(position, text))
     }
 
     /// What comes next, and how much is left, without taking any. Never creates a scope.
     pub async fn peek(&self) -> Result<Peek> {
         let parameters = self.parameters();
-        let name = ScopeName { parameters: &parameters, date: self.date };
+        let name = ScopeParams { parameters: &parameters, date: self.date };
         Ok(self.machine.peek(&self.entry, name).await?)
     }
 
@@ -98,65 +103,16 @@ impl Numbering {
     }
 
     /// Scope and position of a number, and whether it was granted. `None` if the text is no number of the series.
-    pub async fn find(&self, text: &str) -> Result<Option<Found>> {
+    pub async fn find(&self, text: &str) -> Result<Option<IdentifierMatch>> {
         Ok(self.machine.find_in(&self.entry, text).await?)
     }
 
     /// The series in the machine.
-    pub fn entry(&self) -> &Arc<Entry> {
+    pub fn entry(&self) -> &Arc<SeriesEntry> {
         &self.entry
     }
 
     pub(super) fn parameters(&self) -> Vec<(&str, &str)> {
         self.parameters.iter().map(|(name, value)| (&**name, &**value)).collect()
-    }
-}
-
-/// A number: its text, and the position that it stands for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Number {
-    position: Position,
-    text: String,
-}
-
-impl Number {
-    /// The text, as in `PROJ-9012-1001`.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
-    /// The position, as in 1001. In a series that counts, a later number has a higher one.
-    pub fn position(&self) -> Position {
-        self.position
-    }
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl AsRef<str> for Number {
-    fn as_ref(&self) -> &str {
-        &self.text
-    }
-}
-
-impl From<Number> for String {
-    fn from(number: Number) -> Self {
-        number.text
-    }
-}
-
-impl PartialEq<str> for Number {
-    fn eq(&self, text: &str) -> bool {
-        self.text == text
-    }
-}
-
-impl PartialEq<&str> for Number {
-    fn eq(&self, text: &&str) -> bool {
-        self.text == *text
     }
 }

@@ -1,30 +1,32 @@
-//! Numbers in advance: leased from the machine, and handed out at the price of an atomic addition.
+//! Prefetched numbers: leased from the machine, and taken from memory with one atomic subtraction.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bates_core::{Advance, By, EndRefused, Lease, LeaseAsk, Leased, NextError, ScopeName};
+use bates_core::{
+    Actor, EndLeaseError, LeaseContent, LeaseGrant, LeaseRequest, NextError, PositionRange, ScopeParams,
+};
 use bates_pattern::Position;
-use bates_prefetch::{Given, Numbers, Positions, Prefetch, Source};
+use bates_prefetch as prefetch;
+use bates_prefetch::{Lease, Positions, Prefetch, Source};
 use uuid::Uuid;
 
 use super::error::Result;
 use super::{Error, Numbering};
 
-/// Numbers of one scope, held in advance by [`Numbering::prefetch`]. It keeps the folder open: close or drop it before
+/// Prefetched numbers of one scope. Made by [`Numbering::prefetch`]. It keeps the folder open: close or drop it before
 /// [`Bates`](crate::Bates).
 pub type Prefetched = bates_prefetch::Prefetched<Leases>;
 
-/// Where numbers in advance come from: leases of one scope of the machine.
+/// The source of prefetched numbers: leases of one scope of the machine.
 pub struct Leases(Numbering);
 
 const NUMBERS_MAX: u64 = 100_000;
 
 impl Numbering {
-    /// Holds numbers of the scope in advance: this many at first, up to a hundred times as many while they are used up
-    /// within a second, or as [`Prefetch`] says. A number then costs a few nanoseconds, and is rendered when it is read.
-    /// Only for unique series; the first call fails for others. Unused numbers become gaps when the last handle is
-    /// dropped or closed, or in a crash.
+    /// Prefetches numbers of the scope into memory: this many at first, and up to a hundred times as many while they are
+    /// used up within a second, unless a [`Prefetch`] says otherwise. The series must be `unique`, or calls fail. Unused
+    /// numbers become gaps when the last clone is closed or dropped, or in a crash.
     pub fn prefetch(&self, prefetch: impl Into<Prefetch>) -> Prefetched {
         Prefetched::new(Leases(self.clone()), prefetch.into(), &self.runtime)
     }
@@ -33,32 +35,34 @@ impl Numbering {
 impl Source for Leases {
     type Error = Error;
 
-    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Given> {
+    async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Lease> {
         let Self(numbering) = self;
         let parameters = numbering.parameters();
-        let name = ScopeName { parameters: &parameters, date: numbering.date };
-        let ask = LeaseAsk { count, numbers_max: NUMBERS_MAX, as_numbers: false, used };
-        let by = By::library(&numbering.who);
-        let Leased { id, what, good_for } = numbering.machine.lease(&numbering.entry, name, ask, by).await?;
-        let numbers = match what {
-            Advance::Ranges(ranges) => {
-                let scope = numbering.entry.ready(name, numbering.machine.now()).map_err(NextError::from)?;
-                Numbers::Positions(positions(ranges), Arc::new(scope.into_scope()))
+        let scope = ScopeParams { parameters: &parameters, date: numbering.date };
+        let request = LeaseRequest { count, numbers_max: NUMBERS_MAX, as_numbers: false, used };
+        let actor = Actor::library(&numbering.caller);
+        let LeaseGrant { id, content, valid_for } =
+            numbering.machine.lease(&numbering.entry, scope, request, actor).await?;
+        let content = match content {
+            LeaseContent::Ranges(ranges) => {
+                let scope =
+                    numbering.entry.prepare(scope, numbering.machine.now()).map_err(NextError::from)?;
+                prefetch::LeaseContent::Ranges(positions(ranges), Arc::new(scope.into_scope()))
             }
-            Advance::Numbers(numbers, ranges) => {
+            LeaseContent::Numbers(numbers, ranges) => {
                 let numbers = numbers.iter().map(|(position, text)| (position, text.into()));
-                Numbers::Written(numbers.collect(), positions(ranges))
+                prefetch::LeaseContent::Numbers(numbers.collect(), positions(ranges))
             }
         };
-        Ok(Given { lease: id, numbers, good_for })
+        Ok(Lease { id, content, valid_for })
     }
 
     async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<()> {
-        let range = |unused: &Positions| Lease::new(unused.start().value(), unused.end().value() + 1);
+        let range = |unused: &Positions| PositionRange::new(unused.start().value(), unused.end().value() + 1);
         let unused = unused.iter().filter_map(range).collect();
         match self.0.machine.end_lease(lease, unused).await {
             // An earlier call ended the lease, but its answer was lost.
-            Ok(_) | Err(EndRefused::Unknown(_)) => Ok(()),
+            Ok(_) | Err(EndLeaseError::Unknown(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -72,7 +76,7 @@ impl Source for Leases {
     }
 }
 
-fn positions(ranges: Vec<Lease>) -> Vec<Positions> {
+fn positions(ranges: Vec<PositionRange>) -> Vec<Positions> {
     let position = |value| Position::new(value).expect("the store grants positions below 2^53");
     ranges.into_iter().map(|range| position(range.from())..=position(range.to() - 1)).collect()
 }

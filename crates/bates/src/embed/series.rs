@@ -3,7 +3,7 @@
 use std::mem::take;
 use std::time::Duration;
 
-use bates_core::{Auditing, KeyTemplate, Limits, Promise, SeriesName, SeriesSpec, Sink};
+use bates_core::{AuditPolicy, KeyTemplate, Limits, Promise, SeriesName, SeriesSpec, Sink};
 use bates_pattern::{Position, Reset};
 
 use super::error::{Error, Result};
@@ -93,12 +93,12 @@ impl Series {
 
     /// Records who took which numbers, before they are answered, for ever.
     pub fn audited(self) -> Self {
-        self.set(|spec| spec.audit = Auditing::On(None))
+        self.set(|spec| spec.audit = AuditPolicy::On(None))
     }
 
     /// The same, and removes a record after this time.
     pub fn audited_for(self, retention: Duration) -> Self {
-        self.set(|spec| spec.audit = Auditing::On(Some(retention)))
+        self.set(|spec| spec.audit = AuditPolicy::On(Some(retention)))
     }
 
     /// Where its documents are delivered, at least once. Without one a document is refused.
@@ -134,5 +134,5 @@ impl Series {
 }
 
 fn wrong(series: &str, field: &'static str, problem: &impl ToString) -> Error {
-    Error::Described { series: series.into(), field, problem: problem.to_string().into() }
+    Error::BadSeries { series: series.into(), field, problem: problem.to_string().into() }
 }

@@ -1,4 +1,5 @@
-//! The documents of a file: one a line of NDJSON, one a row of CSV. Must never hold more than it is asked for.
+//! Reads the documents of a file: one per line of NDJSON, or per row of CSV. Must never hold more than the caller
+//! asks for.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -48,14 +49,18 @@ impl Documents {
         Ok(Self { source, line: 0, bytes: 0 })
     }
 
-    /// Skips a document that was numbered before, and fails if the file was changed: documents could be missed or repeated.
-    pub(super) fn pass(&mut self, numbered: Option<&Value>) -> Result<()> {
+    /// Skips a document that was numbered before. Fails if it changed, because documents could be missed or numbered
+    /// twice.
+    pub(super) fn skip(&mut self, numbered: Option<&Value>) -> Result<()> {
         match (self.next()?, numbered) {
             (_, None) => Ok(()),
             (None, Some(_)) => bail!("the file has fewer documents than were numbered before"),
             (Some(document), Some(numbered)) if document.value == *numbered => Ok(()),
             _ => {
-                bail!("document {} is not the one that was numbered before: the file was changed", self.line)
+                bail!(
+                    "document {} differs from the one that was numbered before: the file was changed",
+                    self.line
+                )
             }
         }
     }
@@ -80,7 +85,7 @@ impl Documents {
                 if !text.trim_ascii().is_empty() {
                     let read = || Ok((serde_json::from_slice(&text)?, serde_json::from_slice(&text)?));
                     let read: serde_json::Result<_> = read();
-                    break Some(read.with_context(|| format!("document {line} is no JSON"))?);
+                    break Some(read.with_context(|| format!("document {line} is not valid JSON"))?);
                 }
             },
             Source::Rows(rows, heads) => {

@@ -1,8 +1,8 @@
-//! `bates import`: a file of documents, numbered line by line over HTTP. Owns that a line is numbered once, however
-//! often the command is stopped and run again: each line has an idempotency key of the import and the line.
+//! `bates import`: numbers the documents of a file line by line over HTTP. Each line has an idempotency key made of
+//! the import and the line, so that a line is numbered once, however often the command is stopped and run again.
 
 mod lines;
-mod numbered;
+mod numbers_file;
 mod stream;
 
 use std::fmt::Write as _;
@@ -19,22 +19,23 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::ask::server::ServerArgs;
-use crate::output::{self, Answer, Output, counted, grouped};
+use crate::output::{self, Answer, Output, count_of, group_digits};
 use crate::progress::Progress;
+use crate::remote::server::ServerArgs;
 use lines::{Document, Documents, is_csv};
-use numbered::Numbered;
-use stream::{Outgoing, ScopeOf};
+use numbers_file::NumbersFile;
+use stream::{ScopeMapping, Upload};
 
 const FAILED_SHOWN: u64 = 10;
 
 /// Bytes at the start of the file that identify an import.
 const ID_BYTES: u64 = 64 * 1024;
 
-/// Number the documents of a file, and have them delivered
+/// Number the documents of a file and deliver them
 ///
-/// Each line of an NDJSON file, or each row of a CSV file, is a document. Numbers are written beside the file, to
-/// documents.numbered.ndjson. Stopped and run again it goes on where it was, and gives no document a second number.
+/// Each line of an NDJSON file, or each row of a CSV file, is a document. Numbers are written next to the file, to
+/// documents.numbered.ndjson. If the import is interrupted, run it again: it continues where it stopped, and no
+/// document gets a second number.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates import documents.ndjson --series document --scope-from project=proj_code --scope-from type=kind\n  \
@@ -52,7 +53,7 @@ pub(crate) struct ImportArgs {
     #[arg(long)]
     series: String,
 
-    /// A parameter of the scope that is taken from a field of each document; without it, the field of its name
+    /// A parameter of the scope taken from a field of each document [default: the field of the same name]
     #[arg(long, value_name = "NAME=FIELD")]
     scope_from: Vec<String>,
 
@@ -60,15 +61,15 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "FIELD")]
     date_from: Option<String>,
 
-    /// Where the numbers are written [default: beside the file, as NAME.numbered.ndjson]
+    /// Where to write the numbers [default: next to the file, as NAME.numbered.ndjson]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// What the import is known by when it is run again [default: of the series, and the file's name and beginning]
+    /// The id by which a second run continues the import [default: from the series, the file name and the first line]
     #[arg(long)]
     id: Option<String>,
 
-    /// Wait until the documents are delivered, or dead
+    /// Wait until the documents are delivered or dead
     #[arg(long)]
     wait: bool,
 
@@ -77,7 +78,7 @@ pub(crate) struct ImportArgs {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct NumberedLine<'a> {
     id: String,
     event: String,
     line: u64,
@@ -89,43 +90,44 @@ impl ImportArgs {
         let client = self.server.client()?;
         let series = client.series(&*self.series);
         let parameters = series.describe().await?.parameters;
-        let scope = ScopeOf::new(&self.parameters, &self.scope_from, self.date_from.as_deref(), parameters)?;
+        let scope =
+            ScopeMapping::new(&self.parameters, &self.scope_from, self.date_from.as_deref(), parameters)?;
         let (mut compared, mut documents) = (Documents::open(&self.file)?, Documents::open(&self.file)?);
         let id = match &self.id {
             Some(id) => id.clone(),
-            None => id_of(&self.series, &self.file)?,
+            None => import_id(&self.series, &self.file)?,
         };
-        let output = self.output.clone().unwrap_or_else(|| beside(&self.file));
-        let mut numbered = Numbered::open(output, |document| compared.pass(document))?;
-        (0..numbered.done).try_for_each(|_| documents.pass(None))?;
+        let output = self.output.clone().unwrap_or_else(|| default_output(&self.file));
+        let mut numbers_file = NumbersFile::open(output, |document| compared.skip(document))?;
+        (0..numbers_file.done).try_for_each(|_| documents.skip(None))?;
         let mut progress = Progress::new("documents", self.file.metadata()?.len());
-        if numbered.done > 0 {
-            output::print_note(&format!("going on behind {}", counted(numbered.done, "line")));
+        if numbers_file.done > 0 {
+            output::print_note(&format!("continuing after {}", count_of(numbers_file.done, "line")));
         }
         let mut failed = 0;
-        let sent = stream::send(&series, Outgoing { documents, scope, id }, |sent, answer| {
-            failed += u64::from(!write(&mut numbered, &sent.document, answer, failed)?);
-            progress.show(numbered.done, sent.bytes);
+        let sent = stream::send(&series, Upload { documents, scope, id }, |sent, answer| {
+            failed += u64::from(!write_answer(&mut numbers_file, &sent.document, answer, failed)?);
+            progress.show(numbers_file.done, sent.bytes);
             Ok(())
         })
         .await;
-        // Answers that arrived are kept also if the request failed.
-        numbered.flush()?;
+        // Keep the answers that arrived, even if the request failed.
+        numbers_file.flush()?;
         progress.end();
         sent?;
-        self.summarize(&client, numbered, failed, out).await
+        self.summarize(&client, numbers_file, failed, out).await
     }
 
     async fn summarize(
         &self,
         client: &Client,
-        numbered: Numbered,
+        numbers_file: NumbersFile,
         failed: u64,
         out: &mut Output,
     ) -> Result<Answer> {
-        let documents = counted(numbered.done - failed.min(numbered.done), "document");
-        let path = numbered.close()?;
-        writeln!(out, "{documents} numbered, {} failed: {}", grouped(failed), path.display())?;
+        let documents = count_of(numbers_file.done - failed.min(numbers_file.done), "document");
+        let path = numbers_file.close()?;
+        writeln!(out, "{documents} numbered, {} failed: {}", group_digits(failed), path.display())?;
         let counts = loop {
             let counts = client.outbox_counts().await?.remove(&self.series).unwrap_or_default();
             if !self.wait || counts.get("pending").is_none_or(|pending| *pending == 0) {
@@ -133,7 +135,7 @@ impl ImportArgs {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         };
-        let of = |state: &str| grouped(counts.get(state).copied().unwrap_or(0));
+        let of = |state: &str| group_digits(counts.get(state).copied().unwrap_or(0));
         let (delivered, pending, dead) = (of("delivered"), of("pending"), of("dead"));
         writeln!(out, "the series has {delivered} delivered, {pending} pending, {dead} dead")?;
         Ok(if failed == 0 { Answer::Yes } else { Answer::No })
@@ -141,39 +143,44 @@ impl ImportArgs {
 }
 
 /// Returns whether the line has a number.
-fn write(numbered: &mut Numbered, document: &Document, answer: LineAnswer, failed: u64) -> Result<bool> {
+fn write_answer(
+    numbers_file: &mut NumbersFile,
+    document: &Document,
+    answer: LineAnswer,
+    failed: u64,
+) -> Result<bool> {
     let Document { line, text, .. } = document;
     let Problem { code, detail, .. } = match answer {
         LineAnswer::Assignment(Assignment { id, event, .. }) => {
-            numbered.write(&Written { id, event, line: *line, document: text })?;
+            numbers_file.write(&NumberedLine { id, event, line: *line, document: text })?;
             return Ok(true);
         }
         LineAnswer::Refusal { error, .. } => error,
     };
-    let detail = output::printable(&detail).into_owned();
+    let detail = output::sanitize(&detail).into_owned();
     match failed {
         0..FAILED_SHOWN => {
-            output::print_note(&format!("line {line}: {}: {detail}", output::printable(&code)));
+            output::print_note(&format!("line {line}: {}: {detail}", output::sanitize(&code)));
         }
-        FAILED_SHOWN => output::print_note("more lines fail; the file of numbers has them all"),
+        FAILED_SHOWN => output::print_note("more lines failed; the output file lists all of them"),
         _ => {}
     }
     // A second run begins at the first line without a number.
-    numbered.write(&serde_json::json!({"line": line, "error": {"code": code, "detail": detail}}))?;
+    numbers_file.write(&serde_json::json!({"line": line, "error": {"code": code, "detail": detail}}))?;
     Ok(false)
 }
 
 /// `documents.ndjson` → `documents.numbered.ndjson`, in the same folder.
-fn beside(file: &Path) -> PathBuf {
+fn default_output(file: &Path) -> PathBuf {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     file.with_file_name(format!("{stem}.numbered.ndjson"))
 }
 
-/// Independent of the folder, and of lines added to the file.
-fn id_of(series: &str, file: &Path) -> Result<String> {
+/// Does not depend on the folder, or on lines appended to the file.
+fn import_id(series: &str, file: &Path) -> Result<String> {
     let mut beginning = Vec::new();
     File::open(file)?.take(ID_BYTES).read_to_end(&mut beginning)?;
-    // The first document, and in CSV the row of heads.
+    // The first document, and in CSV the header row.
     let count = if is_csv(file)? { 2 } else { 1 };
     let lines: Vec<Vec<u8>> =
         beginning.split(|byte| *byte == b'\n').take(count).map(|line| line.trim_ascii().to_vec()).collect();

@@ -1,5 +1,5 @@
-//! One long request: documents go out while numbers come back, which keeps the commits of the server full. Owns that
-//! an answer is paired with its line. Must never hold more than some thousand lines.
+//! Sends documents in one long request while numbers come back, which keeps the commits of the server full. Pairs
+//! each answer with its line. Must never hold more than `LINES_MAX` lines without an answer.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::lines::{Document, Documents};
 use crate::scope;
 
-/// Lines without an answer: those the server works on, and those in buffers of the connection.
+/// Lines without an answer: those that the server works on, and those in buffers of the connection.
 const LINES_MAX: usize = 16_384;
 
 /// Size of a piece of the request, and pieces that wait to be sent.
@@ -23,13 +23,13 @@ const LINES_AT_ONCE: usize = 64;
 const BYTES_AT_ONCE: usize = 256 * 1024;
 const PIECES_MAX: usize = 4;
 
-pub(super) struct Outgoing {
+pub(super) struct Upload {
     pub(super) documents: Documents,
-    pub(super) scope: ScopeOf,
+    pub(super) scope: ScopeMapping,
     pub(super) id: String,
 }
 
-pub(super) struct Sent {
+pub(super) struct SentDocument {
     pub(super) document: Document,
     /// Bytes of the file read so far.
     pub(super) bytes: u64,
@@ -38,22 +38,22 @@ pub(super) struct Sent {
 /// Calls `take` with each document and its answer, in the order of the file.
 pub(super) async fn send(
     series: &Series,
-    outgoing: Outgoing,
-    mut take: impl FnMut(&Sent, LineAnswer) -> Result<()>,
+    upload: Upload,
+    mut take: impl FnMut(&SentDocument, LineAnswer) -> Result<()>,
 ) -> Result<()> {
     let (pieces, waiting) = mpsc::channel(PIECES_MAX);
     let (sent, paired) = sync_channel(LINES_MAX);
-    let reading = thread::spawn(move || outgoing.read(&pieces, &sent));
+    let reading = thread::spawn(move || upload.read(&pieces, &sent));
     let answered = exchange(series, waiting, &paired, &mut take).await;
     // The reading thread ends when its channel closes.
     drop(paired);
-    let read = reading.join().map_err(|_| anyhow!("the file could not be read"))?;
+    let read = reading.join().map_err(|_| anyhow!("the thread that reads the file panicked"))?;
     // An error in the file is the cause of a broken request.
     read.and(answered)
 }
 
-impl Outgoing {
-    fn read(mut self, pieces: &mpsc::Sender<Vec<u8>>, sent: &SyncSender<Sent>) -> Result<()> {
+impl Upload {
+    fn read(mut self, pieces: &mpsc::Sender<Vec<u8>>, sent: &SyncSender<SentDocument>) -> Result<()> {
         loop {
             let batch = self.documents.take(LINES_AT_ONCE, BYTES_AT_ONCE)?;
             if batch.is_empty() {
@@ -62,7 +62,7 @@ impl Outgoing {
             let (mut piece, bytes) = (Vec::new(), self.documents.bytes);
             for document in batch {
                 self.scope.write(&mut piece, &document, &format!("{}:{}", self.id, document.line))?;
-                if sent.send(Sent { document, bytes }).is_err() {
+                if sent.send(SentDocument { document, bytes }).is_err() {
                     return Ok(());
                 }
             }
@@ -76,10 +76,10 @@ impl Outgoing {
 async fn exchange(
     series: &Series,
     waiting: mpsc::Receiver<Vec<u8>>,
-    paired: &Receiver<Sent>,
-    take: &mut impl FnMut(&Sent, LineAnswer) -> Result<()>,
+    paired: &Receiver<SentDocument>,
+    take: &mut impl FnMut(&SentDocument, LineAnswer) -> Result<()>,
 ) -> Result<()> {
-    let broken = "the answer of the server broke off; run the same command again to go on";
+    let broken = "the answer of the server ended early; run the same command again to continue";
     let mut answers = series.assign_lines(waiting).await?;
     while let Some(answer) = answers.next().await.map_err(std::io::Error::other).context(broken)? {
         let sent = paired.recv().context("the server answered more lines than were sent")?;
@@ -93,7 +93,7 @@ async fn exchange(
 }
 
 /// The scope of each document: fixed parameters, and those taken from its fields.
-pub(super) struct ScopeOf {
+pub(super) struct ScopeMapping {
     fixed: BTreeMap<String, String>,
     fields: Vec<(String, String)>,
     date: Option<String>,
@@ -108,7 +108,7 @@ struct Request<'a> {
     document: &'a RawValue,
 }
 
-impl ScopeOf {
+impl ScopeMapping {
     /// A parameter of the series that is neither fixed nor in `from` is the field of its name.
     pub(super) fn new(
         fixed: &[String],
@@ -136,19 +136,19 @@ impl ScopeOf {
             self.fixed.iter().map(|(name, value)| (&**name, value.clone())).collect();
         for (name, field) in &self.fields {
             // The server refuses a document without the field.
-            if let Some(text) = text(value, field) {
+            if let Some(text) = field_text(value, field) {
                 scope.insert(name, text);
             }
         }
-        let date = self.date.as_ref().and_then(|field| text(value, field));
+        let date = self.date.as_ref().and_then(|field| field_text(value, field));
         let request = Request { key, scope, date, document: raw };
-        serde_json::to_writer(&mut *body, &request).context("a document cannot be written")?;
+        serde_json::to_writer(&mut *body, &request).context("cannot encode a document")?;
         body.push(b'\n');
         Ok(())
     }
 }
 
-fn text(document: &Value, field: &str) -> Option<String> {
+fn field_text(document: &Value, field: &str) -> Option<String> {
     match document.get(field)? {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) if number.is_u64() || number.is_i64() => Some(number.to_string()),

@@ -9,21 +9,21 @@ use jiff::{SignedDuration, Zoned};
 use serde::Serialize;
 
 use super::compile::{PatternArgs, ScopeArgs};
-use crate::output::{Answer, Output, counted, grouped};
+use crate::output::{Answer, Output, count_of, group_digits};
 
 const DAY_SECONDS: u64 = 86_400;
 
 /// Print how many numbers each scope can have
 ///
-/// The first line is the bare number. With rules it is counted where that is quick, and otherwise estimated
-/// from a sample; the second line then says how far off it may be.
+/// The first line is the bare number. With rules, it is counted if that is quick and otherwise estimated from a
+/// sample; the second line then shows the margin of error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates pattern capacity '{seq:base62:6}' --rate 1000/s\n  \
     bates pattern capacity '{seq:5}{check:verhoeff}' --reject openg2p\n  \
     bates pattern capacity '{seq:11}{check:verhoeff}' --reject openg2p --rate 5000000/d --json")]
 pub(crate) struct CapacityArgs {
-    /// Also say when it would run out at this rate: a number per s, min, h or d
+    /// Also print when the numbers run out at this rate: a number per s, min, h or d
     #[arg(long, value_name = "N/UNIT")]
     rate: Option<Rate>,
 
@@ -57,16 +57,16 @@ impl FromStr for Rate {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct CapacityReport {
     capacity: u64,
     exact: bool,
     margin: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    at_rate: Option<End>,
+    at_rate: Option<Exhaustion>,
 }
 
 #[derive(Serialize)]
-struct End {
+struct Exhaustion {
     rate: String,
     /// `None` if each period ends before the last number is taken.
     seconds: Option<u64>,
@@ -79,66 +79,75 @@ impl CapacityArgs {
         let pattern = self.pattern.compile_any_order()?;
         let capacity = match pattern.capacity() {
             Ok(capacity) if !self.scope.is_given() => capacity,
-            // A given scope is checked, too.
+            // Check a given scope as well.
             Ok(_) => self.scope.scope_today(&pattern)?.capacity(),
             Err(needed) => self.scope.scope(&pattern).context(needed)?.capacity(),
         };
-        let end = self.rate.map(|rate| rate.end(capacity.count(), pattern.reset()));
+        let exhaustion = self.rate.map(|rate| rate.exhaustion(capacity.count(), pattern.reset()));
         if self.pattern.json {
             let (count, margin) = (capacity.count(), capacity.margin());
-            out.json(&Told { capacity: count, exact: capacity.is_exact(), margin, at_rate: end })?;
+            out.print_json(&CapacityReport {
+                capacity: count,
+                exact: capacity.is_exact(),
+                margin,
+                at_rate: exhaustion,
+            })?;
         } else {
-            print(out, capacity, end.as_ref(), pattern.reset())?;
+            print(out, capacity, exhaustion.as_ref(), pattern.reset())?;
         }
         Ok(Answer::Yes)
     }
 }
 
-fn print(out: &mut Output, capacity: Capacity, end: Option<&End>, reset: Reset) -> Result<()> {
+fn print(out: &mut Output, capacity: Capacity, exhaustion: Option<&Exhaustion>, reset: Reset) -> Result<()> {
     writeln!(out, "{}", capacity.count())?;
     if !capacity.is_exact() {
-        let margin = grouped(capacity.margin());
-        writeln!(out, "estimated from a sample; within {margin} of it with 95% confidence")?;
+        let margin = group_digits(capacity.margin());
+        writeln!(out, "estimated from a sample: within {margin} of the true number with 95% confidence")?;
     }
-    match end {
+    match exhaustion {
         None => Ok(()),
-        Some(End { rate, seconds: Some(seconds), date }) => {
+        Some(Exhaustion { rate, seconds: Some(seconds), date }) => {
             let date = date.as_deref().map_or("after the year 9999".to_owned(), |date| format!("on {date}"));
             let of_period = if reset == Reset::Never { "" } else { " of a period" };
-            writeln!(out, "at {rate} the numbers{of_period} run out in {}, {date}", span(*seconds))
+            writeln!(
+                out,
+                "at {rate} the numbers{of_period} run out in {}, {date}",
+                describe_duration(*seconds)
+            )
         }
-        Some(End { rate, seconds: None, .. }) => {
-            writeln!(out, "at {rate} they do not run out: with reset {reset}, each period ends before")
+        Some(Exhaustion { rate, seconds: None, .. }) => {
+            writeln!(out, "at {rate} they do not run out: with reset {reset}, each period ends first")
         }
     }
 }
 
 impl Rate {
-    fn end(self, capacity: u64, reset: Reset) -> End {
+    fn exhaustion(self, capacity: u64, reset: Reset) -> Exhaustion {
         let rate = format!("{}/{}", self.count, self.unit);
         let seconds = u128::from(capacity) * u128::from(self.unit_seconds) / u128::from(self.count);
         let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
         if reset.days_max().is_some_and(|days| seconds >= u64::from(days) * DAY_SECONDS) {
-            return End { rate, seconds: None, date: None };
+            return Exhaustion { rate, seconds: None, date: None };
         }
         let span = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
         let date = Zoned::now().checked_add(span).ok().map(|end| end.date().to_string());
-        End { rate, seconds: Some(seconds), date }
+        Exhaustion { rate, seconds: Some(seconds), date }
     }
 }
 
 /// In the largest unit that fits twice; years with one decimal.
-fn span(seconds: u64) -> String {
+fn describe_duration(seconds: u64) -> String {
     const YEAR_SECONDS: u64 = 31_556_952;
     const UNITS: [(&str, u64); 3] = [("day", DAY_SECONDS), ("hour", 3_600), ("minute", 60)];
     if seconds >= 2 * YEAR_SECONDS {
         // Tenths before years: dividing the year by ten would drop a fraction of a second each.
         let tenths = seconds / YEAR_SECONDS * 10 + seconds % YEAR_SECONDS * 10 / YEAR_SECONDS;
-        return format!("{}.{} years", grouped(tenths / 10), tenths % 10);
+        return format!("{}.{} years", group_digits(tenths / 10), tenths % 10);
     }
     let fitting = UNITS.into_iter().find(|(_, length)| seconds >= 2 * length);
     let (unit, length) = fitting.unwrap_or(("second", 1));
-    counted(seconds / length, unit)
+    count_of(seconds / length, unit)
 }
 
 #[cfg(test)]
@@ -146,8 +155,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_told_in_the_unit_that_fits() {
-        for (seconds, told) in [
+    fn durations_use_the_largest_unit_that_fits_twice() {
+        for (seconds, text) in [
             (0, "0 seconds"),
             (1, "1 second"),
             (119, "119 seconds"),
@@ -158,7 +167,7 @@ mod tests {
             (86_400_000, "2.7 years"),
             (u64::MAX, "584,554,049,253.8 years"),
         ] {
-            assert_eq!(span(seconds), told);
+            assert_eq!(describe_duration(seconds), text);
         }
     }
 
@@ -173,11 +182,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_start_again_first_do_not_run_out() {
+    fn numbers_do_not_run_out_if_the_period_ends_first() {
         let rate: Rate = "1/s".parse().unwrap();
-        assert_eq!(rate.end(86_399, Reset::Daily).seconds, Some(86_399));
-        assert_eq!(rate.end(86_400, Reset::Daily).seconds, None);
-        assert_eq!(rate.end(86_400, Reset::Never).seconds, Some(86_400));
-        assert_eq!(rate.end(u64::MAX, Reset::Never).date, None, "past the calendar");
+        assert_eq!(rate.exhaustion(86_399, Reset::Daily).seconds, Some(86_399));
+        assert_eq!(rate.exhaustion(86_400, Reset::Daily).seconds, None);
+        assert_eq!(rate.exhaustion(86_400, Reset::Never).seconds, Some(86_400));
+        assert_eq!(rate.exhaustion(u64::MAX, Reset::Never).date, None, "past the calendar");
     }
 }

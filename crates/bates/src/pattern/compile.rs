@@ -19,29 +19,29 @@ pub(super) struct PatternArgs {
     #[arg(value_name = "TEMPLATE")]
     template: String,
 
-    /// In which order positions walk through the space of {seq}
+    /// How positions map to values of {seq}
     #[arg(long, value_enum, default_value_t = OrderArg::Counting)]
     order: OrderArg,
 
     /// The key of a shuffled order: 32, 48 or 64 hexadecimal digits [env: BATES_PATTERN_KEY]
     ///
-    /// A command line is seen by other users of a machine: keep a key that matters in the environment.
+    /// Other users of the machine can see a command line: keep a real key in the environment.
     #[arg(long, value_name = "HEX")]
     key: Option<Secret>,
 
-    /// What is never issued, by a rule set: openg2p or mosip, with limits as in openg2p:sequence_limit=4
+    /// Rules that numbers must pass: openg2p or mosip, with limits as in openg2p:sequence_limit=4
     #[arg(long, value_name = "RULES")]
     reject: Option<DigitRules>,
 
-    /// What is never issued, by a list: digit strings or words that may not occur, in any case
+    /// Digit strings or words that must not occur, in any letter case
     #[arg(long, value_name = "WORD,…", value_delimiter = ',')]
     restrict: Vec<String>,
 
-    /// When the numbering starts again: never, yearly, monthly, daily or fiscal-MM-DD
+    /// When numbering restarts: never, yearly, monthly, daily or fiscal-MM-DD
     #[arg(long, value_name = "RESET", default_value = "never")]
     reset: Reset,
 
-    /// One JSON object a line instead of text
+    /// Print JSON, one object per line
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -75,7 +75,7 @@ impl PatternArgs {
     pub(super) fn compile(&self) -> Result<Pattern> {
         let order = match (self.order, &self.key) {
             (OrderArg::Counting, None) => Order::Counting,
-            (OrderArg::Counting, Some(_)) => bail!("--key is for --order shuffled, which is not asked for"),
+            (OrderArg::Counting, Some(_)) => bail!("--key needs --order shuffled"),
             (OrderArg::Shuffled, Some(Secret(key))) => Order::Shuffled(key.parse::<Key>().context("--key")?),
             (OrderArg::Shuffled, None) => match std::env::var(KEY_VARIABLE) {
                 Ok(key) => Order::Shuffled(key.parse::<Key>().context(KEY_VARIABLE)?),
@@ -85,7 +85,7 @@ impl PatternArgs {
         self.compile_in(order)
     }
 
-    /// Compiles for questions that do not depend on the order: no key is needed.
+    /// Compiles for commands that do not depend on the order: no key is needed.
     pub(super) fn compile_any_order(&self) -> Result<Pattern> {
         match self.order {
             OrderArg::Counting => self.compile_in(Order::Counting),
@@ -104,14 +104,14 @@ impl PatternArgs {
 
     fn point_at(&self, error: &PatternError) -> anyhow::Error {
         let before: String = self.template.chars().take(error.column - 1).collect();
-        let indent = " ".repeat(output::width(&before));
-        anyhow!("{error}\n  {}\n  {indent}^", output::printable(&self.template))
+        let indent = " ".repeat(output::display_width(&before));
+        anyhow!("{error}\n  {}\n  {indent}^", output::sanitize(&self.template))
     }
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ScopeArgs {
-    /// A parameter of the scope; once for each that the template has
+    /// A parameter of the scope; repeat it for each parameter of the template
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = scope::pair)]
     parameters: Vec<(String, String)>,
 
@@ -121,7 +121,7 @@ pub(super) struct ScopeArgs {
 }
 
 impl ScopeArgs {
-    /// A date that the pattern shows and that is not given is today's.
+    /// Uses today's date if none is given.
     pub(super) fn scope_today(mut self, pattern: &Pattern) -> Result<Scope> {
         self.date.get_or_insert_with(|| jiff::Zoned::now().date());
         self.scope(pattern)

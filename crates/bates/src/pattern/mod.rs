@@ -1,4 +1,4 @@
-//! `bates pattern …`: a pattern at work without a server or a store.
+//! `bates pattern`: tries a pattern without a server or a store.
 
 mod capacity;
 mod compile;
@@ -38,24 +38,24 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 /// One long text must not widen the column for all.
 const WIDTH_MAX: usize = 60;
 
-/// Calls `see` with each text and the width of the column of texts, then flushes.
-fn each_text(
+/// Calls `visit` with each text and the width of the column of texts, then flushes.
+fn for_each_text(
     texts: &[String],
     out: &mut Output,
-    mut see: impl FnMut(&mut Output, &str, usize) -> Result<()>,
+    mut visit: impl FnMut(&mut Output, &str, usize) -> Result<()>,
 ) -> Result<()> {
-    let width = texts.iter().map(|text| output::width(text)).max().unwrap_or(0).min(WIDTH_MAX);
+    let width = texts.iter().map(|text| output::display_width(text)).max().unwrap_or(0).min(WIDTH_MAX);
     for text in texts {
         if text == "-" {
-            each_line(out, |out, line| see(out, line, width))?;
+            for_each_line(out, |out, line| visit(out, line, width))?;
         } else {
-            see(out, text, width)?;
+            visit(out, text, width)?;
         }
     }
     out.flush()
 }
 
-fn each_line(out: &mut Output, mut see: impl FnMut(&mut Output, &str) -> Result<()>) -> Result<()> {
+fn for_each_line(out: &mut Output, mut visit: impl FnMut(&mut Output, &str) -> Result<()>) -> Result<()> {
     let mut input = BufReader::new(io::stdin());
     let mut line = Vec::new();
     for number in 1_u64.. {
@@ -74,8 +74,8 @@ fn each_line(out: &mut Output, mut see: impl FnMut(&mut Output, &str) -> Result<
         }
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
-        // A line that is not UTF-8 is reported like any other text that is no identifier.
-        see(out, &String::from_utf8_lossy(text))?;
+        // A line that is not UTF-8 is reported like any other invalid text.
+        visit(out, &String::from_utf8_lossy(text))?;
     }
     Ok(())
 }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use bates_api::Reason;
-use bates_pattern::Parsed;
+use bates_pattern::ParsedIdentifier;
 use clap::Args;
 use serde::Serialize;
 
-use super::{compile::PatternArgs, each_text};
+use super::{compile::PatternArgs, for_each_text};
 use crate::output::{self, Answer, BAD, Output};
 
-/// Read identifiers back: their scope and position
+/// Parse identifiers: print their scope and position
 ///
-/// The rules of --reject and --restrict are not asked: what was issued before a rule came is still read. Exit
-/// code 1 if one of the texts is no identifier of the pattern.
+/// The rules of --reject and --restrict do not apply: an identifier that was issued before a rule was added still
+/// parses. Exit code 1 if a text is not an identifier of the pattern.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates pattern parse '{project}-{type}-{seq}' PROJ-9012-1001 PROJ-9012-1002\n  \
@@ -25,13 +25,13 @@ pub(crate) struct ParseArgs {
     #[command(flatten)]
     pattern: PatternArgs,
 
-    /// The identifiers; - stands for those on standard input, one a line
+    /// The identifiers; - reads them from standard input, one per line
     #[arg(value_name = "TEXT", required = true)]
     texts: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Read<'t> {
+struct ParsedText<'t> {
     text: &'t str,
     position: u64,
     parameters: BTreeMap<&'t str, &'t str>,
@@ -42,7 +42,7 @@ struct Read<'t> {
 }
 
 #[derive(Serialize)]
-struct Unread<'t> {
+struct UnparsedText<'t> {
     text: &'t str,
     error: Reason,
 }
@@ -51,24 +51,27 @@ impl ParseArgs {
     pub(super) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
         let pattern = self.pattern.compile()?;
         let mut answer = Answer::Yes;
-        each_text(&self.texts, out, |out, text, width| match (pattern.parse(text), self.pattern.json) {
+        for_each_text(&self.texts, out, |out, text, width| match (pattern.parse(text), self.pattern.json) {
             (Ok(parsed), false) => writeln!(out, "{}", describe(text, width, &parsed)),
-            (Ok(parsed), true) => out.json(&read(text, &parsed)),
+            (Ok(parsed), true) => out.print_json(&parsed_text(text, &parsed)),
             (Err(error), json) => {
                 answer = Answer::No;
                 if json {
                     let code = error.reason.code().to_owned();
-                    return out.json(&Unread { text, error: Reason { code, message: error.to_string() } });
+                    return out.print_json(&UnparsedText {
+                        text,
+                        error: Reason { code, message: error.to_string() },
+                    });
                 }
-                writeln!(out, "{}  {BAD}not read{BAD:#}: {error}", output::padded(text, width))
+                writeln!(out, "{}  {BAD}not parsed{BAD:#}: {error}", output::pad(text, width))
             }
         })?;
         Ok(answer)
     }
 }
 
-fn describe(text: &str, width: usize, parsed: &Parsed<'_, '_>) -> String {
-    let mut line = format!("{}  position {}", output::padded(text, width), parsed.position());
+fn describe(text: &str, width: usize, parsed: &ParsedIdentifier<'_, '_>) -> String {
+    let mut line = format!("{}  position {}", output::pad(text, width), parsed.position());
     let parameters = parsed.parameters().map(|(name, value)| format!("  {name}={value}"));
     let date = parsed.date().map(|(part, value)| format!("  {} {value}", part.replace('_', " ")));
     line.extend(parameters.chain(date));
@@ -78,8 +81,8 @@ fn describe(text: &str, width: usize, parsed: &Parsed<'_, '_>) -> String {
     line
 }
 
-fn read<'t>(text: &'t str, parsed: &'t Parsed<'_, '_>) -> Read<'t> {
-    Read {
+fn parsed_text<'t>(text: &'t str, parsed: &'t ParsedIdentifier<'_, '_>) -> ParsedText<'t> {
+    ParsedText {
         text,
         position: parsed.position().value(),
         parameters: parsed.parameters().collect(),

@@ -1,4 +1,4 @@
-//! `bates pattern render`: the numbers from a position on.
+//! `bates pattern render`: prints the numbers from a position on.
 
 use anyhow::{Result, anyhow};
 use bates_pattern::{Position, Scope};
@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::compile::{PatternArgs, ScopeArgs};
 use crate::output::{self, Answer, Output};
 
-/// Print the number at a position, and those after it
+/// Print the numbers from a position on
 ///
-/// Positions that --reject or --restrict refuse are skipped, and a note says so. A date that the template
-/// shows and --date does not give is today's.
+/// Skips positions whose numbers --reject or --restrict rejects, and says so in a note. If the template shows a date
+/// and --date is missing, today is used.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates pattern render '{project}-{type}-{seq}' --position 1001 \\\n    \
@@ -19,9 +19,10 @@ use crate::output::{self, Answer, Output};
     bates pattern render '{seq:base62:6}' --position 0 --count 5 --order shuffled \\\n    \
     --key 2b7e151628aed2a6abf7158809cf4f3c\n  \
     bates pattern render 'INV-{date:%Y}-{seq:5}' --position 1 --date 2026-12-31 --reset yearly\n  \
+    bates pattern render 'INV/{period:yy-yy}/{seq:6}' --position 1 --reset fiscal-04-01\n  \
     bates pattern render '{seq:11}{check:verhoeff}' --position 0 --count 3 --reject openg2p")]
 pub(crate) struct RenderArgs {
-    /// The first position, from 0 on
+    /// The first position, 0 or more
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = position)]
     position: Position,
 
@@ -37,7 +38,7 @@ pub(crate) struct RenderArgs {
 }
 
 #[derive(Serialize)]
-struct Rendered<'n> {
+struct RenderedNumber<'n> {
     position: u64,
     number: &'n str,
 }
@@ -51,19 +52,22 @@ impl RenderArgs {
     pub(super) fn run(self, out: &mut Output) -> Result<Answer> {
         let pattern = self.pattern.compile()?;
         let scope = self.scope.scope_today(&pattern)?;
-        let walked = print(out, &scope, self.position, self.count, self.pattern.json)?;
-        if walked.rejected > 0 {
-            let skipped = output::counted(walked.rejected, "position");
-            output::print_note(&format!("{skipped} skipped: the rules reject what is there"));
+        let summary = print(out, &scope, self.position, self.count, self.pattern.json)?;
+        if summary.rejected > 0 {
+            let skipped = output::count_of(summary.rejected, "position");
+            output::print_note(&format!("{skipped} skipped: the rules reject their numbers"));
         }
-        if walked.printed == self.count {
+        if summary.printed == self.count {
             return Ok(Answer::Yes);
         }
-        let found = format!("{} of {} from position {} on", walked.printed, self.count, self.position);
-        let most = output::grouped(REJECTED_MAX);
-        output::print_error(&match walked.next {
-            Some(next) => anyhow!("{found}: the rules reject all {most} before position {next}"),
-            None => anyhow!("{found}: the space ends with position {}", pattern.last()),
+        let printed = format!(
+            "printed {} of {} numbers from position {} on",
+            summary.printed, self.count, self.position
+        );
+        let most = output::group_digits(REJECTED_MAX);
+        output::print_error(&match summary.next {
+            Some(next) => anyhow!("{printed}: the rules reject all {most} positions before {next}"),
+            None => anyhow!("{printed}: the last position is {}", pattern.last()),
         });
         Ok(Answer::No)
     }
@@ -78,46 +82,46 @@ fn window_end(scope: &Scope, first: Position) -> Position {
     Position::new(end).unwrap_or(Position::MAX)
 }
 
-struct Walked {
+struct RenderSummary {
     printed: u64,
     rejected: u64,
     /// `None` at the end of the space.
     next: Option<Position>,
 }
 
-fn print(out: &mut Output, scope: &Scope, first: Position, count: u64, json: bool) -> Result<Walked> {
-    let mut walked = Walked { printed: 0, rejected: 0, next: Some(first) };
+fn print(out: &mut Output, scope: &Scope, first: Position, count: u64, json: bool) -> Result<RenderSummary> {
+    let mut summary = RenderSummary { printed: 0, rejected: 0, next: Some(first) };
     let mut line = Vec::new();
     while let Some(first) =
-        walked.next.filter(|next| walked.printed < count && *next <= scope.pattern().last())
+        summary.next.filter(|next| summary.printed < count && *next <= scope.pattern().last())
     {
         let last = window_end(scope, first);
         let mut walk = scope.accepted(first, last);
-        let printed_before = walked.printed;
-        while walked.printed < count {
+        let printed_before = summary.printed;
+        while summary.printed < count {
             line.clear();
             let Some(position) = walk.next_into(&mut line) else { break };
             print_number(out, position, &mut line, json)?;
-            walked.printed += 1;
-            walked.next = Position::new(position.value() + 1);
+            summary.printed += 1;
+            summary.next = Position::new(position.value() + 1);
         }
-        if walked.printed == printed_before {
-            walked.next = Position::new(last.value() + 1);
+        if summary.printed == printed_before {
+            summary.next = Position::new(last.value() + 1);
             break;
         }
     }
     out.flush()?;
-    walked.next = walked.next.filter(|next| *next <= scope.pattern().last());
-    let end = walked.next.map_or(scope.pattern().last().value() + 1, Position::value);
-    walked.rejected = end.saturating_sub(first.value()) - walked.printed;
-    Ok(walked)
+    summary.next = summary.next.filter(|next| *next <= scope.pattern().last());
+    let end = summary.next.map_or(scope.pattern().last().value() + 1, Position::value);
+    summary.rejected = end.saturating_sub(first.value()) - summary.printed;
+    Ok(summary)
 }
 
 fn print_number(out: &mut Output, position: Position, line: &mut Vec<u8>, json: bool) -> Result<()> {
     if json {
         let number = std::str::from_utf8(line)?;
-        return out.json(&Rendered { position: position.value(), number });
+        return out.print_json(&RenderedNumber { position: position.value(), number });
     }
     line.push(b'\n');
-    out.bytes(line)
+    out.print_bytes(line)
 }

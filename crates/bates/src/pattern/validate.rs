@@ -1,16 +1,16 @@
-//! `bates pattern validate`: whether texts could be identifiers, and everything that speaks against them.
+//! `bates pattern validate`: checks whether texts could be identifiers, and names every reason against them.
 
 use bates_api::{Reason, Verdict};
 use clap::Args;
 
-use super::{compile::PatternArgs, each_text};
-use crate::ask::validate::TextVerdict;
+use super::{compile::PatternArgs, for_each_text};
 use crate::output::{Answer, Output};
+use crate::remote::validate::TextVerdict;
 
-/// Say whether texts could be identifiers of the pattern
+/// Check whether texts could be identifiers of the pattern
 ///
-/// Looks at shape, check characters and rules, and names every rule that is broken. Whether an identifier
-/// was issued is not asked, and no order or key changes the verdict. Exit code 1 if one of them is invalid.
+/// Checks shape, check characters and rules, and names every rule that is broken. Does not check whether an
+/// identifier was issued; order and key make no difference. Exit code 1 if a text is invalid.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates pattern validate '{seq:9}{check:verhoeff}' 5738201964 --reject openg2p\n  \
@@ -20,7 +20,7 @@ pub(crate) struct ValidateArgs {
     #[command(flatten)]
     pattern: PatternArgs,
 
-    /// The texts; - stands for those on standard input, one a line
+    /// The texts; - reads them from standard input, one per line
     #[arg(value_name = "TEXT", required = true)]
     texts: Vec<String>,
 }
@@ -29,7 +29,7 @@ impl ValidateArgs {
     pub(super) fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
         let pattern = self.pattern.compile_any_order()?;
         let mut answer = Answer::Yes;
-        each_text(&self.texts, out, |out, text, width| {
+        for_each_text(&self.texts, out, |out, text, width| {
             let verdict = pattern.validate(text);
             let reasons = verdict.reasons().iter();
             let reasons =

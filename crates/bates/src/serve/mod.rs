@@ -1,39 +1,39 @@
-//! `bates serve`: the numbering server.
+//! `bates serve`: the server.
 
+mod external;
 mod id_pools;
-mod outside;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use bates_core::{Closed, Entry, Machine, Store};
+use bates_core::{Machine, ReleaseReport, SeriesEntry, Store};
 use bates_server::{http, resp};
-use bates_sqlite::Opening;
+use bates_sqlite::OpenMode;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::background::{Background, ticks};
 use crate::config::{Config, ConfigArgs, OpenStore, address_or_off};
-use crate::output::{self, Output, counted};
+use crate::output::{self, Output, count_of};
 
-pub(crate) use outside::{know_pools, start_fillers};
+pub(crate) use external::{open_pools, start_fillers};
 
 /// Idle scopes leave memory after this time.
 const EVICTION_PERIOD: Duration = Duration::from_mins(5);
 
 /// A node sees changes of series by other nodes within this time.
-const FOLLOWING_PERIOD: Duration = Duration::from_secs(1);
+const SYNC_PERIOD: Duration = Duration::from_secs(1);
 
-/// In following periods: five heartbeats within the time after which a node counts as crashed.
-const HEARD_EVERY: u64 = bates_postgres::CRASHED_AFTER.as_secs() / (5 * FOLLOWING_PERIOD.as_secs());
+/// In sync periods: five heartbeats within the time after which a node counts as crashed.
+const HEARTBEAT_EVERY: u64 = bates_postgres::CRASHED_AFTER.as_secs() / (5 * SYNC_PERIOD.as_secs());
 
-/// Hand out numbers over HTTP and the Redis protocol
+/// Issue numbers over HTTP and the Redis protocol
 ///
-/// Needs no configuration: cursors are kept in the data folder, and the built-in series are document, short,
-/// farmer, conversation and counter. Stops on SIGTERM or Ctrl-C, and then gives unused numbers back.
+/// Needs no configuration: cursors are kept in the data folder, and the built-in series are document, short, farmer,
+/// conversation and counter. On SIGTERM or Ctrl-C the server stops and returns unused numbers to the store.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates serve\n  \
@@ -48,16 +48,15 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Where to listen for HTTP, or off [default: 127.0.0.1:8080]
+    /// The listen address for HTTP, or off [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
 
-    /// Where to listen for the Redis protocol, or off [default: 127.0.0.1:6380]
+    /// The listen address for the Redis protocol, or off [default: 127.0.0.1:6380]
     #[arg(long, value_name = "ADDR")]
     resp: Option<String>,
 
-    /// Begin again with an empty store where one was before and its database is gone; on PostgreSQL, make a store
-    /// where the database has none
+    /// Create an empty store: in a data folder whose database is gone, or in a PostgreSQL database without a store
     #[arg(long)]
     new: bool,
 }
@@ -65,8 +64,8 @@ pub(crate) struct ServeArgs {
 impl ServeArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(self.http.as_deref(), self.resp.as_deref())?;
-        let opening = if self.new { Opening::New } else { Opening::First };
-        match config.store.open(opening).await? {
+        let mode = if self.new { OpenMode::New } else { OpenMode::First };
+        match config.store.open(mode).await? {
             OpenStore::Folder(store) => serve(store, config, out).await,
             OpenStore::Postgres(store) => serve(store, config, out).await,
         }
@@ -74,37 +73,37 @@ impl ServeArgs {
 }
 
 async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Result<()> {
-    let machine = config.machine(store).await?;
-    outside::know_documents(&machine, &config)?;
+    let machine = config.open_machine(store).await?;
+    external::open_document_sources(&machine, &config)?;
     id_pools::refuse_unadopted(&machine, &config).await?;
     let (http, resp) = (bind("http", config.http).await?, bind("resp", config.resp).await?);
     if http.is_none() && resp.is_none() {
-        bail!("http and resp are both off: nobody could ask for a number");
+        bail!("http and resp are both off: turn one of them on");
     }
     let stop = stop_signal()?;
-    greet(out, &machine, &config, http.as_ref(), resp.as_ref())?;
+    print_banner(out, &machine, &config, http.as_ref(), resp.as_ref())?;
     let mut tasks = Background::start(&machine, EVICTION_PERIOD, config.retention);
-    tasks.endless.spawn(follow(machine.clone()));
-    if let Some(period) = config.reconcile_every {
+    tasks.endless.spawn(sync_series(machine.clone()));
+    if let Some(period) = config.reconcile_period {
         tasks.endless.spawn(reconcile(machine.clone(), period));
     }
-    outside::start_relays(&mut tasks, &machine, &config)?;
+    external::start_relays(&mut tasks, &machine, &config)?;
     start_fillers(&mut tasks, &machine, &config.pools);
-    outside::tell_undeliverable(&machine).await?;
-    let over_http = http::Settings {
-        openg2p_is_open: config.openg2p_is_open,
+    external::note_undeliverable(&machine).await?;
+    let http_settings = http::Settings {
+        openg2p_is_open: config.openg2p_without_secret,
         ..http::Settings::new(Arc::new(config.access))
     };
-    listen(&machine, over_http, http, resp, stop).await;
+    listen(&machine, http_settings, http, resp, stop).await;
     tasks.stop().await;
-    let Closed { returned, gaps, .. } = machine.close().await;
-    let (returned, gaps) = (counted(returned, "unused number"), counted(gaps, "gap"));
+    let ReleaseReport { returned, gaps, .. } = machine.close().await;
+    let (returned, gaps) = (count_of(returned, "unused number"), count_of(gaps, "gap"));
     output::print_note(&format!("stopped: {returned} given back, {gaps} left"));
     Ok(())
 }
 
-/// Says where the server listens, and lines to try that its series can answer.
-fn greet<S: Store>(
+/// Prints where the server listens, and commands to try with its series.
+fn print_banner<S: Store>(
     out: &mut Output,
     machine: &Machine<S>,
     config: &Config,
@@ -114,7 +113,7 @@ fn greet<S: Store>(
     let address = |listener: Option<&TcpListener>| listener.map(TcpListener::local_addr).transpose();
     let (http, resp) = (address(http)?, address(resp)?);
     let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
-    writeln!(out, "bates {} hands out numbers", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "bates {} is serving numbers", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "  HTTP            {}", address_or_off(http))?;
     writeln!(out, "  Redis protocol  {}", address_or_off(resp))?;
     writeln!(out, "  data            {}", config.store)?;
@@ -122,48 +121,48 @@ fn greet<S: Store>(
     writeln!(out, "try:")?;
     // HTTP shows the series with the fewest parameters, RESP those with keys.
     let (registry, is_open) = (machine.registry(), config.access.is_open());
-    let simple = registry.entries().min_by_key(|entry| entry.parameters().count());
-    let over_http = http.zip(simple).map(|(http, entry)| by_http(entry, http, is_open));
-    let keyed = registry.entries().filter_map(|entry| by_key(entry, resp?, is_open));
-    for line in over_http.into_iter().chain(keyed).take(3) {
+    let simplest = registry.entries().min_by_key(|entry| entry.parameters().count());
+    let http_line = http.zip(simplest).map(|(http, entry)| http_example(entry, http, is_open));
+    let redis_lines = registry.entries().filter_map(|entry| redis_example(entry, resp?, is_open));
+    for line in http_line.into_iter().chain(redis_lines).take(3) {
         writeln!(out, "  {line}")?;
     }
     out.flush()
 }
 
-fn by_http(entry: &Entry, http: SocketAddr, is_open: bool) -> String {
+fn http_example(entry: &SeriesEntry, http: SocketAddr, is_open: bool) -> String {
     let header = if is_open { "" } else { " -H \"Authorization: Bearer $BATES_SECRET\"" };
     let scope: String = entry.parameters().flat_map(|name| ["&", name, "=", "X"]).collect();
     let name = entry.series().name();
     format!("curl -X POST{header} 'http://{http}/v1/series/{name}/next?count=3{scope}'")
 }
 
-fn by_key(entry: &Entry, resp: SocketAddr, is_open: bool) -> Option<String> {
+fn redis_example(entry: &SeriesEntry, resp: SocketAddr, is_open: bool) -> Option<String> {
     let password = if is_open { "" } else { " -a \"$BATES_SECRET\"" };
     let key = entry.key()?.to_string();
     let key = entry.parameters().fold(key, |key, name| key.replace(&format!("{{{name}}}"), "X"));
-    let (command, count) = if entry.counts_plainly() { ("INCR", "") } else { ("LPOP", " 3") };
+    let (command, count) = if entry.is_plain_count() { ("INCR", "") } else { ("LPOP", " 3") };
     Some(format!("redis-cli -p {}{password} {command} {key}{count}", resp.port()))
 }
 
 /// Serves both ports until the signal to stop; requests under way finish.
 async fn listen<S: Store>(
     machine: &Arc<Machine<S>>,
-    over_http: http::Settings,
+    http_settings: http::Settings,
     http: Option<TcpListener>,
     resp: Option<TcpListener>,
     stop: impl Future<Output = ()>,
 ) {
     let (stopping, stopped) = watch::channel(false);
-    let over_resp = resp::Settings::new(over_http.access.clone());
+    let resp_settings = resp::Settings::new(http_settings.access.clone());
     let http = async {
         if let Some(listener) = http {
-            http::serve(listener, machine.clone(), over_http, told(stopped.clone())).await;
+            http::serve(listener, machine.clone(), http_settings, wait_for_stop(stopped.clone())).await;
         }
     };
     let resp = async {
         if let Some(listener) = resp {
-            resp::serve(listener, machine.clone(), over_resp, told(stopped.clone())).await;
+            resp::serve(listener, machine.clone(), resp_settings, wait_for_stop(stopped.clone())).await;
         }
     };
     let stop = async {
@@ -180,7 +179,7 @@ async fn bind(key: &str, address: Option<SocketAddr>) -> Result<Option<TcpListen
     Ok(Some(listener.with_context(|| format!("cannot listen on {key} {address}"))?))
 }
 
-async fn told(mut stopped: watch::Receiver<bool>) {
+async fn wait_for_stop(mut stopped: watch::Receiver<bool>) {
     // A dropped sender also means shutdown.
     let _ = stopped.changed().await;
 }
@@ -190,27 +189,27 @@ async fn reconcile<S: Store>(machine: Arc<Machine<S>>, period: Duration) {
     loop {
         ticks.tick().await;
         if let Err(error) = machine.reconcile(None).await {
-            output::print_note(&format!("gaps could not be looked for: {error}"));
+            output::print_note(&format!("cannot reconcile: {error}"));
         }
     }
 }
 
-/// Follows series that other nodes create, change and retire.
-pub(crate) async fn follow<S: Store>(machine: Arc<Machine<S>>) {
-    let (mut ticks, mut lost) = (ticks(FOLLOWING_PERIOD), None);
+/// Applies what other nodes create, change and retire.
+pub(crate) async fn sync_series<S: Store>(machine: Arc<Machine<S>>) {
+    let (mut ticks, mut lost) = (ticks(SYNC_PERIOD), None);
     for tick in 0_u64.. {
         ticks.tick().await;
-        // A heartbeat: without it, other nodes would take what this node holds in memory for lost.
-        if machine.is_shared() && tick % HEARD_EVERY == 0 {
+        // A heartbeat: without it, other nodes count the numbers that this node holds in memory as lost.
+        if machine.is_shared() && tick % HEARTBEAT_EVERY == 0 {
             let _ = machine.check().await;
         }
-        match machine.follow().await {
-            Ok(followed) => {
+        match machine.sync_series().await {
+            Ok(changes) => {
                 if lost.take().is_some() {
-                    output::print_note("the store can be used again");
+                    output::print_note("the store is available again");
                 }
-                for error in followed.refused {
-                    output::print_note(&format!("cannot follow another node: {error}"));
+                for error in changes.refused {
+                    output::print_note(&format!("cannot apply a change by another node: {error}"));
                 }
             }
             Err(error) => {
@@ -224,7 +223,7 @@ pub(crate) async fn follow<S: Store>(machine: Arc<Machine<S>>) {
     }
 }
 
-/// Listens from the call on, so that no signal is lost after the server has printed that it runs.
+/// Listens from this call on, so that no signal is lost once the banner is printed.
 pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     Ok(async move {

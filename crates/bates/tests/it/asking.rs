@@ -84,7 +84,7 @@ fn a_scope_that_ends_gives_what_is_left_and_says_so() {
     let ask = |arguments: &[&str]| said(&bates(data.path(), &[("BATES_URL", &url)], arguments));
     let (code, out, err) = ask(&["next", "tiny", "-n", "12"]);
     assert_eq!((code, &*out), (1, "1\n2\n3\n4\n5\n6\n7\n8\n9\n"));
-    assert!(err.contains("the scope ends here: 9 of 12 numbers"), "{err}");
+    assert!(err.contains("the scope is exhausted: printed 9 of 12 numbers"), "{err}");
     let (code, out, err) = ask(&["next", "tiny"]);
     assert!(code == 1 && out.is_empty() && err.contains("exhausted"), "{err}");
     assert_eq!(ask(&["peek", "tiny"]).0, 1);
@@ -120,7 +120,7 @@ fn a_floor_is_raised_on_a_stopped_server_and_nothing_below_it_comes() {
     server.stop();
     assert_eq!(
         floor(&["counter", "name=a", "500"]).1,
-        "series \"counter\" in scope name=a: raised from 2 to 500: nothing below 500 is issued any more\n"
+        "series \"counter\" in scope name=a: raised from 2 to 500; no position below 500 is issued again\n"
     );
     assert_eq!(
         floor(&["counter", "name=a", "100"]).1,
@@ -130,8 +130,8 @@ fn a_floor_is_raised_on_a_stopped_server_and_nothing_below_it_comes() {
     for (arguments, words) in [
         (["counter", "name=a", "x"].as_slice(), "no position"),
         (&["counter", "500"], "it needs exactly"),
-        (&["nobody", "500"], "there is no series"),
-        (&["short", "56800235585"], "lies behind 56800235583"),
+        (&["nobody", "500"], "unknown series"),
+        (&["short", "56800235585"], "is past 56800235583"),
     ] {
         let (code, _, err) = floor(arguments);
         assert!(code == 2 && err.contains(words), "{arguments:?}: {err}");
@@ -177,7 +177,7 @@ fn a_configuration_is_written_checked_and_overlaid() {
     assert_eq!(run(&[], &["init"]).0, 0);
     assert_eq!(run(&[], &["check", "--json"]).1, built_in.1, "the file says what is the case without it");
     let (code, _, err) = run(&[], &["init"]);
-    assert!(code == 2 && err.contains("is there already"), "{err}");
+    assert!(code == 2 && err.contains("already exists"), "{err}");
     let overlaid = run(
         &[
             ("BATES_SERIES__DOCUMENT__PROMISE", "ordered"),
@@ -200,14 +200,14 @@ fn a_configuration_is_written_checked_and_overlaid() {
         assert!(overlaid.1.contains(words), "{words} is not in {}", overlaid.1);
     }
     assert!(
-        overlaid.2.contains("BATES_HTPP means nothing") && !overlaid.2.contains("SERVICE"),
+        overlaid.2.contains("unknown variable BATES_HTPP") && !overlaid.2.contains("SERVICE"),
         "{}",
         overlaid.2
     );
     let (code, _, err) = run(&[("BATES_SERIES__SHORT__START", "x"), ("BATES_RESP", "nowhere")], &["check"]);
     assert!(code == 2 && err.contains("2 mistakes"), "{err}");
     assert!(err.contains("BATES_SERIES__SHORT__START: series \"short\": start: invalid type"), "{err}");
-    assert!(err.contains("BATES_RESP: resp: \"nowhere\" is no address"), "{err}");
+    assert!(err.contains("BATES_RESP: resp: invalid address \"nowhere\""), "{err}");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn every_mistake_of_a_file_is_told_with_its_line() {
     );
     for line in [
         "line 2: store: expected sqlite:",
-        "line 3: serie is not known",
+        "line 3: unknown key serie",
         "line 4: secret is empty",
         "line 6: \"Bad\" is no name",
         "line 8: series \"one\": template \"{seq\": column 5",
@@ -241,8 +241,8 @@ fn every_mistake_of_a_file_is_told_with_its_line() {
     assert!(!err.contains("hunter2"), "what may hold a password is not shown: {err}");
     assert!(check("series: [").contains("line 1"), "what is no YAML has a line too");
     assert!(check("- a\n").contains("expected a map"));
-    assert!(check("http: 0.0.0.0:8080\n").contains("anybody could take numbers"));
-    assert!(check("secret: ' a'\n").contains("has spaces around it"));
+    assert!(check("http: 0.0.0.0:8080\n").contains("any client could take numbers"));
+    assert!(check("secret: ' a'\n").contains("without spaces around it"));
     let promises = "series:\n  a: {pattern: \"{seq:4}\", order: shuffled, promise: ordered}\n  b: {pattern: \"{seq:4}\", reject: mosip, promise: gapless}\n";
     let err = check(promises);
     assert!(

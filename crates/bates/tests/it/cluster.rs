@@ -52,7 +52,7 @@ impl Cluster {
             .args(arguments)
             .env("BATES_STORE", self.postgres.url())
             // Nothing is claimed of how fast it is.
-            .env("BATES_STORE_PATIENCE_MS", "60000")
+            .env("BATES_STORE_TIMEOUT_MS", "60000")
             .env("BATES_CONFIG", self.folder.path().join("bates.yaml"))
             .output()
             .unwrap();
@@ -65,7 +65,7 @@ impl Cluster {
         let node = Server::try_node(
             &self.postgres.url(),
             &["--new"],
-            &[("BATES_CONFIG", file.to_str().unwrap()), ("BATES_STORE_PATIENCE_MS", self.patience)],
+            &[("BATES_CONFIG", file.to_str().unwrap()), ("BATES_STORE_TIMEOUT_MS", self.patience)],
         );
         node.unwrap_or_else(|said| panic!("no server: {said}"))
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bates_core::Code;
+use bates_core::ErrorCode;
 
 const HEAD: &str = "# Errors
 
@@ -23,7 +23,7 @@ This page is written from the table in `crates/bates-core/src/code.rs`: `BATES_T
 #[test]
 fn the_page_of_errors_is_the_table_of_the_core() {
     let mut page = HEAD.to_owned();
-    for code in Code::ALL {
+    for code in ErrorCode::ALL {
         let burn = if code.may_burn() { "yes" } else { "no" };
         let (http, resp, exit) = (code.http_status(), code.resp_prefix(), code.exit_code());
         let (meaning, remedy) = (code.meaning(), code.remedy());

@@ -114,7 +114,7 @@ fn a_node_without_its_postgres_goes_on_with_what_it_holds_and_says_that_it_is_no
     let url = cluster.postgres.url();
     // The schema is made by another one: that takes its time.
     Server::node(&url).stop();
-    let impatient = [("BATES_STORE_PATIENCE_MS", "300")];
+    let impatient = [("BATES_STORE_TIMEOUT_MS", "300")];
     let node = Server::try_node(&url, &[], &impatient).unwrap();
     let mut client = Client::connect(node.port).unwrap();
     assert_eq!(node.redis_cli(&["LPOP", "id-pool:P:1"]), "P-1-1001");

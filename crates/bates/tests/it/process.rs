@@ -35,7 +35,7 @@ fn answers_go_to_stdout_and_errors_to_stderr() {
     assert_eq!((code(&ended), &*ended.stdout), (1, b"9\n".as_slice()));
     let skipped = run(&["render", "{seq:3}", "--position", "0", "--reject", "openg2p"]);
     assert_eq!((code(&skipped), &*skipped.stdout), (0, b"201\n".as_slice()));
-    assert_eq!(skipped.stderr, b"note: 201 positions skipped: the rules reject what is there\n");
+    assert_eq!(skipped.stderr, b"note: 201 positions skipped: the rules reject their numbers\n");
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn standard_input_is_answered_line_by_line() {
     input.write_all(b"INV-\xff\r\n\x1b[2J\nINV-9").unwrap();
     drop(input);
     let rest: Vec<String> = answers.map(Result::unwrap).collect();
-    assert!(rest[0].starts_with("INV-\u{fffd}  not read"), "{rest:?}");
-    assert!(rest[1].starts_with("\u{fffd}[2J  not read"), "no escape reaches a terminal: {rest:?}");
+    assert!(rest[0].starts_with("INV-\u{fffd}  not parsed"), "{rest:?}");
+    assert!(rest[1].starts_with("\u{fffd}[2J  not parsed"), "no escape reaches a terminal: {rest:?}");
     assert_eq!(rest[2], "INV-9  position 9");
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }

@@ -124,7 +124,7 @@ fn a_series_that_becomes_gapless_under_load_is_so_from_then_on_and_reports_no_lo
     let made = r#"{"pattern":"{seq}","key":"made:{name}"}"#;
     let cluster = Cluster::start();
     // Nothing is claimed of how fast it is.
-    let patient = [("BATES_STORE_PATIENCE_MS", "60000")];
+    let patient = [("BATES_STORE_TIMEOUT_MS", "60000")];
     let node = || Server::try_node(&cluster.postgres.url(), &["--new"], &patient).unwrap();
     let nodes: Vec<Server> = (0..2).map(|_| node()).collect();
     assert_eq!(ask(nodes[0].http, "PUT", "/v1/series/made", made).0, 201);

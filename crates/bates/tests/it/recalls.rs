@@ -54,7 +54,10 @@ fn a_risk_that_is_accepted_is_told_and_what_the_node_held_is_uncertain() {
     still.signal("STOP");
     let (is_done, said) = floor(&cluster, "1000", &["--wait", "1", "--accept-risk"]);
     assert!(is_done, "{said}");
-    assert!(said.contains("may come twice") && said.contains(&format!("process {}", still.pid())), "{said}");
+    assert!(
+        said.contains("may be issued twice") && said.contains(&format!("process {}", still.pid())),
+        "{said}"
+    );
     assert_eq!(other.redis_cli(&["INCR", "ticket:a"]), "1000");
     assert_eq!(
         cluster.query("SELECT first, last, reason FROM bates.lost ORDER BY first"),
@@ -214,7 +217,7 @@ fn numbers_below_a_floor_that_a_client_holds_are_named_and_the_floor_refused() {
     let (is_done, said) = cluster.bates(&["floor", "ticket", "name=b", "1000"]);
     assert!(is_done, "it holds nothing of that scope: {said}");
     let (is_done, said) = floor(&cluster, "1000", &["--wait", "60", "--accept-risk"]);
-    assert!(is_done && said.contains(id) && said.contains("may come twice"), "{said}");
+    assert!(is_done && said.contains(id) && said.contains("may be issued twice"), "{said}");
     let back = format!("/v1/leases/{id}/return");
     assert_eq!(ask(node.http, "POST", &back, r#"{"unused":[]}"#).0, 200);
     let (is_done, said) = floor(&cluster, "2000", &["--wait", "60"]);

@@ -81,6 +81,6 @@ fn an_old_copy_that_is_put_back_while_no_node_runs_repeats_nothing_above_the_flo
     postgres.put_back(&copy).unwrap();
     raise(&postgres.url());
     // Nothing is claimed of how fast the copy is opened.
-    let patient = [("BATES_STORE_PATIENCE_MS", "60000")];
+    let patient = [("BATES_STORE_TIMEOUT_MS", "60000")];
     issue(&Server::try_node(&postgres.url(), &[], &patient).unwrap(), 300, &mut issued);
 }

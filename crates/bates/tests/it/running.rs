@@ -63,7 +63,7 @@ impl Server {
 
     /// A node of whose speed nothing is claimed.
     pub(crate) fn node(store: &str) -> Self {
-        let patient = [("BATES_STORE_PATIENCE_MS", "20000")];
+        let patient = [("BATES_STORE_TIMEOUT_MS", "20000")];
         Self::try_node(store, &["--new"], &patient).unwrap_or_else(|said| panic!("no server: {said}"))
     }
 

@@ -71,20 +71,23 @@ fn tokens_are_read_from_the_file_and_the_environment_and_mistakes_are_told_with_
         ("tokens: 7", "line 1: tokens: expected a map of names"),
         ("tokens:\n  a: sesame", "line 2: tokens: a: expected a map with secret or secret_file"),
         ("tokens:\n  a: { secrets: sesame }", "line 2: tokens: a: expected a map with secret or secret_file"),
-        ("tokens:\n  a: {}", "line 2: tokens: a: it has neither secret nor secret_file"),
+        ("tokens:\n  a: {}", "line 2: tokens: a: expected secret or secret_file"),
         ("tokens:\n  a: { secret: \"\" }", "line 2: tokens: a: secret is empty"),
-        ("tokens:\n  a: { secret: \" sesame\" }", "line 2: tokens: a: secret has spaces around it"),
+        (
+            "tokens:\n  a: { secret: \" sesame\" }",
+            "line 2: tokens: a: secret must be visible ASCII without spaces around it",
+        ),
         ("tokens:\n  a: { secret_file: /nowhere }", "line 2: tokens: a: secret_file: cannot read /nowhere"),
-        ("tokens:\n  a: { secret: s, secret_file: t }", "secret and secret_file are both given"),
-        ("tokens:\n  default: { secret: s }", "line 2: tokens: \"default\" is no name for a token"),
-        ("tokens:\n  10.0.0.7: { secret: s }", "is no name for a token"),
+        ("tokens:\n  a: { secret: s, secret_file: t }", "expected secret or secret_file, not both"),
+        ("tokens:\n  default: { secret: s }", "line 2: tokens: invalid name \"default\""),
+        ("tokens:\n  10.0.0.7: { secret: s }", "tokens: invalid name"),
         (
             "tokens:\n  a: { secret: sesame }\n  b: { secret: sesame }",
-            "line 3: tokens: b: its secret is that of a: nobody could tell them apart",
+            "line 3: tokens: b: same secret as a: each token needs its own",
         ),
         (
             "secret: sesame\ntokens:\n  a: { secret: sesame }",
-            "line 3: tokens: a: its secret is that of the shared secret",
+            "line 3: tokens: a: same secret as the shared one",
         ),
     ] {
         let (code, said) = checked(text, &[]);
@@ -95,18 +98,21 @@ fn tokens_are_read_from_the_file_and_the_environment_and_mistakes_are_told_with_
 #[test]
 fn an_audit_is_told_and_a_wrong_one_refused_with_its_line() {
     let series = |audit: &str| format!("series:\n  n:\n    pattern: \"{{seq}}\"\n    audit: {audit}\n");
-    assert!(checked(&series("true"), &[]).1.contains("who took which numbers is kept for ever"));
-    assert!(checked(&series("{ retention_hours: 9600 }"), &[]).1.contains("is kept for 9,600 hours"));
+    assert!(
+        checked(&series("true"), &[])
+            .1
+            .contains("records who took which numbers, and keeps the records forever")
+    );
+    assert!(
+        checked(&series("{ retention_hours: 9600 }"), &[]).1.contains("keeps the records for 9,600 hours")
+    );
     assert!(!checked(&series("false"), &[]).1.contains("who took"));
     for (audit, told) in [
         (
             "maybe",
             "line 4: series \"n\": audit: invalid type: string \"maybe\", expected true, false, or a map",
         ),
-        (
-            "{ retention_hours: 0 }",
-            "line 4: series \"n\": audit: retention_hours is 0; it may be 1 to 876000",
-        ),
+        ("{ retention_hours: 0 }", "line 4: series \"n\": audit: retention_hours is 0; expected 1 to 876000"),
         ("{ keep: 1 }", "unknown field `keep`, expected `retention_hours`"),
     ] {
         let (code, said) = checked(&series(audit), &[]);

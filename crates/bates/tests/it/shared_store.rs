@@ -25,7 +25,7 @@ fn tables_are_made_once_shown_before_and_needed_to_serve() {
     assert!(plan.contains("CREATE TABLE bates.cursor") && plan.ends_with("COMMIT;\n"), "{plan}");
     let refused = Server::try_node(&url, &[], &[]).err().unwrap();
     assert!(refused.contains("holds no Bates store"), "to show is not to make: {refused}");
-    assert!(said(&bates(&url, &["migrate"])).contains("is a store now"));
+    assert!(said(&bates(&url, &["migrate"])).contains("created the tables of"));
     assert!(said(&bates(&url, &["migrate"])).contains("is up to date"));
     assert_eq!(said(&bates(&url, &["migrate", "--plan"])), "");
     let node = Server::try_node(&url, &[], &[]).unwrap();
@@ -78,7 +78,7 @@ fn a_password_comes_from_many_places_and_is_shown_in_none() {
             let output = Command::new(env!("CARGO_BIN_EXE_bates"))
                 .env_remove("PGPASSWORD")
                 .env("BATES_STORE", store)
-                .env("BATES_STORE_PATIENCE_MS", "100")
+                .env("BATES_STORE_TIMEOUT_MS", "100")
                 .envs(variables.iter().copied())
                 .args([command])
                 .output()
@@ -86,7 +86,7 @@ fn a_password_comes_from_many_places_and_is_shown_in_none() {
             assert!(!said(&output).contains("hunter2"), "{command}: {}", said(&output));
             assert!(command == "check" || !output.status.success());
             let is_away = command != "check" && store.ends_with("127.0.0.1:1/numbers");
-            let is_wrong_call = said(&output).contains("is given too");
+            let is_wrong_call = said(&output).contains("already holds a password");
             assert!(!is_away || is_wrong_call || output.status.code() == Some(3), "{}", said(&output));
         }
     }
@@ -96,7 +96,7 @@ fn a_password_comes_from_many_places_and_is_shown_in_none() {
         .output()
         .unwrap();
     assert!(
-        said(&both).contains("holds a password, and store_password_file is given too"),
+        said(&both).contains("already holds a password: remove it, or remove store_password_file"),
         "{}",
         said(&both)
     );
@@ -122,7 +122,7 @@ fn an_installation_moves_to_postgres_and_back_and_numbering_goes_on() {
     assert!(refused.contains("in use by another process"), "{refused}");
     server.stop();
     let told = moved(&from, &url);
-    assert!(told.contains("6 series with 3 scopes, 0 documents and 0 idempotency keys are moved"), "{told}");
+    assert!(told.contains("moved 6 series with 3 scopes, 0 documents and 0 idempotency keys"), "{told}");
     let left =
         Server::try_start(Command::new(env!("CARGO_BIN_EXE_bates")), &data, "127.0.0.1:0").err().unwrap();
     assert!(left.contains("was left for"), "{left}");
@@ -135,7 +135,7 @@ fn an_installation_moves_to_postgres_and_back_and_numbering_goes_on() {
     assert!(again.contains("was left for"), "what was issued since is not written over: {again}");
     // Away from PostgreSQL while a node runs: it stops issuing by itself.
     let told = moved(&url, &to);
-    assert!(told.contains("6 series with 3 scopes, 0 documents and 0 idempotency keys are moved"), "{told}");
+    assert!(told.contains("moved 6 series with 3 scopes, 0 documents and 0 idempotency keys"), "{told}");
     let refused = node.redis_cli(&["INCR", "counter:a"]);
     assert!(refused.contains("was left for"), "{refused}");
     node.stop();

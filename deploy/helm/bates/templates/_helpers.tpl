@@ -72,8 +72,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- if $series -}}
 {{- $_ := set $config "series" $series -}}
 {{- end -}}
-{{- if .Values.openg2p.open -}}
-{{- $_ := set $config "openg2p_open" true -}}
+{{- if .Values.openg2p.withoutSecret -}}
+{{- $_ := set $config "openg2p_without_secret" true -}}
 {{- end -}}
 {{- $text := toYaml $config -}}
 {{- if regexMatch "://[^/\\s@]*:[^/\\s@]+@" $text -}}

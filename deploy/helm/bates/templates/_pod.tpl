@@ -86,8 +86,8 @@ volumeMounts:
 {{ include "bates.storeVariable" (dict "name" .Values.store.postgres.secretName "key" .Values.store.postgres.secretKey) }}
 - name: BATES_STORE_CONNECTIONS
   value: {{ .Values.store.postgres.connections | quote }}
-- name: BATES_STORE_PATIENCE_MS
-  value: {{ .Values.store.postgres.patienceMs | quote }}
+- name: BATES_STORE_TIMEOUT_MS
+  value: {{ .Values.store.postgres.timeoutMs | quote }}
 {{- end }}
 {{- range $name, $token := .Values.tokens }}
 - name: {{ printf "BATES_TOKENS__%s__SECRET" ($name | upper) }}

@@ -15,35 +15,35 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::document::{Claim, Claimed, Outcomes, Settlement, Sink, Undelivered, Verdict};
+use crate::document::{ClaimRequest, Claimed, DeliveryError, DeliveryOutcomes, Settlement, Sink, Verdict};
 use crate::machine::Machine;
 use crate::runtime::Runtime;
-use crate::series::Entry;
+use crate::series::SeriesEntry;
 use crate::store::{Store, StoreError};
-use pace::{Breaker, JITTER, Pace, Poll};
+use pace::{BatchSize, Breaker, JITTER, PollInterval};
 
 const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 
 /// With more calls for numbers under way than this, deliveries wait.
-const FLOOD: usize = 500;
+const BUSY_CALLS: usize = 500;
 
 /// How long a claim lasts. A sink must answer earlier, or the outcome is unknown.
-pub const CLAIM_LASTS: Duration = Duration::from_secs(30);
+pub const CLAIM_TTL: Duration = Duration::from_secs(30);
 
 /// How much longer the store keeps a claim, so that its outcome is written before another node takes it.
-const SETTLING: Duration = Duration::from_secs(2);
+const SETTLE_MARGIN: Duration = Duration::from_secs(2);
 
 /// How long a lane waits for a flood to pass before it takes its turn.
-const YIELD: Duration = Duration::from_secs(2);
+const BUSY_PAUSE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
 pub struct RelaySettings {
     /// A document that failed this often is dead.
-    pub tries_max: u32,
+    pub attempts_max: u32,
     /// A delivery that takes longer may happen twice.
-    pub claim_lasts: Duration,
+    pub claim_ttl: Duration,
     /// How long a batch may take after a stop was asked for. After that its outcome is unknown.
-    pub stop_lasts: Duration,
+    pub stop_timeout: Duration,
     pub lanes: usize,
     /// How often to look for documents that other nodes wrote or that failed before. Less often while notices arrive.
     pub poll: Duration,
@@ -52,9 +52,9 @@ pub struct RelaySettings {
 impl Default for RelaySettings {
     fn default() -> Self {
         Self {
-            tries_max: 5,
-            claim_lasts: CLAIM_LASTS,
-            stop_lasts: Duration::from_secs(5),
+            attempts_max: 5,
+            claim_ttl: CLAIM_TTL,
+            stop_timeout: Duration::from_secs(5),
             lanes: 2,
             poll: Duration::from_secs(1),
         }
@@ -63,12 +63,12 @@ impl Default for RelaySettings {
 
 pub struct Relay<S> {
     machine: Arc<Machine<S>>,
-    entry: Arc<Entry>,
+    entry: Arc<SeriesEntry>,
     sink: Box<dyn Sink>,
     settings: RelaySettings,
     breaker: Mutex<Breaker>,
-    pace: Mutex<Pace>,
-    poll: Mutex<Poll>,
+    pace: Mutex<BatchSize>,
+    poll: Mutex<PollInterval>,
     /// Held by the one lane that probes a sink which took nothing.
     probing: tokio::sync::Mutex<()>,
 }
@@ -76,11 +76,11 @@ pub struct Relay<S> {
 impl<S: Store> Relay<S> {
     pub fn new(
         machine: Arc<Machine<S>>,
-        entry: Arc<Entry>,
+        entry: Arc<SeriesEntry>,
         sink: Box<dyn Sink>,
         settings: RelaySettings,
     ) -> Self {
-        let poll = Mutex::new(Poll::each(settings.poll));
+        let poll = Mutex::new(PollInterval::each(settings.poll));
         let (breaker, pace, probing) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
         Self { machine, entry, sink, settings, breaker, pace, poll, probing }
     }
@@ -102,14 +102,14 @@ impl<S: Store> Relay<S> {
     async fn lane(&self, mut stopped: watch::Receiver<bool>) {
         while !*stopped.borrow() {
             // Callers wait for numbers, not for deliveries: in a flood numbers go first.
-            if self.machine.dispenser.calls_under_way() > FLOOD {
-                self.runtime().sleep(YIELD).await;
+            if self.machine.dispenser.calls_under_way() > BUSY_CALLS {
+                self.runtime().sleep(BUSY_PAUSE).await;
             }
             let pause = self.breaker.lock().pause();
             let is_done = match pause {
                 None => {
                     let limit = self.pace.lock().limit(self.sink.batch_max());
-                    self.round(limit, stopped.clone()).await.unwrap_or(false)
+                    self.deliver_batch(limit, stopped.clone()).await.unwrap_or(false)
                 }
                 Some(pause) => {
                     tokio::select! {
@@ -121,11 +121,11 @@ impl<S: Store> Relay<S> {
             };
             if !is_done {
                 let store = self.machine.store();
-                let pause = self.poll.lock().pause(store.is_told(), self.runtime().elapsed());
+                let pause = self.poll.lock().pause(store.receives_notices(), self.runtime().elapsed());
                 tokio::select! {
                     biased;
-                    () = self.entry.has_documents().notified() => {}
-                    () = store.woken(self.entry.series().name()) => {}
+                    () = self.entry.document_notify().notified() => {}
+                    () = store.document_notice(self.entry.series().name()) => {}
                     () = self.runtime().sleep(pause) => {}
                     _ = stopped.changed() => return,
                 }
@@ -142,28 +142,33 @@ impl<S: Store> Relay<S> {
         if self.breaker.lock().pause().is_some() {
             self.runtime().sleep(self.runtime().jittered(pause, JITTER)).await;
             // After an error of the store, the next pause and probe follow.
-            let _ = self.round(1, stopped).await;
+            let _ = self.deliver_batch(1, stopped).await;
         }
     }
 
     /// Answers whether there was anything to deliver.
-    async fn round(&self, limit: usize, stopped: watch::Receiver<bool>) -> Result<bool, StoreError> {
-        let lasts = self.settings.claim_lasts + SETTLING;
-        let claim = Claim { series: self.entry.series().name().clone(), limit, bytes: BYTES_AT_ONCE, lasts };
+    async fn deliver_batch(&self, limit: usize, stopped: watch::Receiver<bool>) -> Result<bool, StoreError> {
+        let lasts = self.settings.claim_ttl + SETTLE_MARGIN;
+        let claim = ClaimRequest {
+            series: self.entry.series().name().clone(),
+            limit,
+            bytes: BYTES_AT_ONCE,
+            ttl: lasts,
+        };
         let claimed = self.machine.store().claim(claim).await?;
         if claimed.is_empty() {
             return Ok(false);
         }
         let outcomes = self.deliver(&claimed, stopped).await;
-        self.breaker.lock().saw(&outcomes);
+        self.breaker.lock().observe(&outcomes);
         let settled = claimed.iter().zip(outcomes).map(|(claimed, outcome)| Settlement {
-            event: claimed.event,
+            document_id: claimed.document_id,
             attempt: claimed.attempt,
             verdict: self.verdict(claimed.attempt, outcome),
         });
         let settled: Vec<_> = settled.collect();
-        self.poll.lock().saw(&settled, self.runtime().elapsed());
-        self.machine.store().settle(settled).await?;
+        self.poll.lock().observe(&settled, self.runtime().elapsed());
+        self.machine.store().settle_claims(settled).await?;
         Ok(true)
     }
 
@@ -173,16 +178,16 @@ impl<S: Store> Relay<S> {
         &self,
         claimed: &[Claimed],
         stopped: watch::Receiver<bool>,
-    ) -> Vec<Result<(), Undelivered>> {
-        let outcomes = Outcomes::unknown(claimed.len());
+    ) -> Vec<Result<(), DeliveryError>> {
+        let outcomes = DeliveryOutcomes::unknown(claimed.len());
         let ended = tokio::select! {
             biased;
-            ended = self.ended(claimed, &outcomes) => Some(ended),
-            () = self.runtime().sleep(self.settings.claim_lasts) => None,
-            () = self.stop_is_over(stopped) => None,
+            ended = self.run_sink(claimed, &outcomes) => Some(ended),
+            () = self.runtime().sleep(self.settings.claim_ttl) => None,
+            () = self.stop_timed_out(stopped) => None,
         };
-        self.pace.lock().saw(claimed.len(), ended == Some(true));
-        outcomes.known(match ended {
+        self.pace.lock().observe(claimed.len(), ended == Some(true));
+        outcomes.into_results(match ended {
             Some(true) => "the sink ended and told nothing of it",
             Some(false) => "the sink panicked",
             None => "the sink did not answer within the time of its claim, or before the process stopped",
@@ -190,13 +195,13 @@ impl<S: Store> Relay<S> {
     }
 
     /// Waits for a stop, then for `stop_lasts`. A dropped sender also means a stop.
-    async fn stop_is_over(&self, mut stopped: watch::Receiver<bool>) {
+    async fn stop_timed_out(&self, mut stopped: watch::Receiver<bool>) {
         let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
-        self.runtime().sleep(self.settings.stop_lasts).await;
+        self.runtime().sleep(self.settings.stop_timeout).await;
     }
 
     /// Answers `false` if the sink panicked.
-    async fn ended(&self, claimed: &[Claimed], outcomes: &Outcomes) -> bool {
+    async fn run_sink(&self, claimed: &[Claimed], outcomes: &DeliveryOutcomes) -> bool {
         let mut delivering = Box::pin(async { self.sink.deliver_each(claimed, outcomes).await });
         // The delivery is dropped: a sink keeps no state that half a delivery could break for the next one.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {
@@ -206,14 +211,14 @@ impl<S: Store> Relay<S> {
         .await
     }
 
-    fn verdict(&self, attempt: u32, outcome: Result<(), Undelivered>) -> Verdict {
+    fn verdict(&self, attempt: u32, outcome: Result<(), DeliveryError>) -> Verdict {
         let Err(error) = outcome else { return Verdict::Delivered };
         let wait = Duration::from_secs(2_u64.saturating_pow(attempt.min(16)));
-        let again = (attempt < self.settings.tries_max).then(|| self.runtime().jittered(wait, JITTER));
+        let again = (attempt < self.settings.attempts_max).then(|| self.runtime().jittered(wait, JITTER));
         let reason = error.to_string().into();
         match (error, again) {
-            (Undelivered::Unanswered(_), again) => Verdict::Unanswered(again, reason),
-            (_, Some(wait)) => Verdict::Again(wait, reason),
+            (DeliveryError::Unanswered(_), again) => Verdict::Unanswered(again, reason),
+            (_, Some(wait)) => Verdict::RetryAfter(wait, reason),
             (_, None) => Verdict::Dead(reason),
         }
     }

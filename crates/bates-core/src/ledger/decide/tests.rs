@@ -7,24 +7,24 @@ use uuid::Uuid;
 
 use super::super::{KeyState, SeriesBefore};
 use super::*;
-use crate::document::{Content, Idempotency, State};
-use crate::gap::Missing;
-use crate::range::Ranges;
+use crate::document::{DocumentContent, DocumentState, Idempotency};
+use crate::gap::MissingRange;
+use crate::range::RangeSet;
 use crate::scope::ScopeKey;
 
-fn place() -> Place {
-    Place { series: "invoice".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() }
+fn scope_id() -> ScopeId {
+    ScopeId { series: "invoice".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() }
 }
 
 fn positions<const N: usize>(values: [u64; N]) -> Vec<Position> {
     values.into_iter().map(|value| Position::new(value).unwrap()).collect()
 }
 
-fn grant(count: u64, purpose: Purpose) -> Request {
-    Request::Grant(Want {
-        place: place(),
+fn grant(count: u64, purpose: GrantPurpose) -> Request {
+    Request::Grant(GrantRequest {
+        scope_id: scope_id(),
         count,
-        least: count,
+        count_needed: count,
         start: 1,
         end: 101,
         scopes_max: 2,
@@ -34,16 +34,21 @@ fn grant(count: u64, purpose: Purpose) -> Request {
     })
 }
 
-fn range(from: u64, to: u64) -> Lease {
-    Lease::new(from, to).unwrap()
+fn range(from: u64, to: u64) -> PositionRange {
+    PositionRange::new(from, to).unwrap()
 }
 
 fn release(from: u64, to: u64, version: u64) -> Request {
-    Request::Release(Tail { place: place(), lease: range(from, to), version, lost: vec![range(1, 3)] })
+    Request::Release(ReleaseRequest {
+        scope_id: scope_id(),
+        range: range(from, to),
+        version,
+        lost: vec![range(1, 3)],
+    })
 }
 
-fn missing(from: u64, to: u64, reason: Reason) -> Missing {
-    Missing { range: range(from, to), reason }
+fn missing(from: u64, to: u64, reason: GapReason) -> MissingRange {
+    MissingRange { range: range(from, to), reason }
 }
 
 /// A scope whose cursor stands here.
@@ -57,52 +62,53 @@ fn new(scopes: u64) -> ScopeBefore {
 }
 
 fn decided(before: &ScopeBefore, requests: &[Request]) -> Decision {
-    decide(before, &place(), requests, &mut Keys::default())
+    decide(before, &scope_id(), requests, &mut IdempotencyKeys::default())
 }
 
 #[test]
 fn requests_that_wait_together_are_served_one_after_the_other() {
     let requests = [
-        grant(3, Purpose::Issue),
-        grant(2, Purpose::Issue),
-        grant(5, Purpose::HandOut),
-        grant(32, Purpose::Lease),
+        grant(3, GrantPurpose::Issue),
+        grant(2, GrantPurpose::Issue),
+        grant(5, GrantPurpose::HandOut),
+        grant(32, GrantPurpose::Hold),
     ];
     let Decision { outcomes, change } = decided(&new(0), &requests);
     let granted =
-        |from, to, version| Outcome::Grant(Ok(Grant { lease: range(from, to), version, aside: vec![] }));
+        |from, to, version| Outcome::Grant(Ok(Grant { range: range(from, to), version, adopted: vec![] }));
     assert_eq!(outcomes, [granted(1, 4, 1), granted(4, 6, 2), granted(6, 11, 3), granted(11, 43, 4)]);
     assert_eq!((change.cursor, change.is_new), (Some(Cursor { next: 43, version: 4 }), true));
-    assert_eq!((change.issued, change.leased), (vec![range(1, 6)], vec![range(11, 43)]));
+    assert_eq!((change.issued, change.held), (vec![range(1, 6)], vec![range(11, 43)]));
     assert_eq!(change.held_from, Some(7));
 }
 
 #[test]
 fn what_is_granted_to_a_pool_is_apart_from_what_the_process_holds() {
-    let requests = [grant(5, Purpose::Pool), grant(5, Purpose::Pool), grant(200, Purpose::Pool)];
+    let requests =
+        [grant(5, GrantPurpose::Pool), grant(5, GrantPurpose::Pool), grant(200, GrantPurpose::Pool)];
     let change = decided(&at(11, 3), &requests).change;
     assert_eq!(change.pooled, [range(11, 16), range(16, 21), range(21, 101)], "a part is of use");
-    assert_eq!((change.leased, change.issued, change.used_to), (vec![], vec![], None));
+    assert_eq!((change.held, change.issued, change.used_to), (vec![], vec![], None));
 }
 
 #[test]
 fn a_request_that_does_not_fit_is_refused_and_later_ones_are_served() {
     let requests = [
-        grant(7, Purpose::Issue),
-        grant(4, Purpose::Issue),
-        grant(9, Purpose::Lease),
-        grant(1, Purpose::Lease),
+        grant(7, GrantPurpose::Issue),
+        grant(4, GrantPurpose::Issue),
+        grant(9, GrantPurpose::Hold),
+        grant(1, GrantPurpose::Hold),
     ];
     let Decision { outcomes, change } = decided(&at(95, 7), &requests);
     let refused = |left| Outcome::Grant(Err(GrantError::Exhausted { left, elsewhere: false }));
     assert_eq!((&outcomes[0], &outcomes[3]), (&refused(6), &refused(0)));
-    assert_eq!((change.issued, change.leased), (vec![range(95, 99)], vec![range(99, 101)]));
+    assert_eq!((change.issued, change.held), (vec![range(95, 99)], vec![range(99, 101)]));
     assert_eq!(change.cursor, Some(Cursor { next: 101, version: 9 }), "a refusal writes nothing");
 }
 
 #[test]
 fn a_scope_too_many_and_a_series_that_was_never_pinned_write_nothing() {
-    let request = [grant(1, Purpose::Lease)];
+    let request = [grant(1, GrantPurpose::Hold)];
     let full = decided(&new(2), &request);
     assert_eq!(full.outcomes, [Outcome::Grant(Err(GrantError::TooManyScopes(2)))]);
     let unknown = decided(&ScopeBefore::default(), &request);
@@ -112,13 +118,13 @@ fn a_scope_too_many_and_a_series_that_was_never_pinned_write_nothing() {
 
 #[test]
 fn a_range_is_released_only_where_its_holder_left_the_cursor() {
-    let requests = [release(10, 33, 1), release(10, 33, 1), grant(5, Purpose::Lease)];
+    let requests = [release(10, 33, 1), release(10, 33, 1), grant(5, GrantPurpose::Hold)];
     let Decision { outcomes, change } = decided(&ScopeBefore { held_from: Some(9), ..at(33, 1) }, &requests);
-    assert_eq!(outcomes[0], Outcome::Release(Ok(Surrendered::Returned)));
-    assert_eq!(outcomes[1], Outcome::Release(Ok(Surrendered::Gap)), "not twice");
+    assert_eq!(outcomes[0], Outcome::Release(Ok(ReleaseOutcome::Returned)));
+    assert_eq!(outcomes[1], Outcome::Release(Ok(ReleaseOutcome::Gap)), "not twice");
     assert_eq!(change.cursor, Some(Cursor { next: 15, version: 3 }), "what came back is granted again");
-    assert_eq!((change.released_to, change.leased, change.used_to), (Some(33), vec![range(10, 15)], Some(7)));
-    let lost = [(1, 3), (1, 3), (10, 33)].map(|(from, to)| missing(from, to, Reason::LeaseLost));
+    assert_eq!((change.released_to, change.held, change.used_to), (Some(33), vec![range(10, 15)], Some(7)));
+    let lost = [(1, 3), (1, 3), (10, 33)].map(|(from, to)| missing(from, to, GapReason::LeaseLost));
     assert_eq!(change.lost, lost, "what cannot go back is lost");
 }
 
@@ -131,23 +137,28 @@ fn what_is_held_ends_with_a_release_unless_it_was_granted_later() {
 
 #[test]
 fn what_a_crashed_process_held_is_lost_with_the_next_move_and_once() {
-    let crashed = Ranges::of([range(5, 9)]);
+    let crashed = RangeSet::of([range(5, 9)]);
     let before = ScopeBefore { crashed, ..at(9, 2) };
-    let change = decided(&before, &[grant(1, Purpose::HandOut), grant(1, Purpose::HandOut)]).change;
-    assert_eq!(change.lost, [missing(5, 9, Reason::CrashSkip)]);
-    assert!(decided(&before, &[grant(200, Purpose::HandOut)]).change.is_empty(), "a refusal writes nothing");
+    let change = decided(&before, &[grant(1, GrantPurpose::HandOut), grant(1, GrantPurpose::HandOut)]).change;
+    assert_eq!(change.lost, [missing(5, 9, GapReason::CrashSkip)]);
+    assert!(
+        decided(&before, &[grant(200, GrantPurpose::HandOut)]).change.is_empty(),
+        "a refusal writes nothing"
+    );
 }
 
 #[test]
 fn a_floor_loses_what_it_passes_and_a_lower_one_changes_nothing() {
-    let Decision { outcomes, change } =
-        decided(&at(9, 2), &[Request::RaiseFloor(20), Request::RaiseFloor(15), grant(1, Purpose::Issue)]);
+    let Decision { outcomes, change } = decided(
+        &at(9, 2),
+        &[Request::RaiseFloor(20), Request::RaiseFloor(15), grant(1, GrantPurpose::Issue)],
+    );
     let raised = Cursor { next: 20, version: 3 };
     assert_eq!(outcomes[..2], [Outcome::RaiseFloor(Ok(raised)), Outcome::RaiseFloor(Ok(raised))]);
-    assert_eq!(change.lost, [missing(9, 20, Reason::FloorRaised)]);
+    assert_eq!(change.lost, [missing(9, 20, GapReason::FloorRaised)]);
     assert_eq!((change.issued, change.cursor), (vec![range(20, 21)], Some(Cursor { next: 21, version: 4 })));
     let new = decided(&new(7), &[Request::RaiseFloor(5)]).change;
-    assert_eq!((new.is_new, new.lost), (true, vec![missing(1, 5, Reason::FloorRaised)]));
+    assert_eq!((new.is_new, new.lost), (true, vec![missing(1, 5, GapReason::FloorRaised)]));
     let unknown = decided(&ScopeBefore::default(), &[Request::RaiseFloor(5)]).outcomes;
     assert_eq!(unknown, [Outcome::RaiseFloor(Err(StoreError::UnknownSeries("invoice".into())))]);
 }
@@ -157,81 +168,81 @@ fn adopted_positions_are_granted_to_no_one_from_the_same_batch_on() {
     let requests = [
         Request::Adopt(positions([3, 9, 11, 12])),
         release(8, 9, 2),
-        grant(2, Purpose::HandOut),
-        grant(3, Purpose::Lease),
+        grant(2, GrantPurpose::HandOut),
+        grant(3, GrantPurpose::Hold),
     ];
     let Decision { outcomes, change } = decided(&at(9, 2), &requests);
     assert_eq!(outcomes[0], Outcome::Adopt(Ok(1)), "one of them was granted before");
     assert_eq!(
         outcomes[1],
-        Outcome::Release(Ok(Surrendered::Gap)),
+        Outcome::Release(Ok(ReleaseOutcome::Gap)),
         "the range could hold an adopted position"
     );
     let short = Outcome::Grant(Err(GrantError::Exhausted { left: 1, elsewhere: false }));
     assert_eq!(outcomes[2], short, "only position 10 is free before the next adopted one");
-    let spanned = Grant { lease: range(9, 15), version: 4, aside: positions([9, 11, 12]) };
+    let spanned = Grant { range: range(9, 15), version: 4, adopted: positions([9, 11, 12]) };
     assert_eq!(outcomes[3], Outcome::Grant(Ok(spanned)), "a lease reaches over them");
-    assert_eq!((change.adopted, change.forgets_pool_server), (positions([3, 9, 11, 12]), true));
+    assert_eq!((change.adopted, change.resets_pool_server), (positions([3, 9, 11, 12]), true));
 }
 
 #[test]
 fn a_node_that_knows_an_older_promise_is_refused() {
     let before = ScopeBefore { promise: Some(Promise::Gapless), ..at(5, 1) };
-    let mut request = grant(1, Purpose::Lease);
-    if let Request::Grant(want) = &mut request {
-        want.promise = Some(Promise::Unique);
+    let mut request = grant(1, GrantPurpose::Hold);
+    if let Request::Grant(request) = &mut request {
+        request.promise = Some(Promise::Unique);
     }
     let Decision { outcomes, change } = decided(&before, &[request]);
     let refused = StoreError::PromiseChanged { series: "invoice".into(), pinned: Promise::Gapless };
     assert_eq!((outcomes, change.is_empty()), (vec![Outcome::Grant(Err(refused.into()))], true));
 }
 
-fn document(key: &str, digest: u8, end: u64) -> Assign {
+fn document(key: &str, digest: u8, end: u64) -> AssignRequest {
     let pattern = Pattern::compile("I-{seq}", Options::default()).unwrap();
-    Assign {
-        place: place(),
+    AssignRequest {
+        scope_id: scope_id(),
         start: 1,
         end,
         scopes_max: 2,
         promise: None,
         scope: Arc::new(pattern.scope::<&str, &str>([], None).unwrap()),
-        event: Uuid::now_v7(),
+        document_id: Uuid::now_v7(),
         idempotency: Some(Idempotency { caller: "c".into(), key: key.into(), digest: [digest; 32] }),
-        content: Content::Document("{}".into()),
-        audit: None,
+        content: DocumentContent::Document("{}".into()),
+        audit_stamp: None,
     }
 }
 
-fn keys(documents: &[Assign], states: Vec<KeyState>) -> Keys {
-    let mut keys = Keys::default();
+fn keys(documents: &[AssignRequest], states: Vec<KeyState>) -> IdempotencyKeys {
+    let mut keys = IdempotencyKeys::default();
     for document in documents {
         keys.add(document);
     }
     keys.learn(states).unwrap()
 }
 
-fn assigned(
+fn assignment(
     before: &ScopeBefore,
-    documents: &[Assign],
-    keys: &mut Keys,
-) -> (Vec<Result<Assigned, AssignError>>, ScopeChange) {
+    documents: &[AssignRequest],
+    keys: &mut IdempotencyKeys,
+) -> (Vec<Result<Assignment, AssignError>>, ScopeChange) {
     let requests: Vec<Request> =
         documents.iter().map(|assign| Request::Assign(Box::new(assign.clone()))).collect();
-    let Decision { outcomes, change } = decide(before, &place(), &requests, keys);
-    let assigned = outcomes
+    let Decision { outcomes, change } = decide(before, &scope_id(), &requests, keys);
+    let assignment = outcomes
         .into_iter()
-        .map(|outcome| if let Outcome::Assign(assigned) = outcome { assigned } else { panic!() });
-    (assigned.collect(), change)
+        .map(|outcome| if let Outcome::Assign(assignment) = outcome { assignment } else { panic!() });
+    (assignment.collect(), change)
 }
 
 #[test]
 fn a_key_twice_in_a_batch_takes_one_position() {
     let documents = [document("k", 1, 9), document("other", 1, 9), document("k", 1, 9), document("k", 2, 9)];
     let mut keys = keys(&documents, vec![KeyState::New, KeyState::New]);
-    let (answers, change) = assigned(&new(0), &documents, &mut keys);
+    let (answers, change) = assignment(&new(0), &documents, &mut keys);
     let first = answers[0].clone().unwrap();
     assert_eq!((&*first.number, first.is_new), ("I-1", true));
-    assert_eq!(answers[2], Ok(Assigned { is_new: false, ..first }), "the same number, and not a new one");
+    assert_eq!(answers[2], Ok(Assignment { is_new: false, ..first }), "the same number, and not a new one");
     assert_eq!(answers[3], Err(AssignError::KeyReused));
     assert_eq!(change.issued, [range(1, 3)]);
     assert!(keys.unused().is_empty() && keys.reused().is_empty());
@@ -240,17 +251,17 @@ fn a_key_twice_in_a_batch_takes_one_position() {
 #[test]
 fn a_used_key_is_answered_where_the_scope_is_exhausted_or_one_too_many() {
     let document = document("k", 1, 3);
-    let before = Assigned {
-        event: Uuid::nil(),
+    let before = Assignment {
+        document_id: Uuid::nil(),
         position: Position::MIN,
         number: "I-1".into(),
-        state: State::Dead,
+        state: DocumentState::Dead,
         is_new: true,
     };
     for scope in [at(3, 2), new(2)] {
         let mut keys = keys(std::slice::from_ref(&document), vec![KeyState::Used([1; 32], before.clone())]);
-        let (answers, change) = assigned(&scope, std::slice::from_ref(&document), &mut keys);
-        assert_eq!(answers, [Ok(Assigned { is_new: false, ..before.clone() })]);
+        let (answers, change) = assignment(&scope, std::slice::from_ref(&document), &mut keys);
+        assert_eq!(answers, [Ok(Assignment { is_new: false, ..before.clone() })]);
         assert_eq!((change.cursor, keys.unused().len()), (None, 0), "and takes no position");
     }
 }
@@ -259,12 +270,12 @@ fn a_used_key_is_answered_where_the_scope_is_exhausted_or_one_too_many() {
 fn a_key_whose_document_was_removed_takes_no_number_and_another_try_is_not_advised() {
     let document = document("k", 1, 9);
     let mut keys = keys(std::slice::from_ref(&document), vec![KeyState::Lost]);
-    let (answers, change) = assigned(&new(0), std::slice::from_ref(&document), &mut keys);
+    let (answers, change) = assignment(&new(0), std::slice::from_ref(&document), &mut keys);
     let lost = StoreError::KeyLost { series: "invoice".into(), key: "k".into() };
     assert_eq!(answers, [Err(AssignError::from(lost.clone()))]);
     assert!(change.issued.is_empty());
-    let code = crate::IssueError::of_grant(&place(), 1, 9, lost.into()).code();
-    assert_eq!((code, code.http_status(), code.may_burn()), (crate::Code::UNKNOWN_DOCUMENT, 404, false));
+    let code = crate::IssueError::from_grant(&scope_id(), 1, 9, lost.into()).code();
+    assert_eq!((code, code.http_status(), code.may_burn()), (crate::ErrorCode::UNKNOWN_DOCUMENT, 404, false));
 }
 
 /// The first request with the key does not fit, and the next one does.
@@ -272,16 +283,16 @@ fn a_key_whose_document_was_removed_takes_no_number_and_another_try_is_not_advis
 fn a_key_whose_first_request_is_refused_goes_to_the_next_or_does_not_stay() {
     let documents = [document("k", 1, 5), document("k", 2, 9), document("gone", 1, 5)];
     let mut keys = keys(&documents, vec![KeyState::New, KeyState::New]);
-    let (answers, _) = assigned(&at(5, 4), &documents, &mut keys);
+    let (answers, _) = assignment(&at(5, 4), &documents, &mut keys);
     assert_eq!(answers[0], Err(AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false })));
-    assert_eq!(answers[1].as_ref().map(|assigned| assigned.position.value()), Ok(5));
+    assert_eq!(answers[1].as_ref().map(|assignment| assignment.position.value()), Ok(5));
     let [(key, used)] = &*keys.reused() else { panic!("one was") };
-    assert_eq!((&*key.text, used.digest, used.event), ("k", [2; 32], documents[1].event));
+    assert_eq!((&*key.text, used.digest, used.document_id), ("k", [2; 32], documents[1].document_id));
     assert_eq!(keys.unused().iter().map(|key| &*key.text).collect::<Vec<_>>(), ["gone"]);
 }
 
 #[test]
 fn a_key_that_the_store_does_not_know_takes_nothing() {
-    let (answers, change) = assigned(&new(0), &[document("k", 1, 9)], &mut Keys::default());
+    let (answers, change) = assignment(&new(0), &[document("k", 1, 9)], &mut IdempotencyKeys::default());
     assert!(answers[0].is_err() && change.is_empty());
 }

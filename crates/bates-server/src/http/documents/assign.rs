@@ -1,4 +1,4 @@
-//! `POST /v1/series/{series}/documents`: a number for a document, which is stored for delivery in the same commit.
+//! `POST /v1/series/{series}/documents`: numbers a document, and stores it for delivery in the same commit.
 
 use axum::Json;
 use axum::body::Body;
@@ -6,40 +6,42 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bates_api::{Assignment, Day, DocumentRequest, Parameters, is_idempotency_key};
-use bates_core::{Assigned, Code, Content, Entry, Idempotency, Machine, Store};
+use bates_api as api;
+use bates_api::{Day, DocumentRequest, Parameters, is_idempotency_key};
+use bates_core::{Assignment, DocumentContent, ErrorCode, Idempotency, Machine, SeriesEntry, Store};
 use sha2::{Digest, Sha256};
 
 use super::lines;
 use crate::Caller;
-use crate::http::ask;
 use crate::http::problem::Problem;
+use crate::http::request;
 use crate::http::routes::{Context, Series};
 
-/// For a document and its scope.
+/// The whole request: a document and its scope.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
-pub(in crate::http) struct Sender {
+/// The caller of a request, with the idempotency key of the request.
+pub(in crate::http) struct KeyedCaller {
     pub(super) caller: Caller,
     pub(super) key: Option<String>,
 }
 
-impl<C: Send + Sync> FromRequestParts<C> for Sender {
+impl<C: Send + Sync> FromRequestParts<C> for KeyedCaller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &C) -> Result<Self, Problem> {
-        let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(|| Caller::at(None));
+        let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(|| Caller::from_address(None));
         let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Self { caller, key: None }) };
-        let bad = |_| Problem::new(Code::BAD_ARGUMENTS, "Idempotency-Key is not ASCII");
-        let text = value.to_str().map_err(bad)?.trim();
-        // It may be quoted, as a string of structured fields.
+        let not_ascii = |_| Problem::new(ErrorCode::BAD_ARGUMENTS, "the header Idempotency-Key is not ASCII");
+        let text = value.to_str().map_err(not_ascii)?.trim();
+        // The key may be quoted: a string in the syntax of structured header fields.
         let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
         Ok(Self { caller, key: Some(text.to_owned()) })
     }
 }
 
-impl Sender {
-    /// The key of a request, and the digest of all that it asks for, whatever the order of its fields.
+impl KeyedCaller {
+    /// The key of a request, and a digest of its content that does not depend on the order of its fields.
     pub(super) fn idempotency(
         &self,
         scope: &Parameters,
@@ -47,79 +49,81 @@ impl Sender {
         content: &str,
     ) -> Result<Option<Idempotency>, Problem> {
         let Some(key) = &self.key else { return Ok(None) };
-        let bad = |error: serde_json::Error| Problem::new(Code::BAD_DOCUMENT, error.to_string());
-        let content: serde_json::Value = serde_json::from_str(content).map_err(bad)?;
+        let bad_document =
+            |error: serde_json::Error| Problem::new(ErrorCode::BAD_DOCUMENT, error.to_string());
+        let content: serde_json::Value = serde_json::from_str(content).map_err(bad_document)?;
         if !is_idempotency_key(key) {
-            let detail = "an idempotency key has 1 to 255 visible characters of ASCII";
-            return Err(Problem::new(Code::BAD_ARGUMENTS, detail));
+            let detail = "the idempotency key is invalid: it has 1 to 255 printable ASCII characters";
+            return Err(Problem::new(ErrorCode::BAD_ARGUMENTS, detail));
         }
         let mut parameters: Vec<_> = scope.iter().collect();
         parameters.sort_unstable();
-        let asked = serde_json::json!([parameters, date.map(|date| date.to_string()), content]);
-        let digest = Sha256::digest(asked.to_string()).into();
-        Ok(Some(Idempotency { caller: self.caller.owner().into(), key: key.as_str().into(), digest }))
+        let request = serde_json::json!([parameters, date.map(|date| date.to_string()), content]);
+        let digest = Sha256::digest(request.to_string()).into();
+        Ok(Some(Idempotency { caller: self.caller.key_owner().into(), key: key.as_str().into(), digest }))
     }
 
-    pub(super) async fn number<S: Store>(
+    pub(super) async fn assign<S: Store>(
         &self,
         machine: &Machine<S>,
-        entry: &Entry,
+        entry: &SeriesEntry,
         request: &DocumentRequest,
-    ) -> Result<Assigned, Problem> {
+    ) -> Result<Assignment, Problem> {
         let document = request.document.get();
         if document == "null" {
-            return Err(Problem::new(Code::BAD_DOCUMENT, "document is null"));
+            return Err(Problem::new(ErrorCode::BAD_DOCUMENT, "document is null: send any other JSON value"));
         }
         let idempotency = self.idempotency(&request.scope, request.date, document)?;
         let parameters: Vec<_> = request.scope.iter().collect();
-        let name = ask::name(&parameters, request.date);
-        let content = Content::Document(document.into());
-        Ok(machine.assign(entry, name, content, idempotency, self.caller.who()).await?)
+        let params = request::scope_params(&parameters, request.date);
+        let content = DocumentContent::Document(document.into());
+        Ok(machine.assign(entry, params, content, idempotency, self.caller.name()).await?)
     }
 }
 
 /// Number a document and store it for delivery
 ///
-/// Number and document are stored in one commit; the relay delivers it to the sink of the series. With an
-/// `Idempotency-Key` the same request gets the same number, for ever. With `Content-Type: application/x-ndjson` every
-/// line is such a request, with an optional `key`, and the answer is a line for each, in order: the number or an
-/// `error`. A key in the head of such a request stands for each line with `:` and the number of the line behind it.
+/// The number and the document are stored in one commit; the relay delivers the document to the sink of the series. The
+/// same request with the same `Idempotency-Key` always gets the same number. With `Content-Type: application/x-ndjson`,
+/// each line is such a request with an optional `key`, and the response has one line for each, in order: the number or an
+/// `error`. A line without `key` uses the `Idempotency-Key` header followed by `:` and its line number.
 #[utoipa::path(post, path = "/v1/series/{series}/documents", tag = "documents",
-    params(("series" = String, Path, description = "The name of a series", example = "document"),
-        ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this request")),
+    params(("series" = String, Path, description = "The name of the series", example = "document"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A key chosen by the caller, which identifies this request")),
     request_body(content((DocumentRequest = "application/json"), (String = "application/x-ndjson"))),
-    responses((status = 202, description = "It has a number and will be delivered", body = Assignment),
-        (status = 200, description = "The same request had this number already; or an answer for each line", content((Assignment = "application/json"), (String = "application/x-ndjson"))),
+    responses((status = 202, description = "The document has a number and will be delivered", body = api::Assignment),
+        (status = 200, description = "The number of an earlier request with the same key; or, for many lines, one answer per line", content((api::Assignment = "application/json"), (String = "application/x-ndjson"))),
         (status = "default", description = "No number was issued", body = bates_api::Problem, content_type = "application/problem+json")))]
-pub(crate) async fn assign<S: Store>(
+pub(crate) async fn number_document<S: Store>(
     context: Context<S>,
     Series(entry): Series,
-    sender: Sender,
+    caller: KeyedCaller,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    if is_lines(&headers) {
-        return lines::answer(context, entry, sender, body);
+    if is_ndjson(&headers) {
+        return lines::respond(context, entry, caller, body);
     }
-    let body = ask::bytes(body, DOCUMENT_BYTES_MAX, context.body_timeout).await?;
-    let request: DocumentRequest = ask::json(&body)?;
+    let body = request::read_body(body, DOCUMENT_BYTES_MAX, context.body_timeout).await?;
+    let request: DocumentRequest = request::parse_json(&body)?;
     if request.key.is_some() {
         return Err(Problem::new(
-            Code::BAD_BODY,
-            "the key of a single document is the head's Idempotency-Key",
+            ErrorCode::BAD_BODY,
+            "key is only for lines: send the key of a single document as the header Idempotency-Key",
         ));
     }
-    let assigned = sender.number(&context.machine, &entry, &request).await?;
-    let status = if assigned.is_new { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok((status, Json(spell_assignment(&assigned))).into_response())
+    let assignment = caller.assign(&context.machine, &entry, &request).await?;
+    let status = if assignment.is_new { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok((status, Json(to_api_assignment(&assignment))).into_response())
 }
 
-pub(super) fn spell_assignment(Assigned { event, number, state, .. }: &Assigned) -> Assignment {
-    Assignment { id: number.to_string(), event: event.to_string(), state: state.name().to_owned() }
+pub(super) fn to_api_assignment(assignment: &Assignment) -> api::Assignment {
+    let Assignment { document_id, number, state, .. } = assignment;
+    api::Assignment { id: number.to_string(), event: document_id.to_string(), state: state.name().to_owned() }
 }
 
-fn is_lines(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    kind.eq_ignore_ascii_case(b"application/x-ndjson") || kind.eq_ignore_ascii_case(b"application/jsonl")
+fn is_ndjson(headers: &HeaderMap) -> bool {
+    let value = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let media_type = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    [&b"application/x-ndjson"[..], b"application/jsonl"].iter().any(|it| media_type.eq_ignore_ascii_case(it))
 }

@@ -1,5 +1,5 @@
-//! A stream of documents in, a stream of numbers out, in order. Must never hold more than some lines and some
-//! megabytes, however long the stream is.
+//! Numbers a stream of documents, one per line, and answers with a stream of numbers in the same order. Must never hold
+//! more than a few thousand lines and some megabytes, however long the stream is.
 
 use std::io;
 use std::pin::pin;
@@ -10,105 +10,112 @@ use axum::body::{Body, BodyDataStream, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bates_api::{DocumentRequest, LineAnswer};
-use bates_core::{Code, Entry, Store};
+use bates_core::{ErrorCode, SeriesEntry, Store};
 use bytes::BytesMut;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::assign::{DOCUMENT_BYTES_MAX, Sender, spell_assignment};
-use crate::http::ask;
+use super::assign::{DOCUMENT_BYTES_MAX, KeyedCaller, to_api_assignment};
 use crate::http::problem::Problem;
+use crate::http::request;
 use crate::http::routes::Context;
 
-/// Lines of one stream that are numbered together, and share commits.
-const LINES_AT_ONCE: usize = 2_048;
-/// Lines of all streams that are numbered together. Fewer than callers may wait for the store, so that streams do not
-/// crowd out single documents.
-pub(crate) const LINES_OF_ALL: usize = 4_096;
-/// Of lines that are being numbered.
-const BYTES_AT_ONCE: usize = 16 * 1024 * 1024;
-/// Lines that are being numbered, or whose answers are not read yet.
-const SLOTS: usize = 2 * LINES_AT_ONCE;
-const ANSWERS_AT_ONCE: usize = 512;
+/// Lines of one stream that are numbered concurrently and share commits.
+const STREAM_LINES_MAX: usize = 2_048;
+/// Lines of all streams that are numbered concurrently. Fewer than the callers that may wait for the store, so that
+/// streams do not crowd out single documents.
+pub(crate) const SERVER_LINES_MAX: usize = 4_096;
+/// Bytes of the lines of one stream that are being numbered.
+const STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Lines of one stream that are being numbered, or whose answers the client has not read yet.
+const UNREAD_LINES_MAX: usize = 2 * STREAM_LINES_MAX;
+/// Answers that are joined into one chunk of the response.
+const CHUNK_ANSWERS_MAX: usize = 512;
+/// Leaves room for `:` and the line number.
+const STREAM_KEY_BYTES_MAX: usize = 200;
 
-pub(super) fn answer<S: Store>(
+pub(super) fn respond<S: Store>(
     context: Context<S>,
-    entry: Arc<Entry>,
-    sender: Sender,
+    entry: Arc<SeriesEntry>,
+    caller: KeyedCaller,
     body: Body,
 ) -> Result<Response, Problem> {
-    if sender.key.as_ref().is_some_and(|key| key.len() > 200) {
-        return Err(Problem::new(Code::BAD_ARGUMENTS, "the key of a stream has at most 200 characters"));
+    if let Some(key) = caller.key.as_ref().filter(|key| key.len() > STREAM_KEY_BYTES_MAX) {
+        let length = key.len();
+        let detail = format!(
+            "the header Idempotency-Key has {length} characters; with lines the maximum is {STREAM_KEY_BYTES_MAX}"
+        );
+        return Err(Problem::new(ErrorCode::BAD_ARGUMENTS, detail));
     }
-    let lines = lines(body.into_data_stream(), context.body_timeout, context.turns.clone());
-    let sender = Arc::new(sender);
+    let lines = read_lines(body.into_data_stream(), context.body_timeout, context.line_permits.clone());
+    let caller = Arc::new(caller);
     let answers = lines.map(move |line| {
-        let (context, entry, sender) = (context.clone(), entry.clone(), sender.clone());
+        let (context, entry, caller) = (context.clone(), entry.clone(), caller.clone());
         async move {
-            let Line { number, text, slot, held } = line?;
-            let answer = one(&context, &entry, &sender, number, text).await;
-            drop(held);
-            Ok(Answer { line: answer, _slot: slot })
+            let Line { number, text, unread_permit, numbering_permits } = line?;
+            let answer = number_line(&context, &entry, &caller, number, text).await;
+            drop(numbering_permits);
+            Ok(Answer { line: answer, _unread_permit: unread_permit })
         }
     });
-    let answers = driven(answers.buffered(LINES_AT_ONCE)).ready_chunks(ANSWERS_AT_ONCE);
-    let answers = answers.flat_map(|answers| stream::iter(joined(answers)));
-    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
-    Ok((kind, Body::from_stream(answers)).into_response())
+    let answers = run_in_task(answers.buffered(STREAM_LINES_MAX)).ready_chunks(CHUNK_ANSWERS_MAX);
+    let chunks = answers.flat_map(|answers| stream::iter(join_answers(answers)));
+    let content_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((content_type, Body::from_stream(chunks)).into_response())
 }
 
-/// The same answers from a task of their own: a caller that stops reading does not hold up calls to the store. The
-/// channel never holds more answers than there are slots.
-fn driven(
+/// Runs the stream in its own task, so that a client that stops reading does not stall calls to the store. The channel
+/// is unbounded, but never holds more than [`UNREAD_LINES_MAX`] answers.
+fn run_in_task(
     answers: impl Stream<Item = io::Result<Answer>> + Send + 'static,
 ) -> impl Stream<Item = io::Result<Answer>> {
-    let (told, waiting) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut answers = pin!(answers);
         loop {
             let answer = tokio::select! {
                 answer = answers.next() => answer,
-                () = told.closed() => return,
+                () = sender.closed() => return,
             };
             let Some(answer) = answer else { return };
             // A closed channel is noticed above.
-            let _ = told.send(answer);
+            let _ = sender.send(answer);
         }
     });
-    stream::unfold(waiting, |mut waiting| async { waiting.recv().await.map(|answer| (answer, waiting)) })
+    stream::unfold(receiver, |mut receiver| async { receiver.recv().await.map(|answer| (answer, receiver)) })
 }
 
-/// Holds its slot until it is read.
 struct Answer {
     line: Vec<u8>,
-    _slot: OwnedSemaphorePermit,
+    /// Released when the answer is sent.
+    _unread_permit: OwnedSemaphorePermit,
 }
 
-async fn one<S: Store>(
+async fn number_line<S: Store>(
     context: &Context<S>,
-    entry: &Entry,
-    Sender { caller, key }: &Sender,
+    entry: &SeriesEntry,
+    KeyedCaller { caller, key }: &KeyedCaller,
     number: u64,
     text: Result<Bytes, Problem>,
 ) -> Vec<u8> {
-    let assigned = async {
-        let mut request: DocumentRequest = ask::json(&text?)?;
+    let assignment = async {
+        let mut request: DocumentRequest = request::parse_json(&text?)?;
         let key = request.key.take().or_else(|| key.as_ref().map(|key| format!("{key}:{number}")));
-        let sender = Sender { caller: caller.clone(), key };
-        sender.number(&context.machine, entry, &request).await
+        let caller = KeyedCaller { caller: caller.clone(), key };
+        caller.assign(&context.machine, entry, &request).await
     };
-    let answer = match assigned.await {
-        Ok(assigned) => LineAnswer::Assignment(spell_assignment(&assigned)),
+    let answer = match assignment.await {
+        Ok(assignment) => LineAnswer::Assignment(to_api_assignment(&assignment)),
         Err(Problem(error)) => LineAnswer::Refusal { line: number, error },
     };
-    let mut line = serde_json::to_vec(&answer).expect("an answer has no keys that are not texts");
+    let mut line = serde_json::to_vec(&answer).expect("all keys of an answer are strings");
     line.push(b'\n');
     line
 }
 
-/// Lines before a break of the stream are answered; then the answer breaks off too.
-fn joined(answers: Vec<io::Result<Answer>>) -> Vec<io::Result<Bytes>> {
+/// If the request breaks off, the complete lines before it are answered, and then the response breaks off as well.
+fn join_answers(answers: Vec<io::Result<Answer>>) -> Vec<io::Result<Bytes>> {
     let mut joined = Vec::new();
     for answer in answers {
         match answer {
@@ -119,68 +126,74 @@ fn joined(answers: Vec<io::Result<Answer>>) -> Vec<io::Result<Bytes>> {
     vec![Ok(joined.into())]
 }
 
-/// A line, counted from 1. It holds its room and its turn until it is numbered.
 struct Line {
+    /// Starts at 1.
     number: u64,
     text: Result<Bytes, Problem>,
-    slot: OwnedSemaphorePermit,
-    held: [OwnedSemaphorePermit; 2],
+    /// Held until the answer is sent.
+    unread_permit: OwnedSemaphorePermit,
+    /// Held until the line is numbered.
+    numbering_permits: [OwnedSemaphorePermit; 2],
 }
 
-struct Reading {
+struct LineReader {
     body: BodyDataStream,
-    patience: Duration,
-    room: Arc<Semaphore>,
-    slots: Arc<Semaphore>,
-    turns: Arc<Semaphore>,
+    timeout: Duration,
+    byte_permits: Arc<Semaphore>,
+    unread_permits: Arc<Semaphore>,
+    line_permits: Arc<Semaphore>,
     buffer: BytesMut,
-    /// The buffer has no line break up to here.
-    seen: usize,
+    /// The first bytes of the buffer, which have no line break.
+    searched: usize,
     number: u64,
-    /// Whether the rest of a long line is being skipped.
+    /// Whether the rest of a line that is too long is being skipped.
     is_too_long: bool,
     is_over: bool,
 }
 
-/// Without empty lines.
-fn lines(
+/// The lines of a body, without empty ones.
+fn read_lines(
     body: BodyDataStream,
-    patience: Duration,
-    turns: Arc<Semaphore>,
+    timeout: Duration,
+    line_permits: Arc<Semaphore>,
 ) -> impl Stream<Item = io::Result<Line>> {
-    let reading = Reading {
+    let reader = LineReader {
         body,
-        patience,
-        room: Arc::new(Semaphore::new(BYTES_AT_ONCE)),
-        slots: Arc::new(Semaphore::new(SLOTS)),
-        turns,
+        timeout,
+        byte_permits: Arc::new(Semaphore::new(STREAM_BYTES_MAX)),
+        unread_permits: Arc::new(Semaphore::new(UNREAD_LINES_MAX)),
+        line_permits,
         buffer: BytesMut::new(),
-        seen: 0,
+        searched: 0,
         number: 0,
         is_too_long: false,
         is_over: false,
     };
-    stream::unfold(reading, |mut reading| async {
-        let line = reading.next().await.transpose()?;
-        reading.is_over |= line.is_err();
-        Some((line, reading))
+    stream::unfold(reader, |mut reader| async {
+        let line = reader.next().await.transpose()?;
+        reader.is_over |= line.is_err();
+        Some((line, reader))
     })
 }
 
-impl Reading {
+impl LineReader {
     async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
-            if let Some(line) = self.cut() {
+            if let Some(line) = self.take_line() {
                 self.number += 1;
                 if line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty()) {
                     continue;
                 }
-                let bytes = line.as_ref().map_or(1, Bytes::len).min(BYTES_AT_ONCE);
-                let room = self.room.clone().acquire_many_owned(u32::try_from(bytes).unwrap_or(1));
-                let room = room.await.map_err(io::Error::other)?;
-                let slot = self.slots.clone().acquire_owned().await.map_err(io::Error::other)?;
-                let turn = self.turns.clone().acquire_owned().await.map_err(io::Error::other)?;
-                return Ok(Some(Line { number: self.number, text: line, slot, held: [room, turn] }));
+                let bytes = line.as_ref().map_or(1, Bytes::len).min(STREAM_BYTES_MAX);
+                let bytes = u32::try_from(bytes).unwrap_or(1);
+                let byte_permit = self.byte_permits.clone().acquire_many_owned(bytes);
+                let byte_permit = byte_permit.await.map_err(io::Error::other)?;
+                let unread_permit = self.unread_permits.clone().acquire_owned();
+                let unread_permit = unread_permit.await.map_err(io::Error::other)?;
+                let line_permit = self.line_permits.clone().acquire_owned();
+                let line_permit = line_permit.await.map_err(io::Error::other)?;
+                let numbering_permits = [byte_permit, line_permit];
+                return Ok(Some(Line { number: self.number, text: line, unread_permit, numbering_permits }));
             }
             if self.is_over {
                 return Ok(None);
@@ -189,33 +202,38 @@ impl Reading {
         }
     }
 
-    fn cut(&mut self) -> Option<Result<Bytes, Problem>> {
-        let end = self.buffer[self.seen..].iter().position(|byte| *byte == b'\n').map(|at| self.seen + at);
+    fn take_line(&mut self) -> Option<Result<Bytes, Problem>> {
+        let offset = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
+        let end = offset.map(|offset| self.searched + offset);
         let line = match end {
             Some(end) => {
                 let mut line = self.buffer.split_to(end + 1);
                 line.truncate(end);
                 line
             }
-            // The last line may have no break.
+            // The last line may have no line break.
             None if self.is_over && (!self.buffer.is_empty() || self.is_too_long) => self.buffer.split(),
             None => {
-                self.seen = self.buffer.len();
-                if self.seen > DOCUMENT_BYTES_MAX {
-                    (self.seen, self.is_too_long) = (0, true);
+                self.searched = self.buffer.len();
+                if self.searched > DOCUMENT_BYTES_MAX {
+                    (self.searched, self.is_too_long) = (0, true);
                     self.buffer.clear();
                 }
                 return None;
             }
         };
-        self.seen = 0;
+        self.searched = 0;
         let is_too_long = std::mem::take(&mut self.is_too_long) || line.len() > DOCUMENT_BYTES_MAX;
         let too_long = || format!("the line has more than {DOCUMENT_BYTES_MAX} bytes");
-        Some(if is_too_long { Err(Problem::new(Code::TOO_LARGE, too_long())) } else { Ok(line.freeze()) })
+        Some(if is_too_long {
+            Err(Problem::new(ErrorCode::TOO_LARGE, too_long()))
+        } else {
+            Ok(line.freeze())
+        })
     }
 
     async fn read(&mut self) -> io::Result<()> {
-        match timeout(self.patience, self.body.next()).await {
+        match timeout(self.timeout, self.body.next()).await {
             Ok(Some(Ok(bytes))) => self.buffer.extend_from_slice(&bytes),
             Ok(Some(Err(error))) => return Err(io::Error::other(error)),
             Ok(None) => self.is_over = true,

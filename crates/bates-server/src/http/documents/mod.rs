@@ -1,4 +1,4 @@
-//! Documents and reservations: numbered one by one or as a stream of lines, looked up, and decided on.
+//! Documents and reservations: numbering them one by one or as a stream of lines, finding them, and acting on them.
 
 mod assign;
 mod lines;
@@ -6,6 +6,6 @@ mod outbox;
 mod reserve;
 
 pub(super) use assign::*;
-pub(super) use lines::LINES_OF_ALL;
+pub(super) use lines::SERVER_LINES_MAX;
 pub(super) use outbox::*;
 pub(super) use reserve::*;

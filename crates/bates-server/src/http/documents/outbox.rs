@@ -1,65 +1,69 @@
-//! `/v1/documents/{id}` and `/v1/outbox`: what became of documents, and decisions about them.
+//! `/v1/documents/{id}` and `/v1/outbox`: the status of documents, and actions on them.
 
 use axum::Json;
 use axum::http::Uri;
-use bates_api::{DecisionCount, KnownDocument, OutboxCounts, OutboxPage};
-use bates_core::{Code, Decided, Decision, Document, Filter, SeriesName, State as DocumentState, Store};
+use bates_api::{DecisionCount, DocumentStatus, OutboxCounts, OutboxPage};
+use bates_core::{
+    ActionOutcome, Document, DocumentAction, DocumentFilter, DocumentState, ErrorCode, SeriesName, Store,
+};
 use uuid::Uuid;
 
-use crate::http::problem::{Answer, Problem};
-use crate::http::query::{self, ListQuery, cut};
+use crate::http::problem::{JsonResult, Problem};
+use crate::http::query::{self, ListQuery, truncate};
 use crate::http::routes::{Context, Path};
 
-/// See what became of a document
+/// Show the status of a document
 ///
-/// By its number or its event id. A number that several documents have, in scopes that the pattern does not show,
-/// is told apart by `series`, or by the event id.
+/// Finds it by its number or its event id. If several documents have the number, in scopes that the pattern does not
+/// show, add `series` or use the event id.
 #[utoipa::path(get, path = "/v1/documents/{id}", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id", example = "PROJ-9012-1001"),
-        ("series" = Option<String>, Query, description = "The series that the number is of")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document")))]
-pub(crate) async fn document<S: Store>(
+        ("series" = Option<String>, Query, description = "The series of the number")),
+    responses((status = 200, body = DocumentStatus), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document")))]
+pub(crate) async fn find_document<S: Store>(
     context: Context<S>,
     Path(id): Path<String>,
     uri: Uri,
-) -> Answer<KnownDocument> {
-    let document = find(&context, &id, query::only_series(&uri)?).await?;
-    Ok(Json(spell_document(&document)))
+) -> JsonResult<DocumentStatus> {
+    let document = find_only(&context, &id, query::parse_only_series(&uri)?).await?;
+    Ok(Json(to_api_status(&document)))
 }
 
-async fn find<S: Store>(
+/// The document with this number or event id; more than one is an error.
+async fn find_only<S: Store>(
     context: &Context<S>,
     id: &str,
     series: Option<SeriesName>,
 ) -> Result<Document, Problem> {
-    let event: Option<Uuid> = id.parse().ok();
-    let number = event.is_none().then(|| id.into());
-    let filter = Filter { series, event, number, ..Filter::default() };
-    let mut found = context.machine.documents(filter, None, 2).await?;
-    match (found.pop(), found.pop()) {
+    let document_id: Option<Uuid> = id.parse().ok();
+    let number = document_id.is_none().then(|| id.into());
+    let filter = DocumentFilter { series, document_id, number, ..DocumentFilter::default() };
+    let mut documents = context.machine.documents(filter, None, 2).await?;
+    match (documents.pop(), documents.pop()) {
         (Some(document), None) => Ok(document),
-        (None, _) => Err(unknown(id)),
-        (Some(_), Some(_)) => {
-            Err(Problem::new(Code::AMBIGUOUS_NUMBER, format!("several documents have the number {id:?}")))
-        }
+        (None, _) => Err(unknown_document(id)),
+        (Some(_), Some(_)) => Err(Problem::new(
+            ErrorCode::AMBIGUOUS_NUMBER,
+            format!("several documents have the number {id:?}: add the series, or use the event id"),
+        )),
     }
 }
 
-fn unknown(id: &str) -> Problem {
-    Problem::new(Code::UNKNOWN_DOCUMENT, format!("there is no document {:?}", cut(id)))
+fn unknown_document(id: &str) -> Problem {
+    Problem::new(ErrorCode::UNKNOWN_DOCUMENT, format!("there is no document {:?}", truncate(id)))
 }
 
-fn spell_document(document: &Document) -> KnownDocument {
-    let (scope, period) = query::spell_scope(&document.place.scope);
-    KnownDocument {
+fn to_api_status(document: &Document) -> DocumentStatus {
+    let (scope, period) = query::to_api_scope(&document.scope_id.scope);
+    DocumentStatus {
         id: document.number.to_string(),
-        event: document.event.to_string(),
-        series: document.place.series.to_string(),
+        event: document.id.to_string(),
+        series: document.scope_id.series.to_string(),
         scope,
         period,
         position: document.position.value(),
         state: document.state.name().to_owned(),
-        tries: document.tries,
+        tries: document.attempts,
         last_error: document.last_error.as_deref().map(str::to_owned),
         created: document.created.to_string(),
         updated: document.updated.to_string(),
@@ -68,115 +72,133 @@ fn spell_document(document: &Document) -> KnownDocument {
     }
 }
 
-fn filter(query: &mut ListQuery) -> Result<Filter, Problem> {
-    let (series, state) = (query.take_series()?, query.take("state", state)?);
-    query.check_rest(|_| "the query may have series, state, after and limit".to_owned())?;
-    Ok(Filter { series, state, ..Filter::default() })
+fn parse_filter(query: &mut ListQuery) -> Result<DocumentFilter, Problem> {
+    let (series, state) = (query.take_series()?, query.take("state", parse_state)?);
+    query.check_rest(|name| query::unknown_parameter(name, "series, state, after and limit"))?;
+    Ok(DocumentFilter { series, state, ..DocumentFilter::default() })
 }
 
-fn state(text: &str) -> Result<DocumentState, Problem> {
-    DocumentState::named(text).ok_or_else(|| {
-        let known = DocumentState::ALL.map(DocumentState::name).join(", ");
-        query::refuse(format!("there is no such state; there is {known}"))
+fn parse_state(text: &str) -> Result<DocumentState, Problem> {
+    DocumentState::from_name(text).ok_or_else(|| {
+        let states = DocumentState::ALL.map(DocumentState::name).join(", ");
+        query::bad_value("state", text, &format!("is not a state: expected one of {states}"))
     })
 }
 
 /// List documents
 #[utoipa::path(get, path = "/v1/outbox", tag = "documents",
-    params(("series" = Option<String>, Query, description = "Only those of this series"),
-        ("state" = Option<String>, Query, description = "Only those in this state", example = "dead"),
-        ("after" = Option<String>, Query, description = "The `after` of the page before"),
-        ("limit" = Option<usize>, Query, description = "How many; 100 unless said, at most 1,000")),
-    responses((status = 200, body = OutboxPage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(crate) async fn outbox<S: Store>(context: Context<S>, uri: Uri) -> Answer<OutboxPage> {
-    let mut query = ListQuery::of(&uri, query::SMALL)?;
+    params(("series" = Option<String>, Query, description = "Only documents of this series"),
+        ("state" = Option<String>, Query, description = "Only documents in this state", example = "dead"),
+        ("after" = Option<String>, Query, description = "The `after` of the previous page"),
+        ("limit" = Option<usize>, Query, description = "The maximum number of documents: 1 to 1,000, by default 100")),
+    responses((status = 200, body = OutboxPage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
+pub(crate) async fn list_documents<S: Store>(context: Context<S>, uri: Uri) -> JsonResult<OutboxPage> {
+    let mut query = ListQuery::parse(&uri, query::SMALL_PAGE)?;
     let after = query.after(|after| after.parse().ok())?;
-    let found = context.machine.documents(filter(&mut query)?, after, query.limit).await?;
-    let after = query.next(&found, |document| document.event.to_string());
-    Ok(Json(OutboxPage { documents: found.iter().map(spell_document).collect(), after }))
+    let documents = context.machine.documents(parse_filter(&mut query)?, after, query.limit).await?;
+    let after = query.next_after(&documents, |document| document.id.to_string());
+    Ok(Json(OutboxPage { documents: documents.iter().map(to_api_status).collect(), after }))
 }
 
 /// Count documents by series and state
 #[utoipa::path(get, path = "/v1/outbox/counts", tag = "documents",
-    responses((status = 200, body = BTreeMap<String, BTreeMap<String, u64>>, description = "How many of each series are in each state"),
-        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The store fails")))]
-pub(crate) async fn counts<S: Store>(context: Context<S>) -> Answer<OutboxCounts> {
+    responses((status = 200, body = BTreeMap<String, BTreeMap<String, u64>>, description = "The number of documents by series and state"),
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The store failed")))]
+pub(crate) async fn count_documents<S: Store>(context: Context<S>) -> JsonResult<OutboxCounts> {
     let mut counts = OutboxCounts::new();
-    for (series, state, count) in context.machine.tally().await? {
+    for (series, state, count) in context.machine.count_documents().await? {
         counts.entry(series.to_string()).or_default().insert(state.name().to_owned(), count);
     }
     Ok(Json(counts))
 }
 
-/// Deliver a dead document after all, or a pending one at once
+/// Deliver a dead or pending document now
 #[utoipa::path(post, path = "/v1/outbox/{id}/retry", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document, or it is neither dead nor pending")))]
-pub(crate) async fn retry<S: Store>(context: Context<S>, Path(id): Path<String>) -> Answer<KnownDocument> {
-    decide(&context, &id, Decision::Retry).await
+    responses((status = 200, body = DocumentStatus), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document, or it is neither dead nor pending")))]
+pub(crate) async fn retry_document<S: Store>(
+    context: Context<S>,
+    Path(id): Path<String>,
+) -> JsonResult<DocumentStatus> {
+    apply_action(&context, &id, DocumentAction::Retry).await
 }
 
-/// Give up a document: its number is a gap from now on
+/// Abandon a dead or pending document
+///
+/// The server no longer tries to deliver it, and its number becomes a gap.
 #[utoipa::path(post, path = "/v1/outbox/{id}/abandon", tag = "documents",
     params(("id" = String, Path, description = "The number or the event id")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document, it is neither dead nor pending, or it is being delivered just now")))]
-pub(crate) async fn abandon<S: Store>(context: Context<S>, Path(id): Path<String>) -> Answer<KnownDocument> {
-    decide(&context, &id, Decision::Abandon).await
+    responses((status = 200, body = DocumentStatus), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document, it is neither dead nor pending, or it is being delivered")))]
+pub(crate) async fn abandon_document<S: Store>(
+    context: Context<S>,
+    Path(id): Path<String>,
+) -> JsonResult<DocumentStatus> {
+    apply_action(&context, &id, DocumentAction::Abandon).await
 }
 
-/// Deliver all dead documents after all, or those of a series
+/// Deliver all dead documents again
 #[utoipa::path(post, path = "/v1/outbox/retry", tag = "documents",
-    params(("series" = Option<String>, Query, description = "Only those of this series")),
-    responses((status = 200, body = DecisionCount), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(crate) async fn retry_all<S: Store>(context: Context<S>, uri: Uri) -> Answer<DecisionCount> {
-    decide_all(&context, &uri, Decision::Retry).await
+    params(("series" = Option<String>, Query, description = "Only documents of this series")),
+    responses((status = 200, body = DecisionCount), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
+pub(crate) async fn retry_dead_documents<S: Store>(
+    context: Context<S>,
+    uri: Uri,
+) -> JsonResult<DecisionCount> {
+    apply_action_to_dead(&context, &uri, DocumentAction::Retry).await
 }
 
-/// Give up all dead documents, or those of a series
+/// Abandon all dead documents
 #[utoipa::path(post, path = "/v1/outbox/abandon", tag = "documents",
-    params(("series" = Option<String>, Query, description = "Only those of this series")),
-    responses((status = 200, body = DecisionCount), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is wrong")))]
-pub(crate) async fn abandon_all<S: Store>(context: Context<S>, uri: Uri) -> Answer<DecisionCount> {
-    decide_all(&context, &uri, Decision::Abandon).await
+    params(("series" = Option<String>, Query, description = "Only documents of this series")),
+    responses((status = 200, body = DecisionCount), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
+pub(crate) async fn abandon_dead_documents<S: Store>(
+    context: Context<S>,
+    uri: Uri,
+) -> JsonResult<DecisionCount> {
+    apply_action_to_dead(&context, &uri, DocumentAction::Abandon).await
 }
 
-/// Only dead ones, not those that are on their way.
-async fn decide_all<S: Store>(context: &Context<S>, uri: &Uri, decision: Decision) -> Answer<DecisionCount> {
-    let filter = filter(&mut ListQuery::of(uri, query::SMALL)?)?;
-    if filter.state.is_some_and(|state| state != DocumentState::Dead) {
-        return Err(query::refuse("only dead documents are decided about together"));
+/// Never touches pending documents, whose delivery may be under way.
+async fn apply_action_to_dead<S: Store>(
+    context: &Context<S>,
+    uri: &Uri,
+    action: DocumentAction,
+) -> JsonResult<DecisionCount> {
+    let filter = parse_filter(&mut ListQuery::parse(uri, query::SMALL_PAGE)?)?;
+    if let Some(state) = filter.state.filter(|state| *state != DocumentState::Dead) {
+        let problem = "cannot be changed together: only dead documents can";
+        return Err(query::bad_value("state", state.name(), problem));
     }
-    let filter = Filter { state: Some(DocumentState::Dead), ..filter };
-    Ok(Json(DecisionCount { count: context.machine.decide_all(filter, decision).await? }))
+    let filter = DocumentFilter { state: Some(DocumentState::Dead), ..filter };
+    Ok(Json(DecisionCount { count: context.machine.apply_action_to_all(filter, action).await? }))
 }
 
-fn under_way(document: &Document) -> Problem {
+fn delivery_under_way(document: &Document) -> Problem {
     let until = document.due.map_or_else(|| "now".to_owned(), |due| due.to_string());
     let detail = format!(
-        "{:?} is being delivered and may arrive: its claim ends at {until} at the latest; try again when the delivery \
-         has ended",
+        "{:?} is being delivered and may arrive: try again when the delivery has ended, at the latest at {until}",
         document.number
     );
-    Problem::new(Code::DELIVERY_UNDER_WAY, detail)
+    Problem::new(ErrorCode::DELIVERY_UNDER_WAY, detail)
 }
 
-pub(super) async fn decide<S: Store>(
+pub(super) async fn apply_action<S: Store>(
     context: &Context<S>,
     id: &str,
-    decision: Decision,
-) -> Answer<KnownDocument> {
-    let event = match id.parse() {
-        Ok(event) => event,
-        Err(_) => find(context, id, None).await?.event,
+    action: DocumentAction,
+) -> JsonResult<DocumentStatus> {
+    let document_id = match id.parse() {
+        Ok(document_id) => document_id,
+        Err(_) => find_only(context, id, None).await?.id,
     };
-    match context.machine.decide(event, decision).await? {
-        Decided::Done(document) => Ok(Json(spell_document(&document))),
-        Decided::Refused(document) => {
-            let (id, state) = (&document.number, document.state);
-            let detail = format!("{id:?} is {state} already: that cannot be changed");
-            Err(Problem::new(Code::WRONG_STATE, detail))
+    match context.machine.apply_action(document_id, action).await? {
+        ActionOutcome::Done(document) => Ok(Json(to_api_status(&document))),
+        ActionOutcome::Refused(document) => {
+            let (number, state) = (&document.number, document.state);
+            let detail = format!("{number:?} is already {state}, which cannot be changed");
+            Err(Problem::new(ErrorCode::WRONG_STATE, detail))
         }
-        Decided::UnderWay(document) => Err(under_way(&document)),
-        Decided::Unknown => Err(unknown(id)),
+        ActionOutcome::UnderWay(document) => Err(delivery_under_way(&document)),
+        ActionOutcome::Unknown => Err(unknown_document(id)),
     }
 }

@@ -1,81 +1,89 @@
-//! Reservations: a number for a document that the caller saves, confirmed within a time or voided.
+//! Reservations: numbers for documents that the caller saves itself. A reservation is confirmed before its deadline, or
+//! voided.
 
 use std::time::Duration;
 
 use axum::Json;
 use axum::http::StatusCode;
-use bates_api::{KnownDocument, Reservation, ReservationRequest};
-use bates_core::{Code, Content, Decision, Filter, Store};
+use bates_api::{DocumentStatus, Reservation, ReservationRequest};
+use bates_core::{DocumentAction, DocumentContent, DocumentFilter, ErrorCode, Store};
 
-use super::assign::Sender;
-use super::outbox::decide;
-use crate::http::ask::{self, AskOrDefault};
-use crate::http::problem::{Answer, Problem};
+use super::assign::KeyedCaller;
+use super::outbox::apply_action;
+use crate::http::problem::{JsonResult, Problem};
+use crate::http::query::truncate;
+use crate::http::request::{self, OptionalJsonBody};
 use crate::http::routes::{Context, Path, Series};
 
 const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
 /// Reserve a number for a document that you save yourself
 ///
-/// Confirm it once the document is saved, or void it. What is not confirmed in time is voided: a gap with that reason,
-/// and never given again.
+/// Confirm the reservation once the document is saved, or void it. A reservation that is not confirmed before its
+/// deadline is voided: its number becomes a gap with reason `voided`, and is never issued again.
 #[utoipa::path(post, path = "/v1/series/{series}/reservations", tag = "documents",
-    params(("series" = String, Path, description = "The name of a series", example = "document"),
-        ("Idempotency-Key" = Option<String>, Header, description = "What the caller calls this request")),
+    params(("series" = String, Path, description = "The name of the series", example = "document"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A key chosen by the caller, which identifies this request")),
     request_body(content = Option<ReservationRequest>),
-    responses((status = 201, body = Reservation, description = "It is reserved"),
-        (status = 200, body = Reservation, description = "The same request had this number already"),
+    responses((status = 201, body = Reservation, description = "The number is reserved"),
+        (status = 200, body = Reservation, description = "The reservation of an earlier request with the same key"),
         (status = "default", description = "No number was issued", body = bates_api::Problem, content_type = "application/problem+json")))]
-pub(crate) async fn reserve<S: Store>(
+pub(crate) async fn reserve_number<S: Store>(
     context: Context<S>,
     Series(entry): Series,
-    sender: Sender,
-    AskOrDefault(ask): AskOrDefault<ReservationRequest>,
+    caller: KeyedCaller,
+    OptionalJsonBody(request): OptionalJsonBody<ReservationRequest>,
 ) -> Result<(StatusCode, Json<Reservation>), Problem> {
-    let seconds = ask.seconds.unwrap_or(900);
+    let seconds = request.seconds.unwrap_or(900);
     if !(1..=SECONDS_MAX).contains(&seconds) {
-        let detail = format!("a reservation lasts {seconds} seconds; it may be 1 to {SECONDS_MAX}");
-        return Err(Problem::new(Code::BAD_COUNT, detail));
+        let detail = format!("seconds is {seconds}; expected 1 to {SECONDS_MAX}");
+        return Err(Problem::new(ErrorCode::BAD_COUNT, detail));
     }
-    let content = format!(r#"{{"reservation":{seconds}}}"#);
-    let key = sender.idempotency(&ask.scope, ask.date, &content)?;
-    let parameters: Vec<_> = ask.scope.iter().collect();
-    let lasts = Content::Reservation(Duration::from_secs(seconds));
-    let name = ask::name(&parameters, ask.date);
-    let assigned = context.machine.assign(&entry, name, lasts, key, sender.caller.who()).await?;
-    let filter = Filter { event: Some(assigned.event), ..Filter::default() };
-    let kept = context.machine.documents(filter, None, 1).await?.pop();
-    let status = if assigned.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let digest_content = format!(r#"{{"reservation":{seconds}}}"#);
+    let key = caller.idempotency(&request.scope, request.date, &digest_content)?;
+    let parameters: Vec<_> = request.scope.iter().collect();
+    let params = request::scope_params(&parameters, request.date);
+    let content = DocumentContent::Reservation(Duration::from_secs(seconds));
+    let assignment = context.machine.assign(&entry, params, content, key, caller.caller.name()).await?;
+    let filter = DocumentFilter { document_id: Some(assignment.document_id), ..DocumentFilter::default() };
+    let document = context.machine.documents(filter, None, 1).await?.pop();
+    let status = if assignment.is_new { StatusCode::CREATED } else { StatusCode::OK };
     let reservation = Reservation {
-        id: assigned.number.into(),
-        token: assigned.event.to_string(),
-        state: assigned.state.name().to_owned(),
-        deadline: kept.and_then(|kept| kept.due).map(|due| due.to_string()),
+        id: assignment.number.into(),
+        token: assignment.document_id.to_string(),
+        state: assignment.state.name().to_owned(),
+        deadline: document.and_then(|document| document.due).map(|due| due.to_string()),
     };
     Ok((status, Json(reservation)))
 }
 
-/// The document of a reservation is saved
+/// Confirm a reservation: its document is saved
 #[utoipa::path(post, path = "/v1/reservations/{token}/confirm", tag = "documents",
     params(("token" = String, Path, description = "The token of the reservation")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was voided")))]
-pub(crate) async fn confirm<S: Store>(
+    responses((status = 200, body = DocumentStatus), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was voided")))]
+pub(crate) async fn confirm_reservation<S: Store>(
     context: Context<S>,
     Path(token): Path<String>,
-) -> Answer<KnownDocument> {
-    decide(&context, by_token(&token)?, Decision::Confirm).await
+) -> JsonResult<DocumentStatus> {
+    apply_action(&context, check_token(&token)?, DocumentAction::Confirm).await
 }
 
-/// The document of a reservation will not be saved: its number is a gap from now on
+/// Void a reservation: its document will not be saved
+///
+/// The number becomes a gap.
 #[utoipa::path(post, path = "/v1/reservations/{token}/void", tag = "documents",
     params(("token" = String, Path, description = "The token of the reservation")),
-    responses((status = 200, body = KnownDocument), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was confirmed")))]
-pub(crate) async fn void<S: Store>(context: Context<S>, Path(token): Path<String>) -> Answer<KnownDocument> {
-    decide(&context, by_token(&token)?, Decision::Void).await
+    responses((status = 200, body = DocumentStatus), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was confirmed")))]
+pub(crate) async fn void_reservation<S: Store>(
+    context: Context<S>,
+    Path(token): Path<String>,
+) -> JsonResult<DocumentStatus> {
+    apply_action(&context, check_token(&token)?, DocumentAction::Void).await
 }
 
-/// A number is no token: others may know it.
-fn by_token(token: &str) -> Result<&str, Problem> {
-    let unknown = |_| Problem::new(Code::UNKNOWN_DOCUMENT, "this is no token of a reservation");
+/// Refuses a number in place of the token: other callers may know the number.
+fn check_token(token: &str) -> Result<&str, Problem> {
+    let detail = || format!("{:?} is not the token of a reservation", truncate(token));
+    let unknown = |_| Problem::new(ErrorCode::UNKNOWN_DOCUMENT, detail());
     token.parse::<uuid::Uuid>().map(|_| token).map_err(unknown)
 }

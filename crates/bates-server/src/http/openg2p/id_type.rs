@@ -1,37 +1,40 @@
-//! Which series are ID types, and what their names and identifiers look like in a path.
+//! ID types: which series are ID types, and the syntax of their names and IDs in a path.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use bates_core::{Code, Entry, Store};
+use bates_core::{ErrorCode, SeriesEntry, Store};
 use bates_pattern::Check;
 
 use super::envelope::{Failure, UNKNOWN_TYPE};
 use crate::http::routes::Context;
 
-/// The digits of an identifier, if the series is an ID type: shuffled, without parameters, and only digits with a
-/// Verhoeff check digit.
-pub fn length(entry: &Entry) -> Option<usize> {
+/// How many digits an ID has, if the series is an ID type: shuffled, without parameters, and only digits with a Verhoeff
+/// check digit.
+pub fn id_length(entry: &SeriesEntry) -> Option<usize> {
     let (digits, check) = entry.series().pattern().plain_digits()?;
-    let is_one = entry.series().pattern().is_shuffled()
+    let is_id_type = entry.series().pattern().is_shuffled()
         && check == Check::Verhoeff
         && entry.parameters().next().is_none()
         && is_name(entry.series().name().as_str());
-    is_one.then_some(digits)
+    is_id_type.then_some(digits)
 }
 
-pub(super) fn all<S: Store>(context: &Context<S>) -> BTreeMap<String, (Arc<Entry>, usize)> {
+/// Every ID type by its name, with the length of its IDs.
+pub(super) fn list<S: Store>(context: &Context<S>) -> BTreeMap<String, (Arc<SeriesEntry>, usize)> {
     let registry = context.machine.registry();
-    let of = |entry: &Arc<Entry>| Some((entry.series().name().to_string(), (entry.clone(), length(entry)?)));
-    registry.entries().filter_map(of).collect()
+    let id_type = |entry: &Arc<SeriesEntry>| {
+        Some((entry.series().name().to_string(), (entry.clone(), id_length(entry)?)))
+    };
+    registry.entries().filter_map(id_type).collect()
 }
 
-pub(super) async fn named<S: Store>(context: &Context<S>, name: &str) -> Result<Arc<Entry>, Failure> {
-    let found = context.machine.named_anywhere(name).await;
+pub(super) async fn find<S: Store>(context: &Context<S>, name: &str) -> Result<Arc<SeriesEntry>, Failure> {
+    let entry = context.machine.series_or_sync(name).await;
     let unknown = || Failure::new(UNKNOWN_TYPE, format!("there is no ID type {name:?}"));
-    found.filter(|entry| length(entry).is_some()).ok_or_else(unknown)
+    entry.filter(|entry| id_length(entry).is_some()).ok_or_else(unknown)
 }
 
 /// `^[a-z][a-z0-9_]{1,63}$`
@@ -46,30 +49,32 @@ fn is_id(text: &str) -> bool {
     (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-pub(super) struct Named {
+/// The ID type and the ID in a path.
+pub(super) struct IdPath {
     pub(super) id_type: String,
-    /// Empty where the path has none.
+    /// Empty if the path has no ID.
     pub(super) id: String,
 }
 
-impl<C: Send + Sync> FromRequestParts<C> for Named {
+impl<C: Send + Sync> FromRequestParts<C> for IdPath {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, context: &C) -> Result<Self, Failure> {
-        const NAME_RULE: &str = "an ID type is a lower-case letter and 1 to 63 of a-z, 0-9 and _";
-        let refused = |what: &str| Failure::of(Code::BAD_NAME, what);
+        const NAME_RULE: &str =
+            "invalid ID type: expected a lower-case letter followed by 1 to 63 characters of a-z, 0-9 and _";
+        let bad_name = |message: &str| Failure::with_bates_code(ErrorCode::BAD_NAME, message);
         let params = RawPathParams::from_request_parts(parts, context).await;
-        let params = params.map_err(|_| refused("a part of the path is not UTF-8"))?;
-        let mut named = Self { id_type: String::new(), id: String::new() };
+        let params = params.map_err(|_| bad_name("a segment of the path is not UTF-8"))?;
+        let mut path = Self { id_type: String::new(), id: String::new() };
         for (name, value) in &params {
             match name {
-                "id_type" if is_name(value) => value.clone_into(&mut named.id_type),
-                "id" if is_id(value) => value.clone_into(&mut named.id),
-                "id_type" => return Err(refused(NAME_RULE)),
-                _ => return Err(refused("an ID is 1 to 32 digits")),
+                "id_type" if is_name(value) => value.clone_into(&mut path.id_type),
+                "id" if is_id(value) => value.clone_into(&mut path.id),
+                "id_type" => return Err(bad_name(NAME_RULE)),
+                _ => return Err(bad_name("invalid ID: expected 1 to 32 digits")),
             }
         }
-        Ok(named)
+        Ok(path)
     }
 }
 
@@ -78,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_ids_are_those_of_the_contract() {
+    fn names_and_ids_have_the_syntax_of_the_contract() {
         for name in ["ab", "farmer_id", "a1", &"a".repeat(64)] {
             assert!(is_name(name), "{name}");
         }

@@ -1,119 +1,125 @@
-//! Identifiers: one, many, and whether a text could be one.
+//! Issues one ID or many, and validates IDs.
 
 use axum::extract::Extension;
 use axum::http::Uri;
 use bates_api::Reason;
-use bates_core::{By, Code, Numbers, ScopeName, Store};
+use bates_core::{Actor, ErrorCode, Numbers, ScopeParams, Store};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::envelope::{Answer, Envelope, Failure, NONE_NOW};
-use super::id_type::{self, Named};
+use super::envelope::{Envelope, Failure, NO_ID_AVAILABLE, Success};
+use super::id_type::{self, IdPath};
 use crate::Caller;
-use crate::http::ask;
+use crate::http::request;
 use crate::http::routes::Context;
-use crate::http::trace::reasons;
+use crate::http::trace::to_api_reasons;
+use crate::series::truncate;
 
 const BATCH_MAX: u64 = 100_000;
 
-/// An identifier.
+/// An ID.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Issued {
+pub(crate) struct IssuedId {
     #[schema(example = "5738201964")]
     id: String,
 }
 
-/// Identifiers.
+/// Many IDs.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Batch {
-    /// As many as were asked for; fewer where the type is exhausted.
+pub(crate) struct IssuedIds {
+    /// As many IDs as requested, or fewer if the type is exhausted.
     #[schema(example = json!(["5738201964", "2936450178"]))]
     ids: Vec<String>,
 }
 
-/// Whether a text could be an identifier.
+/// Whether an ID is valid.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Validity {
-    /// The text.
+pub(crate) struct IdVerdict {
+    /// The ID.
     #[schema(example = "5738201964")]
     id: String,
-    /// Whether nothing speaks against it.
+    /// Whether the ID is valid.
     valid: bool,
-    /// Everything that does; not there if nothing does.
+    /// Every reason why it is not; absent if it is valid.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<Reason>,
 }
 
 /// Issue one ID
 ///
-/// 404 `IDG-003`: there is no such type. 410 `IDG-002`: its last ID was issued, for ever. 503 `IDG-001`: none just now;
-/// other nodes may hold the last ones, or the store cannot be written.
+/// 404 `IDG-003`: there is no such ID type. 410 `IDG-002`: the type is exhausted, and stays so. 503 `IDG-001`: no ID is
+/// available now; other nodes may hold the last ones, or the store cannot be written.
 #[utoipa::path(post, path = "/{id_type}/id", tag = "openg2p",
-    params(("id_type" = String, Path, description = "The ID type, a series", example = "farmer")),
-    responses((status = 200, body = Envelope<Issued>),
-        (status = "default", body = Envelope<Issued>, description = "No ID was issued; `errors` tells why")))]
-pub(crate) async fn issue<S: Store>(
+    params(("id_type" = String, Path, description = "The ID type, which is the name of a series", example = "farmer")),
+    responses((status = 200, body = Envelope<IssuedId>),
+        (status = "default", body = Envelope<IssuedId>, description = "No ID was issued; `errors` says why")))]
+pub(crate) async fn issue_id<S: Store>(
     context: Context<S>,
     Extension(caller): Extension<Caller>,
-    named: Named,
-) -> Result<Answer<Issued>, Failure> {
-    let ids = ids(&context, &named, 1, &caller).await?;
-    let id = ids.into_iter().next().ok_or_else(|| Failure::new(NONE_NOW, "nothing was issued"))?;
-    Ok(Answer(Issued { id }))
+    path: IdPath,
+) -> Result<Success<IssuedId>, Failure> {
+    let ids = take_ids(&context, &path, 1, &caller).await?;
+    let id = ids.into_iter().next().ok_or_else(|| Failure::new(NO_ID_AVAILABLE, "no ID was issued"))?;
+    Ok(Success(IssuedId { id }))
 }
 
 /// Issue many IDs
 ///
-/// Beyond the contract of the id-generator. Errors as for one.
+/// An extension of the id-generator contract. Errors are those of issuing one ID.
 #[utoipa::path(post, path = "/{id_type}/ids", tag = "openg2p",
-    params(("id_type" = String, Path, description = "The ID type, a series", example = "farmer"),
-        ("count" = u64, Query, description = "How many, up to 100,000", minimum = 1, maximum = 100_000)),
-    responses((status = 200, body = Envelope<Batch>),
-        (status = "default", body = Envelope<Batch>, description = "No ID was issued; `errors` tells why")))]
-pub(crate) async fn batch<S: Store>(
+    params(("id_type" = String, Path, description = "The ID type, which is the name of a series", example = "farmer"),
+        ("count" = u64, Query, description = "How many IDs, up to 100,000", minimum = 1, maximum = 100_000)),
+    responses((status = 200, body = Envelope<IssuedIds>),
+        (status = "default", body = Envelope<IssuedIds>, description = "No ID was issued; `errors` says why")))]
+pub(crate) async fn issue_ids<S: Store>(
     context: Context<S>,
     Extension(caller): Extension<Caller>,
-    named: Named,
+    path: IdPath,
     uri: Uri,
-) -> Result<Answer<Batch>, Failure> {
-    let count = count(uri.query().unwrap_or_default())?;
-    Ok(Answer(Batch { ids: ids(&context, &named, count, &caller).await? }))
+) -> Result<Success<IssuedIds>, Failure> {
+    let count = parse_count(uri.query().unwrap_or_default())?;
+    Ok(Success(IssuedIds { ids: take_ids(&context, &path, count, &caller).await? }))
 }
 
-async fn ids<S: Store>(
+async fn take_ids<S: Store>(
     context: &Context<S>,
-    named: &Named,
+    path: &IdPath,
     count: u64,
     caller: &Caller,
 ) -> Result<Vec<String>, Failure> {
-    let entry = id_type::named(context, &named.id_type).await?;
-    let by = By::http(caller.who());
-    let numbers: Numbers = context.machine.next(&entry, ScopeName::default(), count, by).await?;
+    let entry = id_type::find(context, &path.id_type).await?;
+    let actor = Actor::http(caller.name());
+    let numbers: Numbers = context.machine.next(&entry, ScopeParams::default(), count, actor).await?;
     Ok(numbers.iter().map(|(_, number)| number.to_owned()).collect())
 }
 
-fn count(query: &str) -> Result<u64, Failure> {
+fn parse_count(query: &str) -> Result<u64, Failure> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let value = match (pairs.next(), pairs.next()) {
         (Some((name, value)), None) if name == "count" => value,
-        _ => return Err(Failure::of(Code::BAD_ARGUMENTS, "ask with ?count=n, and nothing else")),
+        _ => {
+            let message = "invalid query: expected ?count=<number> and no other parameter";
+            return Err(Failure::with_bates_code(ErrorCode::BAD_ARGUMENTS, message));
+        }
     };
-    let bad = || Failure::of(Code::BAD_COUNT, format!("a count is a whole number from 1 to {BATCH_MAX}"));
-    ask::whole(&value).filter(|count| (1..=BATCH_MAX).contains(count)).ok_or_else(bad)
+    let message =
+        || format!("count is {:?}; expected a whole number from 1 to {BATCH_MAX}", truncate(&value));
+    let bad_count = || Failure::with_bates_code(ErrorCode::BAD_COUNT, message());
+    request::parse_whole(&value).filter(|count| (1..=BATCH_MAX).contains(count)).ok_or_else(bad_count)
 }
 
-/// Judge a text
+/// Validate an ID
 ///
-/// About structure: length, check digit and rules. Not whether it was issued.
+/// Checks the structure: length, check digit and rejection rules. Does not check whether the ID was issued.
 #[utoipa::path(get, path = "/{id_type}/id/validate/{id}", tag = "openg2p",
-    params(("id_type" = String, Path, description = "The ID type, a series", example = "farmer"),
+    params(("id_type" = String, Path, description = "The ID type, which is the name of a series", example = "farmer"),
         ("id" = String, Path, description = "1 to 32 digits", example = "548126974596")),
-    responses((status = 200, body = Envelope<Validity>),
-        (status = "default", body = Envelope<Validity>, description = "There is no such type, or the text is no digits")))]
-pub(crate) async fn validate<S: Store>(
+    responses((status = 200, body = Envelope<IdVerdict>),
+        (status = "default", body = Envelope<IdVerdict>, description = "There is no such ID type, or the ID has other characters than digits")))]
+pub(crate) async fn validate_id<S: Store>(
     context: Context<S>,
-    Named { id_type, id }: Named,
-) -> Result<Answer<Validity>, Failure> {
-    let verdict = id_type::named(&context, &id_type).await?.series().pattern().validate(&id);
-    Ok(Answer(Validity { id, valid: verdict.is_valid(), reasons: reasons(&verdict) }))
+    IdPath { id_type, id }: IdPath,
+) -> Result<Success<IdVerdict>, Failure> {
+    let verdict = id_type::find(&context, &id_type).await?.series().pattern().validate(&id);
+    Ok(Success(IdVerdict { id, valid: verdict.is_valid(), reasons: to_api_reasons(&verdict) }))
 }

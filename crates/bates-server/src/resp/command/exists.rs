@@ -1,9 +1,9 @@
 //! `EXISTS`: whether a scope has given numbers, as 1 or 0.
 
-use bates_core::{Entry, Peek};
+use bates_core::{Peek, SeriesEntry};
 
 use super::Reply;
 
-pub(super) fn answer(reply: &mut Reply<'_>, _: &Entry, peek: &Peek) {
+pub(super) fn answer(reply: &mut Reply<'_>, _: &SeriesEntry, peek: &Peek) {
     reply.integer(i64::from(peek.exists));
 }

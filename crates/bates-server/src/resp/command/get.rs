@@ -1,13 +1,13 @@
 //! `GET`: the highest number that a scope has given.
 
-use bates_core::{Entry, Peek};
+use bates_core::{Peek, SeriesEntry};
 
 use super::Reply;
 use super::request::not_a_count;
 
-pub(super) fn answer(reply: &mut Reply<'_>, entry: &Entry, peek: &Peek) {
+pub(super) fn answer(reply: &mut Reply<'_>, entry: &SeriesEntry, peek: &Peek) {
     match peek.last {
-        _ if !entry.counts_plainly() => not_a_count(reply, entry),
+        _ if !entry.is_plain_count() => not_a_count(reply, entry),
         Some(last) => reply.bulk(last.to_string().as_bytes()),
         None => reply.null(),
     }

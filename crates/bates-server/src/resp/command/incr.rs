@@ -1,7 +1,7 @@
 //! `INCR`: the next number of a scope, as an integer. Invariant: a number that is held in memory is answered without an
 //! allocation.
 
-use bates_core::{Machine, Store, Taken};
+use bates_core::{Machine, Store, TakenPositions};
 
 use super::request::not_a_count;
 use super::{Action, Call, Outcome, Reply};
@@ -9,8 +9,8 @@ use super::{Action, Call, Outcome, Reply};
 /// Takes as many numbers that follow each other: `INCRBY` takes more than one.
 pub(super) fn run<S: Store>(count: u64, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
     let Some(key) = call.key() else { return Outcome::Answered };
-    let Some(entry) = machine.of_key(key) else { return Action::Take(count).later(key) };
-    if !entry.counts_plainly() {
+    let Some(entry) = machine.series_by_key(key) else { return Action::Take(count).later(key) };
+    if !entry.is_plain_count() {
         not_a_count(&mut call.reply(), &entry);
         return Outcome::Answered;
     }
@@ -23,6 +23,6 @@ pub(super) fn run<S: Store>(count: u64, call: &mut Call<'_>, machine: &Machine<S
     }
 }
 
-pub(super) fn answer(reply: &mut Reply<'_>, taken: &Taken) {
+pub(super) fn answer(reply: &mut Reply<'_>, taken: &TakenPositions) {
     reply.count(taken.last());
 }

@@ -92,7 +92,7 @@ pub(super) fn warm<S: Store>(command: Command<'_>, machine: &Machine<S>) -> bool
     let mut name = [0; NAME_BYTES_MAX];
     let Some(spec) = table::find(lower(command.name(), &mut name)) else { return true };
     let would_give = |key: &str| match spec.run {
-        Run::Incr => machine.of_key(key).is_some_and(|entry| entry.counts_plainly()),
+        Run::Incr => machine.series_by_key(key).is_some_and(|entry| entry.is_plain_count()),
         Run::Pop => lpop::would_give(command),
         _ => false,
     };
@@ -100,7 +100,7 @@ pub(super) fn warm<S: Store>(command: Command<'_>, machine: &Machine<S>) -> bool
         && let Some(Ok(key)) = command.arg(1).map(std::str::from_utf8)
         && would_give(key)
     {
-        machine.warm_by_key(key);
+        machine.prefetch_by_key(key);
     }
     !matches!(spec.run, Run::Greet(_))
 }

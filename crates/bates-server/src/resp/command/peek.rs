@@ -1,6 +1,6 @@
 //! `BATES.PEEK series [DATE day] [name value …]`: what comes next in a scope, without taking it.
 
-use bates_core::{Entry, Peek};
+use bates_core::{Peek, SeriesEntry};
 
 use super::{Action, Call, Outcome, Reply};
 
@@ -8,7 +8,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     Action::Look(answer).by_series(call)
 }
 
-fn answer(reply: &mut Reply<'_>, _: &Entry, peek: &Peek) {
+fn answer(reply: &mut Reply<'_>, _: &SeriesEntry, peek: &Peek) {
     reply.map(4);
     reply.bulk(b"exists");
     reply.integer(i64::from(peek.exists));

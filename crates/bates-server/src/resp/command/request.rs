@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use bates_api::Day;
-use bates_core::{By, Code, Entry, Machine, Peek, ScopeName, Store};
+use bates_core::{Actor, ErrorCode, Machine, Peek, ScopeParams, SeriesEntry, Store};
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
@@ -28,7 +28,7 @@ pub(super) enum Action {
     /// Takes one number, or a list of as many.
     Pop(Option<u64>),
     /// Looks at the scope, which is not created.
-    Look(fn(&mut Reply<'_>, &Entry, &Peek)),
+    Look(fn(&mut Reply<'_>, &SeriesEntry, &Peek)),
     Validate(Box<[u8]>),
 }
 
@@ -43,7 +43,7 @@ impl<'c> Call<'c> {
         text
     }
 
-    fn refused(&mut self, code: Code, sentence: &str) -> Outcome {
+    fn refused(&mut self, code: ErrorCode, sentence: &str) -> Outcome {
         refuse(&mut self.reply(), code, sentence);
         Outcome::Answered
     }
@@ -73,11 +73,11 @@ impl Action {
             match (&*name.to_ascii_lowercase(), &mut self) {
                 ("count", Self::Pop(count)) => match whole(value.as_bytes()) {
                     Some(given @ 1..=LIST_MAX) => *count = Some(given),
-                    _ => return call.refused(Code::BAD_COUNT, &format!("count is 1 to {LIST_MAX}")),
+                    _ => return call.refused(ErrorCode::BAD_COUNT, &format!("count is 1 to {LIST_MAX}")),
                 },
                 ("date", _) => match value.parse() {
                     Ok(day) => date = Some(day),
-                    Err(_) => return call.refused(Code::BAD_DATE, "date is a day, YYYY-MM-DD"),
+                    Err(_) => return call.refused(ErrorCode::BAD_DATE, "date is a day, YYYY-MM-DD"),
                 },
                 _ => parameters.push((name, value)),
             }
@@ -89,16 +89,16 @@ impl Action {
 
 impl Target {
     /// The series, also if another node has created it just now.
-    async fn find<S: Store>(&self, machine: &Machine<S>) -> Option<Arc<Entry>> {
+    async fn find<S: Store>(&self, machine: &Machine<S>) -> Option<Arc<SeriesEntry>> {
         match self {
-            Self::Series { name, .. } => machine.named_anywhere(&String::from_utf8_lossy(name)).await,
+            Self::Series { name, .. } => machine.series_or_sync(&String::from_utf8_lossy(name)).await,
             Self::Key(key) => {
-                if let Some(entry) = machine.of_key(key) {
+                if let Some(entry) = machine.series_by_key(key) {
                     return Some(entry);
                 }
                 // A store that cannot be asked knows no more than this node. Others may have followed meanwhile.
-                let _ = machine.follow().await;
-                machine.of_key(key)
+                let _ = machine.sync_series().await;
+                machine.series_by_key(key)
             }
         }
     }
@@ -108,12 +108,12 @@ impl Target {
             Self::Key(key) => no_such_key(reply, key.as_bytes()),
             Self::Series { name, .. } => {
                 let sentence = format_args!("there is no series \"{}\"", shown(name));
-                refuse(reply, Code::UNKNOWN_SERIES, sentence);
+                refuse(reply, ErrorCode::UNKNOWN_SERIES, sentence);
             }
         }
     }
 
-    fn parameters<'t>(&'t self, entry: &'t Entry) -> Vec<(&'t str, &'t str)> {
+    fn parameters<'t>(&'t self, entry: &'t SeriesEntry) -> Vec<(&'t str, &'t str)> {
         match self {
             Self::Key(key) => {
                 let pairs = entry.key().and_then(|template| template.read(key));
@@ -137,10 +137,10 @@ impl Request {
         let mut reply = Reply::new(output, session.protocol);
         let Some(entry) = target.find(machine).await else { return target.refuse(&mut reply) };
         let date = if let Target::Series { date, .. } = target { date.map(Day::date) } else { None };
-        let name = ScopeName { parameters: &target.parameters(&entry), date };
-        let by = By::resp(session.caller().who());
+        let name = ScopeParams { parameters: &target.parameters(&entry), date };
+        let by = Actor::resp(session.caller().name());
         let outcome = match action {
-            Action::Take(_) if !entry.counts_plainly() => return not_a_count(&mut reply, &entry),
+            Action::Take(_) if !entry.is_plain_count() => return not_a_count(&mut reply, &entry),
             // All or none: an addition that was made in part could not be answered.
             Action::Take(count) => {
                 machine.take(&entry, name, count, by).await.map(|taken| incr::answer(&mut reply, &taken))
@@ -161,16 +161,16 @@ impl Request {
 }
 
 /// A prefix that programs look at, the stable code, and the sentence.
-pub(super) fn refuse(reply: &mut Reply<'_>, code: Code, sentence: impl Display) {
+pub(super) fn refuse(reply: &mut Reply<'_>, code: ErrorCode, sentence: impl Display) {
     reply.error(code.resp_prefix(), format_args!("{code}: {sentence}"));
 }
 
 fn no_such_key(reply: &mut Reply<'_>, key: &[u8]) {
-    refuse(reply, Code::BAD_KEY, format_args!("no series has a key like \"{}\"", shown(key)));
+    refuse(reply, ErrorCode::BAD_KEY, format_args!("no series has a key like \"{}\"", shown(key)));
 }
 
-pub(super) fn not_a_count(reply: &mut Reply<'_>, entry: &Entry) {
+pub(super) fn not_a_count(reply: &mut Reply<'_>, entry: &SeriesEntry) {
     let name = entry.series().name();
     let sentence = format_args!("series \"{name}\" gives texts, which cannot be counted up: use LPOP");
-    refuse(reply, Code::NOT_A_COUNT, sentence);
+    refuse(reply, ErrorCode::NOT_A_COUNT, sentence);
 }

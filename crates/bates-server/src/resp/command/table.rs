@@ -1,7 +1,7 @@
 //! The table of commands: what each is called, how many arguments it takes and whether it has a key. Dispatch,
 //! the check of arguments, the check of who may call, and all that `COMMAND` answers come from here.
 
-use bates_core::{Entry, Peek};
+use bates_core::{Peek, SeriesEntry};
 
 use super::{
     Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, next, peek, ping,
@@ -32,7 +32,7 @@ pub(super) enum Run {
     Time,
     Info,
     /// Looks at the scope of a key.
-    Look(fn(&mut Reply<'_>, &Entry, &Peek)),
+    Look(fn(&mut Reply<'_>, &SeriesEntry, &Peek)),
     /// Answers at once.
     Say(fn(&mut Call<'_>)),
     /// Answers at once or later.

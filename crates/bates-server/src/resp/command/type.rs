@@ -1,13 +1,13 @@
 //! `TYPE`: as what Redis would know a scope.
 
-use bates_core::{Entry, Peek};
+use bates_core::{Peek, SeriesEntry};
 
 use super::Reply;
 
-pub(super) fn answer(reply: &mut Reply<'_>, entry: &Entry, peek: &Peek) {
+pub(super) fn answer(reply: &mut Reply<'_>, entry: &SeriesEntry, peek: &Peek) {
     reply.simple(match peek.exists {
         false => "none",
-        true if entry.counts_plainly() => "string",
+        true if entry.is_plain_count() => "string",
         true => "list",
     });
 }

@@ -1,6 +1,6 @@
 //! `BATES.VALIDATE series text`: whether a text could be a number of the series, and everything that speaks against it.
 
-use bates_core::{Code, Entry};
+use bates_core::{ErrorCode, SeriesEntry};
 
 use super::request::refuse;
 use super::{Action, Call, Outcome, Reply};
@@ -9,9 +9,9 @@ pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     Action::Validate(call.command.arg(2).unwrap_or_default().into()).by_series(call)
 }
 
-pub(super) fn answer(reply: &mut Reply<'_>, entry: &Entry, text: &[u8]) {
+pub(super) fn answer(reply: &mut Reply<'_>, entry: &SeriesEntry, text: &[u8]) {
     let Ok(text) = std::str::from_utf8(text) else {
-        return refuse(reply, Code::BAD_ARGUMENTS, "the text is not UTF-8");
+        return refuse(reply, ErrorCode::BAD_ARGUMENTS, "the text is not UTF-8");
     };
     let verdict = entry.series().pattern().validate(text);
     reply.map(2);

@@ -2,30 +2,30 @@
 
 use bates_core::ledger::Request;
 use bates_core::{
-    Cursor, CursorStore, Grant, GrantError, Lease, Missing, Place, Position, Reason, ScopeKey, SeriesName,
-    StoreError, Surrendered, Tail, Want,
+    Cursor, CursorStore, GapReason, Grant, GrantError, GrantRequest, MissingRange, Position, PositionRange,
+    ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, StoreError,
 };
 
 use super::{MemoryStore, page};
 
 impl CursorStore for MemoryStore {
-    async fn grant(&self, want: Want) -> Result<Grant, GrantError> {
-        let place = want.place.clone();
+    async fn grant(&self, want: GrantRequest) -> Result<Grant, GrantError> {
+        let scope_id = want.scope_id.clone();
         let granting = self.node.faults.begin(&want).await;
         if !self.latency.is_zero() {
             self.runtime.sleep(self.runtime.jittered(self.latency, 0.0..1.0)).await;
         }
         let request = Request::Grant(want);
-        granting.end(|| self.data().ask(self, &place, &request).into_grant())
+        granting.end(|| self.data().ask(self, &scope_id, &request).into_grant())
     }
 
-    async fn surrender(&self, tail: Tail) -> Result<Surrendered, StoreError> {
-        let place = tail.place.clone();
-        self.data().ask(self, &place, &Request::Release(tail)).into_release()
+    async fn release(&self, tail: ReleaseRequest) -> Result<ReleaseOutcome, StoreError> {
+        let scope_id = tail.scope_id.clone();
+        self.data().ask(self, &scope_id, &Request::Release(tail)).into_release()
     }
 
-    async fn cursor(&self, place: Place) -> Result<Option<Cursor>, StoreError> {
-        Ok(self.data().scopes.get(&place).and_then(|scope| scope.cursor))
+    async fn cursor(&self, scope_id: ScopeId) -> Result<Option<Cursor>, StoreError> {
+        Ok(self.data().scopes.get(&scope_id).and_then(|scope| scope.cursor))
     }
 
     async fn scopes(
@@ -34,39 +34,44 @@ impl CursorStore for MemoryStore {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
-        let after = after.map(|scope| Place { series: series.clone(), scope });
-        Ok(page(&self.data().scopes, after, limit, |(place, row)| {
-            let cursor = row.cursor.filter(|_| place.series == series)?;
-            Some((place.scope.clone(), cursor))
+        let after = after.map(|scope| ScopeId { series: series.clone(), scope });
+        Ok(page(&self.data().scopes, after, limit, |(scope_id, row)| {
+            let cursor = row.cursor.filter(|_| scope_id.series == series)?;
+            Some((scope_id.scope.clone(), cursor))
         }))
     }
 
-    async fn ledger(&self, place: Place) -> Result<Vec<Lease>, StoreError> {
+    async fn issued_ranges(&self, scope_id: ScopeId) -> Result<Vec<PositionRange>, StoreError> {
         let data = self.data();
-        Ok(data.scopes.get(&place).into_iter().flat_map(|scope| scope.issued.iter()).collect())
+        Ok(data.scopes.get(&scope_id).into_iter().flat_map(|scope| scope.issued.iter()).collect())
     }
 
-    async fn burn(&self, burned: Vec<(Place, Lease)>) -> Result<(), StoreError> {
+    async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> Result<(), StoreError> {
         let mut data = self.data();
-        for (place, range) in burned {
-            data.series(&place.series)?;
-            let missing = Missing { range, reason: Reason::Burned };
-            data.scopes.entry(place).or_default().lose([missing]);
+        for (scope_id, range) in burned {
+            data.series(&scope_id.series)?;
+            let missing = MissingRange { range, reason: GapReason::Burned };
+            data.scopes.entry(scope_id).or_default().lose([missing]);
         }
         Ok(())
     }
 
-    async fn raise_floor(&self, place: Place, floor: u64) -> Result<Cursor, StoreError> {
-        self.data().ask(self, &place, &Request::RaiseFloor(floor)).into_floor()
+    async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> Result<Cursor, StoreError> {
+        self.data().ask(self, &scope_id, &Request::RaiseFloor(floor)).into_floor()
     }
 
-    async fn set_aside(&self, place: Place, positions: Vec<Position>) -> Result<u64, StoreError> {
-        self.data().ask(self, &place, &Request::Adopt(positions)).into_adopted()
+    async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> Result<u64, StoreError> {
+        self.data().ask(self, &scope_id, &Request::Adopt(positions)).into_adopted()
     }
 
-    async fn aside(&self, place: Place, from: u64, limit: usize) -> Result<Vec<Position>, StoreError> {
+    async fn adopted_positions(
+        &self,
+        scope_id: ScopeId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Position>, StoreError> {
         let data = self.data();
-        let adopted = data.scopes.get(&place).into_iter().flat_map(|scope| scope.adopted_from(from));
+        let adopted = data.scopes.get(&scope_id).into_iter().flat_map(|scope| scope.adopted_from(from));
         Ok(adopted.take(limit).copied().collect())
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bates_core::ledger::{Key, Request};
+use bates_core::ledger::{IdempotencyKey, Request};
 use bates_core::{
-    Assign, AssignError, Assigned, Claim, Claimed, Content, Decided, Decision, DecisionRule, DecisionTime,
-    Document, DocumentStore, Filter, Numbered, SeriesName, Settled, Settlement, State, StoreError,
+    ActionCondition, ActionOutcome, ActionRule, AssignError, AssignRequest, Assignment, ClaimRequest,
+    Claimed, Document, DocumentAction, DocumentContent, DocumentFilter, DocumentState, DocumentStore,
+    NewDocument, SeriesName, Settlement, StoreError, VerdictChange,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -24,20 +25,20 @@ pub(super) struct DocumentRow {
 /// A request that was numbered, by its idempotency key.
 pub(super) struct KeyRow {
     pub(super) digest: [u8; 32],
-    pub(super) assigned: Assigned,
+    pub(super) assignment: Assignment,
     pub(super) scope: bates_core::ScopeKey,
-    pub(super) pruned_as: State,
+    pub(super) pruned_as: DocumentState,
 }
 
 impl DocumentStore for MemoryStore {
-    async fn assign(&self, assign: Assign) -> Result<Assigned, AssignError> {
-        let place = assign.place.clone();
-        self.data().ask(self, &place, &Request::Assign(Box::new(assign))).into_assign()
+    async fn assign(&self, assign: AssignRequest) -> Result<Assignment, AssignError> {
+        let scope_id = assign.scope_id.clone();
+        self.data().ask(self, &scope_id, &Request::Assign(Box::new(assign))).into_assign()
     }
 
     async fn documents(
         &self,
-        filter: Filter,
+        filter: DocumentFilter,
         after: Option<Uuid>,
         limit: usize,
     ) -> Result<Vec<Document>, StoreError> {
@@ -46,45 +47,48 @@ impl DocumentStore for MemoryStore {
         }))
     }
 
-    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim(&self, claim: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let mut due: Vec<&mut DocumentRow> = data.documents.values_mut().collect();
-        due.retain(|row| row.document.place.series == claim.series && row.is_due(now));
-        due.sort_by_key(|row| (row.document.tries, row.document.due, row.document.event));
+        due.retain(|row| row.document.scope_id.series == claim.series && row.is_due(now));
+        due.sort_by_key(|row| (row.document.attempts, row.document.due, row.document.id));
         let (mut claimed, mut bytes) = (Vec::new(), 0);
         for row in due.into_iter().take(claim.limit) {
             if bytes >= claim.bytes.max(1) {
                 break;
             }
             let document = &mut row.document;
-            document.tries += 1;
-            document.due = Some(later(now, claim.lasts));
+            document.attempts += 1;
+            document.due = Some(later(now, claim.ttl));
             document.in_doubt |= row.is_claimed;
             row.is_claimed = true;
             let body = row.body.clone().unwrap_or_default();
             bytes += body.len();
             claimed.push(Claimed {
-                event: document.event,
-                place: document.place.clone(),
+                document_id: document.id,
+                scope_id: document.scope_id.clone(),
                 position: document.position,
                 number: document.number.clone(),
                 body,
                 created: document.created,
-                attempt: document.tries,
+                attempt: document.attempts,
             });
         }
         Ok(claimed)
     }
 
-    async fn settle(&self, settled: Vec<Settlement>) -> Result<u64, StoreError> {
+    async fn settle_claims(&self, settled: Vec<Settlement>) -> Result<u64, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let mut accepted = 0;
-        for Settlement { event, attempt, verdict } in settled {
-            let Some(row) = data.documents.get_mut(&event) else { continue };
-            if row.document.tries != attempt || row.document.state != State::Pending || !row.is_claimed {
+        for Settlement { document_id, attempt, verdict } in settled {
+            let Some(row) = data.documents.get_mut(&document_id) else { continue };
+            if row.document.attempts != attempt
+                || row.document.state != DocumentState::Pending
+                || !row.is_claimed
+            {
                 continue;
             }
-            let Settled { state, after, error, in_doubt } = verdict.settled();
+            let VerdictChange { state, after, error, in_doubt } = verdict.change();
             let document = &mut row.document;
             document.state = state;
             document.due = after.map(|after| later(now, after));
@@ -92,7 +96,7 @@ impl DocumentStore for MemoryStore {
             document.updated = now;
             document.in_doubt |= in_doubt;
             row.is_claimed = false;
-            if state == State::Delivered {
+            if state == DocumentState::Delivered {
                 row.body = None;
             }
             accepted += 1;
@@ -100,35 +104,46 @@ impl DocumentStore for MemoryStore {
         Ok(accepted)
     }
 
-    async fn decide(&self, event: Uuid, decision: Decision) -> Result<Decided, StoreError> {
+    async fn apply_action(
+        &self,
+        document_id: Uuid,
+        decision: DocumentAction,
+    ) -> Result<ActionOutcome, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
-        let Some(row) = data.documents.get_mut(&event) else { return Ok(decision.decided(None, false)) };
+        let Some(row) = data.documents.get_mut(&document_id) else {
+            return Ok(decision.outcome(None, false));
+        };
         let is_changed = row.decide(decision, now);
-        Ok(decision.decided(Some(row.document.clone()), is_changed))
+        Ok(decision.outcome(Some(row.document.clone()), is_changed))
     }
 
-    async fn decide_all(&self, filter: Filter, decision: Decision) -> Result<u64, StoreError> {
+    async fn apply_action_to_all(
+        &self,
+        filter: DocumentFilter,
+        decision: DocumentAction,
+    ) -> Result<u64, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let meant = data.documents.values_mut().filter(|row| row.is_of(&filter));
         Ok(meant.map(|row| u64::from(row.decide(decision, now))).sum())
     }
 
-    async fn expire(&self, limit: usize) -> Result<u64, StoreError> {
+    async fn expire_reservations(&self, limit: usize) -> Result<u64, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let rows = data.documents.values_mut();
-        let over = rows.filter(|row| row.document.state == State::Reserved && row.document.due <= Some(now));
+        let over =
+            rows.filter(|row| row.document.state == DocumentState::Reserved && row.document.due <= Some(now));
         let mut expired = 0;
         for row in over.take(limit) {
-            (row.document.state, row.document.due, row.document.updated) = (State::Voided, None, now);
+            (row.document.state, row.document.due, row.document.updated) = (DocumentState::Voided, None, now);
             expired += 1;
         }
         Ok(expired)
     }
 
-    async fn prune(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+    async fn prune_documents(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let is_old = |row: &DocumentRow| {
-            matches!(row.document.state, State::Delivered | State::Confirmed)
+            matches!(row.document.state, DocumentState::Delivered | DocumentState::Confirmed)
                 && now.duration_since(row.document.updated)
                     >= jiff::SignedDuration::try_from(age).unwrap_or(jiff::SignedDuration::MAX)
         };
@@ -136,19 +151,19 @@ impl DocumentStore for MemoryStore {
             .documents
             .iter()
             .filter(|(_, row)| is_old(row))
-            .map(|(event, _)| *event)
+            .map(|(document_id, _)| *document_id)
             .take(limit)
             .collect();
-        for event in &old {
-            data.documents.remove(event);
+        for document_id in &old {
+            data.documents.remove(document_id);
         }
         Ok(old.len() as u64)
     }
 
-    async fn tally(&self) -> Result<Vec<(SeriesName, State, u64)>, StoreError> {
-        let mut tally: BTreeMap<(SeriesName, State), u64> = BTreeMap::new();
+    async fn count_documents(&self) -> Result<Vec<(SeriesName, DocumentState, u64)>, StoreError> {
+        let mut tally: BTreeMap<(SeriesName, DocumentState), u64> = BTreeMap::new();
         for DocumentRow { document, .. } in self.data().documents.values() {
-            *tally.entry((document.place.series.clone(), document.state)).or_default() += 1;
+            *tally.entry((document.scope_id.series.clone(), document.state)).or_default() += 1;
         }
         Ok(tally.into_iter().map(|((series, state), count)| (series, state, count)).collect())
     }
@@ -156,62 +171,62 @@ impl DocumentStore for MemoryStore {
 
 impl Data {
     /// Writes a document that was numbered, with its key and its audit record.
-    pub(super) fn put_document(&mut self, numbered: Numbered<'_>, now: Timestamp) {
-        let Numbered { assign, assigned } = numbered;
+    pub(super) fn put_document(&mut self, numbered: NewDocument<'_>, now: Timestamp) {
+        let NewDocument { request: assign, assignment } = numbered;
         let (body, due) = match &assign.content {
-            Content::Document(body) => (Some(body.clone()), Some(now)),
-            Content::Reservation(lasts) => (None, Some(later(now, *lasts))),
+            DocumentContent::Document(body) => (Some(body.clone()), Some(now)),
+            DocumentContent::Reservation(lasts) => (None, Some(later(now, *lasts))),
         };
         let document = Document {
-            event: assigned.event,
-            place: assign.place.clone(),
-            position: assigned.position,
-            number: assigned.number.clone(),
-            state: assigned.state,
-            tries: 0,
+            id: assignment.document_id,
+            scope_id: assign.scope_id.clone(),
+            position: assignment.position,
+            number: assignment.number.clone(),
+            state: assignment.state,
+            attempts: 0,
             last_error: None,
             created: now,
             updated: now,
             due,
             in_doubt: false,
         };
-        self.documents.insert(assigned.event, DocumentRow { document, body, is_claimed: false });
+        self.documents.insert(assignment.document_id, DocumentRow { document, body, is_claimed: false });
         if let Some(idempotency) = &assign.idempotency {
-            let key = Key {
+            let key = IdempotencyKey {
                 caller: idempotency.caller.clone(),
-                series: assign.place.series.clone(),
+                series: assign.scope_id.series.clone(),
                 text: idempotency.key.clone(),
             };
-            let pruned_as = assigned.state.pruned_as();
-            let (digest, scope) = (idempotency.digest, assign.place.scope.clone());
-            self.keys.insert(key, KeyRow { digest, assigned: assigned.clone(), scope, pruned_as });
+            let pruned_as = assignment.state.pruned_as();
+            let (digest, scope) = (idempotency.digest, assign.scope_id.scope.clone());
+            self.keys.insert(key, KeyRow { digest, assignment: assignment.clone(), scope, pruned_as });
         }
-        self.records.extend(numbered.record().map(|record| ((record.taking.at, record.id), record)));
+        self.records.extend(numbered.record().map(|record| ((record.stamp.at, record.id), record)));
     }
 }
 
 impl DocumentRow {
     fn is_due(&self, now: Timestamp) -> bool {
-        self.document.state == State::Pending && self.document.due.is_some_and(|due| due <= now)
+        self.document.state == DocumentState::Pending && self.document.due.is_some_and(|due| due <= now)
     }
 
-    fn is_of(&self, filter: &Filter) -> bool {
-        let Document { event, place, state, number, .. } = &self.document;
-        filter.event.is_none_or(|wanted| wanted == *event)
-            && filter.series.as_ref().is_none_or(|wanted| *wanted == place.series)
-            && filter.scope.as_ref().is_none_or(|wanted| *wanted == place.scope)
+    fn is_of(&self, filter: &DocumentFilter) -> bool {
+        let Document { id: document_id, scope_id, state, number, .. } = &self.document;
+        filter.document_id.is_none_or(|wanted| wanted == *document_id)
+            && filter.series.as_ref().is_none_or(|wanted| *wanted == scope_id.series)
+            && filter.scope.as_ref().is_none_or(|wanted| *wanted == scope_id.scope)
             && filter.state.is_none_or(|wanted| wanted == *state)
             && filter.number.as_ref().is_none_or(|wanted| wanted == number)
     }
 
     /// Whether the document was changed.
-    fn decide(&mut self, decision: Decision, now: Timestamp) -> bool {
-        let DecisionRule { from, to, when, tries_again } = decision.rule();
+    fn decide(&mut self, decision: DocumentAction, now: Timestamp) -> bool {
+        let ActionRule { from, to, condition: when, restarts_attempts: tries_again } = decision.rule();
         let is_before_due = self.document.due > Some(now);
         let is_in_time = match when {
-            DecisionTime::Always => true,
-            DecisionTime::BeforeDue => is_before_due,
-            DecisionTime::Unclaimed => !(self.is_claimed && is_before_due),
+            ActionCondition::Always => true,
+            ActionCondition::BeforeDue => is_before_due,
+            ActionCondition::Unclaimed => !(self.is_claimed && is_before_due),
         };
         if !from.contains(&self.document.state) || !is_in_time {
             return false;
@@ -223,7 +238,7 @@ impl DocumentRow {
         document.due = None;
         if tries_again {
             document.due = Some(Timestamp::UNIX_EPOCH);
-            document.tries = if self.is_claimed { document.tries } else { 0 };
+            document.attempts = if self.is_claimed { document.attempts } else { 0 };
         }
         self.is_claimed = false;
         true

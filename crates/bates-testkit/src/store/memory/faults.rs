@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bates_core::{Grant, GrantError, Place, StoreError, Want};
+use bates_core::{Grant, GrantError, GrantRequest, ScopeId, StoreError};
 use tokio::sync::Semaphore;
 
 use super::MemoryStore;
@@ -35,14 +35,14 @@ pub(super) struct Faults {
 struct Seen {
     counts: Vec<u64>,
     held_from: Vec<Option<u64>>,
-    running: BTreeMap<Place, usize>,
+    running: BTreeMap<ScopeId, usize>,
     running_most: usize,
 }
 
 /// A grant that is under way.
 pub(super) struct Granting<'f> {
     faults: &'f Faults,
-    place: Place,
+    scope_id: ScopeId,
 }
 
 impl MemoryStore {
@@ -99,13 +99,13 @@ impl Faults {
         if refuses { Err(StoreError::Unavailable("no room, says a test".into())) } else { Ok(()) }
     }
 
-    pub(super) async fn begin(&self, want: &Want) -> Granting<'_> {
-        let granting = Granting { faults: self, place: want.place.clone() };
+    pub(super) async fn begin(&self, want: &GrantRequest) -> Granting<'_> {
+        let granting = Granting { faults: self, scope_id: want.scope_id.clone() };
         {
             let mut seen = lock(&self.seen);
             seen.counts.push(want.count);
             seen.held_from.push(want.held_from);
-            let running = seen.running.entry(want.place.clone()).or_default();
+            let running = seen.running.entry(want.scope_id.clone()).or_default();
             *running += 1;
             let running = *running;
             seen.running_most = seen.running_most.max(running);
@@ -131,7 +131,7 @@ impl Granting<'_> {
 
 impl Drop for Granting<'_> {
     fn drop(&mut self) {
-        if let Some(running) = lock(&self.faults.seen).running.get_mut(&self.place) {
+        if let Some(running) = lock(&self.faults.seen).running.get_mut(&self.scope_id) {
             *running -= 1;
         }
     }

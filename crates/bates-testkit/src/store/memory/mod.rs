@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use bates_core::ledger::Key;
+use bates_core::ledger::IdempotencyKey;
 use bates_core::{
-    ClientLease, Definition, Gap, Lease, Mark, Place, Pool, Reason, Record, Runtime, SeriesName, StoreError,
-    SystemRuntime,
+    AuditRecord, ClientLease, Definition, Gap, GapReason, MoveMark, Pool, PositionRange, Runtime, ScopeId,
+    SeriesName, StoreError, SystemRuntime,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -53,15 +53,15 @@ struct Node {
 struct Data {
     identity: Uuid,
     series: BTreeMap<SeriesName, SeriesRow>,
-    scopes: BTreeMap<Place, ScopeRow>,
+    scopes: BTreeMap<ScopeId, ScopeRow>,
     documents: BTreeMap<Uuid, DocumentRow>,
-    keys: BTreeMap<Key, KeyRow>,
-    gaps: BTreeMap<(Place, u64), Gap>,
-    records: BTreeMap<(Timestamp, Uuid), Record>,
+    keys: BTreeMap<IdempotencyKey, KeyRow>,
+    gaps: BTreeMap<(ScopeId, u64), Gap>,
+    records: BTreeMap<(Timestamp, Uuid), AuditRecord>,
     client_leases: BTreeMap<Uuid, ClientLease>,
-    pools: BTreeMap<Place, Pool>,
+    pools: BTreeMap<ScopeId, Pool>,
     nodes: BTreeMap<Uuid, NodeRow>,
-    mark: Option<Mark>,
+    mark: Option<MoveMark>,
     /// Counts changes of descriptions and promises.
     revision: u64,
     /// Counts recalls: the epoch of the last one.
@@ -134,20 +134,20 @@ impl MemoryStore {
     }
 
     /// Positions that reached no caller.
-    pub fn burned(&self) -> Vec<(Place, Lease)> {
-        self.lost_for(Reason::Burned)
+    pub fn burned(&self) -> Vec<(ScopeId, PositionRange)> {
+        self.lost_for(GapReason::Burned)
     }
 
     /// Positions that a process held and gave up unused.
-    pub fn given_up(&self) -> Vec<(Place, Lease)> {
-        self.lost_for(Reason::LeaseLost)
+    pub fn given_up(&self) -> Vec<(ScopeId, PositionRange)> {
+        self.lost_for(GapReason::LeaseLost)
     }
 
-    fn lost_for(&self, reason: Reason) -> Vec<(Place, Lease)> {
+    fn lost_for(&self, reason: GapReason) -> Vec<(ScopeId, PositionRange)> {
         let data = self.data();
-        let lost = data.scopes.iter().flat_map(|(place, scope)| {
+        let lost = data.scopes.iter().flat_map(|(scope_id, scope)| {
             let lost = scope.lost.iter().filter(|lost| lost.reason == reason);
-            lost.map(|lost| (place.clone(), lost.range))
+            lost.map(|lost| (scope_id.clone(), lost.range))
         });
         lost.collect()
     }

@@ -1,9 +1,10 @@
 //! Moving a store in memory.
 
-use bates_core::ledger::Key;
+use bates_core::ledger::IdempotencyKey;
 use bates_core::{
-    Adopted, Assigned, Gap, Idempotency, Kept, Mark, MarkChange, MoveStore, Page, Pinning, Place, Pool,
-    Position, Ranges, Record, Request, ScopeKey, SeriesName, SetAside, StoreError,
+    Assignment, AuditRecord, Gap, Idempotency, MarkChange, MoveMark, MovePage, MoveStore, MovedAdoptions,
+    MovedDocument, MovedKey, MovedScope, PinnedSeries, Pool, Position, RangeSet, ScopeId, ScopeKey,
+    SeriesName, StoreError,
 };
 use uuid::Uuid;
 
@@ -11,75 +12,85 @@ use super::document::{DocumentRow, KeyRow};
 use super::{Data, MemoryStore, page};
 
 impl MoveStore for MemoryStore {
-    async fn definitions(&self) -> Result<Vec<Pinning>, StoreError> {
+    async fn definitions(&self) -> Result<Vec<PinnedSeries>, StoreError> {
         let data = self.data();
         Ok(data.series.values().map(|row| (row.definition.clone(), row.permutation_key.clone())).collect())
     }
 
-    async fn all_aside(
+    async fn moved_adoptions(
         &self,
         series: SeriesName,
         after: Option<(ScopeKey, Position)>,
         limit: usize,
-    ) -> Result<Vec<SetAside>, StoreError> {
+    ) -> Result<Vec<MovedAdoptions>, StoreError> {
         let data = self.data();
-        let scopes = data.scopes.iter().filter(|(place, _)| place.series == series);
-        let positions = scopes.flat_map(|(place, row)| row.adopted.iter().map(|at| (&place.scope, *at)));
+        let scopes = data.scopes.iter().filter(|(scope_id, _)| scope_id.series == series);
+        let positions =
+            scopes.flat_map(|(scope_id, row)| row.adopted.iter().map(|at| (&scope_id.scope, *at)));
         let is_behind = |(scope, at): &(&ScopeKey, Position)| {
             after.as_ref().is_none_or(|(last, position)| (*scope, at) > (last, position))
         };
         let mut page = Vec::new();
         for (scope, position) in positions.filter(is_behind).take(limit) {
-            SetAside::add(&mut page, scope.as_str(), position);
+            MovedAdoptions::add(&mut page, scope.as_str(), position);
         }
         Ok(page)
     }
 
-    async fn kept(&self, after: Option<Uuid>, limit: usize, bytes: usize) -> Result<Vec<Kept>, StoreError> {
+    async fn moved_documents(
+        &self,
+        after: Option<Uuid>,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<MovedDocument>, StoreError> {
         let mut read = 0;
         Ok(page(&self.data().documents, after, limit, |(_, row)| {
             if read >= bytes.max(1) {
                 return None;
             }
             read += row.body.as_ref().map_or(0, |body| body.len());
-            Some(Kept::leaving(row.document.clone(), row.body.clone(), row.is_claimed))
+            Some(MovedDocument::new(row.document.clone(), row.body.clone(), row.is_claimed))
         }))
     }
 
-    async fn requests(&self, after: Option<Request>, limit: usize) -> Result<Vec<Request>, StoreError> {
+    async fn moved_keys(&self, after: Option<MovedKey>, limit: usize) -> Result<Vec<MovedKey>, StoreError> {
         let after = after.as_ref().map(key_of);
         Ok(page(&self.data().keys, after, limit, |(key, row)| {
-            let KeyRow { digest, assigned, scope, pruned_as } = row;
+            let KeyRow { digest, assignment, scope, pruned_as } = row;
             let (caller, text) = (key.caller.clone(), key.text.clone());
-            Some(Request {
-                place: Place { series: key.series.clone(), scope: scope.clone() },
+            Some(MovedKey {
+                scope_id: ScopeId { series: key.series.clone(), scope: scope.clone() },
                 idempotency: Idempotency { caller, key: text, digest: *digest },
-                event: assigned.event,
-                position: assigned.position,
-                number: assigned.number.clone(),
+                document_id: assignment.document_id,
+                position: assignment.position,
+                number: assignment.number.clone(),
                 pruned_as: *pruned_as,
             })
         }))
     }
 
-    async fn adopt(&self, run: Uuid, page: Page) -> Result<bool, StoreError> {
+    async fn import_page(&self, run: Uuid, page: MovePage) -> Result<bool, StoreError> {
         // A write takes time: a caller may give up before it begins.
         tokio::task::yield_now().await;
         let mut data = self.data();
         match &data.mark {
-            Some(mark) if mark.takes_pages_of(run) => data.write(page).map(|()| true),
+            Some(mark) if mark.accepts_pages_of(run) => data.write(page).map(|()| true),
             _ => Ok(false),
         }
     }
 
-    async fn marked(&self) -> Result<Option<Mark>, StoreError> {
+    async fn mark(&self) -> Result<Option<MoveMark>, StoreError> {
         Ok(self.data().mark.clone())
     }
 
-    async fn mark(&self, expected: Option<Mark>, mark: Option<Mark>) -> Result<bool, StoreError> {
+    async fn change_mark(
+        &self,
+        expected: Option<MoveMark>,
+        mark: Option<MoveMark>,
+    ) -> Result<bool, StoreError> {
         let mut data = self.data();
         let has_series = !data.series.is_empty();
-        let change = Mark::change(data.mark.as_ref(), expected.as_ref(), mark.as_ref(), has_series);
+        let change = MoveMark::change(data.mark.as_ref(), expected.as_ref(), mark.as_ref(), has_series);
         if change == MarkChange::Write {
             data.mark = mark;
         }
@@ -87,40 +98,41 @@ impl MoveStore for MemoryStore {
     }
 }
 
-fn key_of(Request { place, idempotency, .. }: &Request) -> Key {
+fn key_of(MovedKey { scope_id, idempotency, .. }: &MovedKey) -> IdempotencyKey {
     let Idempotency { caller, key, .. } = idempotency;
-    Key { caller: caller.clone(), series: place.series.clone(), text: key.clone() }
+    IdempotencyKey { caller: caller.clone(), series: scope_id.series.clone(), text: key.clone() }
 }
 
 impl Data {
-    fn write(&mut self, page: Page) -> Result<(), StoreError> {
+    fn write(&mut self, page: MovePage) -> Result<(), StoreError> {
         match page {
-            Page::Identity(id) => self.identity = id,
-            Page::Definition(definition, key) => drop(self.pin(definition, key)?),
-            Page::Scopes(series, scopes) => self.write_scopes(&series, scopes),
-            Page::Aside(series, scopes) => self.write_adopted(&series, scopes),
-            Page::Pools(series, pools) => {
-                let place = |scope| Place { series: series.clone(), scope };
+            MovePage::Identity(id) => self.identity = id,
+            MovePage::Definition(definition, key) => drop(self.pin(definition, key)?),
+            MovePage::Scopes(series, scopes) => self.write_scopes(&series, scopes),
+            MovePage::Adopted(series, scopes) => self.write_adopted(&series, scopes),
+            MovePage::Pools(series, pools) => {
+                let scope_id = |scope| ScopeId { series: series.clone(), scope };
                 let pool = |epoch| Pool { epoch, server: None };
-                self.pools.extend(pools.into_iter().map(|(scope, epoch)| (place(scope), pool(epoch))));
+                self.pools.extend(pools.into_iter().map(|(scope, epoch)| (scope_id(scope), pool(epoch))));
             }
-            Page::Documents(kept) => {
-                let row = |Kept { document, body }| DocumentRow { document, body, is_claimed: false };
-                self.documents.extend(kept.into_iter().map(row).map(|row| (row.document.event, row)));
+            MovePage::Documents(kept) => {
+                let row =
+                    |MovedDocument { document, body }| DocumentRow { document, body, is_claimed: false };
+                self.documents.extend(kept.into_iter().map(row).map(|row| (row.document.id, row)));
             }
-            Page::Requests(requests) => self.keys.extend(requests.iter().map(key_row)),
-            Page::Gaps(gaps) => {
-                let key = |gap: &Gap| (gap.place.clone(), gap.missing.range.from());
+            MovePage::Keys(requests) => self.keys.extend(requests.iter().map(key_row)),
+            MovePage::Gaps(gaps) => {
+                let key = |gap: &Gap| (gap.scope_id.clone(), gap.missing.range.from());
                 self.gaps.extend(gaps.into_iter().map(|gap| (key(&gap), gap)));
             }
-            Page::Records(records) => {
-                let key = |record: &Record| (record.taking.at, record.id);
+            MovePage::Records(records) => {
+                let key = |record: &AuditRecord| (record.stamp.at, record.id);
                 self.records.extend(records.into_iter().map(|record| (key(&record), record)));
             }
-            Page::ClientLeases(leases) => {
+            MovePage::ClientLeases(leases) => {
                 self.client_leases.extend(leases.into_iter().map(|lease| (lease.id, lease)));
             }
-            Page::Descriptions(descriptions) => {
+            MovePage::Descriptions(descriptions) => {
                 self.revision += 1;
                 for (series, description) in descriptions {
                     self.series_mut(&series)?.description = Some(description);
@@ -130,35 +142,35 @@ impl Data {
         Ok(())
     }
 
-    fn write_adopted(&mut self, series: &SeriesName, scopes: Vec<SetAside>) {
-        for SetAside { scope, positions } in scopes {
-            let place = Place { series: series.clone(), scope };
-            self.scopes.entry(place).or_default().adopted.extend(positions);
+    fn write_adopted(&mut self, series: &SeriesName, scopes: Vec<MovedAdoptions>) {
+        for MovedAdoptions { scope, positions } in scopes {
+            let scope_id = ScopeId { series: series.clone(), scope };
+            self.scopes.entry(scope_id).or_default().adopted.extend(positions);
         }
     }
 
-    fn write_scopes(&mut self, series: &SeriesName, scopes: Vec<Adopted>) {
-        for Adopted { scope, mut cursor, ledger, lost, gapless_from } in scopes {
-            let row = self.scopes.entry(Place { series: series.clone(), scope }).or_default();
+    fn write_scopes(&mut self, series: &SeriesName, scopes: Vec<MovedScope>) {
+        for MovedScope { scope, mut cursor, ledger, lost, gapless_from } in scopes {
+            let row = self.scopes.entry(ScopeId { series: series.clone(), scope }).or_default();
             if let Some(here) = row.cursor {
                 (cursor.next, cursor.version) =
                     (cursor.next.max(here.next), cursor.version.max(here.version));
             }
             (row.cursor, row.gapless_from) = (Some(cursor), gapless_from);
-            (row.issued, row.lost) = (Ranges::of(ledger), lost);
+            (row.issued, row.lost) = (RangeSet::of(ledger), lost);
         }
     }
 }
 
-fn key_row(request: &Request) -> (Key, KeyRow) {
-    let Request { place, idempotency, event, position, number, pruned_as } = request;
-    let assigned = Assigned {
-        event: *event,
+fn key_row(request: &MovedKey) -> (IdempotencyKey, KeyRow) {
+    let MovedKey { scope_id, idempotency, document_id, position, number, pruned_as } = request;
+    let assignment = Assignment {
+        document_id: *document_id,
         position: *position,
         number: number.clone(),
         state: *pruned_as,
         is_new: false,
     };
-    let (digest, scope) = (idempotency.digest, place.scope.clone());
-    (key_of(request), KeyRow { digest, assigned, scope, pruned_as: *pruned_as })
+    let (digest, scope) = (idempotency.digest, scope_id.scope.clone());
+    (key_of(request), KeyRow { digest, assignment, scope, pruned_as: *pruned_as })
 }

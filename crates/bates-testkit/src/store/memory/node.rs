@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bates_core::ledger::Request;
-use bates_core::{Holder, Lease, NodeStore, Place, Recall, ScopeKey, SeriesName, StoreError};
+use bates_core::{Holder, NodeStore, PositionRange, Recall, ScopeId, ScopeKey, SeriesName, StoreError};
 use uuid::Uuid;
 
 use super::MemoryStore;
@@ -21,7 +21,8 @@ impl NodeStore for MemoryStore {
     async fn recalls(&self) -> Result<Vec<Recall>, StoreError> {
         let data = self.data();
         let Some(node) = data.nodes.get(&self.node.id) else { return Ok(Vec::new()) };
-        let answered = |series| node.answered.get(series).copied().unwrap_or(0).max(node.begun_at);
+        let answered =
+            |series: &SeriesName| node.answered.get(series).copied().unwrap_or(0).max(node.begun_at);
         let unanswered = data.series.iter().filter(|(series, row)| row.epoch > answered(series));
         Ok(unanswered.map(|(series, row)| Recall { series: series.clone(), epoch: row.epoch }).collect())
     }
@@ -30,15 +31,15 @@ impl NodeStore for MemoryStore {
         &self,
         series: SeriesName,
         epoch: Option<u64>,
-        unused: Vec<(ScopeKey, Lease)>,
+        unused: Vec<(ScopeKey, PositionRange)>,
     ) -> Result<(), StoreError> {
         let mut data = self.data();
         for (scope, range) in unused {
-            let place = Place { series: series.clone(), scope };
-            data.ask(self, &place, &Request::GiveUp(vec![range])).into_change()?;
+            let scope_id = ScopeId { series: series.clone(), scope };
+            data.ask(self, &scope_id, &Request::GiveUp(vec![range])).into_change()?;
         }
         let Some(epoch) = epoch else { return Ok(()) };
-        for (_, scope) in data.scopes.iter_mut().filter(|(place, _)| place.series == series) {
+        for (_, scope) in data.scopes.iter_mut().filter(|(scope_id, _)| scope_id.series == series) {
             scope.leased.retain(|leased| leased.node != self.node.id || leased.epoch >= epoch);
         }
         if let Some(node) = data.nodes.get_mut(&self.node.id) {
@@ -57,13 +58,13 @@ impl NodeStore for MemoryStore {
     async fn holders(&self, series: SeriesName, epoch: u64) -> Result<Vec<Holder>, StoreError> {
         let data = self.data();
         let holders = data.nodes.keys().filter_map(|node| {
-            let held = data.scopes.iter().filter(|(place, _)| place.series == series);
-            let held = held.flat_map(|(place, scope)| {
+            let held = data.scopes.iter().filter(|(scope_id, _)| scope_id.series == series);
+            let held = held.flat_map(|(scope_id, scope)| {
                 let of_node =
                     scope.leased.iter().filter(|leased| leased.node == *node && leased.epoch < epoch);
-                of_node.map(|leased| (place.scope.clone(), leased.range))
+                of_node.map(|leased| (scope_id.scope.clone(), leased.range))
             });
-            let ranges: Vec<(ScopeKey, Lease)> = held.collect();
+            let ranges: Vec<(ScopeKey, PositionRange)> = held.collect();
             (!ranges.is_empty()).then(|| Holder {
                 node: *node,
                 name: "a process of a test".into(),
@@ -78,14 +79,14 @@ impl NodeStore for MemoryStore {
 
     async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> Result<(), StoreError> {
         let mut data = self.data();
-        let held = data.scopes.iter().filter(|(place, scope)| {
+        let held = data.scopes.iter().filter(|(scope_id, scope)| {
             let is_held =
                 scope.leased.iter().any(|leased| nodes.contains(&leased.node) && leased.epoch < epoch);
-            place.series == series && is_held
+            scope_id.series == series && is_held
         });
-        let places: Vec<Place> = held.map(|(place, _)| place.clone()).collect();
-        for place in places {
-            data.ask_about(self, &place, &Request::WriteOff, &nodes, epoch).into_change()?;
+        let places: Vec<ScopeId> = held.map(|(scope_id, _)| scope_id.clone()).collect();
+        for scope_id in places {
+            data.ask_about(self, &scope_id, &Request::WriteOff, &nodes, epoch).into_change()?;
         }
         Ok(())
     }

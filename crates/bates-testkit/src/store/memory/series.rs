@@ -1,7 +1,7 @@
 //! The series of a store in memory.
 
 use bates_core::{
-    Definition, Pinned, Promise, PromiseChange, Redescription, SeriesName, SeriesStore, StoreError,
+    Definition, DescriptionChange, PinOutcome, Promise, PromiseChange, SeriesName, SeriesStore, StoreError,
 };
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ impl SeriesStore for MemoryStore {
         self.is_shared
     }
 
-    async fn pin(&self, asked: Definition, fresh_key: Option<Vec<u8>>) -> Result<Pinned, StoreError> {
+    async fn pin(&self, asked: Definition, fresh_key: Option<Vec<u8>>) -> Result<PinOutcome, StoreError> {
         self.data().pin(asked, fresh_key)
     }
 
@@ -39,14 +39,14 @@ impl SeriesStore for MemoryStore {
         &self,
         series: SeriesName,
         PromiseChange { from, to }: PromiseChange,
-        described: Option<Redescription>,
+        described: Option<DescriptionChange>,
     ) -> Result<bool, StoreError> {
         let mut data = self.data();
         let pinned = data.series(&series)?.definition.promise;
         if pinned.is_some_and(|pinned| pinned != from) {
             return Ok(pinned == Some(to));
         }
-        if let Some(Redescription { before, after }) = described
+        if let Some(DescriptionChange { before, after }) = described
             && !data.describe(&series, Some(&before), Some(after))?
         {
             return Ok(false);
@@ -66,7 +66,7 @@ impl SeriesStore for MemoryStore {
         Ok(pinned.filter_map(|(name, row)| Some((name.clone(), row.definition.promise?))).collect())
     }
 
-    async fn watch(&self) -> Result<u64, StoreError> {
+    async fn check_revision(&self) -> Result<u64, StoreError> {
         self.node.faults.check()?;
         Ok(self.data().revision)
     }
@@ -85,7 +85,7 @@ impl Data {
         &mut self,
         asked: Definition,
         fresh_key: Option<Vec<u8>>,
-    ) -> Result<Pinned, StoreError> {
+    ) -> Result<PinOutcome, StoreError> {
         let Some(SeriesRow { definition, permutation_key, .. }) = self.series.get_mut(&asked.series) else {
             let name = asked.series.clone();
             let row = SeriesRow {
@@ -95,13 +95,13 @@ impl Data {
                 epoch: 0,
             };
             self.series.insert(name, row);
-            return Ok(Pinned { permutation_key: fresh_key, is_new: true, has_changed_rules: false });
+            return Ok(PinOutcome { permutation_key: fresh_key, is_new: true, has_changed_rules: false });
         };
-        if let Some(refused) = StoreError::of_difference(definition, &asked) {
+        if let Some(refused) = StoreError::for_difference(definition, &asked) {
             return Err(refused);
         }
-        let pinned = Pinned::again(definition, &asked, permutation_key.clone());
-        if let Some(rules) = definition.new_rules(&asked) {
+        let pinned = PinOutcome::of_pinned(definition, &asked, permutation_key.clone());
+        if let Some(rules) = definition.rules_to_keep(&asked) {
             definition.rules = Some(rules.into());
         }
         definition.promise = definition.promise.or(asked.promise);

@@ -147,7 +147,7 @@ fn what_is_issued_as_an_id_generator_is_recorded() {
         [("false", "one", "registry"), ("true", "two", "clinic"), ("true", "", "127.0.0.1")]
     {
         let mut environment = TOKENS.to_vec();
-        environment.push(("BATES_OPENG2P_OPEN", open));
+        environment.push(("BATES_OPENG2P_WITHOUT_SECRET", open));
         let server = home.start_with(series, &environment);
         for (path, count) in
             [("POST /v1/idgenerator/farmer/id", 1), ("POST /v1/idgenerator/farmer/ids?count=50", 50)]

@@ -44,7 +44,7 @@ fn after_a_failed_sync_an_audited_series_answers_nothing_and_all_it_answered_is_
 fn while_postgres_is_away_an_audited_series_answers_nothing_and_others_go_on() {
     let mut home = Home::postgres();
     let series = "  c: { pattern: \"{seq}\", key: c, audit: true }\n  p: { pattern: \"{seq}\", key: p }\n";
-    let server = home.start_with(series, &[("BATES_STORE_PATIENCE_MS", "3000")]);
+    let server = home.start_with(series, &[("BATES_STORE_TIMEOUT_MS", "3000")]);
     let mut client = Client::connect(server.port).unwrap();
     assert_eq!((client.incr("c"), client.incr("p")), (Some(1), Some(1)));
     home.postgres.as_mut().unwrap().kill().unwrap();

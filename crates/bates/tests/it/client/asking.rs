@@ -21,10 +21,10 @@ async fn numbers_come_one_by_one_and_many_at_a_time_from_their_scope() {
     assert_eq!(other.next().await.unwrap(), "P-1-1001");
     let peek = documents.peek().await.unwrap();
     assert_eq!((peek.exists, peek.last, peek.next), (true, Some(1003), Some(1004)));
-    let invoices = stage.client().series("invoice").date("2025-12-31").unwrap();
+    let invoices = stage.client().series("invoice").date("2025-12-31".parse().unwrap());
     assert_eq!(invoices.next().await.unwrap(), "INV-2025-000001");
     assert_eq!(invoices.peek().await.unwrap().last, Some(1));
-    let later = invoices.date("2026-01-01").unwrap();
+    let later = invoices.date("2026-01-01".parse().unwrap());
     assert_eq!(later.take(2).await.unwrap(), ["INV-2026-000001", "INV-2026-000002"]);
 }
 
@@ -179,7 +179,7 @@ async fn identifiers_are_judged_and_traced() {
     let trace = client.find(&farmer).await.unwrap();
     assert_eq!(
         (&trace.id, &*trace.matches[0].series, trace.matches[0].granted),
-        (&farmer, "farmer", Some(true))
+        (&farmer.to_string(), "farmer", Some(true))
     );
     assert_eq!(client.find("no such thing").await.unwrap_err().code(), Some("unknown_id"));
 }

@@ -56,9 +56,6 @@ async fn what_cannot_be_asked_is_refused_before_anything_is_sent() {
     let bills = client.series("bill");
     let document = || Document::new(&1).unwrap();
     let mut wrong = Vec::new();
-    for day in ["", "2026-13-01", "2026-02-30", "20261231", "2026-1-1", "tomorrow", "2026-12-31T00:00:00"] {
-        wrong.push(bills.clone().date(day).unwrap_err());
-    }
     for key in [String::new(), "x".repeat(256), "ä".to_owned(), "a\nb".to_owned()] {
         wrong.push(document().with_key(key.clone()).unwrap_err());
         wrong.push(bills.reserve_once(key, Duration::from_mins(1)).await.unwrap_err());
@@ -72,7 +69,7 @@ async fn what_cannot_be_asked_is_refused_before_anything_is_sent() {
     }
     wrong.push(bills.reserve(Duration::from_millis(1_500)).await.unwrap_err());
     for error in wrong {
-        assert!(matches!(error, Error::Wrong { .. }), "{error}");
+        assert!(matches!(error, Error::BadArgument { .. }), "{error}");
         assert!(!error.is_retryable() && error.code().is_none());
     }
 }

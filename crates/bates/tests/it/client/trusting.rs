@@ -43,7 +43,7 @@ async fn a_server_is_believed_by_who_trusts_its_authority_and_by_nobody_else() {
         (trusting(to("127.0.0.1"), ours.path()), "not valid for name"),
     ] {
         let error = distrusting.series("ticket").next().await.unwrap_err();
-        assert!(matches!(error, Error::Distrusted { .. }) && !error.is_retryable(), "{error:?}");
+        assert!(matches!(error, Error::Untrusted { .. }) && !error.is_retryable(), "{error:?}");
         assert!(error.to_string().contains(why), "{error}");
     }
     assert_eq!(proxy.seen().len(), 2, "who does not trust says nothing, and shows no secret");

@@ -155,7 +155,7 @@ fn numbers_of_an_earlier_system_are_passed_over_in_a_shuffled_series_and_all_oth
         fs::write(home.path("old.txt"), old.join("\n")).unwrap();
         let done = adopt(&home, "id", "old.txt", &[]);
         let said = String::from_utf8_lossy(&done.stdout);
-        assert!(said.contains("490 numbers in 1 scope adopted; each is passed over"), "{done:?}");
+        assert!(said.contains("490 numbers in 1 scope adopted; each is skipped"), "{done:?}");
         let server = running.unwrap_or_else(|| home.start(series));
         let mut seen = first;
         seen.extend(drained(&server, "id"));

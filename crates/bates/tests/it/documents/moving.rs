@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
-use bates_postgres::{Address, Opening, PostgresStore, Settings};
+use bates_postgres::{Address, OpenMode, PostgresStore, Settings};
 use bates_sqlite::SqliteStore;
 use bates_testkit::{PrivatePostgres, exercise_move, programs};
 use jiff::Timestamp;
@@ -20,10 +20,10 @@ use super::{Home, post, send};
 async fn stores_of_one_kind_are_moved_to_the_other() {
     let (folder, server) = (tempfile::tempdir().unwrap(), PrivatePostgres::start().unwrap());
     let embedded =
-        |name: &str| SqliteStore::open(&folder.path().join(name), bates_sqlite::Opening::First).unwrap();
+        |name: &str| SqliteStore::open(&folder.path().join(name), bates_sqlite::OpenMode::First).unwrap();
     let shared = async |url: &str| {
         let address = Address::parse(url).unwrap();
-        PostgresStore::open(&address, Settings::default(), Opening::New).await.unwrap()
+        PostgresStore::open(&address, Settings::default(), OpenMode::New).await.unwrap()
     };
     exercise_move(&embedded("from"), shared(&server.url()).await).await;
     let server = PrivatePostgres::start().unwrap();
@@ -155,7 +155,7 @@ fn an_installation_with_documents_moves_to_postgres_and_back() {
     assert_eq!(reasons, ["outbox_dlq", "voided", "crash_skip"]);
     server.stop();
     let said = moved(&folder, &postgres);
-    assert!(said.contains("2 series with 2 scopes, 7 documents and 7 idempotency keys are moved"), "{said}");
+    assert!(said.contains("moved 2 series with 2 scopes, 7 documents and 7 idempotency keys"), "{said}");
     let server = postgres.start_with(&series(&receiver), &patient);
     assert_eq!(known(&server, &mut deadline), before);
     assert_eq!(gaps(&server), found);
@@ -169,7 +169,7 @@ fn an_installation_with_documents_moves_to_postgres_and_back() {
     assert_eq!(taken, ["L-1", "L-6", "L-7"]);
     server.stop();
     let said = moved(&postgres, &back);
-    assert!(said.contains("7 documents and 7 idempotency keys are moved"), "{said}");
+    assert!(said.contains("7 documents and 7 idempotency keys"), "{said}");
     let server = back.start(&series(&receiver));
     assert_eq!(known(&server, &mut deadline), before);
     assert_eq!((gaps(&server), state(&server, "L-6")), (found, "delivered".into()));
@@ -207,7 +207,7 @@ fn a_move_that_is_killed_in_the_middle_is_finished_by_running_it_again() {
     let refused = Server::try_node(&store(&postgres), &[], &[]).err().unwrap();
     assert!(refused.contains("is being filled from"), "{refused}");
     let said = moved(&folder, &postgres);
-    assert!(said.contains("2 series with 2 scopes, 5 documents and 5 idempotency keys are moved"), "{said}");
+    assert!(said.contains("moved 2 series with 2 scopes, 5 documents and 5 idempotency keys"), "{said}");
     let server = postgres.start(&series(&receiver));
     assert_eq!(document(&server, "delivered"), (200, "L-1".into()));
     assert_eq!(reservation(&server, "voided"), (200, "L-4".into()));

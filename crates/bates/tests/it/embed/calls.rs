@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates::{
-    Bates, Date, How, NotAtHand, Position, Promise, Record, RecordFilter, Reset, Series, Settings, Verdict,
+    AuditFilter, AuditRecord, Bates, Channel, Date, NotCached, Position, Promise, Reset, Series, Settings,
+    Verdict,
 };
 use bates_testkit::FakeClock;
 use tempfile::tempdir;
@@ -21,8 +22,8 @@ async fn numbers_follow_each_other_in_their_scope() {
     assert_eq!((first.as_str(), first.position().value()), ("PROJ-9012-1001", 1001));
     assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1002");
     let hundred = documents.take(100).await.unwrap();
-    assert!(hundred.iter().map(|(position, _)| position.value()).eq(1003..1103));
-    assert_eq!(hundred.values().last(), Some("PROJ-9012-1102"));
+    assert!(hundred.iter().map(|number| number.position().value()).eq(1003..1103));
+    assert_eq!(hundred[99], "PROJ-9012-1102");
     assert_eq!(documents.take(0).await.unwrap().len(), 0);
     let other = documents.clone().scope([("project", "OTHER"), ("type", "9012")]);
     assert_eq!(String::from(other.next().await.unwrap()), "OTHER-9012-1001");
@@ -39,7 +40,7 @@ async fn what_is_shuffled_or_rejected_comes_once_and_keeps_its_rules() {
     for count in 0..300 {
         let number = match count % 2 {
             0 => farmers.next().await.unwrap().to_string(),
-            _ => farmers.take(1).await.unwrap().values().next().unwrap().to_owned(),
+            _ => farmers.take(1).await.unwrap()[0].to_string(),
         };
         assert!(farmers.validate(&number).is_valid() && !number.contains("66"), "{number}");
         assert!(seen.insert(number.clone()), "{number} came twice");
@@ -54,20 +55,20 @@ async fn a_number_is_taken_without_waiting_once_it_is_in_memory() {
     let bates = open(folder.path()).await;
     let documents = bates.series("document").unwrap().scope(PLAN);
     // Nothing is there yet, and it is fetched meanwhile.
-    assert_eq!(documents.try_next(), Err(NotAtHand::Now));
+    assert_eq!(documents.try_next(), Err(NotCached::Now));
     let number = loop {
         match documents.try_next() {
             Ok(number) => break number,
-            Err(refused) => assert_eq!(refused, NotAtHand::Now),
+            Err(refused) => assert_eq!(refused, NotCached::Now),
         }
         tokio::task::yield_now().await;
     };
     assert_eq!(number, "PROJ-9012-1001");
     assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1002");
     let nowhere = bates.series("document").unwrap();
-    assert!(matches!(nowhere.try_next(), Err(NotAtHand::Scope(_))));
-    bates.close().await;
-    assert_eq!(documents.try_next(), Err(NotAtHand::Stopping));
+    assert!(matches!(nowhere.try_next(), Err(NotCached::Scope(_))));
+    bates.close().await.unwrap();
+    assert_eq!(documents.try_next(), Err(NotCached::Stopping));
 }
 
 #[tokio::test]
@@ -80,7 +81,7 @@ async fn what_has_to_be_waited_for_is_never_at_hand() {
     for name in ["dated", "gapless", "audited"] {
         let numbering = bates.series(name).unwrap();
         numbering.next().await.unwrap();
-        assert_eq!(numbering.try_next(), Err(NotAtHand::Never), "{name}");
+        assert_eq!(numbering.try_next(), Err(NotCached::Never), "{name}");
     }
     // A day that is named has not to be asked for.
     let day = bates.series("dated").unwrap().date(Date::constant(2025, 12, 31));
@@ -98,7 +99,7 @@ async fn an_ordered_series_with_reservations_is_never_at_hand_again() {
     assert_eq!(messages.try_next().unwrap(), "2");
     let reserved = messages.reserve(Duration::from_mins(1)).await.unwrap();
     assert!(reserved.position.value() > 2, "{reserved:?}");
-    assert_eq!(messages.try_next(), Err(NotAtHand::Never));
+    assert_eq!(messages.try_next(), Err(NotCached::Never));
     assert!(messages.next().await.unwrap().position() > reserved.position);
 }
 
@@ -142,16 +143,18 @@ async fn a_scope_is_looked_at_and_a_number_traced_without_touching_them() {
 async fn what_an_audited_series_gave_is_recorded_with_who_took_it() {
     let folder = tempdir().unwrap();
     let bates = Bates::open(folder.path(), [Series::new("farmer", "{seq}").audited()]).await.unwrap();
-    let farmers = bates.series("farmer").unwrap().by("registry");
+    let farmers = bates.series("farmer").unwrap().caller("registry");
     farmers.next().await.unwrap();
     farmers.take(9).await.unwrap();
-    let mut records: Vec<Record> = Vec::new();
-    while let [record] = &bates.records(RecordFilter::default(), records.last(), 1).await.unwrap()[..] {
+    let mut records: Vec<AuditRecord> = Vec::new();
+    while let [record] = &bates.records(AuditFilter::default(), records.last(), 1).await.unwrap()[..] {
         records.push(record.clone());
     }
     let told: Vec<_> = records.iter().map(|record| (&*record.first, &*record.last, record.count)).collect();
     assert_eq!(told, [("1", "1", 1), ("2", "10", 9)]);
     assert!(
-        records.iter().all(|record| &*record.taking.who == "registry" && record.taking.how == How::Library)
+        records
+            .iter()
+            .all(|record| &*record.stamp.caller == "registry" && record.stamp.channel == Channel::Library)
     );
 }

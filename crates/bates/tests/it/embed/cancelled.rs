@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bates::{Bates, GapFilter, Limits, Promise, Reason, Series};
+use bates::{Bates, GapFilter, GapReason, Limits, Promise, Series};
 use tempfile::tempdir;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -24,8 +24,8 @@ async fn every_number_of_a_call_that_was_given_up_is_explained() {
                 () = async { if call % 3 == 0 { std::future::pending().await } else { drop(other.next().await) } } => {
                     given_up += 1;
                 }
-                numbers = numbering.take(1 + call as u64 % 3) => {
-                    taken.extend(numbers.unwrap().iter().map(|(position, _)| position.value()));
+                numbers = numbering.take(1 + call % 3) => {
+                    taken.extend(numbers.unwrap().iter().map(|number| number.position().value()));
                 }
             }
         }
@@ -38,7 +38,7 @@ async fn every_number_of_a_call_that_was_given_up_is_explained() {
             assert!(!missing.is_empty(), "some were taken and not received");
             let of = GapFilter { series: Some(name.parse().unwrap()), ..GapFilter::default() };
             let gaps = bates.gaps(of, None, 100_000).await.unwrap();
-            assert!(gaps.iter().all(|gap| gap.missing.reason == Reason::Burned), "{gaps:?}");
+            assert!(gaps.iter().all(|gap| gap.missing.reason == GapReason::Burned), "{gaps:?}");
             let explained: BTreeSet<u64> =
                 gaps.iter().flat_map(|gap| gap.missing.range.from()..gap.missing.range.to()).collect();
             assert!(explained.is_disjoint(&taken), "a number that was given is called a gap");
@@ -51,5 +51,5 @@ async fn every_number_of_a_call_that_was_given_up_is_explained() {
         }
     }
     drop(other);
-    bates.close().await;
+    bates.close().await.unwrap();
 }

@@ -46,7 +46,7 @@ async fn tell(folder: &Path, each: u64) {
     for task in tasks.collect::<Vec<_>>() {
         task.await.unwrap();
     }
-    bates.close().await;
+    bates.close().await.unwrap();
 }
 
 /// As a test of its own it ends by itself; as the process that is to be killed, it does not.

@@ -4,7 +4,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use bates::{
-    Bates, Code, Delivering, Delivery, Filter, GapFilter, Promise, Reason, Series, Sink, State, Uuid,
+    Bates, DeliverFuture, Delivery, DocumentFilter, DocumentState, ErrorCode, GapFilter, GapReason, Promise,
+    Series, Sink, Uuid,
 };
 use tempfile::tempdir;
 
@@ -16,7 +17,7 @@ use crate::running::Server;
 struct Told(Sender<(String, String)>);
 
 impl Sink for Told {
-    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> Delivering<'a> {
+    fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
         let answer = |delivery: &Delivery| {
             self.0.send((delivery.number.to_string(), delivery.body.to_string())).unwrap();
             Ok(())
@@ -45,17 +46,17 @@ async fn a_document_is_numbered_and_delivered() {
     let bates = Bates::open(folder.path(), [series]).await.unwrap();
     let documents = bates.series("document").unwrap().scope(PLAN);
     let assigned = documents.assign(r#"{"title":"Plan"}"#).await.unwrap();
-    assert_eq!((&*assigned.number, assigned.state), ("PROJ-9012-1001", State::Pending));
+    assert_eq!((&*assigned.number, assigned.state), ("PROJ-9012-1001", DocumentState::Pending));
     let delivery = delivered.recv_timeout(Duration::from_mins(1)).unwrap();
     assert_eq!(delivery, ("PROJ-9012-1001".to_owned(), r#"{"title":"Plan"}"#.to_owned()));
     drop(documents);
     // What is under way is settled before it closes.
-    bates.close().await;
+    bates.close().await.unwrap();
     let (series, delivered) = told();
     let bates = Bates::open(folder.path(), [series]).await.unwrap();
-    let filter = Filter { event: Some(assigned.event), ..Filter::default() };
+    let filter = DocumentFilter { document_id: Some(assigned.document_id), ..DocumentFilter::default() };
     let kept = bates.documents(filter, None, 10).await.unwrap();
-    assert_eq!(kept.iter().map(|kept| kept.state).collect::<Vec<_>>(), [State::Delivered]);
+    assert_eq!(kept.iter().map(|kept| kept.state).collect::<Vec<_>>(), [DocumentState::Delivered]);
     assert!(delivered.try_recv().is_err(), "it was delivered before");
 }
 
@@ -70,12 +71,12 @@ async fn the_same_request_gets_the_same_number_also_from_a_server_of_the_same_fo
     let again = documents.assign_once("order-4711", r#"{"pages":3,"title":"Plan"}"#).await.unwrap();
     assert_eq!((first.is_new, again.is_new, &first.number), (true, false, &again.number));
     let reused = documents.assign_once("order-4711", r#"{"title":"Other"}"#).await.unwrap_err();
-    assert_eq!((reused.code(), reused.may_burn()), (Code::KEY_REUSED, false));
+    assert_eq!((reused.code(), reused.may_burn()), (ErrorCode::KEY_REUSED, false));
     let lasts = Duration::from_mins(15);
     let reserved = documents.reserve_once("order-4712", lasts).await.unwrap();
     assert_eq!(documents.reserve_once("order-4712", lasts).await.unwrap().number, reserved.number);
     drop(documents);
-    bates.close().await;
+    bates.close().await.unwrap();
     let served = tempdir().unwrap();
     let sink = format!(r#"{{"object":{{"url":"file://{}"}}}}"#, served.path().display());
     let server = Server::start_with(folder.path(), "127.0.0.1:0", &[("BATES_SERIES__DOCUMENT__SINK", &sink)]);
@@ -102,16 +103,16 @@ async fn a_reservation_is_confirmed_or_voided_once() {
     let hour = Duration::from_hours(1);
     let (saved, lost) = (invoices.reserve(hour).await.unwrap(), invoices.reserve(hour).await.unwrap());
     assert_eq!((&*saved.number, &*lost.number), ("1", "2"));
-    assert_eq!(bates.confirm(saved.event).await.unwrap().state, State::Confirmed);
-    assert_eq!(bates.void(lost.event).await.unwrap().state, State::Voided);
-    assert_eq!(bates.void(saved.event).await.unwrap_err().code(), Code::WRONG_STATE);
-    assert_eq!(bates.confirm(Uuid::nil()).await.unwrap_err().code(), Code::UNKNOWN_DOCUMENT);
+    assert_eq!(bates.confirm(saved.document_id).await.unwrap().state, DocumentState::Confirmed);
+    assert_eq!(bates.void(lost.document_id).await.unwrap().state, DocumentState::Voided);
+    assert_eq!(bates.void(saved.document_id).await.unwrap_err().code(), ErrorCode::WRONG_STATE);
+    assert_eq!(bates.confirm(Uuid::nil()).await.unwrap_err().code(), ErrorCode::UNKNOWN_DOCUMENT);
     assert_eq!(invoices.next().await.unwrap(), "3");
     let reconciled = bates.reconcile().await.unwrap();
     assert_eq!((reconciled.gaps, reconciled.missing), (1, 1));
     let gaps = bates.gaps(GapFilter::default(), None, 10).await.unwrap();
     let told: Vec<_> = gaps.iter().map(|gap| (gap.missing.range.from(), gap.missing.reason)).collect();
-    assert_eq!(told, [(2, Reason::Voided)]);
+    assert_eq!(told, [(2, GapReason::Voided)]);
 }
 
 /// What is over is voided by itself, as long as the folder is open.
@@ -120,11 +121,11 @@ async fn a_reservation_whose_time_is_over_is_voided() {
     let folder = tempdir().unwrap();
     let bates = Bates::open(folder.path(), [Series::new("invoice", "{seq}")]).await.unwrap();
     let reserved = bates.series("invoice").unwrap().reserve(Duration::from_secs(1)).await.unwrap();
-    let filter = Filter { event: Some(reserved.event), ..Filter::default() };
-    while bates.documents(filter.clone(), None, 1).await.unwrap()[0].state != State::Voided {
+    let filter = DocumentFilter { document_id: Some(reserved.document_id), ..DocumentFilter::default() };
+    while bates.documents(filter.clone(), None, 1).await.unwrap()[0].state != DocumentState::Voided {
         tokio::task::yield_now().await;
     }
-    assert_eq!(bates.confirm(reserved.event).await.unwrap_err().code(), Code::WRONG_STATE);
+    assert_eq!(bates.confirm(reserved.document_id).await.unwrap_err().code(), ErrorCode::WRONG_STATE);
 }
 
 #[tokio::test]
@@ -135,16 +136,16 @@ async fn what_is_no_document_takes_no_number() {
     let documents = bates.series("document").unwrap().scope(PLAN);
     let large = format!("\"{}\"", "x".repeat(1024 * 1024));
     for bad in ["", "{", "null", large.as_str()] {
-        assert_eq!(documents.assign(bad).await.unwrap_err().code(), Code::BAD_DOCUMENT);
+        assert_eq!(documents.assign(bad).await.unwrap_err().code(), ErrorCode::BAD_DOCUMENT);
     }
     for key in ["", "é", &"k".repeat(256)] {
-        assert_eq!(documents.assign_once(key, "{}").await.unwrap_err().code(), Code::BAD_ARGUMENTS);
+        assert_eq!(documents.assign_once(key, "{}").await.unwrap_err().code(), ErrorCode::BAD_ARGUMENTS);
     }
     for seconds in [0, 30 * 24 * 60 * 60 + 1] {
         let lasts = Duration::from_secs(seconds);
-        assert_eq!(documents.reserve(lasts).await.unwrap_err().code(), Code::BAD_COUNT);
+        assert_eq!(documents.reserve(lasts).await.unwrap_err().code(), ErrorCode::BAD_COUNT);
     }
     let plain = bates.series("plain").unwrap();
-    assert_eq!(plain.assign("{}").await.unwrap_err().code(), Code::NO_SINK);
+    assert_eq!(plain.assign("{}").await.unwrap_err().code(), ErrorCode::NO_SINK);
     assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1001");
 }

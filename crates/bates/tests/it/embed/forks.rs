@@ -4,7 +4,7 @@ use std::future::Future;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use bates::{Bates, CloseError, Empty, NotAtHand, Position, Promise, Series};
+use bates::{Bates, CloseError, NotCached, Position, Promise, Series, TakeError};
 use fork::{Fork, WEXITSTATUS, WIFEXITED};
 use tempfile::tempdir;
 use tokio::runtime::{Builder, Runtime};
@@ -34,20 +34,20 @@ fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
             let own = Builder::new_current_thread().enable_all().build().unwrap();
             let is_forked = |error: &dyn std::error::Error| error.to_string().contains("forked from");
             let wrong = [
-                !matches!(numbering.try_next(), Err(NotAtHand::Forked)),
+                !matches!(numbering.try_next(), Err(NotCached::Forked)),
                 !own.block_on(numbering.next()).is_err_and(|error| is_forked(&error) && !error.may_burn()),
                 !own.block_on(numbering.take(40)).is_err_and(|error| is_forked(&error)),
                 !own.block_on(numbering.peek()).is_err_and(|error| is_forked(&error)),
                 !own.block_on(bates.reconcile()).is_err_and(|error| is_forked(&error)),
                 !own.block_on(&mut waiting).is_err_and(|error| is_forked(&error)),
                 !own.block_on(ordered.reserve(Duration::from_mins(1))).is_err_and(|error| is_forked(&error)),
-                !matches!(own.block_on(numbering.prefetch(5).next()), Err(Empty::Forked)),
-                !matches!(held.try_next(), Err(Empty::Forked)),
+                !matches!(own.block_on(numbering.prefetch(5).next()), Err(TakeError::Forked)),
+                !matches!(held.try_next(), Err(TakeError::Forked)),
                 !matches!(own.block_on(held.close()), Err(CloseError::Forked)),
                 own.block_on(Bates::open(folder.path(), [])).is_ok(),
             ];
             drop((waiting, held, numbering, ordered));
-            own.block_on(bates.close());
+            assert!(matches!(own.block_on(bates.close()), Err(CloseError::Forked)));
             let is_unlocked = own.block_on(Bates::open(folder.path(), [])).is_ok();
             let wrong = wrong.iter().chain([&is_unlocked]).position(|wrong| *wrong);
             std::process::exit(wrong.map_or(0, |at| i32::try_from(at).unwrap_or(100) + 1));
@@ -64,8 +64,8 @@ fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
     let next: u64 = runtime.block_on(numbering.next()).unwrap().to_string().parse().unwrap();
     assert!(next > 6);
     drop((held, numbering));
-    runtime.block_on(bates.close());
+    runtime.block_on(bates.close()).unwrap();
     let again = runtime.block_on(Bates::open(folder.path(), [Series::new("n", "{seq}")])).unwrap();
     assert!(runtime.block_on(again.series("n").unwrap().next()).unwrap().position().value() > next);
-    runtime.block_on(again.close());
+    runtime.block_on(again.close()).unwrap();
 }

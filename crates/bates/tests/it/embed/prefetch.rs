@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use bates::{Bates, Empty, Error, GapFilter, Promise, Reason, Series};
+use bates::{Bates, Error, GapFilter, GapReason, Promise, Series, TakeError};
 use tempfile::tempdir;
 use tokio::runtime::Builder;
 
@@ -24,10 +24,10 @@ async fn numbers_in_advance_are_those_of_the_series() {
     let keys = bates.series("short").unwrap();
     let short = keys.prefetch(10);
     for key in short.take(50).await.unwrap() {
-        assert!(keys.validate(&key.to_string()).is_valid(), "{key}");
+        assert!(keys.validate(&key).is_valid(), "{key}");
     }
     let ordered = bates.series("conversation").unwrap().scope([("conversation", "1")]).prefetch(10);
-    let Err(Empty::Failed(refused)) = ordered.next().await else { panic!("a number in advance") };
+    let Err(TakeError::Failed(refused)) = ordered.next().await else { panic!("a number in advance") };
     assert!(matches!(&*refused, Error::Lease(_)) && refused.code().name() == "not_unique", "{refused}");
 }
 
@@ -43,7 +43,7 @@ fn holds_on(mut builder: Builder) {
         while own.len() < EACH {
             match held.try_next() {
                 Ok(number) => own.push(number.position().value()),
-                Err(Empty::OnItsWay) => thread::yield_now(),
+                Err(TakeError::Refilling) => thread::yield_now(),
                 Err(error) => panic!("{error}"),
             }
         }
@@ -63,14 +63,14 @@ fn holds_on(mut builder: Builder) {
     let unused = runtime.block_on(held.close()).unwrap();
     runtime.block_on(bates.reconcile()).unwrap();
     let gaps = runtime.block_on(bates.gaps(GapFilter::default(), None, 10_000)).unwrap();
-    assert!(gaps.iter().all(|gap| gap.missing.reason == Reason::LeaseLost), "{gaps:?}");
+    assert!(gaps.iter().all(|gap| gap.missing.reason == GapReason::LeaseLost), "{gaps:?}");
     let gaps: BTreeSet<u64> =
         gaps.iter().flat_map(|gap| gap.missing.range.from()..gap.missing.range.to()).collect();
     assert_eq!(gaps.len() as u64, unused);
     assert!(gaps.is_disjoint(&taken));
     assert_eq!(gaps.union(&taken).copied().max(), Some((gaps.len() + taken.len()) as u64), "all of them");
     drop(held);
-    runtime.block_on(bates.close());
+    runtime.block_on(bates.close()).unwrap();
     let bates = runtime.block_on(Bates::open(folder.path(), [Series::new("n", "{seq}")])).unwrap();
     let next = runtime.block_on(bates.series("n").unwrap().next()).unwrap();
     assert_eq!(next.position().value(), (gaps.len() + taken.len()) as u64 + 1, "and it goes on behind them");
@@ -95,7 +95,7 @@ async fn what_is_dropped_is_reported_before_the_folder_is_free() {
     let held = bates.series("n").unwrap().prefetch(10);
     held.next().await.unwrap();
     drop(held);
-    bates.close().await;
+    bates.close().await.unwrap();
     let bates = loop {
         match Bates::open(folder.path(), [Series::new("n", "{seq}")]).await {
             Ok(bates) => break bates,

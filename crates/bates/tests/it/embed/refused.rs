@@ -1,11 +1,11 @@
 //! What is refused, with its code, and whether a number may be burned.
 
-use bates::{Bates, Code, Error, Limits, Promise, Series};
+use bates::{Bates, Error, ErrorCode, Limits, Promise, Series};
 use tempfile::tempdir;
 
 use super::{PLAN, open};
 
-async fn refusal(series: Series) -> (Code, String) {
+async fn refusal(series: Series) -> (ErrorCode, String) {
     let folder = tempdir().unwrap();
     let refused = Bates::open(folder.path(), [series]).await.err().unwrap();
     assert!(!refused.may_burn());
@@ -16,15 +16,15 @@ async fn refusal(series: Series) -> (Code, String) {
 async fn a_series_that_cannot_be_is_refused_with_the_word_that_is_wrong() {
     let good = || Series::new("n", "{seq}");
     for (series, code, told) in [
-        (Series::new("No Name", "{seq}"), Code::BAD_NAME, "name"),
-        (Series::new("n", "{seq"), Code::BAD_SERIES, "{seq"),
-        (good().start(u64::MAX), Code::BAD_SERIES, "start: positions end at"),
-        (good().key("a:{b"), Code::BAD_SERIES, "key: "),
-        (good().time_zone("Nowhere/Never"), Code::BAD_SERIES, "Nowhere/Never"),
-        (good().reject("none"), Code::BAD_SERIES, "reject: "),
-        (good().restrict([""]), Code::BAD_SERIES, "restrict: "),
-        (good().shuffled().promise(Promise::Ordered), Code::BAD_SERIES, "shuffled"),
-        (good().limits(Limits { lease_min: 0, ..Limits::default() }), Code::BAD_SERIES, "lease_min"),
+        (Series::new("No Name", "{seq}"), ErrorCode::BAD_NAME, "name"),
+        (Series::new("n", "{seq"), ErrorCode::BAD_SERIES, "{seq"),
+        (good().start(u64::MAX), ErrorCode::BAD_SERIES, "start: positions end at"),
+        (good().key("a:{b"), ErrorCode::BAD_SERIES, "key: "),
+        (good().time_zone("Nowhere/Never"), ErrorCode::BAD_SERIES, "Nowhere/Never"),
+        (good().reject("none"), ErrorCode::BAD_SERIES, "reject: "),
+        (good().restrict([""]), ErrorCode::BAD_SERIES, "restrict: "),
+        (good().shuffled().promise(Promise::Ordered), ErrorCode::BAD_SERIES, "shuffled"),
+        (good().limits(Limits { lease_min: 0, ..Limits::default() }), ErrorCode::BAD_SERIES, "lease_min"),
     ] {
         let (found, message) = refusal(series).await;
         assert_eq!(found, code, "{message}");
@@ -35,10 +35,10 @@ async fn a_series_that_cannot_be_is_refused_with_the_word_that_is_wrong() {
 #[tokio::test]
 async fn a_series_goes_on_as_it_was_pinned_or_not_at_all() {
     let folder = tempdir().unwrap();
-    open(folder.path()).await.close().await;
+    open(folder.path()).await.close().await.unwrap();
     let other = Series::new("document", "{project}-{type}-{seq}").start(1);
     let refused = Bates::open(folder.path(), [other]).await.err().unwrap();
-    assert_eq!(refused.code(), Code::SERIES_PINNED, "{refused}");
+    assert_eq!(refused.code(), ErrorCode::SERIES_PINNED, "{refused}");
     open(folder.path()).await;
 }
 
@@ -49,10 +49,10 @@ async fn a_bad_question_takes_no_number() {
     assert!(matches!(bates.series("nothing").err(), Some(Error::UnknownSeries(_))));
     let documents = bates.series("document").unwrap();
     let refused = documents.next().await.unwrap_err();
-    assert_eq!((refused.code(), refused.may_burn()), (Code::BAD_SCOPE, false));
+    assert_eq!((refused.code(), refused.may_burn()), (ErrorCode::BAD_SCOPE, false));
     let strange = documents.scope([("project", "PROJ"), ("kind", "9012")]);
-    assert_eq!(strange.take(2).await.unwrap_err().code(), Code::BAD_SCOPE);
-    assert_eq!(strange.peek().await.unwrap_err().code(), Code::BAD_SCOPE);
+    assert_eq!(strange.take(2).await.unwrap_err().code(), ErrorCode::BAD_SCOPE);
+    assert_eq!(strange.peek().await.unwrap_err().code(), ErrorCode::BAD_SCOPE);
     let documents = strange.scope(PLAN);
     assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1001");
 }
@@ -65,6 +65,6 @@ async fn the_end_of_a_space_is_told_and_its_last_numbers_are_given() {
     assert_eq!(ten.take(7).await.unwrap().len(), 7);
     assert_eq!(ten.take(7).await.unwrap().len(), 3);
     let refused = ten.next().await.unwrap_err();
-    assert_eq!((refused.code(), refused.may_burn()), (Code::EXHAUSTED, false), "{refused}");
+    assert_eq!((refused.code(), refused.may_burn()), (ErrorCode::EXHAUSTED, false), "{refused}");
     assert!(ten.try_next().is_err());
 }

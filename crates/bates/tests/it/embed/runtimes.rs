@@ -18,10 +18,10 @@ fn greedy() -> Series {
 }
 
 /// Takes all of them, and never waits longer than anybody would.
-async fn take(numbering: &Numbering, count: u64) -> Vec<u64> {
+async fn take(numbering: &Numbering, count: usize) -> Vec<u64> {
     let taken = tokio::time::timeout(Duration::from_mins(5), numbering.take(count));
     let taken = taken.await.expect("it must not wait for ever").unwrap();
-    taken.iter().map(|(position, _)| position.value()).collect()
+    taken.iter().map(|number| number.position().value()).collect()
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn runtimes_that_come_and_go_leave_the_scope_usable() {
             std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await
         });
         if let Poll::Ready(at_hand) = polled {
-            taken.extend(at_hand.unwrap().iter().map(|(position, _)| position.value()));
+            taken.extend(at_hand.unwrap().iter().map(|number| number.position().value()));
         }
     }
     taken.extend(owner.block_on(take(&numbering, 100)));
@@ -60,7 +60,7 @@ fn runtimes_that_come_and_go_leave_the_scope_usable() {
     taken.dedup();
     assert!(taken.len() == count && count >= 60 * 60 + 100, "a number came twice");
     drop(numbering);
-    owner.block_on(bates.close());
+    owner.block_on(bates.close()).unwrap();
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_thread_without_a_runtime_may_wait_for_numbers() {
         thread::scope(|threads| threads.spawn(|| block_on(numbering.take(100)).unwrap().len()).join());
     assert_eq!(taken.unwrap(), 100);
     drop(numbering);
-    thread::spawn(move || block_on(bates.close())).join().expect("such a thread may close it, too");
+    thread::spawn(move || block_on(bates.close())).join().expect("such a thread may close it, too").unwrap();
     drop(owner.block_on(Bates::open(folder.path(), [greedy()])).expect("the folder is free"));
 }
 
@@ -89,11 +89,11 @@ fn when_the_opening_runtime_has_ended_calls_are_refused_and_the_folder_can_be_op
         assert!(refused.to_string().contains("runtime in which the store was opened has ended"), "{refused}");
     }
     drop(numbering);
-    other.block_on(bates.close());
+    other.block_on(bates.close()).unwrap();
     let bates = other.block_on(Bates::open(folder.path(), [greedy()])).unwrap();
     let next = other.block_on(take(&bates.series("n").unwrap(), 1));
     assert!(next > first);
-    other.block_on(bates.close());
+    other.block_on(bates.close()).unwrap();
 }
 
 struct Unpark(Thread);

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use bates::{Bates, Limits, NotAtHand, Numbering, Promise, Series, Settings};
+use bates::{Bates, Limits, NotCached, Numbering, Promise, Series, Settings};
 use bates_testkit::history::{Gaps, History, Rules};
 use tempfile::tempdir;
 use tokio::runtime::Builder;
@@ -27,7 +27,7 @@ fn take_at_hand(numbering: &Numbering, history: &History) {
                 taken += 1;
             }
             Err(refused) => {
-                assert_eq!(refused, NotAtHand::Now);
+                assert_eq!(refused, NotCached::Now);
                 thread::yield_now();
             }
         }
@@ -64,7 +64,7 @@ fn holds_on(mut builder: Builder) {
     let violations = history.check(rules);
     assert!(violations.is_empty(), "{:?}", violations.first());
     drop(numbering);
-    runtime.block_on(bates.close());
+    runtime.block_on(bates.close()).unwrap();
 }
 
 #[test]
@@ -82,7 +82,7 @@ async fn scopes_that_nobody_asks_for_leave_memory_and_go_on_without_a_gap() {
     let folder = tempdir().unwrap();
     let settings = Settings { idle: Duration::from_millis(10), ..Settings::default() };
     let bates = Bates::open_with(folder.path(), series(), settings).await.unwrap();
-    let held = || bates.machine().levels().values().map(|level| level.scopes).sum::<u64>();
+    let held = || bates.machine().unwrap().levels().values().map(|level| level.scopes).sum::<u64>();
     for round in 1..=3_u64 {
         for scope in 0..100 {
             let messages = bates.series("conversation").unwrap().scope([("conversation", scope.to_string())]);

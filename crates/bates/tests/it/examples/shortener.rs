@@ -61,5 +61,5 @@ fn links_get_keys_of_their_own_also_while_bates_is_away() {
         }
     };
     assert!(lasted > 0 && refused.0 == 503, "{refused:?} after {lasted}");
-    assert!(refused.1.contains("no number is at hand, and no more could be fetched"), "{refused:?}");
+    assert!(refused.1.contains("no number is in memory and the last refill failed"), "{refused:?}");
 }

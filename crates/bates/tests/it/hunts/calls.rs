@@ -48,8 +48,8 @@ async fn calls_given_up_at_any_point_repeat_nothing_and_leave_nothing_unexplaine
                         tokio::select! {
                             biased;
                             () = gives_up => given_up += 1,
-                            numbers = numbering.take(count) => {
-                                taken.extend(numbers.unwrap().iter().map(|(position, _)| position.value()));
+                            numbers = numbering.take(usize::try_from(count).unwrap()) => {
+                                taken.extend(numbers.unwrap().iter().map(|number| number.position().value()));
                             }
                         }
                     }
@@ -65,7 +65,7 @@ async fn calls_given_up_at_any_point_repeat_nothing_and_leave_nothing_unexplaine
             calls += asked;
             given_up += gave_up;
         }
-        bates.close().await;
+        bates.close().await.unwrap();
     }
     let bates = Bates::open(folder.path(), series()).await.unwrap();
     bates.reconcile().await.unwrap();
@@ -82,7 +82,7 @@ async fn calls_given_up_at_any_point_repeat_nothing_and_leave_nothing_unexplaine
         assert!(unexplained.is_empty(), "{name}: {unexplained:?}");
         explained += gaps.len();
     }
-    bates.close().await;
+    bates.close().await.unwrap();
     let numbers: usize = taken.iter().map(BTreeSet::len).sum();
     println!(
         "calls given up: {calls} calls, {given_up} given up, {numbers} numbers, {explained} gaps, {openings} openings"

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::thread;
 
-use bates::{Bates, Empty, Limits, Series};
+use bates::{Bates, Limits, Series, TakeError};
 use tempfile::tempdir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -26,7 +26,7 @@ fn runtimes_that_come_and_go_repeat_nothing_and_hang_nobody() {
                     let (mut taken, mut runtimes) = (Vec::new(), 0);
                     while hunt.goes_on() {
                         let count = 1 + hunt.below(40);
-                        let take = numbering.take(count);
+                        let take = numbering.take(usize::try_from(count).unwrap());
                         let numbers = match hunt.below(4) {
                             0 => block_on(take).unwrap(),
                             1 => Builder::new_current_thread().build().unwrap().block_on(take).unwrap(),
@@ -40,7 +40,7 @@ fn runtimes_that_come_and_go_repeat_nothing_and_hang_nobody() {
                                 for _ in 0..count {
                                     match held.try_next() {
                                         Ok(number) => taken.push(number.position().value()),
-                                        Err(Empty::OnItsWay) => break,
+                                        Err(TakeError::Refilling) => break,
                                         Err(error) => panic!("{error}"),
                                     }
                                 }
@@ -48,7 +48,7 @@ fn runtimes_that_come_and_go_repeat_nothing_and_hang_nobody() {
                             }
                         };
                         runtimes += 1;
-                        taken.extend(numbers.iter().map(|(position, _)| position.value()));
+                        taken.extend(numbers.iter().map(|number| number.position().value()));
                     }
                     (taken, runtimes)
                 })
@@ -62,7 +62,7 @@ fn runtimes_that_come_and_go_repeat_nothing_and_hang_nobody() {
     }
     let unused = owner.block_on(held.close()).unwrap();
     drop((held, numbering));
-    owner.block_on(bates.close());
+    owner.block_on(bates.close()).unwrap();
     let runtimes: u64 = each.iter().map(|(_, runtimes)| runtimes).sum();
     println!(
         "runtimes: {} numbers, {runtimes} runtimes that came and went, {unused} returned unused",

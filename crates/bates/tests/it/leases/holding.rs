@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bates_client::{CloseError, Empty, Error, Number, Prefetch};
+use bates_client::{CloseError, Error, Prefetch, TakeError};
 
 use super::super::client::proxy::Proxy;
 use super::super::documents::Home;
@@ -16,19 +16,18 @@ async fn numbers_in_advance_read_as_those_of_the_server() {
     let scope = [("project", "PROJ"), ("type", "9012")];
     let document = client.series("document").scope(scope);
     let ahead = document.prefetch(10);
-    let texts = |numbers: Vec<Number<'_>>| numbers.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(texts(ahead.take(3).await.unwrap()), ["PROJ-9012-1001", "PROJ-9012-1002", "PROJ-9012-1003"]);
+    assert_eq!(ahead.take(3).await.unwrap(), ["PROJ-9012-1001", "PROJ-9012-1002", "PROJ-9012-1003"]);
     let next: u64 = document.next().await.unwrap()[10..].parse().unwrap();
-    assert_eq!(next - 1_004, ahead.at_hand(), "what is held is nobody else's");
+    assert_eq!(next - 1_004, ahead.cached(), "what is held is nobody else's");
     let hidden = client.series("conversation").scope([("conversation", "7")]).prefetch(10);
-    assert_eq!(texts(hidden.take(2).await.unwrap()), ["1", "2"], "a parameter that no number shows");
-    let dated = client.series("daily").date("2026-12-31").unwrap().prefetch(10);
-    assert_eq!(texts(dated.take(2).await.unwrap()), ["20261231-1", "20261231-2"]);
+    assert_eq!(hidden.take(2).await.unwrap(), ["1", "2"], "a parameter that no number shows");
+    let dated = client.series("daily").date("2026-12-31".parse().unwrap()).prefetch(10);
+    assert_eq!(dated.take(2).await.unwrap(), ["20261231-1", "20261231-2"]);
     for series in ["short", "farmer", "plain", "daily", "fiscal"] {
         let series = client.series(series);
         let held = series.prefetch(30);
         for number in held.take(100).await.unwrap() {
-            let verdict = series.validate(&number.to_string()).await.unwrap();
+            let verdict = series.validate(&number).await.unwrap();
             assert!(verdict.valid, "{number:?}");
         }
     }
@@ -39,7 +38,7 @@ async fn an_ordered_series_has_nothing_in_advance_and_says_so() {
     let stage = Stage::on(Home::folder());
     for series in ["queue", "bill", "nothing"] {
         let held = stage.client().series(series).prefetch(10);
-        let Err(Empty::Failed(error)) = held.next().await else { panic!("{series} gave a number") };
+        let Err(TakeError::Failed(error)) = held.next().await else { panic!("{series} gave a number") };
         let code = if series == "nothing" { "unknown_series" } else { "not_unique" };
         assert_eq!(error.code(), Some(code), "{error}");
     }
@@ -60,7 +59,7 @@ async fn clients_share_a_series_with_everybody_and_account_for_all_of_it() {
                     taken.push(one.next().await.unwrap().to_string());
                     taken.extend(held.take(count % 7).await.unwrap().iter().map(ToString::to_string));
                     if count % 10 == 0 {
-                        taken.push(series.next().await.unwrap());
+                        taken.push(series.next().await.unwrap().into());
                     }
                 }
                 taken
@@ -86,7 +85,7 @@ async fn clients_share_a_series_with_everybody_and_account_for_all_of_it() {
 async fn a_million_numbers_are_a_few_calls() {
     let stage = Stage::on(Home::folder());
     let proxy = Proxy::start(stage.server.http, []);
-    let held = proxy.client().series("ticket").prefetch(Prefetch::of(100).at_most(1_000_000));
+    let held = proxy.client().series("ticket").prefetch(Prefetch::new(100).at_most(1_000_000));
     let mut taken = vec![false; 4_000_000];
     for _ in 0..1_000_000 {
         let number = match held.try_next() {
@@ -100,7 +99,7 @@ async fn a_million_numbers_are_a_few_calls() {
     let on_its_way = calls.len() as u64 - held.leases();
     assert!(on_its_way <= 1, "{on_its_way} calls at the same time");
     assert!(calls.len() < 50 && calls.iter().all(|call| call.ends_with("/lease")), "{calls:?}");
-    let left = held.at_hand();
+    let left = held.cached();
     assert!(left > 0 && held.close().await.unwrap() >= left);
 }
 
@@ -110,7 +109,7 @@ async fn a_wrong_secret_is_told_by_the_first_call() {
     let server = home.start_with(super::SERIES, &[("BATES_SECRET", "sesame")]);
     let series = |secret: &str| builder(server.http).secret(secret).build().unwrap().series("ticket");
     let held = series("wrong").prefetch(10);
-    let Err(Empty::Failed(error)) = held.next().await else { panic!("a number for nobody") };
+    let Err(TakeError::Failed(error)) = held.next().await else { panic!("a number for nobody") };
     assert!(matches!(&*error, Error::Refused { status: 401, .. }), "{error}");
     assert_eq!(series("sesame").prefetch(10).next().await.unwrap().position().value(), 1);
 }
@@ -152,7 +151,7 @@ async fn what_is_given_back_is_counted_in_numbers() {
         for series in ["plain", "dated"] {
             let held = stage.client().series(series).prefetch(Prefetch::from(600));
             held.next().await.unwrap();
-            let unused = held.at_hand();
+            let unused = held.cached();
             assert_eq!(held.close().await.unwrap(), unused);
             assert_eq!(stage.gaps(series).len() as u64, unused, "{series}");
             let given = stage.post(&format!("/v1/series/{series}/lease"), "{\"count\":300}");

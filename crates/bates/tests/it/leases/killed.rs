@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bates_client::{Empty, Error};
+use bates_client::{Error, TakeError};
 
 use super::super::documents::Home;
 use super::{Stage, until};
@@ -19,7 +19,7 @@ async fn what_is_held_lasts_while_the_server_is_away_and_nothing_comes_twice_whe
                 count += 1;
                 taken.insert(held.next().await.unwrap().position().value());
             }
-            until(|| held.at_hand() >= 30).await;
+            until(|| held.cached() >= 30).await;
             stage.server.signal("KILL");
             let error = loop {
                 match held.next().await {
@@ -30,10 +30,10 @@ async fn what_is_held_lasts_while_the_server_is_away_and_nothing_comes_twice_whe
                     Err(error) => break error,
                 }
             };
-            let Empty::Failed(away) = &error else { panic!("{error}") };
-            assert!(matches!(&**away, Error::Away { .. }), "{error}");
+            let TakeError::Failed(away) = &error else { panic!("{error}") };
+            assert!(matches!(&**away, Error::NoAnswer { .. }), "{error}");
             assert!(
-                error.to_string().starts_with("no number is at hand, and no more could be fetched"),
+                error.to_string().starts_with("no number is in memory and the last refill failed"),
                 "{error}"
             );
             stage = stage.killed_and_started_again();

@@ -105,7 +105,7 @@ fn identifiers_of_another_length_are_told_and_nothing_is_adopted() {
     let refused = setting.run(&postgres, &["adopt", "--openg2p"]);
     assert!(!refused.status.success());
     assert!(
-        said(&refused).contains("2 texts in table id_pool_farmer that cannot be a number"),
+        said(&refused).contains("table id_pool_farmer has 2 texts that cannot be numbers"),
         "{}",
         said(&refused)
     );

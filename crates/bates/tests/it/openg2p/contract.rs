@@ -145,7 +145,7 @@ fn clients_that_know_no_secret_are_let_in_only_where_that_is_said() {
     assert_eq!(ask(&closed, "GET", "/health").0, 200, "probes send no secret");
     assert_eq!(asked(&closed, "POST", "/farmer/id", "Authorization: Bearer open sesame\r\n").0, 200);
     closed.stop();
-    let open = setting.serve(&[("BATES_SECRET", "open sesame"), ("BATES_OPENG2P_OPEN", "true")]);
+    let open = setting.serve(&[("BATES_SECRET", "open sesame"), ("BATES_OPENG2P_WITHOUT_SECRET", "true")]);
     assert_eq!(ask(&open, "POST", "/farmer/id").0, 200);
     assert_eq!(ask(&open, "GET", "/farmer/id/validate/12345").0, 200);
     let wrong = "Authorization: Bearer of yesterday\r\n";

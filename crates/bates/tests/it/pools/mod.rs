@@ -79,7 +79,7 @@ pub(super) fn command(home: &Home, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
     if home.postgres.is_some() {
         // Nothing is claimed of how fast the store is.
-        command.env("BATES_STORE_PATIENCE_MS", "60000");
+        command.env("BATES_STORE_TIMEOUT_MS", "60000");
     }
     command.env("BATES_CONFIG", home.path("bates.yaml")).env("BATES_STORE", &store).args(arguments);
     command

@@ -1,0 +1,189 @@
+//! The list in Redis: a connection, the server behind it, the epoch of its list, and the script that pops.
+
+use std::time::Duration;
+
+use bates_api::{Attachment, marker_key};
+use redis::aio::{ConnectionLike as _, MultiplexedConnection};
+use redis::{AsyncConnectionConfig, Client, Pipeline, Value};
+use tokio::time::timeout;
+
+use crate::bates_source::BatesSource;
+use crate::error::{OpenError, TapError};
+use crate::pool::Settings;
+
+/// Pops, if Bates filled the list. Keys: list, marker. Arguments: epoch, run, replication, count, store.
+///
+/// Invariant: the script that pops also compares. A server that restarted, took over or was rewound has another run or
+/// replication; a restarted list has a marker of another epoch or store, a flushed one none. (Redis 6.0 has no `LPOP n`.)
+const POP: &str = "
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
+if run ~= ARGV[2] or replication ~= ARGV[3] then return {'server'} end
+local marker = redis.call('HMGET', KEYS[2], 'epoch', 'store')
+if marker[2] and marker[2] ~= ARGV[5] then return {'store'} end
+if marker[1] ~= ARGV[1] then return {'epoch', marker[1] or 'none'} end
+local numbers = redis.call('LRANGE', KEYS[1], 0, ARGV[4] - 1)
+if #numbers > 0 then redis.call('LTRIM', KEYS[1], #numbers, -1) end
+return {'popped', numbers}";
+
+/// The same without comparing the server: a bug that tests must find.
+#[cfg(feature = "planted-bugs")]
+const POP_ANYWHERE: &str = "
+local epoch = redis.call('HGET', KEYS[2], 'epoch')
+if epoch ~= ARGV[1] then return {'epoch', epoch or 'none'} end
+local numbers = redis.call('LRANGE', KEYS[1], 0, ARGV[4] - 1)
+if #numbers > 0 then redis.call('LTRIM', KEYS[1], #numbers, -1) end
+return {'popped', numbers}";
+
+/// For each step of making a connection.
+const STEP: Duration = Duration::from_secs(1);
+
+/// For the script. Callers wait for their deadline only; the next call gets what comes later.
+const SCRIPT: Duration = Duration::from_secs(1);
+
+pub(crate) struct RedisList {
+    client: Client,
+    script: &'static str,
+    link: Option<MultiplexedConnection>,
+    /// Whether Bates knows which server is behind the link.
+    is_attached: bool,
+    known: Option<Known>,
+}
+
+struct Known {
+    server: Server,
+    list: Attachment,
+}
+
+/// Identifies the memory of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// Changes at each start.
+    pub(crate) run: Box<str>,
+    /// Changes at each promotion of a replica.
+    pub(crate) replication: Box<str>,
+}
+
+impl RedisList {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, OpenError> {
+        let refused = |problem: redis::RedisError| OpenError::Redis(problem.to_string().into());
+        let client = Client::open(&*settings.redis).map_err(refused)?;
+        #[cfg(feature = "planted-bugs")]
+        let script = if settings.ignores_server { POP_ANYWHERE } else { POP };
+        #[cfg(not(feature = "planted-bugs"))]
+        let script = POP;
+        Ok(Self { client, script, link: None, is_attached: false, known: None })
+    }
+
+    /// Takes numbers from the list; none if it is empty, or if `count` is 0.
+    ///
+    /// Invariant: an error drops the link, so that no later call reads a late answer.
+    pub(crate) async fn pop_many(
+        &mut self,
+        bates: &BatesSource,
+        count: usize,
+    ) -> Result<Vec<String>, TapError> {
+        // Out of its place while this waits: a cancelled call drops it, too.
+        let mut link = match self.link.take() {
+            Some(link) => link,
+            None => {
+                self.is_attached = false;
+                connect(&self.client).await?
+            }
+        };
+        let mut popped = self.pop(bates, &mut link, count).await;
+        if let Err(TapError::Other(_)) = popped {
+            self.is_attached = false;
+            popped = self.pop(bates, &mut link, count).await;
+        }
+        let numbers = popped?;
+        self.link = Some(link);
+        Ok(numbers)
+    }
+
+    async fn pop(
+        &mut self,
+        bates: &BatesSource,
+        link: &mut MultiplexedConnection,
+        count: usize,
+    ) -> Result<Vec<String>, TapError> {
+        if !self.is_attached {
+            self.attach(bates, link).await?;
+        }
+        match &self.known {
+            Some(Known { server, list }) if count > 0 => {
+                let mut command = redis::cmd("EVAL");
+                command.arg(self.script).arg(2).arg(&list.key).arg(marker_key(&list.key));
+                command.arg(list.epoch).arg(&*server.run).arg(&*server.replication).arg(count);
+                command.arg(&list.store);
+                let asked = link.req_packed_command(&command);
+                read(timeout(SCRIPT, asked).await.map_err(|_| TapError::Late("in time"))??)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn attach(
+        &mut self,
+        bates: &BatesSource,
+        link: &mut MultiplexedConnection,
+    ) -> Result<(), TapError> {
+        let server = server(link).await?;
+        match bates.attach(&server).await {
+            Ok(list) => self.known = Some(Known { server, list }),
+            // Invariant: without Bates, only a server with the same memory that the epoch was learned for.
+            Err(error)
+                if error.is_away() && self.known.as_ref().is_some_and(|known| known.server == server) => {}
+            Err(error) => return Err(TapError::Attach(error)),
+        }
+        self.is_attached = true;
+        Ok(())
+    }
+}
+
+async fn connect(client: &Client) -> Result<MultiplexedConnection, TapError> {
+    let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let connecting = client.get_multiplexed_async_connection_with_config(&config);
+    Ok(timeout(STEP, connecting).await.map_err(|_| TapError::Late("to a connection"))??)
+}
+
+async fn server(link: &mut MultiplexedConnection) -> Result<Server, TapError> {
+    let mut ask = Pipeline::with_capacity(2);
+    ask.cmd("INFO").arg("server").cmd("INFO").arg("replication");
+    let asked = link.req_packed_commands(&ask, 0, 2);
+    let answers = timeout(STEP, asked).await.map_err(|_| TapError::Late("to INFO"))??;
+    let field = |at: usize, name: &'static str| {
+        let about = answers.get(at).and_then(text).unwrap_or_default();
+        let found = about.lines().filter_map(|line| line.split_once(':')).find(|(field, _)| *field == name);
+        let value = found.map(|(_, value)| value.trim().into());
+        value.ok_or_else(|| TapError::Strange(format!("INFO tells no {name}").into()))
+    };
+    Ok(Server { run: field(0, "run_id")?, replication: field(1, "master_replid")? })
+}
+
+fn read(answer: Value) -> Result<Vec<String>, TapError> {
+    let strange = |answer: &Value| TapError::Strange(format!("it answers {answer:?}").into());
+    let answer = answer.extract_error()?;
+    let Value::Array(parts) = &answer else { return Err(strange(&answer)) };
+    match (parts.first().and_then(text), parts.get(1)) {
+        (Some("popped"), Some(Value::Array(numbers))) => {
+            let numbers: Option<Vec<String>> =
+                numbers.iter().map(|number| text(number).map(Into::into)).collect();
+            numbers.ok_or_else(|| strange(&answer))
+        }
+        (Some("store"), _) => Err(TapError::Other("another installation of Bates fills it".into())),
+        (Some("server"), _) => Err(TapError::Other("the server is another one".into())),
+        (Some("epoch"), Some(epoch)) => {
+            Err(TapError::Other(format!("its epoch is {}", text(epoch).unwrap_or("none")).into()))
+        }
+        _ => Err(strange(&answer)),
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,55 @@
+//! How much a cell holds, which is what a crash skips.
+
+use bates_pattern::{Options, Pattern, Position};
+use proptest::prelude::*;
+
+use super::*;
+use crate::series::Limits;
+
+fn cell(limits: Limits) -> Cell {
+    let pattern = Pattern::compile("{seq}", Options::default()).unwrap();
+    let (start, promise) = (Position::new(1).unwrap(), Promise::Unique);
+    Cell::new(Series::new("number".parse().unwrap(), pattern, promise, start, limits), "")
+}
+
+/// Takes positions, lets the store grant every refill, and returns the most that the cell held on the way.
+fn take(cell: &mut Cell, cursor: &mut u64, count: u64) -> u64 {
+    let (outcome, mut refill) = cell.take(TakeRequest::Any(count), false).unwrap();
+    let mut held_most = 0;
+    while let Some(request) = refill {
+        let range = PositionRange::new(*cursor, *cursor + request.count).unwrap();
+        *cursor = range.to();
+        refill = cell.finish_refill(Ok(Grant { range, version: *cursor, adopted: Vec::new() }));
+        held_most = held_most.max(cell.held.count());
+    }
+    let answer = match outcome {
+        TakeOutcome::Answered(answer) => answer,
+        TakeOutcome::Waits(mut receiver) => receiver.try_recv().unwrap(),
+    };
+    assert_eq!(answer.unwrap().count(), count);
+    held_most
+}
+
+proptest! {
+    #[test]
+    fn a_cell_never_holds_more_than_the_bound_of_what_a_crash_skips(
+        lease_min in 1_u64..50, factor in 1_u64..20, watermark_percent in 0_u8..=100,
+        counts in prop::collection::vec(prop_oneof![Just(1_u64), 1_u64..40, 1_u64..2_000], 1..200),
+    ) {
+        let limits = Limits { lease_min, lease_max: lease_min * factor, watermark_percent, ..Limits::default() };
+        let (mut cell, mut cursor) = (cell(limits), 1);
+        for count in counts {
+            let held = take(&mut cell, &mut cursor, count);
+            prop_assert!(held <= limits.crash_skip_max(), "{} of {}", held, limits.crash_skip_max());
+        }
+    }
+}
+
+#[test]
+fn a_busy_scope_reaches_the_bound_and_a_new_one_holds_its_first_range() {
+    let limits = Limits::default();
+    let (mut cell, mut cursor) = (cell(limits), 1);
+    assert_eq!(take(&mut cell, &mut cursor, 1), limits.lease_min - 1);
+    let held: u64 = (0..300_000).map(|_| take(&mut cell, &mut cursor, 1)).max().unwrap();
+    assert_eq!((held, limits.crash_skip_max()), (65_536 + 16_384, 65_536 + 16_384));
+}

@@ -1,0 +1,100 @@
+//! Callers that wait for positions of a scope, in order of arrival.
+
+use std::collections::VecDeque;
+
+use tokio::sync::oneshot;
+
+use super::TakeRequest;
+use super::cell::{Answer, Cell, RefillRequest, TakeOutcome};
+use crate::error::IssueError;
+use crate::ledger::GrantError;
+use crate::scope::ScopeId;
+
+#[derive(Default)]
+pub(super) struct WaitQueue {
+    pub(super) waiting: VecDeque<Waiter>,
+    pub(super) wanted: u64,
+}
+
+pub(super) struct Waiter {
+    pub(super) wanted: TakeRequest,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+impl WaitQueue {
+    pub(super) fn push_back(&mut self, waiter: Waiter) {
+        self.wanted = self.wanted.saturating_add(waiter.wanted.count());
+        self.waiting.push_back(waiter);
+    }
+
+    pub(super) fn pop_front(&mut self) -> Option<Waiter> {
+        let waiter = self.waiting.pop_front()?;
+        // If the sum saturated, it is now too low, and more is fetched later.
+        self.wanted = self.wanted.saturating_sub(waiter.wanted.count());
+        Some(waiter)
+    }
+
+    /// How long a run the first one waits for.
+    pub(super) fn waits_for_run(&self) -> Option<u64> {
+        self.waiting.front().filter(|waiter| waiter.wanted.is_run()).map(|waiter| waiter.wanted.count())
+    }
+}
+
+impl Waiter {
+    pub(super) fn refuse(self, scope_id: &ScopeId, end: u64, error: GrantError) {
+        // The caller may no longer wait.
+        let _ = self.answer.send(Err(IssueError::from_grant(scope_id, self.wanted.count(), end, error)));
+    }
+}
+
+impl Cell {
+    pub(super) fn wait(&mut self, wanted: TakeRequest) -> (TakeOutcome, Option<RefillRequest>) {
+        self.is_used = true;
+        let waiting = self.waiters.as_ref().map_or(0, |line| line.waiting.len());
+        if waiting >= self.series.limits().waiters_max {
+            return (
+                TakeOutcome::Answered(Err(IssueError::Busy { scope_id: self.scope_id(), waiting })),
+                None,
+            );
+        }
+        let (answer, receiver) = oneshot::channel();
+        self.waiters.get_or_insert_default().push_back(Waiter { wanted, answer });
+        (TakeOutcome::Waits(receiver), self.refill_if_low())
+    }
+
+    pub(super) fn serve(&mut self) {
+        let is_unique = self.is_unique();
+        while let Some(line) = &mut self.waiters {
+            let first = line.waiting.front();
+            let taken = first.and_then(|waiter| self.held.take_anywhere(waiter.wanted, is_unique));
+            let Some(taken) = taken else { break };
+            let waiter = line.pop_front();
+            if let Some(Err(Ok(unseen))) = waiter.map(|waiter| waiter.answer.send(Ok(taken))) {
+                // The caller went away before it saw these positions, so they can be handed out.
+                for lease in unseen.ranges().collect::<Vec<_>>().into_iter().rev() {
+                    self.held.hold_again(lease);
+                }
+            }
+            if line.waiting.is_empty() {
+                self.waiters = None;
+            }
+        }
+    }
+
+    /// After the last grant: each in turn gets what is left, if that is enough.
+    pub(super) fn serve_remainder(&mut self, elsewhere: bool) {
+        loop {
+            self.serve();
+            let Some(line) = &mut self.waiters else { return };
+            if line.waits_for_run().is_some_and(|count| self.held.longest_run() >= count) {
+                // Its run lies behind others, which are given up before it is taken.
+                return;
+            }
+            if let Some(waiter) = line.pop_front() {
+                let left = if waiter.wanted.is_run() { self.held.longest_run() } else { self.held.count() };
+                waiter.refuse(&self.scope_id(), self.series.end(), GrantError::Exhausted { left, elsewhere });
+            }
+            self.waiters.take_if(|line| line.waiting.is_empty());
+        }
+    }
+}

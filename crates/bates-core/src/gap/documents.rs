@@ -1,0 +1,89 @@
+//! Which positions are numbers, and which of those the user's own documents have. Owns the port to these documents.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+
+use bates_pattern::{Pattern, Position, Scope};
+
+use crate::range::{PositionRange, RangeSet};
+use crate::scope::ScopeKey;
+use crate::series::SeriesEntry;
+
+/// The user's own documents.
+pub trait DocumentSource: Send + Sync + 'static {
+    /// Calls `take` with the number of each document, in any order.
+    fn numbers<'a>(&'a self, take: &'a mut (dyn FnMut(&str) + Send)) -> ReadNumbersFuture<'a>;
+}
+
+/// Ends with why the reading failed, if it did.
+pub type ReadNumbersFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Box<str>>> + Send + 'a>>;
+
+#[derive(Default)]
+pub(crate) struct DocumentPositions {
+    scopes: HashMap<ScopeKey, Vec<PositionRange>>,
+    /// Texts that are not numbers of the series.
+    pub(crate) unreadable: u64,
+}
+
+impl DocumentPositions {
+    /// Numbers that come in ascending order need memory only for their ranges.
+    pub(crate) fn add(&mut self, pattern: &Pattern, number: &str) {
+        let found = pattern.parse(number).ok().and_then(|parsed| {
+            let scope = ScopeKey::new(parsed.parameters(), parsed.period()).ok()?;
+            Some((scope, parsed.position().value()))
+        });
+        let Some((scope, position)) = found else {
+            self.unreadable += 1;
+            return;
+        };
+        let ranges = self.scopes.entry(scope).or_default();
+        match (ranges.last_mut(), PositionRange::new(position, position + 1)) {
+            (Some(last), Some(lease)) if let Some(joined) = last.joined(lease) => *last = joined,
+            (_, lease) => ranges.extend(lease),
+        }
+    }
+
+    pub(crate) fn of(&self, scope: &ScopeKey) -> RangeSet {
+        RangeSet::of(self.scopes.get(scope).into_iter().flatten().copied())
+    }
+}
+
+/// In a longer range, every position counts as a number.
+const WALK_MAX: u64 = 1_000_000;
+
+pub(crate) struct AcceptedPositions {
+    /// `None` if each position counts as a number: no rule rejects any, the rules have changed, or what a number shows
+    /// depends on the day on which it was issued.
+    scope: Option<Scope>,
+}
+
+impl AcceptedPositions {
+    pub(crate) fn of(entry: &SeriesEntry, key: &ScopeKey) -> Self {
+        let pattern = entry.series.pattern();
+        if pattern.reject().is_empty() || entry.has_changed_rules {
+            return Self { scope: None };
+        }
+        // The key also has parameters that the pattern does not show.
+        let shown: Vec<&str> = pattern.parameters().collect();
+        let (parameters, period) = key.parts();
+        let parameters: Vec<_> = parameters.filter(|(name, _)| shown.contains(name)).collect();
+        Self { scope: pattern.scope_in_period(parameters, period) }
+    }
+
+    pub(crate) fn within(&self, range: PositionRange) -> RangeSet {
+        let (first, last) = (Position::new(range.from()), Position::new(range.to() - 1));
+        let (Some(scope), Some(first), Some(last), 0..=WALK_MAX) = (&self.scope, first, last, range.count())
+        else {
+            return RangeSet::of([range]);
+        };
+        let (mut walk, mut text) = (scope.accepted(first, last), Vec::new());
+        let positions = std::iter::from_fn(|| {
+            text.clear();
+            walk.next_into(&mut text)
+        });
+        RangeSet::of(
+            positions.filter_map(|position| PositionRange::new(position.value(), position.value() + 1)),
+        )
+    }
+}

@@ -1,0 +1,114 @@
+//! The hot path: numbers from memory, for callers that must not wait.
+
+use bates_pattern::{Position, Scope};
+use jiff::Timestamp;
+
+use super::Machine;
+use crate::dispenser::TakeRequest;
+use crate::range::TakenPositions;
+use crate::scope::{ScopeError, ScopeKey, ScopeParams};
+use crate::series::{OpenScope, SeriesEntry};
+use crate::store::Store;
+
+/// A scope rendered and named once, for many calls.
+#[derive(Clone, Debug)]
+pub struct PreparedScope {
+    scope: Scope,
+    key: ScopeKey,
+}
+
+/// Why no number was in memory. None was taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotCached {
+    /// Nothing of the scope is in memory; it is being fetched.
+    #[error("no number of the scope is in memory just now: ask again, or wait for one")]
+    Now,
+    /// The series is gapless or audited, shows a date that must be computed, or is ordered and has documents.
+    #[error("each number of this series has to be waited for")]
+    Never,
+    #[error(
+        "the numbers are held by the process that this one was forked from: only that process hands them out"
+    )]
+    Forked,
+    #[error("the numbering machine is closed")]
+    Stopping,
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+}
+
+impl PreparedScope {
+    pub fn into_scope(self) -> Scope {
+        self.scope
+    }
+}
+
+impl SeriesEntry {
+    /// Where the series shows a date and `name` has none, the scope keeps the date of `moment` for good.
+    pub fn prepare(&self, name: ScopeParams<'_>, moment: Timestamp) -> Result<PreparedScope, ScopeError> {
+        let OpenScope { scope, scope_id, .. } = self.open_scope(name, || moment)?;
+        Ok(PreparedScope { scope, key: scope_id.scope })
+    }
+}
+
+impl<S: Store> Machine<S> {
+    pub fn is_forked(&self) -> bool {
+        self.dispenser.is_forked()
+    }
+
+    /// The next number of a scope, if it is held in memory. Otherwise starts fetching it.
+    pub fn try_next(
+        &self,
+        entry: &SeriesEntry,
+        ready: &PreparedScope,
+    ) -> Result<(Position, String), NotCached> {
+        // Invariant: what has to be recorded first, or written down, never leaves this way.
+        if entry.spec.audit.is_on() || self.dispenser.direct_purpose(&entry.series).is_some() {
+            return Err(NotCached::Never);
+        }
+        while let Some(taken) = self.dispenser.try_take(&entry.series, ready.key.as_str(), 1) {
+            let Some(position) = Position::new(taken.first.from()) else { continue };
+            // A rejected position is neither a number nor a gap.
+            if let Ok(text) = ready.scope.number(position) {
+                entry.counts.add_issued(1);
+                return Ok((position, text));
+            }
+        }
+        if self.dispenser.is_forked() {
+            return Err(NotCached::Forked);
+        }
+        if self.dispenser.is_closing() {
+            return Err(NotCached::Stopping);
+        }
+        self.dispenser.prefetch(&entry.series, &ready.key);
+        Err(NotCached::Now)
+    }
+
+    /// The next `count` positions of the scope of `key`, in one run, if held in memory. `scope` is scratch space.
+    pub fn try_next_by_key(
+        &self,
+        entry: &SeriesEntry,
+        key: &str,
+        count: u64,
+        scope: &mut String,
+    ) -> Option<TakenPositions> {
+        if entry.is_uncached {
+            return None;
+        }
+        scope.clear();
+        entry.key()?.write_scope(key, scope);
+        let taken = self.dispenser.try_take_request(&entry.series, scope, TakeRequest::Run(count))?;
+        entry.counts.add_issued(count);
+        Some(taken)
+    }
+
+    /// Starts fetching the first numbers of the scope that `key` names, so that callers with many keys wait once.
+    pub fn prefetch_by_key(&self, key: &str) {
+        let Some(entry) = self.series_by_key(key) else { return };
+        let Some(parameters) = entry.key().and_then(|template| template.read(key)) else { return };
+        let parameters: Vec<(&str, &str)> = parameters.collect();
+        if let Ok(open) = self.open_scope(&entry, (&*parameters).into()) {
+            self.dispenser.prefetch(&entry.series, open.key());
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The server that a command asks: its address, the secret, and its errors as exit codes.
+
+use std::io;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use bates_client::{Client, Error};
+use clap::Args;
+
+use crate::output::sanitize;
+
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Which server to ask.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    #[arg(
+        long,
+        value_name = "URL",
+        help = "The address of the server; its secret comes from BATES_SECRET [env: BATES_URL] \
+                [default: http://127.0.0.1:8080]"
+    )]
+    url: Option<String>,
+}
+
+/// An error answer of a server; the command ends with the exit code of its error code.
+#[derive(Debug, thiserror::Error)]
+#[error("{code}: {detail}")]
+pub(crate) struct Refusal {
+    code: String,
+    detail: String,
+    pub(crate) exit_code: u8,
+}
+
+impl Refusal {
+    pub(super) fn new(code: &str, detail: &str) -> Self {
+        let known = bates_core::ErrorCode::ALL.iter().find(|known| known.name() == code);
+        let exit_code = known.map_or(2, |code| code.exit_code());
+        Self { code: sanitize(code).into_owned(), detail: sanitize(detail).into_owned(), exit_code }
+    }
+}
+
+impl ServerArgs {
+    pub(super) fn url(&self) -> String {
+        let given = self.url.clone().or_else(|| std::env::var("BATES_URL").ok());
+        given.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned())
+    }
+
+    /// Does not retry: the person at the terminal decides that.
+    pub(crate) fn client(&self) -> Result<Client> {
+        let url = self.url();
+        let builder = Client::builder(&*url).attempts(1).connect_timeout(ANSWER_TIMEOUT);
+        let mut builder = builder.answer_timeout(ANSWER_TIMEOUT).total_time(ANSWER_TIMEOUT);
+        if let Some(secret) = secret() {
+            builder = builder.secret(secret);
+        }
+        builder.build().map_err(|error| match error {
+            Error::BadArgument { what: "secret", .. } => {
+                anyhow!("BATES_SECRET cannot be sent in a header: expected visible ASCII")
+            }
+            // The URL is not shown: it may hold a password.
+            error if url.contains('@') => error.into(),
+            _ => {
+                let url = sanitize(&url);
+                anyhow!("invalid server address {url}: expected one such as http://127.0.0.1:8080")
+            }
+        })
+    }
+}
+
+pub(super) fn secret() -> Option<String> {
+    std::env::var("BATES_SECRET").ok().filter(|secret| !secret.is_empty())
+}
+
+/// An unreachable server becomes an I/O error: exit code 3.
+pub(crate) fn explain(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast() {
+        Ok(Error::Exhausted { detail, .. }) => Refusal::new("exhausted", &detail).into(),
+        Ok(Error::Refused { code, detail, .. }) => Refusal::new(&code, &detail).into(),
+        Ok(Error::NoAnswer { host, cause, .. } | Error::Untrusted { host, cause, .. }) => {
+            let problem = format!("no answer from {host}; is `bates serve` running there?");
+            anyhow::Error::from(io::Error::other(cause.into_string())).context(problem)
+        }
+        Ok(error @ Error::Unexpected { .. }) => {
+            io::Error::other(sanitize(&error.to_string()).into_owned()).into()
+        }
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
+}

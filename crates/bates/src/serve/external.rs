@@ -1,0 +1,75 @@
+//! What a configuration connects to besides the store: sinks, document sources and shared pools.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use bates_core::{DocumentState, Filler, Machine, PoolSet, Relay, RelaySettings, Store};
+
+use crate::background::Background;
+use crate::config::{Config, SeriesPool};
+use crate::output;
+
+pub(super) fn start_relays<S: Store>(
+    tasks: &mut Background,
+    machine: &Arc<Machine<S>>,
+    config: &Config,
+) -> Result<()> {
+    for (series, sink) in &config.sinks {
+        let context = || format!("the sink of series {:?}", series.as_str());
+        let sink = sink.open().with_context(context)?;
+        let entry = machine.series(series.as_str()).with_context(context)?;
+        let settings = RelaySettings { attempts_max: config.attempts_max, ..RelaySettings::default() };
+        let stopped = tasks.stopped();
+        tasks.finishing.spawn(Relay::new(machine.clone(), entry, sink, settings).run(stopped));
+    }
+    Ok(())
+}
+
+pub(crate) fn start_fillers<S: Store>(
+    tasks: &mut Background,
+    machine: &Arc<Machine<S>>,
+    pools: &[SeriesPool],
+) {
+    for SeriesPool { series, .. } in pools {
+        let Some(entry) = machine.series(series.as_str()) else { continue };
+        let report = Box::new(|text: &str| output::print_note(text));
+        if let Some(filler) = Filler::new(machine.clone(), entry, report) {
+            let stopped = tasks.stopped();
+            tasks.finishing.spawn(filler.run(stopped));
+        }
+    }
+}
+
+/// Notes documents that wait although their series has no sink.
+pub(super) async fn note_undeliverable<S: Store>(machine: &Machine<S>) -> Result<()> {
+    for (series, state, count) in machine.count_documents().await? {
+        let has_sink = machine.series(series.as_str()).is_some_and(|entry| entry.spec().has_sink);
+        if state == DocumentState::Pending && !has_sink {
+            let (documents, series) = (output::count_of(count, "document"), series.as_str());
+            output::print_note(&format!("series {series:?} has {documents} to deliver and no sink"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn open_document_sources<S: Store>(machine: &Machine<S>, config: &Config) -> Result<()> {
+    let mut sources = HashMap::new();
+    for (series, documents) in &config.document_sources {
+        let context = || format!("the documents of series {:?}", series.as_str());
+        sources.insert(series.clone(), documents.open().with_context(context)?);
+    }
+    machine.set_document_sources(sources);
+    Ok(())
+}
+
+pub(crate) fn open_pools<S: Store>(machine: &Machine<S>, pools: &[SeriesPool]) -> Result<()> {
+    let mut pool_sets = HashMap::new();
+    for SeriesPool { series, pool, settings } in pools {
+        let context = || format!("the pool of series {:?}", series.as_str());
+        let list = pool.open(machine.identity()).with_context(context)?;
+        pool_sets.insert(series.clone(), Arc::new(PoolSet::new(Box::new(list), settings.clone())));
+    }
+    machine.set_pools(pool_sets);
+    Ok(())
+}
