@@ -65,7 +65,7 @@ async fn end_used(session: &Session, scope_id: &ScopeId, used: &[Uuid]) -> Resul
 }
 
 pub(crate) async fn put(session: &Session, lease: &ClientLease) -> Result<(), Failed> {
-    let sql = "INSERT INTO bates.client_lease (id, series, scope, first, last, who, leased_at)
+    let sql = "INSERT INTO bates.client_lease (id, series, scope, first, last, caller, leased_at)
                SELECT $1, $2, $3, range.first, range.last, $6, to_timestamp($7::bigint / 1000.0)
                FROM UNNEST($4, $5) AS range (first, last) ON CONFLICT DO NOTHING";
     let (first, last) = sql::bounds(lease.ranges.iter().copied());
@@ -96,7 +96,7 @@ async fn leases(
     of: &[&dyn Parameter],
 ) -> Result<Vec<ClientLease>, Failed> {
     let sql = format!(
-        "SELECT id, series, scope, first, last, who, (extract(epoch FROM leased_at) * 1000)::bigint
+        "SELECT id, series, scope, first, last, caller, (extract(epoch FROM leased_at) * 1000)::bigint
          FROM bates.client_lease WHERE {condition}"
     );
     let mut leases: Vec<ClientLease> = Vec::new();

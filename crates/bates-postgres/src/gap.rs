@@ -27,7 +27,7 @@ const RANGES: &str = "
     ) AS runs GROUP BY scope, run
     UNION ALL
     SELECT scope, first, last, CASE WHEN crashed_at IS NULL THEN 'held' ELSE 'crashed' END
-        FROM bates.lease WHERE series = $1 AND scope BETWEEN $2 AND $3
+        FROM bates.held_range WHERE series = $1 AND scope BETWEEN $2 AND $3
     UNION ALL
     SELECT pooled.scope, pooled.first, pooled.last,
            CASE WHEN pooled.is_pushed THEN 'pushed'
@@ -140,7 +140,7 @@ async fn scopes(
     after: Option<&ScopeKey>,
     limit: usize,
 ) -> Result<Vec<ScopeRecord>, Failed> {
-    let sql = "SELECT scope, next, version, aside_to, gapless_from FROM bates.cursor
+    let sql = "SELECT scope, next, version, adopted_to, gapless_from FROM bates.cursor
                WHERE series = $1 AND ($2 OR scope > $3) ORDER BY scope LIMIT $4";
     let (is_first, after) = (after.is_none(), after.map_or("", ScopeKey::as_str));
     let rows = session.query(sql, &[&series.as_str(), &is_first, &after, &bounded(limit)]).await?;

@@ -22,15 +22,15 @@ struct HeldScope {
     request: Request,
 }
 
-struct LeaseRow {
+struct HeldRow {
     scope: ScopeKey,
     range: PositionRange,
     batch: Uuid,
     epoch: i64,
 }
 
-/// Counts the nodes that hold these leases as crashed. Positions of clients may lie within the lease of a node, and are
-/// known. The condition names columns of `bates.lease`.
+/// Records held ranges as uncertain, as if their nodes had crashed. Positions that a client lease holds within them stay
+/// with the client. The condition names columns of `bates.held_range AS held`.
 pub(crate) async fn write_off(
     session: &Session,
     condition: &str,
@@ -38,7 +38,7 @@ pub(crate) async fn write_off(
 ) -> Result<(), Failed> {
     let cursors = lock_cursors(session, condition, of).await?;
     let take = format!(
-        "WITH gone AS (DELETE FROM bates.lease WHERE {condition} RETURNING series, scope, first, last)
+        "WITH gone AS (DELETE FROM bates.held_range AS held WHERE {condition} RETURNING series, scope, first, last)
          SELECT series, scope, first, last, true FROM gone
          UNION ALL
          SELECT series, scope, first, last, false FROM bates.lost WHERE EXISTS (
@@ -49,15 +49,15 @@ pub(crate) async fn write_off(
              SELECT FROM gone WHERE gone.series = client_lease.series AND gone.scope = client_lease.scope
              AND client_lease.first <= gone.last AND client_lease.last >= gone.first)"
     );
-    let mut leases: BTreeMap<ScopeId, [Vec<PositionRange>; 2]> = BTreeMap::new();
+    let mut ranges: BTreeMap<ScopeId, [Vec<PositionRange>; 2]> = BTreeMap::new();
     for row in session.query(&take, of).await? {
         let Some(scope_id) = sql::scope_id(&row, 0) else { continue };
-        let [held, known] = leases.entry(scope_id).or_default();
+        let [held, known] = ranges.entry(scope_id).or_default();
         let range = sql::range(&row, 2);
         if row.get(4) { held.extend(range) } else { known.extend(range) }
     }
     let mut cursors: BTreeMap<ScopeId, Cursor> = cursors.into_iter().collect();
-    let scopes = leases.into_iter().map(|(scope_id, [held, known])| {
+    let scopes = ranges.into_iter().map(|(scope_id, [held, known])| {
         let held = RangeSet::of(held).difference(&RangeSet::of(known));
         let before = ScopeBefore { cursor: cursors.remove(&scope_id), held, ..ScopeBefore::default() };
         HeldScope { scope_id, before, request: Request::WriteOff }
@@ -65,13 +65,14 @@ pub(crate) async fn write_off(
     change(session, &scopes.collect::<Vec<_>>()).await.map(drop)
 }
 
-/// Counts nodes that are silent for too long as crashed: they can no longer release what they hold.
+/// Marks ranges of nodes that are silent for too long as crashed: these nodes can no longer release them.
 pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Result<(), Failed> {
-    const SILENT: &str = "lease.series = $1 AND lease.crashed_at IS NULL AND NOT EXISTS (
-        SELECT FROM bates.nodes WHERE nodes.id = lease.node AND nodes.seen_at > now() - $2 * interval '1 second')";
+    const SILENT: &str = "held.series = $1 AND held.crashed_at IS NULL AND NOT EXISTS (
+        SELECT FROM bates.nodes WHERE nodes.id = held.node AND nodes.seen_at > now() - $2 * interval '1 second')";
     let name = series.as_str();
     let of: [&dyn Parameter; 2] = [&name, &node::CRASHED_AFTER_SECONDS];
-    if session.query(&format!("SELECT FROM bates.lease WHERE {SILENT} LIMIT 1"), &of).await?.is_empty() {
+    let any = format!("SELECT FROM bates.held_range AS held WHERE {SILENT} LIMIT 1");
+    if session.query(&any, &of).await?.is_empty() {
         return Ok(());
     }
     session.begin().await?;
@@ -80,11 +81,13 @@ pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Res
         HeldScope { scope_id, before, request: Request::Fence }
     });
     change(session, &scopes.collect::<Vec<_>>()).await?;
-    session.query(&format!("UPDATE bates.lease SET crashed_at = now() WHERE {SILENT}"), &of).await?;
+    session
+        .query(&format!("UPDATE bates.held_range AS held SET crashed_at = now() WHERE {SILENT}"), &of)
+        .await?;
     session.commit().await
 }
 
-/// Writes what a node gave up unused. With an epoch, the rest of its earlier leases was handed out.
+/// Records the positions that a node gave up unused. With an epoch, the node has issued the rest of its earlier ranges.
 pub(crate) async fn give_up(
     session: &Session,
     node: Uuid,
@@ -101,7 +104,7 @@ pub(crate) async fn give_up(
         session.transact(give_up_page(session, node, series, page)).await?;
     }
     let Some(epoch) = epoch else { return Ok(()) };
-    let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND epoch < $3";
+    let sql = "DELETE FROM bates.held_range WHERE series = $1 AND node = $2 AND epoch < $3";
     session.query_once(sql, &[&series.as_str(), &node, &bounded(epoch)]).await.map(drop)
 }
 
@@ -111,13 +114,13 @@ async fn give_up_page(
     series: &SeriesName,
     page: &[(&ScopeKey, Vec<PositionRange>)],
 ) -> Result<(), Failed> {
-    let sql = "DELETE FROM bates.lease WHERE series = $1 AND node = $2 AND scope = ANY ($3)
+    let sql = "DELETE FROM bates.held_range WHERE series = $1 AND node = $2 AND scope = ANY ($3)
                RETURNING scope, first, last, batch, epoch";
     let keys: Vec<&str> = page.iter().map(|(scope, _)| scope.as_str()).collect();
     let rows = session.query(sql, &[&series.as_str(), &node, &keys]).await?;
-    let leases: Vec<LeaseRow> = rows.iter().filter_map(lease_row).collect();
+    let rows: Vec<HeldRow> = rows.iter().filter_map(held_row).collect();
     let scopes = page.iter().map(|(scope, unused)| {
-        let held = leases.iter().filter(|lease| lease.scope == **scope).map(|lease| lease.range);
+        let held = rows.iter().filter(|row| row.scope == **scope).map(|row| row.range);
         HeldScope {
             scope_id: ScopeId { series: series.clone(), scope: (*scope).clone() },
             before: ScopeBefore { held: RangeSet::of(held), ..ScopeBefore::default() },
@@ -128,14 +131,14 @@ async fn give_up_page(
     let changes = change(session, &scopes).await?.into_iter().map(|change| change.given_up);
     let given_up: BTreeMap<&ScopeKey, RangeSet> =
         scopes.iter().map(|scope| &scope.scope_id.scope).zip(changes).collect();
-    let kept = leases.iter().flat_map(|lease| {
-        let kept = RangeSet::of([lease.range]).difference(&given_up[&lease.scope]);
-        kept.iter().map(|range| LeaseRow { scope: lease.scope.clone(), range, ..*lease }).collect::<Vec<_>>()
+    let kept = rows.iter().flat_map(|row| {
+        let kept = RangeSet::of([row.range]).difference(&given_up[&row.scope]);
+        kept.iter().map(|range| HeldRow { scope: row.scope.clone(), range, ..*row }).collect::<Vec<_>>()
     });
     put_back(session, node, series, &kept.collect::<Vec<_>>()).await
 }
 
-/// Decides in each scope, and writes where its cursor stands and what is lost.
+/// Decides in each scope, and writes the cursors and the missing ranges.
 async fn change(session: &Session, scopes: &[HeldScope]) -> Result<Vec<ScopeChange>, Failed> {
     let mut changes = Vec::with_capacity(scopes.len());
     for HeldScope { scope_id, before, request } in scopes {
@@ -144,10 +147,10 @@ async fn change(session: &Session, scopes: &[HeldScope]) -> Result<Vec<ScopeChan
         outcomes.into_iter().try_for_each(Outcome::into_change)?;
         changes.push(change);
     }
-    let places = || scopes.iter().map(|scope| &scope.scope_id).zip(&changes);
+    let changed = || scopes.iter().map(|scope| &scope.scope_id).zip(&changes);
     let moved: Vec<(&ScopeId, Cursor)> =
-        places().filter_map(|(scope_id, change)| Some((scope_id, change.cursor?))).collect();
-    let lost: Vec<(&ScopeId, MissingRange)> = places()
+        changed().filter_map(|(scope_id, change)| Some((scope_id, change.cursor?))).collect();
+    let lost: Vec<(&ScopeId, MissingRange)> = changed()
         .flat_map(|(scope_id, change)| change.lost.iter().map(move |lost| (scope_id, *lost)))
         .collect();
     sql::move_cursors(session, &moved).await?;
@@ -155,40 +158,40 @@ async fn change(session: &Session, scopes: &[HeldScope]) -> Result<Vec<ScopeChan
     Ok(changes)
 }
 
-/// Locks the cursors of scopes that have such leases, in their order, as every batch does.
+/// Locks the cursors of the scopes with such held ranges, in the order that every batch uses.
 async fn lock_cursors(
     session: &Session,
     condition: &str,
     of: &[&dyn Parameter],
 ) -> Result<Vec<(ScopeId, Cursor)>, Error> {
-    let sql =
-        format!("SELECT DISTINCT series, scope FROM bates.lease WHERE {condition} ORDER BY series, scope");
+    let sql = format!(
+        "SELECT DISTINCT series, scope FROM bates.held_range AS held WHERE {condition} ORDER BY 1, 2"
+    );
     let rows = session.query(&sql, of).await?;
-    let places: Vec<ScopeId> = rows.iter().filter_map(|row| sql::scope_id(row, 0)).collect();
-    let locked = sql::lock_cursors(session, &places.iter().collect::<Vec<_>>()).await?;
-    Ok(locked.into_iter().map(|locked| (places[locked.at].clone(), locked.cursor)).collect())
+    let scope_ids: Vec<ScopeId> = rows.iter().filter_map(|row| sql::scope_id(row, 0)).collect();
+    let locked = sql::lock_cursors(session, &scope_ids.iter().collect::<Vec<_>>()).await?;
+    Ok(locked.into_iter().map(|locked| (scope_ids[locked.at].clone(), locked.cursor)).collect())
 }
 
-fn lease_row(row: &Row) -> Option<LeaseRow> {
+fn held_row(row: &Row) -> Option<HeldRow> {
     let range = sql::range(row, 1)?;
-    Some(LeaseRow { scope: ScopeKey::from_store(row.get(0)), range, batch: row.get(3), epoch: row.get(4) })
+    Some(HeldRow { scope: ScopeKey::from_store(row.get(0)), range, batch: row.get(3), epoch: row.get(4) })
 }
 
 async fn put_back(
     session: &Session,
     node: Uuid,
     series: &SeriesName,
-    leases: &[LeaseRow],
+    rows: &[HeldRow],
 ) -> Result<(), Failed> {
-    if leases.is_empty() {
+    if rows.is_empty() {
         return Ok(());
     }
-    let sql = "INSERT INTO bates.lease (series, node, scope, first, last, batch, epoch)
+    let sql = "INSERT INTO bates.held_range (series, node, scope, first, last, batch, epoch)
                SELECT $1, $2, * FROM UNNEST($3, $4, $5, $6, $7)";
-    let scopes: Vec<&str> = leases.iter().map(|lease| lease.scope.as_str()).collect();
-    let (firsts, lasts) = sql::bounds(leases.iter().map(|lease| lease.range));
-    let (batches, epochs): (Vec<Uuid>, Vec<i64>) =
-        leases.iter().map(|lease| (lease.batch, lease.epoch)).unzip();
+    let scopes: Vec<&str> = rows.iter().map(|row| row.scope.as_str()).collect();
+    let (firsts, lasts) = sql::bounds(rows.iter().map(|row| row.range));
+    let (batches, epochs): (Vec<Uuid>, Vec<i64>) = rows.iter().map(|row| (row.batch, row.epoch)).unzip();
     session.query(sql, &[&series.as_str(), &node, &scopes, &firsts, &lasts, &batches, &epochs]).await?;
     Ok(())
 }

@@ -30,7 +30,7 @@ macro_rules! said_of_itself {
     };
 }
 
-const ASK: &str = concat!("SELECT ", said_of_itself!(), ", (SELECT floors FROM bates.store)");
+const ASK: &str = concat!("SELECT ", said_of_itself!(), ", (SELECT recalls FROM bates.store)");
 
 /// Enters the batch on its line, and counts the lines that still have the last commit that the node knows of.
 const ENTER: &str = concat!(
@@ -50,7 +50,7 @@ const WATCH: &str = concat!(
     ", (SELECT count(*) FROM UNNEST($2, $3) AS known (line, number)
         JOIN bates.last_commit AS found ON found.node = $1 AND found.line = known.line
         WHERE found.number >= known.number),
-       (SELECT floors FROM bates.store), (SELECT revision FROM bates.store)"
+       (SELECT recalls FROM bates.store), (SELECT revision FROM bates.store)"
 );
 
 /// Waits for a transaction that writes the line, and answers with the batch that was committed on it last.
@@ -248,7 +248,7 @@ pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
                    timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
                RETURNING timeline";
     session.begin().await?;
-    // A batch under way may have been granted a lease that the next statement does not see.
+    // A batch under way may have been granted a range that the next statement does not see.
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
     lock_unmarked(session).await?;
     let rows = session.query(sql, &[]).await?;

@@ -38,7 +38,7 @@ pub(crate) async fn adopted(
     from: u64,
     limit: usize,
 ) -> Result<Vec<Position>, Error> {
-    let sql = "SELECT position FROM bates.aside WHERE series = $1 AND scope = $2 AND position >= $3
+    let sql = "SELECT position FROM bates.adopted WHERE series = $1 AND scope = $2 AND position >= $3
                ORDER BY position LIMIT $4";
     let (series, scope) = (scope_id.series.as_str(), scope_id.scope.as_str());
     let rows = session.query(sql, &[&series, &scope, &integer(from), &bounded(limit)]).await?;

@@ -1,7 +1,7 @@
 //! Recalls in the shared store: the epochs of series, and who still holds ranges that were granted before one.
 //!
-//! Invariant: a lease carries the epoch that its series had while the batch that granted it was under way. A recall waits
-//! for all batches that are under way, so no lease of an earlier epoch appears after it.
+//! Invariant: a held range carries the epoch that its series had while the batch that granted it was under way. A recall
+//! waits for all batches that are under way, so no range of an earlier epoch appears after it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -74,8 +74,8 @@ pub(crate) async fn read(session: &Session, recalls: &Recalls, epoch: i64) -> Re
 pub(crate) async fn recall(session: &Session, series: &SeriesName) -> Result<u64, Failed> {
     session.begin().await?;
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
-    let sql = "WITH counted AS (UPDATE bates.store SET floors = floors + 1 RETURNING floors)
-               UPDATE bates.series SET epoch = counted.floors FROM counted WHERE name = $1 RETURNING epoch";
+    let sql = "WITH counted AS (UPDATE bates.store SET recalls = recalls + 1 RETURNING recalls)
+               UPDATE bates.series SET epoch = counted.recalls FROM counted WHERE name = $1 RETURNING epoch";
     let rows = session.query(sql, &[&series.as_str()]).await?;
     let epoch = rows.first().map(|row| whole(row, 0));
     let epoch = epoch.ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;
@@ -84,7 +84,7 @@ pub(crate) async fn recall(session: &Session, series: &SeriesName) -> Result<u64
 }
 
 pub(crate) async fn leave(session: &Session, node: Uuid) -> Result<(), Failed> {
-    session.query_once("DELETE FROM bates.lease WHERE node = $1", &[&node]).await.map(drop)
+    session.query_once("DELETE FROM bates.held_range WHERE node = $1", &[&node]).await.map(drop)
 }
 
 pub(crate) async fn holders(
@@ -92,14 +92,14 @@ pub(crate) async fn holders(
     series: &SeriesName,
     epoch: u64,
 ) -> Result<Vec<Holder>, Failed> {
-    let sql = "SELECT sum(last - first + 1)::bigint, lease.node, coalesce(nodes.host, 'a node without a name'),
-                   (SELECT process FROM bates.node WHERE id = lease.node),
+    let sql = "SELECT sum(last - first + 1)::bigint, held.node, coalesce(nodes.host, 'a node without a name'),
+                   (SELECT process FROM bates.node WHERE id = held.node),
                    coalesce(extract(epoch FROM now() - nodes.seen_at), 0)::bigint,
                    (array_agg(scope ORDER BY scope, first))[1:$3],
                    (array_agg(first ORDER BY scope, first))[1:$3],
                    (array_agg(last ORDER BY scope, first))[1:$3]
-               FROM bates.lease LEFT JOIN bates.nodes ON nodes.id = lease.node
-               WHERE series = $1 AND epoch < $2 GROUP BY lease.node, nodes.host, nodes.seen_at ORDER BY lease.node";
+               FROM bates.held_range AS held LEFT JOIN bates.nodes ON nodes.id = held.node
+               WHERE series = $1 AND epoch < $2 GROUP BY held.node, nodes.host, nodes.seen_at ORDER BY held.node";
     let rows = session.query(sql, &[&series.as_str(), &bounded(epoch), &RANGES_TOLD]).await?;
     Ok(rows.iter().map(holder).collect())
 }
@@ -127,12 +127,12 @@ pub(crate) async fn write_off(
     epoch: u64,
     nodes: &[Uuid],
 ) -> Result<(), Failed> {
-    let condition = "series = $1 AND epoch < $2 AND node = ANY ($3)";
+    let condition = "held.series = $1 AND held.epoch < $2 AND held.node = ANY ($3)";
     let (series, epoch) = (series.as_str(), bounded(epoch));
     session.transact(holding::write_off(session, condition, &[&series, &epoch, &nodes])).await
 }
 
-/// An epoch as a column holds it; one past all means every lease.
+/// An epoch as a column holds it; one past all means every held range.
 pub(crate) fn bounded(epoch: u64) -> i64 {
     i64::try_from(epoch).unwrap_or(i64::MAX)
 }

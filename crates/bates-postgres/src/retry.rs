@@ -85,20 +85,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_may_pass_is_tried_until_patience_ends_and_what_lasts_is_not() {
-        let mut tries = 0;
+        let mut attempts = 0;
         let outcome = retried(Duration::from_secs(2), || {
-            tries += 1;
+            attempts += 1;
             std::future::ready(Err::<(), _>(Failed::Passing("away".into())))
         });
         assert_eq!(outcome.await, Err(Failed::Passing("away".into())));
-        assert!((5..40).contains(&tries), "{tries}");
-        let mut tries = 0;
+        assert!((5..40).contains(&attempts), "{attempts}");
+        let mut attempts = 0;
         let lasting = Failed::Lasting(bates_core::StoreError::Unavailable("no rights".into()));
         let outcome = retried(Duration::from_secs(2), || {
-            tries += 1;
+            attempts += 1;
             std::future::ready(Err::<(), _>(lasting.clone()))
         });
-        assert_eq!((outcome.await, tries), (Err(lasting.clone()), 1));
+        assert_eq!((outcome.await, attempts), (Err(lasting.clone()), 1));
     }
 
     #[tokio::test(start_paused = true)]

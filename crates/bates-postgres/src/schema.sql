@@ -26,7 +26,7 @@ CREATE TABLE bates.store (
     -- Counts changes of series at run time. Nodes compare it to learn of changes by others.
     revision    bigint NOT NULL DEFAULT 0,
     -- Counts recalls. Nodes compare it to learn of a recall; `series.epoch` says of which series.
-    floors      bigint NOT NULL DEFAULT 0,
+    recalls     bigint NOT NULL DEFAULT 0,
     -- Where the store is; elsewhere means that a dump was restored. `cluster` is NULL where PostgreSQL does not tell it.
     cluster     bigint,
     database    bigint,
@@ -58,7 +58,8 @@ CREATE TABLE bates.series (
     -- The number of scopes, which a series limits.
     scopes          bigint NOT NULL DEFAULT 0,
     pinned_at       timestamptz NOT NULL DEFAULT now(),
-    -- A recall sets it to the new value of `store.floors`. A node answers by removing its leases of earlier epochs.
+    -- A recall sets it to the new value of `store.recalls`. A node answers by removing its held ranges of
+    -- earlier epochs.
     epoch           bigint NOT NULL DEFAULT 0,
     -- What the series promises; only a command changes it. NULL until the series is opened for the first time.
     promise         text CHECK (promise IN ('unique', 'ordered', 'gapless')),
@@ -75,8 +76,8 @@ CREATE TABLE bates.cursor (
     next         bigint NOT NULL,
     -- Rises with every write. A range returns only if the version is the one of its grant.
     version      bigint NOT NULL,
-    -- The end of the adopted positions (`aside`). 0: the scope has none, and a grant does not look for them.
-    aside_to     bigint NOT NULL DEFAULT 0,
+    -- The end of the adopted positions (`adopted`). 0: the scope has none, and a grant does not look for them.
+    adopted_to   bigint NOT NULL DEFAULT 0,
     -- The position from which a scope is gapless; 0 if it always was, or is not.
     gapless_from bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (series, scope)
@@ -106,7 +107,7 @@ CREATE TABLE bates.last_commit (
 
 -- The ranges that nodes hold in memory. A clean stop removes them. What a crashed node held is uncertain: it may have
 -- been issued.
-CREATE TABLE bates.lease (
+CREATE TABLE bates.held_range (
     series     text COLLATE "C" NOT NULL,
     scope      text COLLATE "C" NOT NULL,
     first      bigint NOT NULL,
@@ -114,7 +115,7 @@ CREATE TABLE bates.lease (
     node       uuid NOT NULL,
     batch      uuid NOT NULL,
     granted_at timestamptz NOT NULL DEFAULT now(),
-    -- The epoch of the series at the grant: a recall waits for leases of earlier epochs.
+    -- The epoch of the series at the grant: a recall waits for ranges of earlier epochs.
     epoch      bigint NOT NULL DEFAULT 0,
     -- Since when the node counts as crashed, because it was silent. The range is uncertain and does not return.
     crashed_at timestamptz,
@@ -155,32 +156,32 @@ CREATE VIEW bates.nodes AS
 -- pruned when they are old.
 CREATE TABLE bates.document (
     -- The id of the document, which never changes: deliveries carry it.
-    event      uuid PRIMARY KEY,
-    series     text COLLATE "C" NOT NULL,
-    scope      text COLLATE "C" NOT NULL,
-    position   bigint NOT NULL,
-    number     text COLLATE "C" NOT NULL,
-    state      text COLLATE "C" NOT NULL
+    document_id uuid PRIMARY KEY,
+    series      text COLLATE "C" NOT NULL,
+    scope       text COLLATE "C" NOT NULL,
+    position    bigint NOT NULL,
+    number      text COLLATE "C" NOT NULL,
+    state       text COLLATE "C" NOT NULL
         CHECK (state IN ('pending', 'delivered', 'dead', 'abandoned', 'reserved', 'confirmed', 'voided')),
     -- NULL for a reservation, and once the document is delivered.
-    body       text,
-    tries      integer NOT NULL DEFAULT 0,
-    last_error text,
+    body        text,
+    attempts    integer NOT NULL DEFAULT 0,
+    last_error  text,
     -- Whether a relay delivers the document now. `due_at` ends the claim.
-    is_claimed boolean NOT NULL DEFAULT false,
-    created_at timestamptz NOT NULL,
-    updated_at timestamptz NOT NULL,
+    is_claimed  boolean NOT NULL DEFAULT false,
+    created_at  timestamptz NOT NULL,
+    updated_at  timestamptz NOT NULL,
     -- When a pending document is tried next, or a reservation is voided.
-    due_at     timestamptz,
+    due_at      timestamptz,
     -- Whether a try may have reached the sink although its outcome is unknown. The number of such a document is
     -- uncertain if the document is dead or abandoned.
-    in_doubt   boolean NOT NULL DEFAULT false
+    in_doubt    boolean NOT NULL DEFAULT false
 );
 
 -- A position belongs to one document.
-CREATE UNIQUE INDEX document_place ON bates.document (series, scope, position);
+CREATE UNIQUE INDEX document_position ON bates.document (series, scope, position);
 CREATE INDEX document_number ON bates.document (number);
-CREATE INDEX document_due ON bates.document (series, tries, due_at, event) WHERE state = 'pending';
+CREATE INDEX document_due ON bates.document (series, attempts, due_at, document_id) WHERE state = 'pending';
 CREATE INDEX document_reserved ON bates.document (due_at) WHERE state = 'reserved';
 CREATE INDEX document_undelivered ON bates.document (series, scope, state, position)
     WHERE state IN ('dead', 'abandoned', 'voided');
@@ -189,23 +190,23 @@ CREATE INDEX document_done ON bates.document (updated_at) WHERE state IN ('deliv
 -- The idempotency keys of callers: a request with a known key gets the number of the first one. A batch inserts its keys
 -- before it locks anything else, and recognises the new ones by its own id. Keys outlive their documents.
 CREATE TABLE bates.idempotency (
-    caller    text COLLATE "C" NOT NULL,
-    series    text COLLATE "C" NOT NULL,
-    key       text COLLATE "C" NOT NULL,
+    caller      text COLLATE "C" NOT NULL,
+    series      text COLLATE "C" NOT NULL,
+    key         text COLLATE "C" NOT NULL,
     -- The digest of the request: the same key with another request is refused.
-    digest    bytea NOT NULL,
-    event     uuid NOT NULL,
-    batch     uuid NOT NULL,
+    digest      bytea NOT NULL,
+    document_id uuid NOT NULL,
+    batch       uuid NOT NULL,
     -- NULL while the document has them, so that a key is written once. Pruning the document copies them, and its state
     -- into `pruned_as`.
-    scope     text COLLATE "C",
-    position  bigint,
-    number    text COLLATE "C",
-    pruned_as text COLLATE "C",
+    scope       text COLLATE "C",
+    position    bigint,
+    number      text COLLATE "C",
+    pruned_as   text COLLATE "C",
     PRIMARY KEY (caller, series, key),
     CHECK (pruned_as IS NULL OR (scope IS NOT NULL AND position IS NOT NULL AND number IS NOT NULL))
 );
-CREATE INDEX idempotency_event ON bates.idempotency (event);
+CREATE INDEX idempotency_document ON bates.idempotency (document_id);
 
 -- Positions that are missing, and why; written when it becomes known.
 CREATE TABLE bates.lost (
@@ -230,7 +231,7 @@ CREATE TABLE bates.gap (
 );
 
 -- Adopted positions: an earlier system issued their numbers, and grants pass over them.
-CREATE TABLE bates.aside (
+CREATE TABLE bates.adopted (
     series   text COLLATE "C" NOT NULL,
     scope    text COLLATE "C" NOT NULL,
     position bigint NOT NULL,
@@ -277,8 +278,8 @@ CREATE TABLE bates.audit (
     last_number  text NOT NULL,
     -- Fewer than the positions where rules reject some.
     count        bigint NOT NULL,
-    who          text COLLATE "C" NOT NULL,
-    how          text NOT NULL,
+    caller       text COLLATE "C" NOT NULL,
+    channel      text NOT NULL,
     PRIMARY KEY (taken_at, id)
 );
 CREATE INDEX audit_by_position ON bates.audit (series, scope, first);
@@ -292,8 +293,8 @@ CREATE TABLE bates.client_lease (
     scope     text COLLATE "C" NOT NULL,
     first     bigint NOT NULL,
     last      bigint NOT NULL,
-    who       text NOT NULL,
+    caller    text NOT NULL,
     leased_at timestamptz NOT NULL,
     PRIMARY KEY (id, first)
 );
-CREATE INDEX client_lease_place ON bates.client_lease (series, scope, first);
+CREATE INDEX client_lease_position ON bates.client_lease (series, scope, first);

@@ -153,9 +153,10 @@ pub(crate) async fn operate(
 
 async fn adopt(session: &Session, scope_id: &ScopeId, positions: &[Position]) -> Result<(), Failed> {
     let Some(last) = positions.iter().max() else { return Ok(()) };
-    let insert = "INSERT INTO bates.aside (series, scope, position) SELECT $1, $2, * FROM UNNEST($3)
+    let insert = "INSERT INTO bates.adopted (series, scope, position) SELECT $1, $2, * FROM UNNEST($3)
                   ON CONFLICT DO NOTHING";
-    let raise = "UPDATE bates.cursor SET aside_to = greatest(aside_to, $3) WHERE series = $1 AND scope = $2";
+    let raise =
+        "UPDATE bates.cursor SET adopted_to = greatest(adopted_to, $3) WHERE series = $1 AND scope = $2";
     let (series, scope) = (scope_id.series.as_str(), scope_id.scope.as_str());
     let all: Vec<i64> = positions.iter().map(|position| integer(position.value())).collect();
     session.query(insert, &[&series, &scope, &all]).await?;

@@ -26,7 +26,7 @@ impl AuditStore for SqliteStore {
         values.push(Value::Integer(bounded(limit)));
         let sql = format!(
             "SELECT id, (SELECT name FROM series WHERE series.id = series_id), scope, first, last, first_number,
-                 last_number, count, who, how, taken_at
+                 last_number, count, caller, channel, taken_at
              FROM audit WHERE {conditions} ORDER BY taken_at, id LIMIT ?"
         );
         self.read(|connection| write::rows(connection, &sql, params_from_iter(values), read))
@@ -57,21 +57,14 @@ pub(crate) fn record(transaction: &Transaction<'_>, records: &[AuditRecord]) -> 
 
 /// A record with the same id is the same record.
 pub(crate) fn insert(transaction: &Transaction<'_>, series_id: i64, record: &AuditRecord) -> Result<()> {
-    let AuditRecord {
-        id,
-        scope_id,
-        range,
-        first,
-        last,
-        count,
-        stamp: AuditStamp { caller: who, channel: how, at },
-    } = record;
+    let AuditRecord { id, scope_id, range, first, last, count, stamp: AuditStamp { caller, channel, at } } =
+        record;
     let sql = "INSERT OR IGNORE INTO audit
-                   (taken_at, id, series_id, scope, first, last, first_number, last_number, count, who, how)
+                   (taken_at, id, series_id, scope, first, last, first_number, last_number, count, caller, channel)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let (at, id, scope) = (at.as_microsecond(), id.as_bytes(), scope_id.scope.as_str());
     let (from, to, count) = (integer(range.from()), integer(range.to() - 1), integer(*count));
-    let values = params![at, id, series_id, scope, from, to, first, last, count, who, how.name()];
+    let values = params![at, id, series_id, scope, from, to, first, last, count, caller, channel.name()];
     execute(transaction, sql, values).map(drop)
 }
 
@@ -101,8 +94,8 @@ fn conditions(of: &AuditFilter, after: Option<(Timestamp, Uuid)>) -> (String, Ve
         }
         add("last >= ?", vec![position]);
     }
-    if let Some(who) = &of.caller {
-        add("who = ?", vec![text(who)]);
+    if let Some(caller) = &of.caller {
+        add("caller = ?", vec![text(caller)]);
     }
     if let Some(since) = of.since {
         add("taken_at >= ?", vec![micros(since)]);

@@ -44,7 +44,7 @@ pub(crate) fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uu
         let sql = "DELETE FROM client_lease WHERE id = ? AND series_id = ? AND scope = ?";
         execute(transaction, sql, params![id.as_bytes(), series_id, scope])?;
     }
-    let sql = "INSERT OR IGNORE INTO client_lease (id, series_id, scope, first, last, who, leased_at)
+    let sql = "INSERT OR IGNORE INTO client_lease (id, series_id, scope, first, last, caller, leased_at)
                VALUES (?, ?, ?, ?, ?, ?, ?)";
     let (id, at) = (lease.id.as_bytes(), lease.at.as_millisecond());
     for range in &lease.ranges {
@@ -70,7 +70,7 @@ fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[PositionRange]) -> Res
 /// The leases that match a condition, each with all its ranges.
 fn leases(connection: &Connection, condition: &str, of: impl Params) -> Result<Vec<ClientLease>> {
     let sql = format!(
-        "SELECT first, last, id, (SELECT name FROM series WHERE series.id = series_id), scope, who, leased_at
+        "SELECT first, last, id, (SELECT name FROM series WHERE series.id = series_id), scope, caller, leased_at
          FROM client_lease WHERE {condition} ORDER BY id, first"
     );
     let mut leases: Vec<ClientLease> = Vec::new();

@@ -47,7 +47,7 @@ impl GapStore for SqliteStore {
         limit: usize,
         purpose: ReadPurpose,
     ) -> StoreResult<Vec<ScopeRecord>> {
-        let sql = "SELECT series_id, scope, next, version, aside_to, gapless_from, held_from, run FROM cursor
+        let sql = "SELECT series_id, scope, next, version, adopted_to, gapless_from, held_from, run FROM cursor
              WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?) ORDER BY scope LIMIT ?";
         let after_key = after.as_ref().map_or("", ScopeKey::as_str);
         let of = params![series.as_str(), after.is_none(), after_key, bounded(limit)];
@@ -108,14 +108,8 @@ impl Asker {
             let left = held::left(connection, at, held, cursor.next)?;
             ranges.extend(left.iter().map(|range| RangeRecord { range, kind }));
         }
-        let (aside_to, gapless_from) = (whole(row.get(4)?), whole(row.get(5)?));
-        Ok(ScopeRecord {
-            scope: ScopeKey::from_store(scope),
-            cursor,
-            adopted_to: aside_to,
-            gapless_from,
-            ranges,
-        })
+        let (adopted_to, gapless_from) = (whole(row.get(4)?), whole(row.get(5)?));
+        Ok(ScopeRecord { scope: ScopeKey::from_store(scope), cursor, adopted_to, gapless_from, ranges })
     }
 
     fn ranges(self, connection: &Connection, at: ScopeRef<'_>) -> Result<Vec<RangeRecord>> {

@@ -9,7 +9,7 @@ use crate::moving::write_mark;
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of `schema.sql`, which the database holds as its `user_version`. A change of the schema raises it.
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 
 /// Whether a database has no schema yet. Refuses one of another version.
 pub(crate) fn is_missing(connection: &Connection) -> Result<bool, OpenError> {

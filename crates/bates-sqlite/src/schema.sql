@@ -40,8 +40,8 @@ CREATE TABLE cursor (
     -- holds none. A later run knows by it what a crashed process held, which is uncertain: it may have been issued.
     held_from    INTEGER,
     run          INTEGER,
-    -- The end of the adopted positions (`aside`). 0: the scope has none, and a grant does not look for them.
-    aside_to     INTEGER NOT NULL DEFAULT 0,
+    -- The end of the adopted positions (`adopted`). 0: the scope has none, and a grant does not look for them.
+    adopted_to   INTEGER NOT NULL DEFAULT 0,
     -- The position from which a scope is gapless; 0 if it always was, or is not.
     gapless_from INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (series_id, scope)
@@ -75,51 +75,51 @@ CREATE TABLE mark (
 -- Documents with a number, and reserved numbers, written in the commit that moved the cursor. Rows that are done are
 -- pruned when they are old. Times are milliseconds since 1970.
 CREATE TABLE document (
-    id         INTEGER PRIMARY KEY,
+    id          INTEGER PRIMARY KEY,
     -- The id of the document, which never changes: deliveries carry it.
-    event      BLOB NOT NULL UNIQUE,
-    series_id  INTEGER NOT NULL REFERENCES series (id),
-    scope      TEXT NOT NULL,
-    position   INTEGER NOT NULL,
-    number     TEXT NOT NULL,
-    state      TEXT NOT NULL
+    document_id BLOB NOT NULL UNIQUE,
+    series_id   INTEGER NOT NULL REFERENCES series (id),
+    scope       TEXT NOT NULL,
+    position    INTEGER NOT NULL,
+    number      TEXT NOT NULL,
+    state       TEXT NOT NULL
         CHECK (state IN ('pending', 'delivered', 'dead', 'abandoned', 'reserved', 'confirmed', 'voided')),
     -- NULL for a reservation, and once the document is delivered.
-    body       TEXT,
-    tries      INTEGER NOT NULL DEFAULT 0,
-    last_error TEXT,
+    body        TEXT,
+    attempts    INTEGER NOT NULL DEFAULT 0,
+    last_error  TEXT,
     -- Whether a relay delivers the document now. Opening the store ends all claims.
-    is_claimed INTEGER NOT NULL DEFAULT 0 CHECK (is_claimed IN (0, 1)),
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
+    is_claimed  INTEGER NOT NULL DEFAULT 0 CHECK (is_claimed IN (0, 1)),
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
     -- When a pending document is tried next, or a reservation is voided.
-    due_at     INTEGER,
+    due_at      INTEGER,
     -- Whether a try may have reached the sink although its outcome is unknown. The number of such a document is
     -- uncertain if the document is dead or abandoned.
-    in_doubt   INTEGER NOT NULL DEFAULT 0 CHECK (in_doubt IN (0, 1))
+    in_doubt    INTEGER NOT NULL DEFAULT 0 CHECK (in_doubt IN (0, 1))
 ) STRICT;
 
 -- A position belongs to one document.
-CREATE UNIQUE INDEX document_place ON document (series_id, scope, position);
+CREATE UNIQUE INDEX document_position ON document (series_id, scope, position);
 CREATE INDEX document_number ON document (number);
-CREATE INDEX document_due ON document (series_id, tries, due_at, id) WHERE state = 'pending';
+CREATE INDEX document_due ON document (series_id, attempts, due_at, id) WHERE state = 'pending';
 CREATE INDEX document_reserved ON document (due_at) WHERE state = 'reserved';
 CREATE INDEX document_done ON document (updated_at) WHERE state IN ('delivered', 'confirmed');
 
 -- The idempotency keys of callers: a request with a known key gets the number of the first one. Keys outlive their
 -- documents.
 CREATE TABLE idempotency (
-    series_id INTEGER NOT NULL REFERENCES series (id),
-    caller    TEXT NOT NULL,
-    key       TEXT NOT NULL,
+    series_id   INTEGER NOT NULL REFERENCES series (id),
+    caller      TEXT NOT NULL,
+    key         TEXT NOT NULL,
     -- The digest of the request: the same key with another request is refused.
-    digest    BLOB NOT NULL,
-    event     BLOB NOT NULL,
-    scope     TEXT NOT NULL,
-    position  INTEGER NOT NULL,
-    number    TEXT NOT NULL,
+    digest      BLOB NOT NULL,
+    document_id BLOB NOT NULL,
+    scope       TEXT NOT NULL,
+    position    INTEGER NOT NULL,
+    number      TEXT NOT NULL,
     -- The only state in which the document is pruned: it is the answer once the document is gone.
-    pruned_as TEXT NOT NULL,
+    pruned_as   TEXT NOT NULL,
     PRIMARY KEY (series_id, caller, key)
 ) STRICT, WITHOUT ROWID;
 
@@ -152,7 +152,7 @@ CREATE TABLE gap (
 ) STRICT, WITHOUT ROWID;
 
 -- Adopted positions: an earlier system issued their numbers, and grants pass over them.
-CREATE TABLE aside (
+CREATE TABLE adopted (
     series_id INTEGER NOT NULL REFERENCES series (id),
     scope     TEXT NOT NULL,
     position  INTEGER NOT NULL,
@@ -199,8 +199,8 @@ CREATE TABLE audit (
     last_number  TEXT NOT NULL,
     -- Fewer than the positions where rules reject some.
     count        INTEGER NOT NULL,
-    who          TEXT NOT NULL,
-    how          TEXT NOT NULL,
+    caller       TEXT NOT NULL,
+    channel      TEXT NOT NULL,
     PRIMARY KEY (taken_at, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX audit_by_position ON audit (series_id, scope, first);
@@ -214,11 +214,11 @@ CREATE TABLE client_lease (
     scope     TEXT NOT NULL,
     first     INTEGER NOT NULL,
     last      INTEGER NOT NULL,
-    who       TEXT NOT NULL,
+    caller    TEXT NOT NULL,
     leased_at INTEGER NOT NULL,
     PRIMARY KEY (id, first)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX client_lease_place ON client_lease (series_id, scope, first);
+CREATE INDEX client_lease_position ON client_lease (series_id, scope, first);
 
 -- One row, which every commit updates. `bates.state`, beside the database, has the last commit whose answers were sent:
 -- a store with fewer commits is refused.

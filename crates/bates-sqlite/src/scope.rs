@@ -119,7 +119,7 @@ fn planted_cursor<'r>(cursor: Cursor, mut requests: impl Iterator<Item = &'r Req
 }
 
 fn cursor_row(transaction: &Transaction<'_>, scope_id: &ScopeId) -> Result<Option<CursorRow>> {
-    let sql = "SELECT series_id, next, version, held_from, run, aside_to FROM cursor
+    let sql = "SELECT series_id, next, version, held_from, run, adopted_to FROM cursor
                WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?";
     write::row(transaction, sql, params![scope_id.series.as_str(), scope_id.scope.as_str()], |row| {
         let run = row.get::<_, Option<i64>>(4)?;
@@ -191,12 +191,12 @@ pub(crate) fn put_cursor(
 
 /// Invariant: the cursor, which is there already, knows in the same commit where the adopted positions end.
 pub(crate) fn adopt(transaction: &Transaction<'_>, at: ScopeRef<'_>, positions: &[Position]) -> Result<()> {
-    let insert = "INSERT OR IGNORE INTO aside (series_id, scope, position) VALUES (?, ?, ?)";
+    let insert = "INSERT OR IGNORE INTO adopted (series_id, scope, position) VALUES (?, ?, ?)";
     for position in positions {
         execute(transaction, insert, params![at.series_id, at.scope, integer(position.value())])?;
     }
     let past = positions.iter().max().map_or(0, |last| integer(last.value() + 1));
-    let raise = "UPDATE cursor SET aside_to = max(aside_to, ?) WHERE series_id = ? AND scope = ?";
+    let raise = "UPDATE cursor SET adopted_to = max(adopted_to, ?) WHERE series_id = ? AND scope = ?";
     execute(transaction, raise, params![past, at.series_id, at.scope]).map(drop)
 }
 
@@ -207,7 +207,7 @@ pub(crate) fn adopted_positions(
     limit: usize,
 ) -> Result<Vec<Position>> {
     let sql =
-        "SELECT position FROM aside WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?
+        "SELECT position FROM adopted WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?
                    AND position >= ? ORDER BY position LIMIT ?";
     let of = params![scope_id.series.as_str(), scope_id.scope.as_str(), integer(from), bounded(limit)];
     write::rows(connection, sql, of, |row| Ok(write::position(row.get(0)?)))

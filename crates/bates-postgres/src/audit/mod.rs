@@ -21,16 +21,16 @@ pub(crate) use recorder::Recorder;
 /// A record with the same id is the same record.
 const INSERT: &str = "
     INSERT INTO bates.audit
-        (taken_at, id, series, scope, first, last, first_number, last_number, count, who, how)
+        (taken_at, id, series, scope, first, last, first_number, last_number, count, caller, channel)
     SELECT 'epoch'::timestamptz + taken * interval '1 microsecond',
-        id, series, scope, first, last, first_number, last_number, count, who, how
+        id, series, scope, first, last, first_number, last_number, count, caller, channel
     FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS record
-        (taken, id, series, scope, first, last, first_number, last_number, count, who, how)
+        (taken, id, series, scope, first, last, first_number, last_number, count, caller, channel)
     ON CONFLICT (taken_at, id) DO NOTHING";
 
 /// No two ranges of a scope overlap, so the one that covers a position is the last that begins at it or before.
 const RECORDS: &str = "
-    SELECT id, series, scope, first, last, first_number, last_number, count, who, how,
+    SELECT id, series, scope, first, last, first_number, last_number, count, caller, channel,
         (extract(epoch FROM taken_at) * 1000000)::bigint
     FROM bates.audit
     WHERE ($1::text IS NULL OR series = $1) AND ($2::text IS NULL OR scope = $2)
@@ -38,7 +38,7 @@ const RECORDS: &str = "
     AND ($3::bigint IS NULL OR $1::text IS NULL OR $2::text IS NULL OR first = (
         SELECT max(begun.first) FROM bates.audit AS begun
         WHERE begun.series = $1 AND begun.scope = $2 AND begun.first <= $3))
-    AND ($4::text IS NULL OR who = $4)
+    AND ($4::text IS NULL OR caller = $4)
     AND ($5::float8 IS NULL OR taken_at >= 'epoch'::timestamptz + $5 * interval '1 microsecond')
     AND ($6::float8 IS NULL OR taken_at < 'epoch'::timestamptz + $6 * interval '1 microsecond')
     AND ($7::float8 IS NULL OR (taken_at, id) > ('epoch'::timestamptz + $7 * interval '1 microsecond', $8))
@@ -63,13 +63,13 @@ impl AuditStore for PostgresStore {
     ) -> StoreResult<Vec<AuditRecord>> {
         let (series, scope) =
             (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
-        let (position, who) =
+        let (position, caller) =
             (of.position.map(|position| integer(position.value())), of.caller.as_deref().map(printable));
         let (since, until) = (of.since.map(micros), of.until.map(micros));
         let (behind, behind_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));
         let limit = bounded(limit);
         let of: [&dyn Parameter; 9] =
-            [&series, &scope, &position, &who, &since, &until, &behind, &behind_id, &limit];
+            [&series, &scope, &position, &caller, &since, &until, &behind, &behind_id, &limit];
         let strange = || StoreError::Unavailable("a record of the audit cannot be read".into());
         let read = |row: &Row| Ok(record(row).ok_or_else(strange)?);
         self.done(|session| async move { session.query(RECORDS, &of).await?.iter().map(read).collect() })
@@ -97,10 +97,21 @@ pub(crate) async fn insert(session: &Session, records: &[&AuditRecord]) -> Resul
     let first_numbers = column(records, |record| printable(&record.first));
     let last_numbers = column(records, |record| printable(&record.last));
     let counts = column(records, |record| integer(record.count));
-    let who = column(records, |record| printable(&record.stamp.caller));
-    let how = column(records, |record| record.stamp.channel.name());
-    let of: [&dyn Parameter; 11] =
-        [&taken, &ids, &series, &scopes, &firsts, &lasts, &first_numbers, &last_numbers, &counts, &who, &how];
+    let callers = column(records, |record| printable(&record.stamp.caller));
+    let channels = column(records, |record| record.stamp.channel.name());
+    let of: [&dyn Parameter; 11] = [
+        &taken,
+        &ids,
+        &series,
+        &scopes,
+        &firsts,
+        &lasts,
+        &first_numbers,
+        &last_numbers,
+        &counts,
+        &callers,
+        &channels,
+    ];
     session.query(INSERT, &of).await.map(drop)
 }
 

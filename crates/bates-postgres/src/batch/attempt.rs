@@ -118,9 +118,9 @@ async fn load(
     let lacks = || Failed::Passing("a key that was inserted is not there".into());
     let mut there = There { keys: keys.learn(known).ok_or_else(lacks)?, ..There::default() };
     there.series.extend(series?);
-    for sql::Locked { at, cursor, aside_to, promise } in cursors? {
+    for sql::Locked { at, cursor, adopted_to, promise } in cursors? {
         let requests = groups[at].jobs.iter().map(|job| &job.request);
-        let mut adopted = AdoptedPositions::for_requests(cursor, aside_to, requests);
+        let mut adopted = AdoptedPositions::for_requests(cursor, adopted_to, requests);
         while let Some(page) = adopted.missing_page() {
             adopted.add_page(read::adopted(session, places[at], page.from, page.limit).await?);
         }

@@ -19,9 +19,10 @@ pub(crate) async fn insert_keys(
     keys: &[(&IdempotencyKey, KeyUse)],
     batch: Uuid,
 ) -> Result<u64, Error> {
-    let sql = "INSERT INTO bates.idempotency (caller, series, key, digest, event, batch)
-               SELECT caller, series, key, digest, event, $6
-               FROM UNNEST($1, $2, $3, $4, $5) WITH ORDINALITY AS asked (caller, series, key, digest, event, at)
+    let sql = "INSERT INTO bates.idempotency (caller, series, key, digest, document_id, batch)
+               SELECT caller, series, key, digest, document_id, $6
+               FROM UNNEST($1, $2, $3, $4, $5) WITH ORDINALITY
+                   AS asked (caller, series, key, digest, document_id, at)
                ORDER BY at ON CONFLICT (caller, series, key) DO NOTHING";
     with_requests(session, sql, keys, batch).await
 }
@@ -37,7 +38,7 @@ pub(crate) async fn known_keys(
     }
     // OFFSET 0 makes the planner read each key by the index. The document of a new key is not looked for.
     let sql =
-        "SELECT found.batch = $4, found.digest, found.event, coalesce(document.position, found.position),
+        "SELECT found.batch = $4, found.digest, found.document_id, coalesce(document.position, found.position),
                    coalesce(document.number, found.number), coalesce(document.state, found.pruned_as)
                FROM UNNEST($1, $2, $3) WITH ORDINALITY AS asked (caller, series, key, at)
                CROSS JOIN LATERAL (
@@ -47,7 +48,7 @@ pub(crate) async fn known_keys(
                ) AS found
                LEFT JOIN LATERAL (
                    SELECT position, number, state FROM bates.document
-                   WHERE event = CASE WHEN found.batch <> $4 THEN found.event END
+                   WHERE document_id = CASE WHEN found.batch <> $4 THEN found.document_id END
                    OFFSET 0
                ) AS document ON true
                ORDER BY at";
@@ -95,8 +96,8 @@ pub(crate) async fn change_keys(
     keys: &[(&IdempotencyKey, KeyUse)],
     batch: Uuid,
 ) -> Result<(), Error> {
-    let sql = "UPDATE bates.idempotency AS found SET digest = taken.digest, event = taken.event
-               FROM UNNEST($1, $2, $3, $4, $5) AS taken (caller, series, key, digest, event)
+    let sql = "UPDATE bates.idempotency AS found SET digest = taken.digest, document_id = taken.document_id
+               FROM UNNEST($1, $2, $3, $4, $5) AS taken (caller, series, key, digest, document_id)
                WHERE found.caller = taken.caller AND found.series = taken.series AND found.key = taken.key
                AND found.batch = $6";
     with_requests(session, sql, keys, batch).await.map(drop)
@@ -113,8 +114,8 @@ async fn with_requests(
     }
     let Columns { callers, series, texts } = Columns::of(keys.iter().map(|(key, _)| *key));
     let digests: Vec<&[u8]> = keys.iter().map(|(_, request)| &request.digest[..]).collect();
-    let events: Vec<Uuid> = keys.iter().map(|(_, request)| request.document_id).collect();
-    session.execute(sql, &[&callers, &series, &texts, &digests, &events, &batch]).await
+    let document_ids: Vec<Uuid> = keys.iter().map(|(_, request)| request.document_id).collect();
+    session.execute(sql, &[&callers, &series, &texts, &digests, &document_ids, &batch]).await
 }
 
 #[derive(Default)]
@@ -152,19 +153,20 @@ async fn write_documents(session: &Session, numbered: &[NewDocument<'_>]) -> Res
     }
     let sql = "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS now)
                INSERT INTO bates.document
-                   (event, series, scope, position, number, state, body, created_at, updated_at, due_at)
-               SELECT event, series, scope, position, number, state, body, now, now,
+                   (document_id, series, scope, position, number, state, body, created_at, updated_at, due_at)
+               SELECT document_id, series, scope, position, number, state, body, now, now,
                    now + lasts * interval '1 millisecond'
                FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)
-                   AS numbered (event, series, scope, position, number, state, body, lasts), moment";
-    let events: Vec<Uuid> = numbered.iter().map(|each| each.assignment.document_id).collect();
+                   AS numbered (document_id, series, scope, position, number, state, body, lasts), moment";
+    let document_ids: Vec<Uuid> = numbered.iter().map(|each| each.assignment.document_id).collect();
     let (series, scopes) = sql::columns(numbered.iter().map(|each| &each.request.scope_id));
     let positions: Vec<i64> = numbered.iter().map(|each| integer(each.assignment.position.value())).collect();
     let numbers: Vec<&str> = numbered.iter().map(|each| &*each.assignment.number).collect();
     let states: Vec<&str> = numbered.iter().map(|each| each.assignment.state.name()).collect();
     let (bodies, lasts): (Vec<Option<Cow<'_, str>>>, Vec<f64>) =
         numbered.iter().map(|each| body(&each.request.content)).unzip();
-    let of: [&dyn Parameter; 8] = [&events, &series, &scopes, &positions, &numbers, &states, &bodies, &lasts];
+    let of: [&dyn Parameter; 8] =
+        [&document_ids, &series, &scopes, &positions, &numbers, &states, &bodies, &lasts];
     session.query(sql, &of).await.map(drop)
 }
 

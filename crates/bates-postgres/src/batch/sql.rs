@@ -46,14 +46,14 @@ pub(crate) struct Locked {
     pub(crate) at: usize,
     pub(crate) cursor: Cursor,
     /// The first position past all adopted ones.
-    pub(crate) aside_to: u64,
+    pub(crate) adopted_to: u64,
     pub(crate) promise: Option<Promise>,
 }
 
 /// Locks the cursors, in the order of their places.
 pub(crate) async fn lock_cursors(session: &Session, places: &[&ScopeId]) -> Result<Vec<Locked>, Error> {
     // A change of a promise waits for this batch, so the promise is the one that it began with.
-    let sql = "SELECT wanted.at, cursor.next, cursor.version, cursor.aside_to,
+    let sql = "SELECT wanted.at, cursor.next, cursor.version, cursor.adopted_to,
                    (SELECT promise FROM bates.series WHERE name = wanted.series)
                FROM UNNEST($1, $2) WITH ORDINALITY AS wanted (series, scope, at)
                JOIN bates.cursor ON cursor.series = wanted.series AND cursor.scope = wanted.scope
@@ -62,7 +62,7 @@ pub(crate) async fn lock_cursors(session: &Session, places: &[&ScopeId]) -> Resu
     let rows = session.query(sql, &[&series, &scopes]).await?;
     let read = |row: &Row| {
         let cursor = Cursor { next: whole(row, 1), version: whole(row, 2) };
-        Locked { at: index(row), cursor, aside_to: whole(row, 3), promise: promise(row, 4) }
+        Locked { at: index(row), cursor, adopted_to: whole(row, 3), promise: promise(row, 4) }
     };
     Ok(rows.iter().map(read).collect())
 }
@@ -92,7 +92,7 @@ pub(crate) async fn count_scopes(session: &Session, made: &[(&str, u64)]) -> Res
 
 #[derive(Clone, Copy)]
 pub(crate) enum Table {
-    Lease,
+    HeldRange,
     Pooled,
     Ledger,
     Burned,
@@ -102,8 +102,8 @@ impl Table {
     fn insert(self) -> String {
         let (table, end) = match self {
             // A recall waits for this batch, so the epoch is the one that it began with.
-            Self::Lease => {
-                return "INSERT INTO bates.lease (series, scope, first, last, node, batch, epoch)
+            Self::HeldRange => {
+                return "INSERT INTO bates.held_range (series, scope, first, last, node, batch, epoch)
                         SELECT r.*, $5, $6, (SELECT epoch FROM bates.series WHERE name = r.series)
                         FROM UNNEST($1, $2, $3, $4) AS r (series, scope, first, last)"
                     .to_owned();
@@ -141,22 +141,26 @@ pub(crate) async fn write_ranges(
     session.query(&table.insert(), &of).await.map(drop)
 }
 
-/// Deletes the leases of a node in these scopes that begin below a position.
-pub(crate) async fn let_go(session: &Session, places: &[(&ScopeId, u64)], node: Uuid) -> Result<(), Error> {
+/// Deletes the held ranges of a node in these scopes that begin below a position.
+pub(crate) async fn delete_held_below(
+    session: &Session,
+    places: &[(&ScopeId, u64)],
+    node: Uuid,
+) -> Result<(), Error> {
     if places.is_empty() {
         return Ok(());
     }
-    let sql = "DELETE FROM bates.lease USING UNNEST($1, $2, $4) AS r (series, scope, past)
-               WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $3 AND lease.first < r.past";
+    let sql = "DELETE FROM bates.held_range AS held USING UNNEST($1, $2, $4) AS r (series, scope, past)
+               WHERE held.series = r.series AND held.scope = r.scope AND held.node = $3 AND held.first < r.past";
     let (series, scopes) = columns(places.iter().map(|(scope_id, _)| *scope_id));
     let past: Vec<i64> = places.iter().map(|(_, to)| integer(*to)).collect();
     session.query(sql, &[&series, &scopes, &node, &past]).await.map(drop)
 }
 
-/// Deletes the leases and pooled ranges of a batch: no caller got them.
+/// Deletes the held and pooled ranges of a batch: no caller got them.
 pub(crate) async fn remove_batch(session: &Session, places: &[&ScopeId], batch: Uuid) -> Result<(), Error> {
     let (series, scopes) = columns(places.iter().copied());
-    for table in ["lease", "pooled"] {
+    for table in ["held_range", "pooled"] {
         let sql = format!(
             "DELETE FROM bates.{table} AS granted USING UNNEST($1, $2) AS r (series, scope)
              WHERE granted.series = r.series AND granted.scope = r.scope AND granted.batch = $3"
@@ -166,8 +170,8 @@ pub(crate) async fn remove_batch(session: &Session, places: &[&ScopeId], batch: 
     Ok(())
 }
 
-/// Shortens the leases of a node to what it has not handed out: to these positions and above.
-pub(crate) async fn shorten_leases(
+/// Shortens the held ranges of a node to these positions and above, which it has not issued.
+pub(crate) async fn shorten_held(
     session: &Session,
     used: &[(&ScopeId, u64)],
     node: Uuid,
@@ -175,12 +179,13 @@ pub(crate) async fn shorten_leases(
     if used.is_empty() {
         return Ok(());
     }
-    let remove = "DELETE FROM bates.lease USING UNNEST($1, $2, $3) AS r (series, scope, begin)
-                  WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $4
-                  AND lease.last < r.begin";
-    let shorten = "UPDATE bates.lease SET first = r.begin FROM UNNEST($1, $2, $3) AS r (series, scope, begin)
-                   WHERE lease.series = r.series AND lease.scope = r.scope AND lease.node = $4
-                   AND lease.first < r.begin AND lease.last >= r.begin";
+    let remove = "DELETE FROM bates.held_range AS held USING UNNEST($1, $2, $3) AS r (series, scope, begin)
+                  WHERE held.series = r.series AND held.scope = r.scope AND held.node = $4
+                  AND held.last < r.begin";
+    let shorten = "UPDATE bates.held_range AS held SET first = r.begin
+                   FROM UNNEST($1, $2, $3) AS r (series, scope, begin)
+                   WHERE held.series = r.series AND held.scope = r.scope AND held.node = $4
+                   AND held.first < r.begin AND held.last >= r.begin";
     let (series, scopes) = columns(used.iter().map(|(scope_id, _)| *scope_id));
     let begin: Vec<i64> = used.iter().map(|(_, to)| integer(*to)).collect();
     let of: [&dyn Parameter; 4] = [&series, &scopes, &begin, &node];
@@ -191,22 +196,22 @@ pub(crate) async fn shorten_leases(
 
 pub(crate) struct Holders {
     pub(crate) at: usize,
-    /// Whether this node has leases of positions that it has handed out.
+    /// Whether this node has rows of held ranges that it has issued.
     pub(crate) is_spent: bool,
     pub(crate) elsewhere: bool,
 }
 
-/// The scopes in which any node holds leases. Each is asked with the position below which this node has handed out all.
+/// The scopes in which any node holds ranges, each with the position below which this node has issued everything.
 pub(crate) async fn holders(
     session: &Session,
     scopes: &[(&ScopeId, u64)],
     node: Uuid,
 ) -> Result<Vec<Holders>, Error> {
-    let sql = "SELECT r.at, bool_or(lease.node = $4 AND lease.first < r.spent_to),
-                   bool_or(lease.node <> $4 AND nodes.seen_at > now() - $5 * interval '1 second')
+    let sql = "SELECT r.at, bool_or(held.node = $4 AND held.first < r.spent_to),
+                   bool_or(held.node <> $4 AND nodes.seen_at > now() - $5 * interval '1 second')
                FROM UNNEST($1, $2, $3) WITH ORDINALITY AS r (series, scope, spent_to, at)
-               JOIN bates.lease ON lease.series = r.series AND lease.scope = r.scope
-               LEFT JOIN bates.nodes ON nodes.id = lease.node
+               JOIN bates.held_range AS held ON held.series = r.series AND held.scope = r.scope
+               LEFT JOIN bates.nodes ON nodes.id = held.node
                GROUP BY r.at";
     let (series, keys) = columns(scopes.iter().map(|(scope_id, _)| *scope_id));
     let spent_to: Vec<i64> = scopes.iter().map(|(_, to)| integer(*to)).collect();

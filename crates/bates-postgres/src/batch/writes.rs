@@ -76,13 +76,13 @@ impl<'b> Writes<'b> {
             biased;
             document::remove_keys(session, &self.untaken, entry.batch),
             document::change_keys(session, &self.retaken, entry.batch),
-            sql::let_go(session, &self.let_go, shared.truth.node),
-            sql::shorten_leases(session, &self.used, shared.truth.node),
+            sql::delete_held_below(session, &self.let_go, shared.truth.node),
+            sql::shorten_held(session, &self.used, shared.truth.node),
             sql::write_lost(session, &self.lost),
             sql::move_cursors(session, &self.moved),
             sql::count_scopes(session, &self.made),
             sql::write_ranges(session, Table::Ledger, &self.issued, by),
-            sql::write_ranges(session, Table::Lease, &self.leased, by),
+            sql::write_ranges(session, Table::HeldRange, &self.leased, by),
             // Few batches have any, and all would carry its size.
             Box::pin(sql::write_ranges(session, Table::Pooled, &self.pooled, by)),
             document::write(session, &self.numbered),

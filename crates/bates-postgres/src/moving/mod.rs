@@ -26,7 +26,7 @@ impl MoveStore for PostgresStore {
         limit: usize,
     ) -> StoreResult<Vec<MovedAdoptions>> {
         let (series, after) = (&series, after.as_ref());
-        self.done(|session| async move { read::all_aside(&session, series, after, limit).await }).await
+        self.done(|session| async move { read::all_adopted(&session, series, after, limit).await }).await
     }
 
     async fn moved_documents(

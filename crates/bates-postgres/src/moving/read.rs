@@ -14,7 +14,7 @@ use crate::session::Session;
 
 /// Scope, position and number are those of the document as long as it is there.
 const REQUESTS: &str = "
-    SELECT k.series, coalesce(d.scope, k.scope), k.caller, k.key, k.digest, k.event,
+    SELECT k.series, coalesce(d.scope, k.scope), k.caller, k.key, k.digest, k.document_id,
            coalesce(d.position, k.position), coalesce(d.number, k.number), coalesce(k.pruned_as, d.state)
     FROM (
         SELECT * FROM bates.idempotency AS known
@@ -22,17 +22,17 @@ const REQUESTS: &str = "
         ORDER BY known.caller, known.series, known.key LIMIT $4
     ) AS k
     LEFT JOIN LATERAL (
-        SELECT scope, position, number, state FROM bates.document WHERE event = k.event OFFSET 0
+        SELECT scope, position, number, state FROM bates.document WHERE document_id = k.document_id OFFSET 0
     ) AS d ON true
     ORDER BY k.caller, k.series, k.key";
 
-pub(super) async fn all_aside(
+pub(super) async fn all_adopted(
     session: &Session,
     series: &SeriesName,
     after: Option<&(ScopeKey, Position)>,
     limit: usize,
 ) -> Result<Vec<MovedAdoptions>, Failed> {
-    let sql = "SELECT scope, position FROM bates.aside WHERE series = $1 AND (scope, position) > ($2, $3)
+    let sql = "SELECT scope, position FROM bates.adopted WHERE series = $1 AND (scope, position) > ($2, $3)
                ORDER BY scope, position LIMIT $4";
     // No scope is smaller than the empty one, and no position than 0.
     let (scope, behind) =
@@ -52,12 +52,13 @@ pub(super) async fn kept(
 ) -> Result<Vec<MovedDocument>, Failed> {
     let sql = format!(
         "SELECT {}, body, is_claimed FROM (
-             SELECT *, sum(coalesce(octet_length(body), 0)) OVER (ORDER BY event)
+             SELECT *, sum(coalesce(octet_length(body), 0)) OVER (ORDER BY document_id)
                  - coalesce(octet_length(body), 0) AS before
              FROM (
-                 SELECT * FROM bates.document WHERE $1::uuid IS NULL OR event > $1 ORDER BY event LIMIT $2
+                 SELECT * FROM bates.document WHERE $1::uuid IS NULL OR document_id > $1
+                 ORDER BY document_id LIMIT $2
              ) AS page
-         ) AS fitting WHERE before < $3 ORDER BY event",
+         ) AS fitting WHERE before < $3 ORDER BY document_id",
         list::COLUMNS
     );
     let rows = session.query(&sql, &[&after, &bounded(limit), &bounded(bytes.max(1))]).await?;

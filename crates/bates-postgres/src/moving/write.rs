@@ -15,24 +15,27 @@ use crate::parameter::Parameter;
 use crate::session::Session;
 
 const DOCUMENTS: &str = "
-    INSERT INTO bates.document (event, series, scope, position, number, state, body, tries, last_error,
+    INSERT INTO bates.document (document_id, series, scope, position, number, state, body, attempts, last_error,
         created_at, updated_at, due_at, in_doubt)
-    SELECT event, series, scope, position, number, state, body, tries, last_error,
+    SELECT document_id, series, scope, position, number, state, body, attempts, last_error,
         'epoch'::timestamptz + created * interval '1 microsecond',
         'epoch'::timestamptz + updated * interval '1 microsecond',
         'epoch'::timestamptz + due * interval '1 microsecond', in_doubt
     FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS kept
-        (event, series, scope, position, number, state, body, tries, last_error, created, updated, due, in_doubt)
-    ON CONFLICT (event) DO UPDATE SET state = excluded.state, body = excluded.body, tries = excluded.tries,
+        (document_id, series, scope, position, number, state, body, attempts, last_error, created, updated, due,
+            in_doubt)
+    ON CONFLICT (document_id) DO UPDATE
+    SET state = excluded.state, body = excluded.body, attempts = excluded.attempts,
         last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
         in_doubt = excluded.in_doubt";
 
 /// The answer of a key is written with it, so its document need not be looked for. A key never changes.
 const REQUESTS: &str = "
-    INSERT INTO bates.idempotency (caller, series, key, digest, event, batch, scope, position, number, pruned_as)
-    SELECT caller, series, key, digest, event, $10, scope, position, number, pruned_as
+    INSERT INTO bates.idempotency
+        (caller, series, key, digest, document_id, batch, scope, position, number, pruned_as)
+    SELECT caller, series, key, digest, document_id, $10, scope, position, number, pruned_as
     FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9) AS request
-        (caller, series, key, digest, event, scope, position, number, pruned_as)
+        (caller, series, key, digest, document_id, scope, position, number, pruned_as)
     ON CONFLICT (caller, series, key) DO NOTHING";
 
 const GAPS: &str = "
@@ -136,9 +139,9 @@ async fn scopes(
 
 /// Invariant: the cursor knows in the same commit where the adopted positions end.
 async fn adopted(session: &Session, series: &SeriesName, scopes: &[MovedAdoptions]) -> Result<(), Failed> {
-    let raise = "UPDATE bates.cursor SET aside_to = greatest(aside_to, ends.past)
+    let raise = "UPDATE bates.cursor SET adopted_to = greatest(adopted_to, ends.past)
                  FROM UNNEST($2, $3) AS ends (scope, past) WHERE series = $1 AND cursor.scope = ends.scope";
-    let insert = "INSERT INTO bates.aside (series, scope, position) SELECT $1, * FROM UNNEST($2, $3)
+    let insert = "INSERT INTO bates.adopted (series, scope, position) SELECT $1, * FROM UNNEST($2, $3)
                   ON CONFLICT DO NOTHING";
     let series = series.as_str();
     let keys = column(scopes, |adopted| adopted.scope.as_str());
@@ -161,20 +164,31 @@ async fn pools(session: &Session, series: &SeriesName, pools: &[(ScopeKey, u64)]
 
 async fn documents(session: &Session, kept: &[MovedDocument]) -> Result<(), Failed> {
     let (series, scopes) = sql::columns(kept.iter().map(|kept| &kept.document.scope_id));
-    let events = column(kept, |kept| kept.document.id);
+    let document_ids = column(kept, |kept| kept.document.id);
     let positions = column(kept, |kept| integer(kept.document.position.value()));
     let numbers = column(kept, |kept| &*kept.document.number);
     let states = column(kept, |kept| kept.document.state.name());
     let bodies = column(kept, |kept| kept.body.as_deref().map(escaped));
-    let tries = column(kept, |kept| i32::try_from(kept.document.attempts).unwrap_or(i32::MAX));
+    let attempts = column(kept, |kept| i32::try_from(kept.document.attempts).unwrap_or(i32::MAX));
     let errors = column(kept, |kept| kept.document.last_error.as_deref().map(printable));
     let created = column(kept, |kept| micros(kept.document.created));
     let updated = column(kept, |kept| micros(kept.document.updated));
     let due = column(kept, |kept| kept.document.due.map(micros));
     let doubts = column(kept, |kept| kept.document.in_doubt);
     let of: [&dyn Parameter; 13] = [
-        &events, &series, &scopes, &positions, &numbers, &states, &bodies, &tries, &errors, &created,
-        &updated, &due, &doubts,
+        &document_ids,
+        &series,
+        &scopes,
+        &positions,
+        &numbers,
+        &states,
+        &bodies,
+        &attempts,
+        &errors,
+        &created,
+        &updated,
+        &due,
+        &doubts,
     ];
     session.execute(DOCUMENTS, &of).await?;
     Ok(())
@@ -185,13 +199,13 @@ async fn requests(session: &Session, requests: &[MovedKey]) -> Result<(), Failed
     let callers = column(requests, |request| &*request.idempotency.caller);
     let keys = column(requests, |request| &*request.idempotency.key);
     let digests = column(requests, |request| &request.idempotency.digest[..]);
-    let events = column(requests, |request| request.document_id);
+    let document_ids = column(requests, |request| request.document_id);
     let positions = column(requests, |request| integer(request.position.value()));
     let numbers = column(requests, |request| &*request.number);
     let pruned = column(requests, |request| request.pruned_as.name());
     let batch = Uuid::now_v7();
     let of: [&dyn Parameter; 10] =
-        [&callers, &series, &keys, &digests, &events, &scopes, &positions, &numbers, &pruned, &batch];
+        [&callers, &series, &keys, &digests, &document_ids, &scopes, &positions, &numbers, &pruned, &batch];
     session.execute(REQUESTS, &of).await?;
     Ok(())
 }

@@ -33,7 +33,7 @@ const TELL: &str = "SELECT set_config('synchronous_commit', 'off', true),
     FROM UNNEST($2) AS told (series)
     WHERE told.series = '*' OR (
         SELECT true FROM bates.document AS found
-        WHERE found.series = told.series AND state = 'pending' AND tries = 0 AND due_at <= now()
+        WHERE found.series = told.series AND state = 'pending' AND attempts = 0 AND due_at <= now()
         ORDER BY due_at LIMIT 1)";
 
 const CALL: &str = "SELECT pg_notify($1, '')";

@@ -10,7 +10,7 @@ use bates_core::{
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::list::{self, Condition, moment, tries};
+use super::list::{self, Condition, attempts, moment};
 use super::{bounded, millis, printable};
 use crate::batch::sql::position;
 use crate::error::Failed;
@@ -20,50 +20,52 @@ use crate::session::Session;
 
 /// Skips documents that other relays are claiming. A claim that was never settled may have ended with a delivery.
 const CLAIM: &str = "WITH due AS MATERIALIZED (
-        SELECT event, tries, due_at, octet_length(body) AS bytes FROM bates.document
+        SELECT document_id, attempts, due_at, octet_length(body) AS bytes FROM bates.document
         WHERE series = $1 AND state = 'pending' AND due_at <= now()
-        ORDER BY tries, due_at, event LIMIT $2 FOR UPDATE SKIP LOCKED
+        ORDER BY attempts, due_at, document_id LIMIT $2 FOR UPDATE SKIP LOCKED
     ), fitting AS (
-        SELECT event, tries, due_at, sum(bytes) OVER (ORDER BY tries, due_at, event) - bytes AS before FROM due
+        SELECT document_id, attempts, due_at,
+            sum(bytes) OVER (ORDER BY attempts, due_at, document_id) - bytes AS before FROM due
     ), taken AS (
         UPDATE bates.document AS taken
-        SET tries = due.tries + 1, due_at = now() + $3 * interval '1 millisecond',
+        SET attempts = due.attempts + 1, due_at = now() + $3 * interval '1 millisecond',
             in_doubt = taken.in_doubt OR taken.is_claimed, is_claimed = true
-        FROM fitting AS due WHERE taken.event = due.event AND due.before < $4
-        RETURNING taken.event, taken.scope, taken.position, taken.number, taken.body, taken.created_at
+        FROM fitting AS due WHERE taken.document_id = due.document_id AND due.before < $4
+        RETURNING taken.document_id, taken.scope, taken.position, taken.number, taken.body, taken.created_at
     )
-    SELECT event, scope, position, number, body, (extract(epoch FROM created_at) * 1000000)::bigint, due.tries + 1
-    FROM taken JOIN due USING (event) ORDER BY due.tries, due.due_at, event";
+    SELECT document_id, scope, position, number, body, (extract(epoch FROM created_at) * 1000000)::bigint,
+        due.attempts + 1
+    FROM taken JOIN due USING (document_id) ORDER BY due.attempts, due.due_at, document_id";
 
 /// Rows are locked in the order of their ids, as in all statements that wait for some.
 const LOCK: &str = "SELECT count(*) FROM
-    (SELECT FROM bates.document WHERE event = ANY ($1) ORDER BY event FOR UPDATE) AS locked";
+    (SELECT FROM bates.document WHERE document_id = ANY ($1) ORDER BY document_id FOR UPDATE) AS locked";
 
 /// Deletes the body of a delivered document.
 const SETTLE: &str = "UPDATE bates.document AS settled
     SET state = told.state, due_at = now() + told.after * interval '1 millisecond', last_error = told.error,
         updated_at = now(), is_claimed = false, in_doubt = settled.in_doubt OR told.in_doubt,
         body = CASE told.state WHEN 'delivered' THEN NULL ELSE settled.body END
-    FROM UNNEST($1, $2, $3, $4, $5, $6) AS told (event, attempt, state, after, error, in_doubt)
-    WHERE settled.event = told.event AND settled.tries = told.attempt AND settled.state = 'pending'
+    FROM UNNEST($1, $2, $3, $4, $5, $6) AS told (document_id, attempt, state, after, error, in_doubt)
+    WHERE settled.document_id = told.document_id AND settled.attempts = told.attempt AND settled.state = 'pending'
         AND settled.is_claimed";
 
 const EXPIRE: &str = "UPDATE bates.document SET state = 'voided', due_at = NULL, updated_at = now()
-    WHERE event IN (SELECT event FROM bates.document WHERE state = 'reserved' AND due_at <= now()
+    WHERE document_id IN (SELECT document_id FROM bates.document WHERE state = 'reserved' AND due_at <= now()
                     ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING true";
 
 /// Keeps the answers of keys with the keys.
 const PRUNE: &str = "WITH old AS MATERIALIZED (
-        SELECT event, state, scope, position, number FROM bates.document
+        SELECT document_id, state, scope, position, number FROM bates.document
         WHERE state IN ('delivered', 'confirmed') AND updated_at <= now() - $1 * interval '1 millisecond'
         ORDER BY updated_at LIMIT $2 FOR UPDATE SKIP LOCKED
     ), kept AS (
         UPDATE bates.idempotency AS kept
         SET pruned_as = old.state, scope = old.scope, position = old.position, number = old.number
-        FROM old WHERE kept.event = old.event
+        FROM old WHERE kept.document_id = old.document_id
     )
-    DELETE FROM bates.document AS removed USING old WHERE removed.event = old.event RETURNING true";
+    DELETE FROM bates.document AS removed USING old WHERE removed.document_id = old.document_id RETURNING true";
 
 pub(super) async fn claim(session: &Session, claim: &ClaimRequest) -> Result<Vec<Claimed>, Failed> {
     let (series, limit, bytes) = (claim.series.as_str(), bounded(claim.limit), bounded(claim.bytes.max(1)));
@@ -81,14 +83,14 @@ pub(super) async fn claim(session: &Session, claim: &ClaimRequest) -> Result<Vec
         number: row.get::<_, &str>(3).into(),
         body: row.get::<_, Option<&str>>(4).unwrap_or_default().into(),
         created: moment(row.get(5)),
-        attempt: tries(row.get(6)),
+        attempt: attempts(row.get(6)),
     };
     Ok(rows.iter().map(read).collect())
 }
 
 pub(super) async fn settle(session: &Session, settlements: &[Settlement]) -> Result<u64, Failed> {
     let settled: Vec<VerdictChange<'_>> = settlements.iter().map(|each| each.verdict.change()).collect();
-    let events: Vec<Uuid> = settlements.iter().map(|each| each.document_id).collect();
+    let document_ids: Vec<Uuid> = settlements.iter().map(|each| each.document_id).collect();
     // A try that does not fit was never made.
     let attempts: Vec<i32> =
         settlements.iter().map(|each| i32::try_from(each.attempt).unwrap_or(i32::MAX)).collect();
@@ -96,7 +98,7 @@ pub(super) async fn settle(session: &Session, settlements: &[Settlement]) -> Res
     let afters: Vec<Option<f64>> = settled.iter().map(|each| each.after.map(millis)).collect();
     let errors: Vec<_> = settled.iter().map(|each| each.error.map(printable)).collect();
     let doubts: Vec<bool> = settled.iter().map(|each| each.in_doubt).collect();
-    let parameters: [&dyn Parameter; 6] = [&events, &attempts, &states, &afters, &errors, &doubts];
+    let parameters: [&dyn Parameter; 6] = [&document_ids, &attempts, &states, &afters, &errors, &doubts];
     let (locked, accepted) = (session.query(LOCK, &parameters[..1]), session.execute(SETTLE, &parameters));
     let (began, locked, accepted) = tokio::join!(biased; session.begin(), locked, accepted);
     began?;
@@ -133,18 +135,18 @@ pub(super) async fn change(
         ActionCondition::BeforeDue => " AND due_at > clock_timestamp()",
         ActionCondition::Unclaimed => " AND NOT (is_claimed AND due_at > clock_timestamp())",
     };
-    let begun = "CASE WHEN changed.is_claimed THEN changed.tries ELSE 0 END";
-    let (due, tries) = if tries_again { ("to_timestamp(0)", begun) } else { ("NULL", "changed.tries") };
+    let begun = "CASE WHEN changed.is_claimed THEN changed.attempts ELSE 0 END";
+    let (due, attempts) = if tries_again { ("to_timestamp(0)", begun) } else { ("NULL", "changed.attempts") };
     let condition = Condition::of(filter, None);
     let sql = format!(
         "WITH meant AS MATERIALIZED (
-             SELECT event FROM bates.document
-             WHERE state IN ({}){in_time} AND {} ORDER BY event FOR UPDATE
+             SELECT document_id FROM bates.document
+             WHERE state IN ({}){in_time} AND {} ORDER BY document_id FOR UPDATE
          )
          UPDATE bates.document AS changed
-         SET state = '{to}', due_at = {due}, tries = {tries}, updated_at = now(),
+         SET state = '{to}', due_at = {due}, attempts = {attempts}, updated_at = now(),
              in_doubt = changed.in_doubt OR changed.is_claimed, is_claimed = false
-         FROM meant WHERE changed.event = meant.event",
+         FROM meant WHERE changed.document_id = meant.document_id",
         from.join(", "),
         condition.text
     );

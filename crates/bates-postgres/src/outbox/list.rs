@@ -11,7 +11,7 @@ use crate::parameter::Parameter;
 use crate::session::Session;
 
 /// What [`read`] reads of a document. Times in microseconds since 1970.
-pub(crate) const COLUMNS: &str = "event, series, scope, position, number, state, tries, last_error,
+pub(crate) const COLUMNS: &str = "document_id, series, scope, position, number, state, attempts, last_error,
     (extract(epoch FROM created_at) * 1000000)::bigint,
     (extract(epoch FROM updated_at) * 1000000)::bigint,
     (extract(epoch FROM due_at) * 1000000)::bigint, in_doubt";
@@ -32,8 +32,8 @@ impl<'f> Condition<'f> {
             ("scope =", filter.scope.as_ref().map(|scope| text(scope.as_str()))),
             ("state =", filter.state.map(|state| text(state.name()))),
             ("number =", number.map(text)),
-            ("event =", filter.document_id.map(id)),
-            ("event >", after.map(id)),
+            ("document_id =", filter.document_id.map(id)),
+            ("document_id >", after.map(id)),
         ];
         let is_possible = filter.number.is_some() == number.is_some();
         let mut condition = Self { text: is_possible.to_string(), values: Vec::new() };
@@ -60,7 +60,7 @@ pub(super) async fn documents(
 ) -> Result<Vec<Document>, Error> {
     let condition = Condition::of(filter, after);
     let sql = format!(
-        "SELECT {COLUMNS} FROM bates.document WHERE {} ORDER BY event LIMIT {}",
+        "SELECT {COLUMNS} FROM bates.document WHERE {} ORDER BY document_id LIMIT {}",
         condition.text,
         bounded(limit)
     );
@@ -75,7 +75,7 @@ pub(crate) fn read(row: &Row) -> Document {
         position: position(row, 3),
         number: row.get::<_, &str>(4).into(),
         state: state(row, 5),
-        attempts: tries(row.get(6)),
+        attempts: attempts(row.get(6)),
         last_error: row.get::<_, Option<&str>>(7).map(Into::into),
         created: moment(row.get(8)),
         updated: moment(row.get(9)),
@@ -104,6 +104,6 @@ pub(super) fn moment(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX)
 }
 
-pub(super) fn tries(count: i32) -> u32 {
+pub(super) fn attempts(count: i32) -> u32 {
     u32::try_from(count).unwrap_or(0)
 }

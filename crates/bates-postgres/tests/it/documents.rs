@@ -63,7 +63,7 @@ pub(crate) async fn counted(client: &Client, sql: &str) -> i64 {
 
 /// Keys that stand for no document.
 pub(crate) const STRAYS: &str = "SELECT count(*) FROM bates.idempotency AS k
-    WHERE NOT EXISTS (SELECT FROM bates.document AS d WHERE d.event = k.event)";
+    WHERE NOT EXISTS (SELECT FROM bates.document AS d WHERE d.document_id = k.document_id)";
 
 /// Sessions that wait for a lock.
 pub(crate) const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
@@ -274,7 +274,7 @@ async fn what_nodes_hold_leaves_as_uncertain_and_what_was_burned_as_nobodys() {
     let (server, store) = started(Settings::default()).await;
     store.grant(want("a", 10, GrantPurpose::Hold)).await.unwrap();
     let burned = "INSERT INTO bates.burned (series, scope, first, last, node, batch)
-                  SELECT series, scope, 5, 7, node, batch FROM bates.lease";
+                  SELECT series, scope, 5, 7, node, batch FROM bates.held_range";
     connect(&server.url()).await.batch_execute(burned).await.unwrap();
     let leaving = store.moved_scopes("document".parse().unwrap(), None, 10).await.unwrap();
     let lost: Vec<(u64, u64, GapReason)> =

@@ -37,7 +37,7 @@ async fn the_last_positions_are_elsewhere_until_their_holder_has_spent_them() {
     assert_eq!(one.grant(lease(1, None)).await, Err(EXHAUSTED));
     assert_eq!(other.grant(lease(1, None)).await, Err(EXHAUSTED), "for ever, and from every node");
     let leases =
-        connect(&server.url()).await.query_one("SELECT count(*) FROM bates.lease", &[]).await.unwrap();
+        connect(&server.url()).await.query_one("SELECT count(*) FROM bates.held_range", &[]).await.unwrap();
     assert_eq!(leases.get::<_, i64>(0), 0);
 }
 

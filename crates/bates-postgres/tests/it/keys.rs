@@ -107,7 +107,7 @@ async fn two_nodes_that_are_asked_the_same_at_once_give_one_number() {
 async fn about_to_use(server: &PrivatePostgres, key: &str) -> Client {
     let client = connect(&server.url()).await;
     let insert = format!(
-        "BEGIN; INSERT INTO bates.idempotency (caller, series, key, digest, event, batch)
+        "BEGIN; INSERT INTO bates.idempotency (caller, series, key, digest, document_id, batch)
          VALUES ('somebody', 'document', '{key}', '', gen_random_uuid(), gen_random_uuid())"
     );
     client.batch_execute(&insert).await.unwrap();

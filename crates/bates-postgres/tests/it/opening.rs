@@ -130,10 +130,10 @@ async fn the_plan_applied_by_hand_is_the_store_and_serving_needs_no_right_to_mak
     let store = open(&as_clerk, OpenMode::Existing).await.unwrap();
     pinned(&store).await;
     assert_eq!(store.grant(want("a", 1, GrantPurpose::Issue)).await.unwrap().range.from(), 1);
-    for found in [999, 11] {
+    for found in [999, 12] {
         client.batch_execute(&format!("UPDATE bates.migration SET version = {found}")).await.unwrap();
         let refused = open(&url, OpenMode::New).await.err();
-        assert_eq!(refused, Some(OpenError::OtherVersion { found, needed: 12 }));
+        assert_eq!(refused, Some(OpenError::OtherVersion { found, needed: 13 }));
     }
 }
 

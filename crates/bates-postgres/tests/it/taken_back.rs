@@ -26,10 +26,10 @@ async fn refusal(store: &PostgresStore) -> String {
 /// All tables as they are now, and back again: what a restore does to a node that runs on.
 const BACKUP: &str = "CREATE SCHEMA backup;
     CREATE TABLE backup.cursor AS TABLE bates.cursor; CREATE TABLE backup.last_commit AS TABLE bates.last_commit;
-    CREATE TABLE backup.lease AS TABLE bates.lease";
-const RESTORE: &str = "BEGIN; TRUNCATE bates.cursor, bates.last_commit, bates.lease;
+    CREATE TABLE backup.lease AS TABLE bates.held_range";
+const RESTORE: &str = "BEGIN; TRUNCATE bates.cursor, bates.last_commit, bates.held_range;
     INSERT INTO bates.cursor TABLE backup.cursor; INSERT INTO bates.last_commit TABLE backup.last_commit;
-    INSERT INTO bates.lease TABLE backup.lease; COMMIT";
+    INSERT INTO bates.held_range TABLE backup.lease; COMMIT";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_database_is_noticed_by_whoever_committed_to_it_and_stops_all_nodes() {

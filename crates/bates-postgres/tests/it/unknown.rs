@@ -101,7 +101,7 @@ async fn what_cannot_be_looked_up_in_time_is_burned_and_written_down_when_the_st
         }
     };
     assert_eq!(burned, ("scope=a".to_owned(), 11, 20));
-    let leases = client.query("SELECT first, last FROM bates.lease", &[]).await.unwrap();
+    let leases = client.query("SELECT first, last FROM bates.held_range", &[]).await.unwrap();
     let leases: Vec<(i64, i64)> = leases.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(leases, [(1, 10)], "it is in one place only: whoever dies leaves no more than it held");
     let after = store.grant(want("a", 10, GrantPurpose::Hold)).await.unwrap();

@@ -26,7 +26,7 @@ impl MoveStore for SqliteStore {
         after: Option<(ScopeKey, Position)>,
         limit: usize,
     ) -> StoreResult<Vec<MovedAdoptions>> {
-        let sql = "SELECT scope, position FROM aside
+        let sql = "SELECT scope, position FROM adopted
                    WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (scope, position) > (?, ?)
                    ORDER BY scope, position LIMIT ?";
         // No scope is smaller than the empty one, and no position than 0.
@@ -50,7 +50,7 @@ impl MoveStore for SqliteStore {
     ) -> StoreResult<Vec<MovedDocument>> {
         let columns = list::COLUMNS;
         let sql = format!(
-            "SELECT {columns}, body, is_claimed FROM document WHERE event > ? ORDER BY event LIMIT ?"
+            "SELECT {columns}, body, is_claimed FROM document WHERE document_id > ? ORDER BY document_id LIMIT ?"
         );
         // No id is smaller than the empty one.
         let after = after.map_or_else(Vec::new, |document_id| document_id.as_bytes().to_vec());
@@ -66,7 +66,7 @@ impl MoveStore for SqliteStore {
     }
 
     async fn moved_keys(&self, after: Option<MovedKey>, limit: usize) -> StoreResult<Vec<MovedKey>> {
-        let sql = "SELECT (SELECT name FROM series WHERE id = series_id), scope, caller, key, digest, event, position,
+        let sql = "SELECT (SELECT name FROM series WHERE id = series_id), scope, caller, key, digest, document_id, position,
                        number, pruned_as
                    FROM idempotency
                    WHERE (series_id, caller, key) > (coalesce((SELECT id FROM series WHERE name = ?), -1), ?, ?)

@@ -25,7 +25,7 @@ pub(super) fn adopt(transaction: &Transaction<'_>, page: &MovePage) -> Refusable
             write::put_description(transaction, series, Some(description))
         }),
         MovePage::Scopes(series, scopes) => each(transaction, scopes, |_| series, scope),
-        MovePage::Adopted(series, scopes) => each(transaction, scopes, |_| series, set_aside),
+        MovePage::Adopted(series, scopes) => each(transaction, scopes, |_| series, adopted),
         MovePage::Pools(series, pools) => each(transaction, pools, |_| series, pool),
         MovePage::Documents(kept) => each(transaction, kept, |kept| &kept.document.scope_id.series, document),
         MovePage::Keys(requests) => each(transaction, requests, |request| &request.scope_id.series, request),
@@ -83,7 +83,7 @@ fn scope(transaction: &Transaction<'_>, series_id: i64, adopted: &MovedScope) ->
     lost.iter().try_for_each(|lost| held::lose(transaction, at, lost.range, lost.reason))
 }
 
-fn set_aside(
+fn adopted(
     transaction: &Transaction<'_>,
     series_id: i64,
     MovedAdoptions { scope, positions }: &MovedAdoptions,
@@ -101,22 +101,15 @@ fn document(
     series_id: i64,
     MovedDocument { document, body }: &MovedDocument,
 ) -> Result<()> {
-    let sql = "INSERT INTO document (event, series_id, scope, position, number, state, body, tries, last_error,
+    let sql = "INSERT INTO document (document_id, series_id, scope, position, number, state, body, attempts, last_error,
                    created_at, updated_at, due_at, in_doubt)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-               ON CONFLICT (event) DO UPDATE SET state = excluded.state, body = excluded.body, tries = excluded.tries,
+               ON CONFLICT (document_id) DO UPDATE
+               SET state = excluded.state, body = excluded.body, attempts = excluded.attempts,
                    last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
                    in_doubt = excluded.in_doubt";
     let Document {
-        id: document_id,
-        scope_id,
-        position,
-        number,
-        state,
-        attempts: tries,
-        last_error,
-        in_doubt,
-        ..
+        id: document_id, scope_id, position, number, state, attempts, last_error, in_doubt, ..
     } = document;
     let (document_id, scope, position) =
         (document_id.as_bytes(), scope_id.scope.as_str(), integer(position.value()));
@@ -130,7 +123,7 @@ fn document(
         number,
         state,
         body,
-        tries,
+        attempts,
         last_error,
         created,
         updated,
@@ -144,7 +137,7 @@ fn request(transaction: &Transaction<'_>, series_id: i64, request: &MovedKey) ->
     let MovedKey { scope_id, idempotency: Idempotency { caller, key, digest }, document_id, number, .. } =
         request;
     let sql = "INSERT OR REPLACE INTO idempotency
-                   (series_id, caller, key, digest, event, scope, position, number, pruned_as)
+                   (series_id, caller, key, digest, document_id, scope, position, number, pruned_as)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let (document_id, scope) = (document_id.as_bytes(), scope_id.scope.as_str());
     let (position, pruned_as) = (integer(request.position.value()), request.pruned_as.name());

@@ -26,8 +26,8 @@ pub(crate) fn write(
 }
 
 pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &IdempotencyKeys) -> Result<Vec<KeyState>> {
-    let sql = "SELECT k.digest, k.event, k.position, k.number, coalesce(d.state, k.pruned_as)
-               FROM idempotency AS k LEFT JOIN document AS d ON d.event = k.event
+    let sql = "SELECT k.digest, k.document_id, k.position, k.number, coalesce(d.state, k.pruned_as)
+               FROM idempotency AS k LEFT JOIN document AS d ON d.document_id = k.document_id
                WHERE k.series_id = (SELECT id FROM series WHERE name = ?) AND k.caller = ? AND k.key = ?";
     let read = |row: &Row<'_>| {
         let assignment = Assignment {
@@ -57,7 +57,7 @@ fn insert(
         DocumentContent::Reservation(lasts) => (None, now.saturating_add(millis(*lasts))),
     };
     let sql = "INSERT INTO document
-                   (event, series_id, scope, position, number, state, body, created_at, updated_at, due_at)
+                   (document_id, series_id, scope, position, number, state, body, created_at, updated_at, due_at)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let (document_id, scope) = (assignment.document_id.as_bytes(), assign.scope_id.scope.as_str());
     let (position, number, state) =
@@ -73,7 +73,7 @@ fn remember(
     Idempotency { caller, key, digest }: &Idempotency,
 ) -> Result<()> {
     let sql =
-        "INSERT INTO idempotency (series_id, caller, key, digest, event, scope, position, number, pruned_as)
+        "INSERT INTO idempotency (series_id, caller, key, digest, document_id, scope, position, number, pruned_as)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let (document_id, scope) = (assignment.document_id.as_bytes(), assign.scope_id.scope.as_str());
     let (position, number) = (integer(assignment.position.value()), &assignment.number);

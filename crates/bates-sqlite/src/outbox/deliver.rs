@@ -19,8 +19,7 @@ use crate::write::{bounded, execute, position};
 pub(crate) fn release(connection: &Connection, now: i64) -> Result<()> {
     let sql = "UPDATE document SET due_at = 0, is_claimed = 0, in_doubt = 1 WHERE state = 'pending' AND is_claimed = 1";
     connection.execute(sql, [])?;
-    let sql =
-        "UPDATE document SET due_at = ?1 WHERE state = 'pending' AND due_at > ?1 + (2000 << min(tries, 16))";
+    let sql = "UPDATE document SET due_at = ?1 WHERE state = 'pending' AND due_at > ?1 + (2000 << min(attempts, 16))";
     connection.execute(sql, [now]).map(drop)
 }
 
@@ -32,9 +31,9 @@ pub(crate) fn postpone(connection: &Connection, closed_ms: i64) -> Result<()> {
 
 pub(super) fn claim(transaction: &Transaction<'_>, claim: &ClaimRequest, now: i64) -> Result<Vec<Claimed>> {
     let mut due = transaction.prepare_cached(
-        "SELECT event, scope, position, number, body, created_at, tries + 1, id FROM document
+        "SELECT document_id, scope, position, number, body, created_at, attempts + 1, id FROM document
          WHERE state = 'pending' AND due_at <= ?2 AND series_id = (SELECT id FROM series WHERE name = ?1)
-         ORDER BY tries, due_at, id LIMIT ?3",
+         ORDER BY attempts, due_at, id LIMIT ?3",
     )?;
     let read = |row: &Row<'_>| {
         let scope = ScopeKey::from_store(row.get_ref(1)?.as_str()?);
@@ -52,7 +51,7 @@ pub(super) fn claim(transaction: &Transaction<'_>, claim: &ClaimRequest, now: i6
     let rows = due.query_map(params![claim.series.as_str(), now, bounded(claim.limit)], read)?;
     // A claim that was never settled may have ended with a delivery.
     let take =
-        "UPDATE document SET tries = tries + 1, due_at = ?, in_doubt = in_doubt OR is_claimed, is_claimed = 1
+        "UPDATE document SET attempts = attempts + 1, due_at = ?, in_doubt = in_doubt OR is_claimed, is_claimed = 1
          WHERE id = ?";
     let until = now.saturating_add(millis(claim.ttl));
     let due = fitting(rows, claim.bytes, |(claimed, _)| claimed.body.len())?;
@@ -82,7 +81,7 @@ pub(crate) fn fitting<T>(
 pub(super) fn settle(transaction: &Transaction<'_>, settlements: &[Settlement], now: i64) -> Result<u64> {
     let sql = "UPDATE document SET state = ?3, due_at = ?4, last_error = ?5, updated_at = ?6, is_claimed = 0,
                    in_doubt = in_doubt OR ?7, body = CASE ?3 WHEN 'delivered' THEN NULL ELSE body END
-               WHERE event = ?1 AND tries = ?2 AND state = 'pending' AND is_claimed = 1";
+               WHERE document_id = ?1 AND attempts = ?2 AND state = 'pending' AND is_claimed = 1";
     let mut accepted = 0;
     for Settlement { document_id, attempt, verdict } in settlements {
         let VerdictChange { state, after, error, in_doubt } = verdict.change();
@@ -107,11 +106,11 @@ pub(super) fn change(
         ActionCondition::BeforeDue => format!(" AND due_at > {now}"),
         ActionCondition::Unclaimed => format!(" AND NOT (is_claimed AND due_at > {now})"),
     };
-    let begun = "CASE is_claimed WHEN 1 THEN tries ELSE 0 END";
-    let (due, tries) = if tries_again { ("0", begun) } else { ("NULL", "tries") };
+    let begun = "CASE is_claimed WHEN 1 THEN attempts ELSE 0 END";
+    let (due, attempts) = if tries_again { ("0", begun) } else { ("NULL", "attempts") };
     let Condition { text, values } = Condition::of(filter, None);
     let sql = format!(
-        "UPDATE document SET state = '{to}', due_at = {due}, tries = {tries}, updated_at = {now},
+        "UPDATE document SET state = '{to}', due_at = {due}, attempts = {attempts}, updated_at = {now},
              in_doubt = in_doubt OR is_claimed, is_claimed = 0
          WHERE state IN ({}){in_time} AND {text}",
         from.join(", ")

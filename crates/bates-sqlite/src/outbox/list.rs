@@ -10,7 +10,7 @@ use crate::write::{bounded, position, rows, scope_id, strange, whole};
 
 /// What [`read`] reads of a document.
 pub(crate) const COLUMNS: &str =
-    "event, (SELECT name FROM series WHERE id = series_id), scope, position, number, state, tries, last_error,
+    "document_id, (SELECT name FROM series WHERE id = series_id), scope, position, number, state, attempts, last_error,
      created_at, updated_at, due_at, in_doubt";
 
 pub(super) struct Condition {
@@ -30,8 +30,8 @@ impl Condition {
             ("scope = ?", filter.scope.as_ref().map(|scope| text(scope.as_str()))),
             ("state = ?", filter.state.map(|state| text(state.name()))),
             ("number = ?", filter.number.as_deref().map(text)),
-            ("event = ?", filter.document_id.map(blob)),
-            ("event > ?", after.map(blob)),
+            ("document_id = ?", filter.document_id.map(blob)),
+            ("document_id > ?", after.map(blob)),
         ];
         let mut condition = Self { text: "true".to_owned(), values: Vec::new() };
         for (sql, value) in conditions {
@@ -52,7 +52,7 @@ pub(crate) fn documents(
 ) -> Result<Vec<Document>> {
     let Condition { text, mut values } = Condition::of(filter, after);
     values.push(Value::Integer(bounded(limit)));
-    let sql = format!("SELECT {COLUMNS} FROM document WHERE {text} ORDER BY event LIMIT ?");
+    let sql = format!("SELECT {COLUMNS} FROM document WHERE {text} ORDER BY document_id LIMIT ?");
     rows(connection, &sql, params_from_iter(values), read)
 }
 

@@ -199,7 +199,7 @@ async fn a_missing_folder_is_made_and_opened_again_goes_on() {
 
 #[test]
 fn a_database_of_another_version_is_refused() {
-    for version in [11, 999] {
+    for version in [12, 999] {
         let folder = TempDir::new().unwrap();
         drop(open(&folder, OpenMode::First).unwrap());
         let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
@@ -207,7 +207,7 @@ fn a_database_of_another_version_is_refused() {
         drop(database);
         let refused = open(&folder, OpenMode::First).err().unwrap();
         assert!(matches!(refused, OpenError::OtherVersion { found, .. } if found == version), "{refused}");
-        assert!(refused.to_string().contains("needs 12"), "{refused}");
+        assert!(refused.to_string().contains("needs 13"), "{refused}");
     }
 }
 

@@ -28,7 +28,7 @@ fn nodes_share_cursors_and_a_clean_stop_gives_back() {
     let said = one.stop();
     assert!(said.contains("0 unused numbers given back, 31 gaps left"), "somebody was granted since: {said}");
     assert_eq!(cluster.node().redis_cli(&["INCR", "ticket:a"]), "34");
-    let held = cluster.query("SELECT first || '-' || last FROM bates.lease ORDER BY first");
+    let held = cluster.query("SELECT first || '-' || last FROM bates.held_range ORDER BY first");
     assert_eq!(held, "34-65", "what was handed out or let go is not held");
     let lost = cluster.query("SELECT first || '-' || last || ' ' || reason FROM bates.lost");
     assert_eq!(lost, "2-32 lease_lost", "what could not go back is explained");

@@ -91,7 +91,7 @@ fn numbers_that_were_adopted_do_not_come_from_a_node_that_stood_still() {
     still.signal("STOP");
     let (is_done, said) = adopt(&["--wait", "1"]);
     assert!(!is_done && said.contains(&format!("process {}", still.pid())), "{said}");
-    assert_eq!(cluster.query("SELECT count(*) FROM bates.aside"), "0", "nothing is adopted");
+    assert_eq!(cluster.query("SELECT count(*) FROM bates.adopted"), "0", "nothing is adopted");
     still.signal("CONT");
     let (is_done, said) = adopt(&["--wait", "60"]);
     assert!(is_done, "{said}");
@@ -183,7 +183,11 @@ fn floors_leave_every_position_of_this_series_and_of_others_accounted_for() {
     for (series, answered) in [("ticket", &answered[0]), ("other", &answered[1])] {
         let of = format!("WHERE series = '{series}' AND scope = 'name=a'");
         let next: u64 = cluster.query(&format!("SELECT next FROM bates.cursor {of}")).parse().unwrap();
-        assert_eq!(cluster.query(&format!("SELECT count(*) FROM bates.lease {of}")), "0", "all have stopped");
+        assert_eq!(
+            cluster.query(&format!("SELECT count(*) FROM bates.held_range {of}")),
+            "0",
+            "all have stopped"
+        );
         let lost = cluster.query(&format!("SELECT first, last FROM bates.lost {of}"));
         let lost: Vec<(u64, u64)> = lost
             .lines()

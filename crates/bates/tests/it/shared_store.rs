@@ -153,7 +153,7 @@ fn a_node_whose_database_was_taken_back_drops_what_it_holds() {
     let url = cluster.postgres.url();
     let (one, other) = (Server::node(&url), Server::node(&url));
     assert_eq!(one.redis_cli(&["LPOP", "id-pool:P:1"]), "P-1-1001");
-    cluster.query("TRUNCATE bates.cursor, bates.lease, bates.last_commit");
+    cluster.query("TRUNCATE bates.cursor, bates.held_range, bates.last_commit");
     let refused = one.redis_cli(&["LPOP", "id-pool:P:2"]);
     assert!(refused.contains("store_poisoned"), "{refused}");
     let refused = one.redis_cli(&["LPOP", "id-pool:P:1"]);
