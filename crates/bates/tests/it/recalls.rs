@@ -124,7 +124,7 @@ fn once_a_floor_command_returns_no_node_issues_a_lower_number() {
                 }
             });
         }
-        let (mut position, _load) = (0, LoadGuard(&is_over));
+        let (mut position, _guard) = (0, LoadGuard(&is_over));
         for _ in 0..4 {
             position += 1_000_000;
             let (is_done, output) = floor(&cluster, &position.to_string(), &["--wait", "60"]);
