@@ -62,7 +62,7 @@ fn commands_take_peek_at_and_validate_numbers() {
     let (_, series, _) = ask(&["series"]);
     assert!(series.contains("document      {project}-{type}-{seq}    unique   counting"), "{series}");
     for (arguments, code, text) in [
-        (["next", "nobody"].as_slice(), 2, "unknown_series: there is no series \"nobody\""),
+        (["next", "missing"].as_slice(), 2, "unknown_series: there is no series \"missing\""),
         (&["next", "document", "project=PROJ"], 2, "bad_scope"),
         (&["next", "document", "project"], 2, "expected NAME=VALUE"),
         (&["next", "short", "-n", "0"], 2, "0 is not in 1..=1000000"),
@@ -131,7 +131,7 @@ fn a_stopped_store_issues_nothing_below_a_raised_floor() {
     for (arguments, text) in [
         (["counter", "name=a", "x"].as_slice(), "no position"),
         (&["counter", "500"], "it needs exactly"),
-        (&["nobody", "500"], "unknown series"),
+        (&["missing", "500"], "unknown series"),
         (&["short", "56800235585"], "is past 56800235583"),
     ] {
         let (code, _, err) = floor(arguments);

@@ -213,7 +213,7 @@ fn bad_input_gets_a_clear_error_and_changes_nothing() {
         assert_eq!(code(port, "POST", &path, ""), (422, "bad_scope".to_owned()), "{value}");
     }
     for (name, expected) in [
-        ("nobody", (404, "unknown_series")),
+        ("missing", (404, "unknown_series")),
         ("A", (422, "bad_name")),
         ("%00", (422, "bad_name")),
         ("a%0d", (422, "bad_name")),

@@ -55,7 +55,7 @@ impl Load {
         drop(self.shared.changed.wait_while(state, |state| state.answers < state.enough).unwrap());
     }
 
-    /// Ends the clients, and returns what they logged.
+    /// Ends the clients, and returns the history of their answers.
     pub(crate) fn end(self) -> History {
         self.shared.change(|state| state.is_over = true);
         for client in self.clients {

@@ -128,7 +128,7 @@ fn a_move_into_a_used_store_is_refused_and_the_old_store_keeps_serving() {
     assert_eq!(node(&from).unwrap().redis_cli(&["INCR", "seq:a"]), "2", "nothing was changed");
 }
 
-/// A suspended node holds numbers, of which a floor in the new store would not know.
+/// A suspended node holds numbers that a floor in the new store would not know about.
 #[test]
 fn a_move_beside_a_suspended_node_is_refused_unless_the_risk_is_accepted() {
     let server = PrivatePostgres::start().unwrap();

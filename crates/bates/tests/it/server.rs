@@ -38,7 +38,7 @@ fn redis_cli_gets_numbers_of_every_built_in_series() {
         (["SET", "counter:pages", "1"].as_slice(), "a number is given once and for all"),
         (&["DEL", "counter:pages"], "a number is given once and for all"),
         (&["INCR", "short"], "gives texts"),
-        (&["INCR", "nobody:knows"], "no series has a key like"),
+        (&["INCR", "missing:a"], "no series has a key like"),
         (&["INCRBY", "counter:pages", "99999999999999999999"], "not an integer"),
         (&["INCRBY", "counter:pages", "-1"], "not an integer"),
         (&["INCRBY", "counter:pages", "1000001"], "out of range"),
@@ -70,14 +70,14 @@ fn redis_commands_of_bates_address_series_by_name() {
         assert!(answer.starts_with(expected.trim_end_matches("\n(empty array)")), "{command:?}: {answer}");
     }
     for (command, code) in [
-        (["BATES.NEXT", "nobody"].as_slice(), "unknown_series"),
+        (["BATES.NEXT", "missing"].as_slice(), "unknown_series"),
         (&["BATES.NEXT", "document", "project", "P"], "bad_scope"),
         (&["BATES.NEXT", "document", "project"], "wrong number of arguments"),
         (&["BATES.NEXT", "short", "count", "0"], "bad_count"),
         (&["BATES.NEXT", "short", "count", "100001"], "bad_count"),
         (&["BATES.NEXT", "short", "date", "31.12.2026"], "bad_date"),
-        (&["BATES.VALIDATE", "nobody", "x"], "unknown_series"),
-        (&["INCR", "nobody:knows"], "bad_key"),
+        (&["BATES.VALIDATE", "missing", "x"], "unknown_series"),
+        (&["INCR", "missing:a"], "bad_key"),
         (&["INCR", "short"], "WRONGTYPE not_a_count"),
     ] {
         let answer = server.redis_cli(command);
