@@ -14,7 +14,7 @@ with its exit code. Errors that Redis itself has (an unknown command, a wrong nu
 `may burn`: whether a number may have been taken without reaching the caller. That number is then a gap and is never
 issued again; retrying is safe.
 
-This page is generated from the table in `crates/bates-core/src/code.rs`: `BATES_TEST_BLESS=1 cargo test -p bates errors`.
+This page comes from the table in `crates/bates-core/src/code.rs`: `BATES_TEST_BLESS=1 cargo test -p bates errors`.
 
 | code | HTTP | Redis | exit | may burn | what happened | what to do |
 |---|---:|---|---:|---|---|---|

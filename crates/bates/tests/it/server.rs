@@ -111,7 +111,7 @@ fn a_second_server_on_the_same_folder_is_refused() {
     assert!(String::from_utf8_lossy(&second.stderr).contains("in use by another process"));
 }
 
-/// Eight clients take numbers without a pause, over both protocols, while the server is killed and restarted on its folder.
+/// Eight clients take numbers without a pause, over both protocols, while the server is killed and restarted.
 #[test]
 fn a_server_killed_again_and_again_repeats_no_number_and_keeps_the_order() {
     const KILLS: u64 = 30;
