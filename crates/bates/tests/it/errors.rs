@@ -6,15 +6,16 @@ use bates_core::ErrorCode;
 
 const HEAD: &str = "# Errors
 
-Every error has a stable code that programs can compare; the messages may change. HTTP answers have it in the field
-`code` of `application/problem+json`, the Redis protocol after the first word (`-ERR exhausted: …`), and commands end
-with its exit code. Errors that Redis itself has (an unknown command, a wrong number of arguments, no integer, `NOAUTH`,
-`WRONGPASS`) keep the words of Redis.
+Every error has a stable code that programs can compare; the messages may change. HTTP answers have
+it in the field `code` of `application/problem+json`, the Redis protocol after the first word
+(`-ERR exhausted: …`), and commands end with its exit code. Errors that Redis itself has (an unknown
+command, a wrong number of arguments, no integer, `NOAUTH`, `WRONGPASS`) keep the words of Redis.
 
-`may burn`: whether a number may have been taken without reaching the caller. That number is then a gap and is never
-issued again; retrying is safe.
+`may burn`: whether a number may have been taken without reaching the caller. That number is then a
+gap and is never issued again; retrying is safe.
 
-This page comes from the table in `crates/bates-core/src/code.rs`: `BATES_TEST_BLESS=1 cargo test -p bates errors`.
+This page comes from the table in `crates/bates-core/src/code.rs`:
+`BATES_TEST_BLESS=1 cargo test -p bates errors`.
 
 | code | HTTP | Redis | exit | may burn | what happened | what to do |
 |---|---:|---|---:|---|---|---|
